@@ -1,0 +1,266 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, MINUTE, SECOND } from '../lib/schedule.js'
+import type { ReadClaim, StoredRecord } from '../lib/store/store.js'
+import { type Conclusion, concludeRead, type ReadResult, VERIFY_DELAYS_MS } from '../lib/work/read-outcome.js'
+
+describe('what a read means', () => {
+  it('takes the first record of a subscription as a change from nothing', () => {
+    const reader = createReader()
+    const { moved, found, nextInMs } = reader.reads(found_('purchased', 1))
+    expect(moved).toMatchObject({ from: null, to: 'purchased' })
+    expect(found).toMatchObject({ state: 'purchased', gone: null, confirmed: true })
+    expect(nextInMs).toBe(24 * HOUR)
+  })
+
+  it('verifies a read that shows no change after an event, with growing pauses, and then reconciles', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.event()
+    const pauses = VERIFY_DELAYS_MS.map(() => reader.reads(found_('purchased', 1)).nextInMs)
+    expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE])
+    expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
+  })
+
+  it('stops verifying when the record moves, however late', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.event()
+    reader.reads(found_('purchased', 1))
+    reader.reads(found_('purchased', 1))
+    const late = reader.reads(found_('suspended', 2))
+    expect(late.moved).toMatchObject({ from: 'purchased', to: 'suspended' })
+    expect(late.nextInMs).toBe(24 * HOUR)
+  })
+
+  it('does not verify a reconcile, which no event asked for', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
+  })
+
+  it('keeps the newer record when an older one is shown', () => {
+    const reader = createReader()
+    reader.reads(found_('suspended', 5))
+    reader.event()
+    const older = reader.reads(found_('purchased', 4))
+    expect(older.moved).toBeUndefined()
+    expect(reader.state()).toBe('suspended')
+    expect(older.nextInMs).toBe(5 * SECOND)
+  })
+
+  it('does not take a read of an older record for a confirmation', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 5))
+    const readAt = reader.readAt()
+    reader.pass(HOUR)
+    reader.reads(found_('purchased', 4))
+    expect(reader.readAt()).toBe(readAt)
+  })
+
+  it('believes an older record that the platform has kept to for an hour: its clock was set back', () => {
+    const reader = createReader()
+    reader.reads(found_('suspended', 5))
+    reader.event()
+    let conclusion = reader.reads(found_('purchased', 4))
+    for (let reads = 0; reads < 10 && !conclusion.moved; reads++) {
+      expect(reader.elapsed()).toBeLessThan(HOUR)
+      reader.pass(conclusion.nextInMs as number)
+      conclusion = reader.reads(found_('purchased', 4))
+    }
+    expect(conclusion.moved).toMatchObject({ from: 'suspended', to: 'purchased' })
+    expect(reader.elapsed()).toBeGreaterThanOrEqual(HOUR)
+  })
+
+  it('starts the hour anew when the older record shown is another one', () => {
+    const reader = createReader()
+    reader.reads(found_('suspended', 5))
+    reader.reads(found_('purchased', 3))
+    reader.pass(HOUR)
+    expect(reader.reads(found_('purchased', 4)).moved).toBeUndefined()
+  })
+
+  it('takes the later of two reads with the same updated_at', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 5))
+    expect(reader.reads(found_('suspended', 5)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
+  })
+
+  it.each([undefined, null, '', 'yesterday', 17])('reads on with an updated_at of %p', (updated_at) => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 5))
+    const odd: ReadResult = { kind: 'found', record: { ...record('suspended', 5), updated_at } }
+    expect(reader.reads(odd).moved).toMatchObject({ to: 'suspended' })
+  })
+
+  it('treats both spellings of canceled as one state', () => {
+    const reader = createReader()
+    reader.reads(found_('canceled', 1))
+    expect(reader.reads(found_('cancelled', 2)).moved).toBeUndefined()
+  })
+
+  it('denies a record that disappears only after three reads over a minute', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const first = reader.reads({ kind: 'missing' })
+    expect(first.moved).toBeUndefined()
+    reader.pass(first.nextInMs as number)
+    const second = reader.reads({ kind: 'missing' })
+    expect(second.moved).toBeUndefined()
+    reader.pass(second.nextInMs as number)
+    const third = reader.reads({ kind: 'missing' })
+    expect(reader.elapsed()).toBe(MINUTE)
+    expect(third.moved).toMatchObject({ from: 'purchased', to: null })
+    expect(third.found).toMatchObject({ gone: 'missing', state: null })
+  })
+
+  it('forgets two reads without the record when the third shows it', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.reads({ kind: 'missing' })
+    reader.reads({ kind: 'missing' })
+    expect(reader.reads(found_('purchased', 1)).moved).toBeUndefined()
+    reader.pass(HOUR)
+    expect(reader.reads({ kind: 'missing' }).moved).toBeUndefined()
+  })
+
+  it('verifies a purchase that the read does not show yet', () => {
+    const reader = createReader()
+    expect(reader.reads({ kind: 'missing' }).nextInMs).toBe(5 * SECOND)
+    expect(reader.reads({ kind: 'missing' }).nextInMs).toBe(30 * SECOND)
+    expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+
+  it('gives up a subscription that three days of reads never showed', () => {
+    const reader = createReader()
+    for (let step = 0; step < 6; step++) reader.reads({ kind: 'missing' })
+    reader.pass(72 * HOUR)
+    expect(reader.reads({ kind: 'missing' }).nextInMs).toBeNull()
+  })
+
+  it('revokes when the business has uninstalled and the platform refuses its token', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    expect(reader.reads({ kind: 'token_refused' }).moved).toMatchObject({ from: 'purchased', to: null })
+  })
+
+  it('does not revoke on a refused token alone, nor on an uninstall alone', () => {
+    const refusedOnly = createReader()
+    refusedOnly.reads(found_('purchased', 1))
+    expect(refusedOnly.reads({ kind: 'token_refused' }).moved).toBeUndefined()
+    const uninstalledOnly = createReader()
+    uninstalledOnly.reads(found_('purchased', 1))
+    uninstalledOnly.uninstall()
+    expect(uninstalledOnly.reads(found_('purchased', 1)).moved).toBeUndefined()
+  })
+
+  it('forgets an uninstall when the platform serves the business an hour after it', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(false)
+    reader.pass(HOUR)
+    expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(true)
+  })
+
+  it('comes back from revoked when the platform shows the record again', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    reader.reads({ kind: 'token_refused' })
+    expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+
+  it('retries an outage for ever, with pauses that never pass five minutes', () => {
+    const reader = createReader()
+    for (let outage = 0; outage < 500; outage++) {
+      const { nextInMs, settled } = reader.reads({ kind: 'outage', code: 'platform_timeout' })
+      expect(settled).toBe(false)
+      expect(nextInMs).toBeLessThanOrEqual(5 * MINUTE)
+      reader.pass(10 * MINUTE)
+    }
+  })
+
+  it('gives up a refused subscription only after twelve tries and three days', () => {
+    const tries = createReader()
+    tries.reads(found_('purchased', 1))
+    for (let refusal = 0; refusal < 100; refusal++) {
+      expect(tries.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).not.toBeNull()
+    }
+    tries.pass(72 * HOUR)
+    expect(tries.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).toBeNull()
+  })
+
+  it('waits as long as the platform asks when it limits the rate', () => {
+    const reader = createReader()
+    const { nextInMs, settled } = reader.reads({ kind: 'throttled', retryAfterMs: MINUTE })
+    expect(settled).toBe(false)
+    expect(nextInMs).toBeGreaterThanOrEqual(MINUTE * 0.8)
+  })
+})
+
+function record(purchase_state: string, updated: number): StoredRecord {
+  const updated_at = `2026-01-01T00:00:0${updated}.000Z`
+  return { uid: 's', business_uid: 'b', purchasable_uid: 'p', purchase_state, updated_at }
+}
+
+function found_(state: string, updated: number): ReadResult {
+  return { kind: 'found', record: record(state, updated) }
+}
+
+/** Plays the store's part for one subscription: claims, and writes back what was concluded. */
+function createReader() {
+  const start = Date.parse('2026-01-02T00:00:00Z')
+  let now = start
+  const claim: ReadClaim = {
+    id: 's',
+    leaseToken: 't',
+    wanted: 1,
+    done: 0,
+    lapses: 0,
+    uninstalledAt: null,
+    createdAt: start,
+    progress: null,
+    subscription: {
+      subscriptionUid: 's',
+      businessUid: 'b',
+      record: null,
+      state: null,
+      gone: null,
+      readAt: null,
+      wantedAt: start,
+      pending: true,
+      failure: null,
+      refreshAt: start,
+    },
+  }
+  return {
+    reads(result: ReadResult): Conclusion {
+      const stateOf = (of: StoredRecord) => (of.purchase_state === 'cancelled' ? 'canceled' : of.purchase_state)
+      const env = { now, random: () => 0.5, reconcileEveryMs: 24 * HOUR, stateOf }
+      const conclusion = concludeRead(claim, result, env)
+      const { found, settled, progress, clearUninstalled } = conclusion
+      if (found) {
+        const { confirmed, ...columns } = found
+        Object.assign(claim.subscription, columns, confirmed ? { readAt: now } : {})
+      }
+      if (settled) claim.done = claim.wanted
+      if (clearUninstalled) claim.uninstalledAt = null
+      claim.progress = progress
+      return conclusion
+    },
+    event() {
+      claim.wanted++
+    },
+    uninstall() {
+      claim.wanted++
+      claim.uninstalledAt = now
+    },
+    pass(ms: number) {
+      now += ms
+    },
+    elapsed: () => now - start,
+    state: () => claim.subscription.state,
+    readAt: () => claim.subscription.readAt,
+  }
+}

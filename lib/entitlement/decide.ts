@@ -1,0 +1,194 @@
+import { HOUR } from '../schedule.js'
+import type { StoredRecord, Subscription } from '../store/store.js'
+
+/**
+ * Why a business may or may not use the app. `rank`: of several subscriptions the lowest decides. `known`: false when
+ * the answer is not in yet, so that a person should be told to come back and not to buy.
+ */
+export const REASONS = {
+  purchased: { rank: 0, entitled: true, known: true, words: 'The app is purchased.' },
+  not_read_yet: {
+    rank: 1,
+    entitled: false,
+    known: false,
+    words: 'A subscription was announced, and the platform has not been read successfully yet.',
+  },
+  stale: {
+    rank: 2,
+    entitled: false,
+    known: false,
+    words: 'The subscription was purchased when last read, but the platform has not confirmed it for too long.',
+  },
+  not_purchased: {
+    rank: 3,
+    entitled: false,
+    known: true,
+    words: 'The platform says that the subscription is not in the state purchased.',
+  },
+  revoked: {
+    rank: 4,
+    entitled: false,
+    known: true,
+    words: 'The business uninstalled the app, and the platform no longer gives access to its subscription.',
+  },
+  missing: {
+    rank: 5,
+    entitled: false,
+    known: true,
+    words: 'The platform does not show the subscription.',
+  },
+  unreadable: {
+    rank: 6,
+    entitled: false,
+    known: true,
+    words: 'A subscription was announced, and the platform refuses to show it to this app.',
+  },
+  other_app: {
+    rank: 7,
+    entitled: false,
+    known: true,
+    words: 'The only subscriptions known are for something else than this app.',
+  },
+  unknown_business: {
+    rank: 8,
+    entitled: false,
+    known: true,
+    words: 'No subscription of this business has been heard of.',
+  },
+  invalid_business_uid: {
+    rank: 9,
+    entitled: false,
+    known: true,
+    words: 'This is not an identifier of a business.',
+  },
+  store_unavailable: {
+    rank: 10,
+    entitled: false,
+    known: false,
+    words: 'What is known of this business cannot be read from the database now.',
+  },
+} as const satisfies Record<string, { rank: number; entitled: boolean; known: boolean; words: string }>
+
+export type Reason = keyof typeof REASONS
+
+/** The answer for a business, with its reason and evidence. */
+export interface Decision {
+  business_uid: string
+  entitled: boolean
+  /** False when the answer is not in yet (`not_read_yet`, `stale`, `store_unavailable`); then `entitled` is false. */
+  known: boolean
+  reason: Reason
+  /** Reason, evidence and age in words for a support person. */
+  explanation: string
+  /** When the platform last confirmed what the decision rests on: ISO 8601, UTC; null when it never did. */
+  asOf: string | null
+  /** Whether the decision rests on something older than `maxStaleMs`, or could not be looked up just now. */
+  stale: boolean
+  subscriptions: SubscriptionVerdict[]
+}
+
+export interface SubscriptionVerdict {
+  subscription_uid: string
+  purchasable_uid: string | null
+  purchase_state: string | null
+  entitled: boolean
+  reason: Reason
+  /** When the platform last confirmed it: ISO 8601, UTC. */
+  asOf: string | null
+  /** A read was asked for and has not succeeded yet. */
+  pending: boolean
+  /** Error code of the last read, when it failed. */
+  failure: string | null
+}
+
+export interface DecisionRules {
+  /** The app's own items; empty: every subscription known counts. */
+  purchasableUids: readonly string[]
+  entitledWhen(record: StoredRecord): boolean
+  maxStaleMs: number
+}
+
+/** From what is known of a business to the answer: pure. One subscription that entitles is enough. */
+export function decide(
+  business_uid: string,
+  subscriptions: readonly Subscription[],
+  rules: DecisionRules,
+  now: number,
+): Decision {
+  const verdicts = subscriptions.map((subscription) => judge(subscription, rules, now))
+  const [best] = [...verdicts].sort(
+    (a, b) => REASONS[a.reason].rank - REASONS[b.reason].rank || (b.asOf ?? '').localeCompare(a.asOf ?? ''),
+  )
+  return decisionOf(business_uid, best?.reason ?? 'unknown_business', best?.asOf ?? null, verdicts, now)
+}
+
+/** A decision that rests on no subscription. */
+export function decisionWithout(
+  business_uid: string,
+  reason: 'invalid_business_uid' | 'store_unavailable',
+  now: number,
+): Decision {
+  return decisionOf(business_uid, reason, null, [], now)
+}
+
+function judge(subscription: Subscription, rules: DecisionRules, now: number): SubscriptionVerdict {
+  const reason = reasonFor(subscription, rules, now)
+  return {
+    subscription_uid: subscription.subscriptionUid,
+    purchasable_uid: subscription.record?.purchasable_uid ?? null,
+    purchase_state: subscription.state,
+    entitled: REASONS[reason].entitled,
+    reason,
+    asOf: subscription.readAt === null ? null : new Date(subscription.readAt).toISOString(),
+    pending: subscription.pending,
+    failure: subscription.failure,
+  }
+}
+
+function reasonFor({ record, gone, readAt, failure, pending, refreshAt }: Subscription, rules: DecisionRules, now: number): Reason {
+  if (gone) return gone
+  if (record === null) {
+    if (failure === 'platform_record_missing' && !pending) return 'missing'
+    return failure === 'platform_refused' || failure === 'token_refused' || refreshAt === null
+      ? 'unreadable'
+      : 'not_read_yet'
+  }
+  if (rules.purchasableUids.length > 0 && !rules.purchasableUids.includes(record.purchasable_uid)) return 'other_app'
+  if (!holds(rules.entitledWhen, record)) return 'not_purchased'
+  return readAt !== null && now - readAt <= rules.maxStaleMs ? 'purchased' : 'stale'
+}
+
+// The app's own predicate: whatever it throws or answers but true, denies.
+function holds(entitledWhen: DecisionRules['entitledWhen'], record: StoredRecord): boolean {
+  try {
+    return entitledWhen(record) === true
+  } catch {
+    return false
+  }
+}
+
+function decisionOf(
+  business_uid: string,
+  reason: Reason,
+  asOf: string | null,
+  subscriptions: SubscriptionVerdict[],
+  now: number,
+): Decision {
+  const { entitled, known, words } = REASONS[reason]
+  const stale = reason === 'stale' || reason === 'store_unavailable'
+  const evidence = subscriptions.map((subscription) => describe(subscription, now))
+  const explanation = [words, ...evidence].join(' ')
+  return { business_uid, entitled, known, reason, explanation, asOf, stale, subscriptions }
+}
+
+function describe({ subscription_uid, purchase_state, asOf, failure, pending }: SubscriptionVerdict, now: number) {
+  const read = asOf === null ? 'never read' : `${purchase_state ?? 'no longer shown'}, confirmed ${age(asOf, now)} ago`
+  const trouble = failure ? `; the last read failed (${failure})` : pending ? '; a read is under way' : ''
+  return `Subscription ${subscription_uid}: ${read}${trouble}.`
+}
+
+function age(asOf: string, now: number): string {
+  const minutes = Math.max(0, now - Date.parse(asOf)) / 60_000
+  if (minutes < 2) return `${Math.round(minutes * 60)} s`
+  return minutes * 60_000 < 2 * HOUR ? `${Math.round(minutes)} min` : `${Math.round(minutes / 60)} h`
+}

@@ -1,0 +1,104 @@
+/** The values of `purchase_state` and their meaning (interface document, States and transitions). */
+export const PURCHASE_STATES = {
+  purchased: 'The business may use the app.',
+  suspended: 'A payment issue exists; the business may not use the app.',
+  canceled:
+    'The business cancelled the app subscription (or uninstalled the app, or cancelled its entire platform ' +
+    'subscription); the business may not use the app.',
+} as const
+
+export type PurchaseState = keyof typeof PURCHASE_STATES
+
+/**
+ * The transition table of the interface document, row by row. `none` is its "none (N/A)"; `emits` is the event of that
+ * registration name, null where it says "No event is emitted". It shows no transition out of `canceled`.
+ */
+export const TRANSITIONS = [
+  {
+    current: ['none'],
+    trigger: 'User purchases an app',
+    condition: 'Payment succeeded',
+    next: 'purchased',
+    emits: 'purchasable_subscription/create',
+  },
+  {
+    current: ['none'],
+    trigger: 'User purchases an app',
+    condition: 'Payment failed',
+    next: 'suspended',
+    emits: 'purchasable_subscription/create',
+  },
+  {
+    current: ['suspended'],
+    trigger: 'Payment confirmation received',
+    condition: null,
+    next: 'purchased',
+    emits: 'purchasable_subscription/update',
+  },
+  {
+    current: ['purchased'],
+    trigger: 'Payment confirmation received',
+    condition: null,
+    next: 'purchased',
+    emits: null,
+  },
+  {
+    current: ['purchased'],
+    trigger: 'Payment issue received',
+    condition: null,
+    next: 'suspended',
+    emits: 'purchasable_subscription/update',
+  },
+  {
+    current: ['suspended'],
+    trigger: 'Payment issue received',
+    condition: null,
+    next: 'suspended',
+    emits: null,
+  },
+  {
+    current: ['suspended', 'purchased'],
+    trigger: 'User cancels the app subscription',
+    condition: null,
+    next: 'canceled',
+    emits: 'purchasable_subscription/update',
+  },
+] as const satisfies readonly Transition[]
+
+export type Trigger = (typeof TRANSITIONS)[number]['trigger']
+
+export interface Transition {
+  current: readonly (PurchaseState | 'none')[]
+  trigger: string
+  condition: string | null
+  next: PurchaseState
+  emits: 'purchasable_subscription/create' | 'purchasable_subscription/update' | null
+}
+
+/**
+ * The row of the table that applies in `current` to `trigger`; `condition` matters for a purchase only. Undefined where
+ * the document shows none, as for everything after `canceled`.
+ */
+export function transition(
+  current: PurchaseState | 'none',
+  trigger: Trigger,
+  condition: 'Payment succeeded' | 'Payment failed' | null = null,
+): Transition | undefined {
+  const rows: readonly Transition[] = TRANSITIONS
+  return rows.find(
+    (row) => row.trigger === trigger && row.condition === condition && row.current.includes(current),
+  )
+}
+
+/**
+ * One spelling for each state: the document writes both `cancelled` and `canceled`, which are `canceled` here. Every
+ * other value, documented or not, is given back as it came, letter case and spaces included.
+ */
+export function canonicalState(value: string): string {
+  return value === 'cancelled' ? 'canceled' : value
+}
+
+/** Whether a state lets the business use the app: exactly `purchased` does (interface document, Receiver rule). */
+export function grants(state: string | null | undefined): boolean {
+  return state === 'purchased'
+}

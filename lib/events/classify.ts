@@ -1,0 +1,102 @@
+import type { EventDefinition, EventDefinitions, SchemaIssue } from './define-event.js'
+import type { BuiltInEvents, EventData, EventName } from './registry.js'
+import { completeSubject, type Subject } from './subject.js'
+
+/** What an envelope turned out to be. */
+export type Classification<R extends EventDefinitions = BuiltInEvents> = Recognised<R> | Unrecognised
+
+export type Recognised<R extends EventDefinitions = BuiltInEvents> = {
+  [Name in EventName<R>]: { recognised: true; name: Name; data: EventData<Name, R>; subject: Subject }
+}[EventName<R>]
+
+export interface Unrecognised {
+  recognised: false
+  /** At most 10 short sentences, each beginning with a path. They never echo a value. */
+  issues: string[]
+}
+
+const MAX_ISSUES = 10
+const MAX_ISSUE_LENGTH = 200
+
+/**
+ * Gives back `classify(envelope)`, which says which event of `registry` an envelope is. The wire pair of `entity_name`
+ * and `event_type` selects the rows that come into question; the shape of `data` decides among them. It never throws,
+ * whatever it is given, and never changes the envelope.
+ */
+export function createClassifier<R extends EventDefinitions>(
+  registry: R,
+): (envelope: unknown) => Classification<R> {
+  const rowsOfPair = new Map<string, [name: string, row: EventDefinition][]>()
+  for (const [name, row] of Object.entries<EventDefinition>(registry)) {
+    const pair = pairOf(row.entity_name, row.event_type)
+    rowsOfPair.set(pair, [...(rowsOfPair.get(pair) ?? []), [name, row]])
+  }
+
+  function examine(envelope: unknown) {
+    if (typeof envelope !== 'object' || envelope === null || Array.isArray(envelope)) {
+      return unrecognised('envelope: expected object')
+    }
+    const { entity_name, event_type, data } = envelope as Record<string, unknown>
+    if (typeof entity_name !== 'string') return unrecognised('entity_name: expected string')
+    if (typeof event_type !== 'string') return unrecognised('event_type: expected string')
+    const rows = rowsOfPair.get(pairOf(entity_name, event_type))
+    if (rows === undefined) return unrecognised('entity_name: no known event has it with this event_type')
+
+    const refusals: SchemaIssue[][] = []
+    for (const [name, row] of rows) {
+      const { issues, ...found } = read(row, data)
+      if (issues === undefined) return { recognised: true, name, ...found }
+      refusals.push(issues)
+    }
+    return unrecognised(...new Set(closest(refusals).map(sentence)))
+  }
+
+  return function classify(envelope) {
+    try {
+      return examine(envelope) as Classification<R>
+    } catch {
+      // No JSON value leads here; an object with a throwing getter does.
+      return unrecognised('envelope: it cannot be examined')
+    }
+  }
+}
+
+/** A newline is in no defined name, so no two pairs share a key. */
+function pairOf(entityName: string, eventType: string): string {
+  return `${entityName}\n${eventType}`
+}
+
+/** `data` by the row's schema. What an app's own schema or `subject` throws is an issue like any other. */
+function read(row: EventDefinition, data: unknown) {
+  try {
+    const parsed = row.data.safeParse(data)
+    if (!parsed.success) return { issues: flatten(parsed.error.issues) }
+    return { data: parsed.data, subject: completeSubject(row.subject?.(parsed.data)) }
+  } catch {
+    return { issues: [{ path: [], message: 'the schema of this event failed' }] }
+  }
+}
+
+function unrecognised(...issues: string[]): Unrecognised {
+  return { recognised: false, issues: issues.slice(0, MAX_ISSUES) }
+}
+
+/** A union's issues are those of its closest option. */
+function flatten(issues: readonly SchemaIssue[]): SchemaIssue[] {
+  return issues.flatMap((issue) => {
+    if (!issue.errors?.length) return [issue]
+    const options = issue.errors.map(flatten)
+    return closest(options).map(({ path, message }) => ({ path: [...issue.path, ...path], message }))
+  })
+}
+
+/** Of several shapes that refused, the one with the least to say was probably meant. */
+function closest(refusals: readonly SchemaIssue[][]): SchemaIssue[] {
+  return refusals.reduce((least, issues) => (issues.length < least.length ? issues : least))
+}
+
+/** "data.subscription_uid: expected …", of bounded length and without control characters. */
+function sentence({ path, message }: SchemaIssue): string {
+  const text = `${['data', ...path].map(String).join('.')}: ${message.replace(/^Invalid input: /, '')}`
+  return text.slice(0, MAX_ISSUE_LENGTH).replace(/[\p{Cc}\p{Cs}]/gu, '?')
+}

@@ -1,0 +1,71 @@
+import type { Subject } from './subject.js'
+
+/** The kinds of token of the interface document, Authentication. */
+export const TOKEN_KINDS = ['app', 'business', 'directory'] as const
+export type TokenKind = (typeof TOKEN_KINDS)[number]
+
+/** What is asked of a schema: a zod schema is one, and so is anything else that parses like it. */
+export interface EventSchema<Data = unknown> {
+  safeParse(
+    value: unknown,
+  ): { success: true; data: Data } | { success: false; error: { issues: readonly SchemaIssue[] } }
+}
+
+export interface SchemaIssue {
+  readonly path: readonly PropertyKey[]
+  readonly message: string
+  /** Of a union: the issues of each of its options. */
+  readonly errors?: readonly (readonly SchemaIssue[])[]
+}
+
+/** One row of the table: how an event is told, what it carries, and with which tokens it may be registered. */
+export interface EventDefinition<Data = unknown, Token extends TokenKind = TokenKind> {
+  readonly entity_name: string
+  readonly event_type: string
+  /** Must accept `data` synchronously. Rows of the same `entity_name` and `event_type` are told apart by it. */
+  readonly data: EventSchema<Data>
+  /** The kinds of token that may register it. */
+  readonly tokens: readonly Token[]
+  /** What it speaks of; without it, nothing to act on. Written as a method so rows of any `Data` fit one table. */
+  subject?(data: Data): Partial<Subject>
+}
+
+/** A table of events by registration name. */
+export type EventDefinitions = Readonly<Record<string, EventDefinition>>
+
+/**
+ * An event of the app's own, for what the platform sends beyond the interface document. Gives back the definition,
+ * with the literal types that handlers are typed from; `createRegistry` checks it.
+ */
+export function defineEvent<
+  const Entity extends string,
+  const Type extends string,
+  Data,
+  const Token extends TokenKind,
+>(
+  definition: EventDefinition<Data, Token> & { readonly entity_name: Entity; readonly event_type: Type },
+): EventDefinition<Data, Token> & { readonly entity_name: Entity; readonly event_type: Type } {
+  return definition
+}
+
+/** What is wrong with a definition that did not come through the type checker, one sentence each. */
+export function definitionFaults(name: string, definition: EventDefinition): string[] {
+  const faults: string[] = []
+  if (name === '') faults.push('an event needs a name')
+  if (typeof definition !== 'object' || definition === null)
+    return [...faults, `event "${name}" is no object`]
+  for (const field of ['entity_name', 'event_type'] as const) {
+    // A control character could never match: it would also break the lookup key of the pair.
+    const fit = typeof definition[field] === 'string' && /^\P{Cc}+$/u.test(definition[field])
+    if (!fit) faults.push(`event "${name}" needs a ${field}`)
+  }
+  if (typeof definition.data?.safeParse !== 'function') faults.push(`event "${name}" needs a schema as data`)
+  const { tokens } = definition
+  if (!Array.isArray(tokens) || tokens.length === 0 || !tokens.every((kind) => TOKEN_KINDS.includes(kind))) {
+    faults.push(`event "${name}" needs tokens, each of them one of ${TOKEN_KINDS.join(', ')}`)
+  }
+  if (definition.subject !== undefined && typeof definition.subject !== 'function') {
+    faults.push(`event "${name}" has a subject that is no function`)
+  }
+  return faults
+}

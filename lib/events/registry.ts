@@ -1,0 +1,120 @@
+import { ConfigError } from '../errors.js'
+import { subscriptionRecord } from '../record.js'
+import { definitionFaults, type EventDefinitions } from './define-event.js'
+import { application, appSubscription, notice, noticeOrRecord } from './schemas.js'
+import { installSubject, noticeOrRecordSubject, noticeSubject, recordSubject } from './subject.js'
+
+/**
+ * The events of the interface document: its table "Events" and its table of registration tokens, as one.
+ * Names of events, types of handlers, checks of tokens and the reading of deliveries all derive from here.
+ *
+ * Where rows share `entity_name` and `event_type`, the first whose `data` accepts is the event. So
+ * `purchasable_subscription/updated` stands before `/update`: data that has both shapes is a record.
+ */
+export const EVENTS = {
+  'purchasable_subscription/create': {
+    entity_name: 'purchasable_subscription',
+    event_type: 'created',
+    data: noticeOrRecord,
+    tokens: ['app'],
+    subject: noticeOrRecordSubject,
+  },
+  'purchasable_subscription/updated': {
+    entity_name: 'purchasable_subscription',
+    event_type: 'update',
+    data: subscriptionRecord,
+    tokens: ['app', 'business', 'directory'],
+    subject: recordSubject,
+  },
+  'purchasable_subscription/update': {
+    entity_name: 'purchasable_subscription',
+    event_type: 'update',
+    data: notice,
+    tokens: ['app'],
+    subject: noticeSubject,
+  },
+  'app_subscription/installed': {
+    entity_name: 'app_subscription',
+    event_type: 'installed',
+    data: appSubscription,
+    tokens: ['business', 'directory'],
+    subject: installSubject('installed'),
+  },
+  'app_subscription/uninstalled': {
+    entity_name: 'app_subscription',
+    event_type: 'uninstalled',
+    data: appSubscription,
+    tokens: ['business', 'directory'],
+    subject: installSubject('uninstalled'),
+  },
+  'application/installed': {
+    entity_name: 'application',
+    event_type: 'installed',
+    data: application,
+    tokens: ['app'],
+    subject: installSubject('installed'),
+  },
+  'application/uninstalled': {
+    entity_name: 'application',
+    event_type: 'uninstalled',
+    data: application,
+    tokens: ['app'],
+    subject: installSubject('uninstalled'),
+  },
+} as const satisfies EventDefinitions
+
+export type BuiltInEvents = typeof EVENTS
+
+/** The built-in events together with an app's own. */
+export type Registry<Custom extends EventDefinitions = Record<never, never>> = BuiltInEvents & Custom
+
+/** The registration names of a registry. */
+export type EventName<R extends EventDefinitions = BuiltInEvents> = keyof R & string
+
+/** `data` of an event as handlers get it: identifiers as strings, all other fields as they came. */
+export type EventData<Name extends EventName<R>, R extends EventDefinitions = BuiltInEvents> = Extract<
+  ReturnType<R[Name]['data']['safeParse']>,
+  { success: true }
+>['data']
+
+/** The kinds of token that may register an event. */
+export type TokensOf<
+  Name extends EventName<R>,
+  R extends EventDefinitions = BuiltInEvents,
+> = R[Name]['tokens'][number]
+
+/** An event as handlers get it. */
+export interface MarketplaceEvent<Name extends EventName<R>, R extends EventDefinitions = BuiltInEvents> {
+  /** The same at every try: the handler's idempotency key. Made by the receiver; the platform sends none. */
+  id: string
+  /** The registration name. */
+  name: Name
+  entity_name: R[Name]['entity_name']
+  event_type: R[Name]['event_type']
+  data: EventData<Name, R>
+  /** When the delivery was received: ISO 8601, UTC. */
+  receivedAt: string
+}
+
+/** Any event of a registry; `name` tells which. */
+export type AnyEvent<R extends EventDefinitions = BuiltInEvents> = {
+  [Name in EventName<R>]: MarketplaceEvent<Name, R>
+}[EventName<R>]
+
+/**
+ * The built-in events, and after them `custom`: where both accept the same data the built-in event is meant, so an
+ * app's own definition cannot hide a purchase. Throws `config_invalid` with every fault at once when a custom name is
+ * a built-in one or a definition is incomplete.
+ */
+export function createRegistry<const Custom extends EventDefinitions = Record<never, never>>(
+  custom?: Custom,
+): Registry<Custom> {
+  const own = Object.entries<EventDefinitions[string]>(custom ?? {})
+  const faults = own.flatMap(([name, definition]) =>
+    Object.hasOwn(EVENTS, name)
+      ? [`event "${name}" is built in and cannot be defined again`]
+      : definitionFaults(name, definition),
+  )
+  if (faults.length > 0) throw new ConfigError(faults)
+  return Object.freeze(Object.assign(Object.create(null), EVENTS, custom)) as Registry<Custom>
+}

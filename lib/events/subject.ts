@@ -1,0 +1,77 @@
+import { identifierOf, parseRecord, type SubscriptionRecord } from '../record.js'
+
+/** What an event speaks of, whatever its shape: all that the way from a delivery to a read needs to know. */
+export interface Subject {
+  subscription_uid: string | null
+  business_uid: string | null
+  purchasable_uid: string | null
+  /** The app's unique name or code name, where the event carries it. */
+  app: string | null
+  says: Says
+}
+
+/** `notice` the three identifiers · `record` a full subscription, perhaps not the app's · `other` nothing to act on. */
+export type Says = (typeof SAYS)[number]
+
+const SAYS = ['notice', 'record', 'installed', 'uninstalled', 'other'] as const
+
+/**
+ * `subject` with what it leaves out as null, and what is no identifier as null too: whatever an app's own definition
+ * answers, no control character or overlong text travels on from here.
+ */
+export function completeSubject(subject: Partial<Subject> | undefined): Subject {
+  const says = subject?.says
+  return {
+    subscription_uid: identifierOf(subject?.subscription_uid),
+    business_uid: identifierOf(subject?.business_uid),
+    purchasable_uid: identifierOf(subject?.purchasable_uid),
+    app: identifierOf(subject?.app),
+    says: says !== undefined && SAYS.includes(says) ? says : 'other',
+  }
+}
+
+interface Notice {
+  business_id: string
+  purchasable_uid: string | null
+  subscription_uid: string
+  [field: string]: unknown
+}
+
+export function noticeSubject(data: Notice): Subject {
+  return {
+    subscription_uid: data.subscription_uid,
+    business_uid: data.business_id,
+    purchasable_uid: data.purchasable_uid,
+    app: null,
+    says: 'notice',
+  }
+}
+
+export function recordSubject(record: SubscriptionRecord): Subject {
+  return {
+    subscription_uid: record.uid,
+    business_uid: record.business_uid,
+    purchasable_uid: record.purchasable_uid,
+    // "Code name of the app" (interface document, Subscription record).
+    app: identifierOf(record.display_name),
+    says: 'record',
+  }
+}
+
+/** Of data that carries the notice's fields, and perhaps a full record's beside them. */
+export function noticeOrRecordSubject(data: Notice): Subject {
+  // A bare notice is told by one look; only what may be a record is parsed again.
+  const record = data.purchase_state === undefined ? undefined : parseRecord(data)
+  return record === undefined ? noticeSubject(data) : recordSubject(record)
+}
+
+/** Of an install or uninstall, in either of its two forms. */
+export function installSubject(says: 'installed' | 'uninstalled') {
+  return (data: { business_id: string; app_id?: string; app_code_name?: string }): Subject => ({
+    subscription_uid: null,
+    business_uid: data.business_id,
+    purchasable_uid: null,
+    app: data.app_id ?? data.app_code_name ?? null,
+    says,
+  })
+}

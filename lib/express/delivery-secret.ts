@@ -1,0 +1,95 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import { MarketplaceError } from '../errors.js'
+
+/**
+ * The delivery secret is the last part of the address the platform delivers to. The interface document shows no
+ * signing of deliveries, so knowing the address is all that a sender can prove.
+ */
+
+/**
+ * Gives back the check of a candidate against every configured secret. It takes the same time whether the first,
+ * the last or none of them matches, accepts candidates of any length, and never throws.
+ */
+export function createSecretCheck(secrets: readonly string[]): (candidate: string) => boolean {
+  const digests = secrets.map(sha256)
+
+  return function isSecret(candidate) {
+    if (typeof candidate !== 'string') return false
+    const given = sha256(candidate)
+    let found = false
+    // The comparison stands before `||`, so it is made for every secret.
+    for (const digest of digests) found = timingSafeEqual(digest, given) || found
+    return found
+  }
+}
+
+/**
+ * Says what makes a secret too weak, one phrase per fault and none when it is good. Never repeats the secret.
+ * Anything from a generator of random text passes: `randomBytes(24).toString('base64url')`, a UUID, 32 hex digits.
+ */
+export function secretFaults(secret: unknown): string[] {
+  if (typeof secret !== 'string') return ['a delivery secret must be a string']
+  const faults: string[] = []
+  if (secret.length < MIN_LENGTH) faults.push(`a delivery secret must have at least ${MIN_LENGTH} characters`)
+  if (!/^[A-Za-z0-9._~-]*$/.test(secret)) {
+    faults.push('a delivery secret may hold only letters, digits and . _ ~ - because it is part of a URL')
+  }
+  if (new Set(secret).size < MIN_DISTINCT || period(secret) < MIN_LENGTH) {
+    faults.push('a delivery secret must not repeat the same few characters')
+  } else if (surprises(secret) < MIN_SURPRISES) {
+    faults.push('a delivery secret must be random, not a placeholder, common words or a sequence')
+  }
+  return faults
+}
+
+/**
+ * The address to register with the platform: the mount address, one slash, the secret. Query and fragment are dropped.
+ * Throws `argument_invalid` when the mount address is not an absolute http or https URL.
+ */
+export function targetUrl(mountUrl: string | URL, secret: string): string {
+  const url = URL.canParse(String(mountUrl)) ? new URL(mountUrl) : undefined
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
+    throw new MarketplaceError(
+      'argument_invalid',
+      'Cannot build the target URL: the mount URL must be absolute and start with https:// or http://',
+    )
+  }
+  url.search = ''
+  url.hash = ''
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${secret}`
+  return url.href
+}
+
+const MIN_LENGTH = 16
+/** 16 random hex digits hold fewer than 6 different ones once in 28,000 times. */
+const MIN_DISTINCT = 6
+const MIN_SURPRISES = 8
+
+const COMMON_WORDS =
+  /change|replace|your|this|goes|here|super|secret|s3cr3t|passw[o0]rd|passphrase|default|example|sample|placeholder|delivery|webhooks?|marketplace|token|test|demo|dummy|todo|admin|letmein|welcome|me|my|key/g
+const SEQUENCES = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm']
+const BOTH_WAYS = SEQUENCES.flatMap((row) => [row, [...row].reverse().join('')])
+
+/** The smallest distance at which the text repeats itself to its end at least once; Infinity when it does not. */
+function period(text: string): number {
+  for (let size = 1; size <= text.length / 2; size++) {
+    if (text.startsWith(text.slice(size))) return size
+  }
+  return Number.POSITIVE_INFINITY
+}
+
+/** How many characters are left that neither a common word, nor the character before, foretells. */
+function surprises(secret: string): number {
+  const rest = secret
+    .toLowerCase()
+    .replace(COMMON_WORDS, '')
+    .replace(/[._~-]/g, '')
+  return [...rest].filter((char, i) => {
+    const before = rest[i - 1]
+    return before === undefined || (before !== char && !BOTH_WAYS.some((row) => row.includes(before + char)))
+  }).length
+}
+
+function sha256(text: string): Buffer {
+  return hash('sha256', text, 'buffer')
+}

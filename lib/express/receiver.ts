@@ -1,0 +1,181 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type ErrorCode, MarketplaceError } from '../errors.js'
+import { type Clock, SECOND, systemClock } from '../schedule.js'
+import { type BodyRequest, readBody } from './body.js'
+import { reply, replyProblem } from './reply.js'
+
+export interface ReceiverOptions {
+  /** Whether the last part of the path is one of the delivery secrets; see `createSecretCheck`. */
+  isSecret(candidate: string): boolean
+  /** Keeps the envelopes durably before it resolves, with one receipt for each, in their order. */
+  accept(envelopes: readonly Envelope[]): Promise<readonly Receipt[]>
+  /** A further check by the app; anything but true refuses the delivery. */
+  verifyDelivery?: VerifyDelivery | undefined
+  bodyLimitBytes?: number | undefined
+  bodyTimeoutMs?: number | undefined
+  /** Time for `verifyDelivery` and `accept` together; afterwards the sender is told that nothing was kept. */
+  acceptTimeoutMs?: number | undefined
+  clock?: Clock | undefined
+  /** Told of the outcome of every request; the error's `cause` is what `accept` or `verifyDelivery` threw. */
+  count?: ((outcome: DeliveryOutcome, error?: MarketplaceError) => void) | undefined
+}
+
+export interface Envelope {
+  value: unknown
+  /** The JSON text of `value` as it was sent; null when it is one of several, or was parsed before it came here. */
+  text: string | null
+}
+
+export interface Receipt {
+  id: string
+  /** Why the envelope was not recognised, one sentence each; null when it was. */
+  issues: readonly string[] | null
+}
+
+export type VerifyDelivery = (delivery: {
+  req: IncomingMessage
+  /** The body as text; undefined when an earlier middleware has parsed it. */
+  text: string | undefined
+}) => boolean | Promise<boolean>
+
+export type DeliveryOutcome = 'received' | 'secret_wrong' | ErrorCode
+
+/** An array of at most this many elements is taken apart; a longer one is kept whole, as one unrecognised envelope. */
+const MAX_ENVELOPES = 1_000
+
+/**
+ * Gives back the middleware that takes deliveries at `<mount>/<secret>`. It is mounted with `app.use(path, …)` and
+ * answers every request there itself:
+ *
+ * | request | reply |
+ * |---|---|
+ * | any path but the secret | 404 with no body, before the body is read |
+ * | any method but POST | 405 |
+ * | a body that cannot be read, or is not JSON | 400, 408, 413 or 415 |
+ * | refused by `verifyDelivery` | 403 |
+ * | JSON | 200 `{ received, id }` once `accept` has resolved; for an array also `ids`; `issues` when there are any |
+ * | not kept in time | 503 with `Retry-After` |
+ *
+ * Not stated by the interface document: what reply is expected, or whether a refused delivery is sent again. So
+ * everything that is JSON is kept, and nothing is acknowledged before it is.
+ *
+ * Throws `argument_invalid` at once when an option is out of bounds.
+ */
+export function createReceiver(options: ReceiverOptions) {
+  const { isSecret, accept, verifyDelivery, clock = systemClock, count } = options
+  const { bodyLimitBytes = 65_536, bodyTimeoutMs = 10 * SECOND, acceptTimeoutMs = 3 * SECOND } = options
+  for (const [name, value] of Object.entries({ bodyLimitBytes, bodyTimeoutMs, acceptTimeoutMs })) {
+    // NaN would never be reached, and a delay above 2^31 - 1 ms would pass at once.
+    if (typeof value !== 'number' || !(value >= 1 && value < 2 ** 31)) {
+      throw new MarketplaceError(
+        'argument_invalid',
+        `Cannot create the receiver: ${name} must be 1 to 2^31 - 1`,
+      )
+    }
+  }
+  const bodyOptions = { limitBytes: bodyLimitBytes, timeoutMs: bodyTimeoutMs, clock }
+
+  return function receiveDelivery(req: BodyRequest, res: ServerResponse): void {
+    if (!isSecret(secretIn(req.url))) {
+      count?.('secret_wrong')
+      reply(req, res, 404, '', {}, clock)
+      return
+    }
+    receive(req)
+      .then(
+        (text) => {
+          count?.('received')
+          reply(req, res, 200, text, { 'Content-Type': 'application/json; charset=utf-8' }, clock)
+        },
+        (error: MarketplaceError) => {
+          count?.(error.code, error)
+          const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
+          replyProblem(req, res, error.code, error.message, { headers, clock })
+        },
+      )
+      // Only a `count`, or a middleware that has replaced the methods of `res`, can fail here.
+      .catch(() => res.destroy())
+  }
+
+  /** Gives back the text of the reply. Every rejection is a MarketplaceError that the sender may read. */
+  async function receive(req: BodyRequest): Promise<string> {
+    if (req.method !== 'POST') {
+      throw new MarketplaceError('method_not_allowed', 'Cannot take the delivery: it must be sent with POST')
+    }
+    const body = await readBody(req, bodyOptions)
+    const text = 'text' in body ? body.text : undefined
+    const value = 'text' in body ? parse(body.text) : body.parsed
+    const delivery = { req, text }
+    if (!isList(value)) return receiptText(await keep(delivery, [{ value, text: text ?? null }]))
+    return receiptsText(await keep(delivery, value.map(asElement)))
+  }
+
+  /** Verifies, then accepts, both within the deadline: a delivery whose verification came too late is not accepted. */
+  async function keep(
+    delivery: Parameters<VerifyDelivery>[0],
+    envelopes: Envelope[],
+  ): Promise<readonly Receipt[]> {
+    let timer: unknown
+    const deadline = new Promise<never>((_resolve, reject) => {
+      timer = clock.setTimeout(
+        () => reject(new Error(`not done after ${acceptTimeoutMs} ms`)),
+        acceptTimeoutMs,
+      )
+    })
+    try {
+      const isVerified =
+        !verifyDelivery || (await Promise.race([verifyDelivery(delivery), deadline])) === true
+      if (isVerified) {
+        const receipts = await Promise.race([accept(envelopes), deadline])
+        if (receipts.length === envelopes.length) return receipts
+        throw new Error(`accept gave ${receipts.length} receipts for ${envelopes.length} envelopes`)
+      }
+    } catch (cause) {
+      // The words of the cause are for the app's operator, not for the sender.
+      throw new MarketplaceError('delivery_not_kept', 'Cannot keep the delivery now: try again', { cause })
+    } finally {
+      clock.clearTimeout(timer)
+    }
+    throw new MarketplaceError('delivery_refused', 'Cannot take the delivery: it was not verified')
+  }
+}
+
+/** The last part of the path, whatever the app has mounted the receiver on; a trailing slash and the query are ignored. */
+function secretIn(url = ''): string {
+  const path = url.split('?', 1)[0] as string
+  const candidate = path.slice(1, path.endsWith('/') ? -1 : undefined)
+  if (!candidate.includes('%')) return candidate
+  try {
+    return decodeURIComponent(candidate)
+  } catch {
+    return ''
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Without a cause: the message of a SyntaxError quotes the body.
+    throw new MarketplaceError('body_not_json', 'Cannot read the body of the delivery: it is not JSON')
+  }
+}
+
+function isList(value: unknown): value is unknown[] {
+  return Array.isArray(value) && value.length > 0 && value.length <= MAX_ENVELOPES
+}
+
+function asElement(value: unknown): Envelope {
+  return { value, text: null }
+}
+
+function receiptText([receipt]: readonly Receipt[]): string {
+  const { id, issues } = receipt as Receipt
+  return JSON.stringify({ received: true, id, ...(issues?.length ? { issues } : {}) })
+}
+
+function receiptsText(receipts: readonly Receipt[]): string {
+  const ids = receipts.map(({ id }) => id)
+  const issues = receipts.flatMap((receipt, i) => (receipt.issues ?? []).map((issue) => `[${i}] ${issue}`))
+  return JSON.stringify({ received: true, id: ids[0], ids, ...(issues.length ? { issues } : {}) })
+}

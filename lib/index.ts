@@ -1,0 +1,29 @@
+export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
+export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
+export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError, type Problem } from './errors.js'
+export {
+  defineEvent,
+  type EventDefinition,
+  type EventDefinitions,
+  type TokenKind,
+} from './events/define-event.js'
+export {
+  type AnyEvent,
+  EVENTS,
+  type EventData,
+  type EventName,
+  type MarketplaceEvent,
+  type Registry,
+  type TokensOf,
+} from './events/registry.js'
+export type { Health } from './lifecycle.js'
+export { createMarketplace, type Marketplace, type Middleware } from './marketplace.js'
+export type { MarketplaceOptions, VerifyDelivery } from './options.js'
+export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
+export type { SubscriptionRecord } from './record.js'
+export type { Clock } from './schedule.js'
+export type { EntryFilter, JournalEntry, Store } from './store/store.js'
+export type { DeadEntry } from './work/dispatcher.js'
+export type { Handler, HandlerContext } from './work/handlers.js'
+export type { UnrecognisedDelivery } from './work/payloads.js'
+export type { PurchaseChange } from './work/refresher.js'

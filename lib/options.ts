@@ -1,0 +1,188 @@
+import { z } from 'zod'
+import { ConfigError } from './errors.js'
+import type { EventDefinitions } from './events/define-event.js'
+import type { SubscriptionRecord } from './record.js'
+import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from './schedule.js'
+import type { Store } from './store/store.js'
+
+/** What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction. */
+export interface MarketplaceOptions<Custom extends EventDefinitions = Record<never, never>> {
+  app: {
+    clientId: string
+    clientSecret: string
+    /** The app's own item or items. Without it every subscription that a notice or `track` names counts. */
+    purchasableUid?: string | string[] | undefined
+    /** The app's unique name or names: installs and uninstalls of other apps are then told apart. */
+    codeName?: string | string[] | undefined
+  }
+  platform: {
+    /** `{base_url}` of the platform's interface. */
+    baseUrl: string
+    /** `{auth_url}` of its token endpoint. */
+    authUrl: string
+    fetch?: typeof globalThis.fetch | undefined
+    /** In all, for one call: connecting, headers and body. Default 10 s. */
+    timeoutMs?: number | undefined
+    /** Reads at once. Default 4. */
+    concurrency?: number | undefined
+  }
+  /** The last path segment of the address the platform delivers to: one, or several while rotating. */
+  deliverySecrets: string | string[]
+  /** `sqlite:<path>`, `sqlite::memory:`, or a `Store`. Default `sqlite:marketplace.db`. */
+  store?: string | Store | undefined
+  /** Which records let a business in. Default: `purchase_state` is exactly `purchased`. */
+  entitledWhen?: ((record: SubscriptionRecord) => boolean) | undefined
+  freshness?:
+    | {
+        /** How long `isEntitled` waits for a read that a delivery asked for. Default 2 s. */
+        waitMs?: number | undefined
+        /** How often every subscription is read again whatever happens. Default 24 h. */
+        reconcileEveryMs?: number | undefined
+        /** How long an answer stands that the platform does not confirm. Default 72 h. */
+        maxStaleMs?: number | undefined
+      }
+    | undefined
+  /** `false`: only receive and answer; other processes read and handle. */
+  worker?:
+    | false
+    | {
+        /** Handlers at once. Default 8. */
+        concurrency?: number | undefined
+        /** How long one handler may take. Default 30 s. */
+        handlerTimeoutMs?: number | undefined
+        /** Pauses between tries of a handler. */
+        handlerRetryDelaysMs?: number[] | undefined
+        /** After how long the work of a process that died is taken over. Default 60 s. */
+        leaseMs?: number | undefined
+        /** How often to look for work that nobody told of. Default 1 s. */
+        pollMs?: number | undefined
+      }
+    | undefined
+  receiver?:
+    | {
+        /** Default 64 KiB, counted after decoding. */
+        bodyLimitBytes?: number | undefined
+        /** Default 10 s. */
+        bodyTimeoutMs?: number | undefined
+        /** How long a delivery waits for the disk before it is answered 503. Default 3 s. */
+        acceptTimeoutMs?: number | undefined
+      }
+    | undefined
+  /** How long the journal keeps what is over. */
+  retention?:
+    | { doneMs?: number | undefined; changesMs?: number | undefined; deadMs?: number | undefined }
+    | undefined
+  /** A further check of a delivery whose secret was right: false refuses it with 403. */
+  verifyDelivery?: VerifyDelivery | undefined
+  /** Events of a later version of the platform, by registration name. */
+  events?: Custom | undefined
+  /** How long `close()` lets work finish. Default 10 s. */
+  closeGraceMs?: number | undefined
+  /** The time source; for tests. */
+  clock?: Clock | undefined
+}
+
+export type VerifyDelivery = (delivery: {
+  req: import('node:http').IncomingMessage
+  /** The body as text; undefined when the app's own parser had read it. */
+  text: string | undefined
+}) => boolean | Promise<boolean>
+
+/** Options as used: every default in place. Throws a `ConfigError` that names all faults at once. */
+export function readOptions(options: unknown, secretFaults: (secret: string) => readonly string[]) {
+  const secret = z.string().superRefine((value, context) => {
+    for (const fault of secretFaults(value)) context.addIssue({ code: 'custom', message: fault })
+  })
+  const schema = z.strictObject({
+    app: z.strictObject({
+      clientId: text,
+      clientSecret: text,
+      purchasableUid: oneOrMore(text, 0),
+      codeName: oneOrMore(text, 0),
+    }),
+    platform: z.strictObject({
+      baseUrl: httpUrl,
+      authUrl: httpUrl,
+      fetch: fn.optional(),
+      timeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
+      concurrency: z.int().min(1).max(100).default(4),
+    }),
+    deliverySecrets: oneOrMore(secret, 1),
+    store: z.union([z.string(), z.custom<Store>(isStore, 'expected a URL or a Store')]).default('sqlite:marketplace.db'),
+    entitledWhen: fn.optional(),
+    freshness: group({
+      waitMs: duration(2 * SECOND, 0, MINUTE),
+      reconcileEveryMs: duration(DAY, SECOND, 30 * DAY),
+      maxStaleMs: duration(72 * HOUR, SECOND, 365 * DAY),
+    }),
+    worker: z.union([
+      z.literal(false),
+      group({
+        concurrency: z.int().min(1).max(1_000).default(8),
+        handlerTimeoutMs: duration(30 * SECOND, 10, HOUR),
+        handlerRetryDelaysMs: z.array(z.number().min(0).max(30 * DAY)).max(100).optional(),
+        leaseMs: duration(60 * SECOND, SECOND, HOUR),
+        pollMs: duration(SECOND, 10, MINUTE),
+      }),
+    ]),
+    receiver: group({
+      bodyLimitBytes: z.int().min(1_024).max(16 * 1024 * 1024).default(64 * 1024),
+      bodyTimeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
+      acceptTimeoutMs: duration(3 * SECOND, 10, MINUTE),
+    }),
+    retention: group({
+      doneMs: duration(7 * DAY, MINUTE, 3_650 * DAY),
+      changesMs: duration(90 * DAY, MINUTE, 3_650 * DAY),
+      deadMs: duration(30 * DAY, MINUTE, 3_650 * DAY),
+    }),
+    verifyDelivery: fn.optional(),
+    events: z.record(z.string(), z.unknown()).optional(),
+    closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
+    clock: z.custom<Clock>((value) => typeof value === 'object' && value !== null && 'now' in value).default(systemClock),
+  })
+  const result = schema.safeParse(options)
+  if (result.success) return result.data
+  // Paths and rules only: a fault never repeats a value, which may be a secret.
+  throw new ConfigError(sentences(result.error.issues))
+}
+
+export type ResolvedOptions = ReturnType<typeof readOptions>
+
+const text = z.string().min(1, 'expected a text that is not empty')
+const fn = z.custom<(...args: never[]) => unknown>((value) => typeof value === 'function', 'expected a function')
+const httpUrl = z.string().refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
+
+function duration(defaultMs: number, minMs: number, maxMs: number) {
+  return z.number().min(minMs, `expected ${minMs} ms or more`).max(maxMs, `expected ${maxMs} ms or less`).default(defaultMs)
+}
+
+/** An optional group of settings, all of them with defaults. */
+function group<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.strictObject(shape).prefault({} as never)
+}
+
+function oneOrMore<T extends z.ZodType<string>>(each: T, min: number) {
+  return z.preprocess(
+    (value) => (value === undefined ? [] : typeof value === 'string' ? [value] : value),
+    z.array(each).min(min, 'expected at least one'),
+  )
+}
+
+/** One sentence for each fault; of a choice, the faults of its last form, which is the one with fields. */
+function sentences(issues: readonly z.core.$ZodIssue[], path: readonly PropertyKey[] = []): string[] {
+  return issues.flatMap((issue) => {
+    const where = [...path, ...issue.path]
+    const last = issue.code === 'invalid_union' ? issue.errors.at(-1) : undefined
+    return last?.length ? sentences(last, where) : [`${where.join('.') || 'options'}: ${issue.message}`]
+  })
+}
+
+function isHttpUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false
+  const { protocol, username, password, search, hash } = new URL(value)
+  return (protocol === 'https:' || protocol === 'http:') && username + password + search + hash === ''
+}
+
+function isStore(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'accept' in value && 'claimRead' in value
+}

@@ -1,0 +1,112 @@
+import { z } from 'zod'
+
+/**
+ * The fields the interface document gives a subscription record, in its order and with its notes. The last three are
+ * carried by the `purchasable_subscription/updated` payload only. Nothing here says that a record has them:
+ * see `SubscriptionRecord`.
+ */
+export const RECORD_FIELDS = {
+  uid: 'Subscription identifier.',
+  purchasable_uid: 'Identifier of the purchased item (the app).',
+  buyer_uid: 'Identifier of the buyer.',
+  business_uid: 'Identifier of the purchasing business.',
+  purchase_currency: 'Currency code.',
+  purchase_price: 'Decimal amount carried as a string with two decimals.',
+  purchase_state: 'See the purchase states.',
+  cancellation_date: 'Null in samples; format not given.',
+  expiration_date: 'Null in samples; format not given.',
+  updated_at: 'ISO 8601 UTC timestamp with milliseconds.',
+  created_at: 'ISO 8601 UTC timestamp with milliseconds.',
+  payment_type: 'A billing period; the value monthly is used.',
+} as const
+
+/** What the `purchasable_subscription/updated` payload carries beside `RECORD_FIELDS` (interface document). */
+export const UPDATED_EVENT_FIELDS = {
+  display_name: 'Code name of the app.',
+  bundled_from_subscription_uid: 'Null in the sample.',
+  is_active: 'Boolean.',
+} as const
+
+type DocumentedFields = {
+  -readonly [F in keyof typeof RECORD_FIELDS | keyof typeof UPDATED_EVENT_FIELDS]?: unknown
+}
+
+/**
+ * A subscription as the platform sent it. The three identifiers and `purchase_state` are strings; without one of them
+ * there is no record. Every other field, documented or not, may be missing and is kept as it came, of whatever type
+ * (prices have come as `"5.00"`, `99.99` and `10`), hence `unknown`.
+ */
+export interface SubscriptionRecord extends DocumentedFields {
+  uid: string
+  business_uid: string
+  purchasable_uid: string
+  /** As it came: one of the documented states, or anything else; only `canonicalState` and `grants` interpret it. */
+  purchase_state: string
+  [field: string]: unknown
+}
+
+/** Not stated by the document; we chose what fits an index of every database and any identifier seen so far. */
+export const MAX_IDENTIFIER_LENGTH = 255
+
+// Cc is C0 with NUL, DEL and C1; with the u flag Cs matches a surrogate only where it has no partner.
+const UNFIT = /[\p{Cc}\p{Cs}]/u
+
+/** Why `value` cannot be an identifier, or undefined when it can. Never contains the value. */
+function identifierFault(value: unknown): string | undefined {
+  if (typeof value === 'number') {
+    // Beyond 2^53 two identifiers would read as one and the same number.
+    return Number.isSafeInteger(value)
+      ? undefined
+      : 'expected an identifier, got a number that is no safe integer'
+  }
+  if (value === undefined || value === null || value === '') return 'expected an identifier, got none'
+  if (typeof value !== 'string') return 'expected an identifier, got neither a string nor a number'
+  if (value.length > MAX_IDENTIFIER_LENGTH) {
+    return `expected an identifier of at most ${MAX_IDENTIFIER_LENGTH} characters`
+  }
+  if (UNFIT.test(value)) return 'expected an identifier without control characters or lone surrogates'
+  return undefined
+}
+
+/**
+ * An identifier as a string: any format (they need not be UUIDs), numbers taken as strings. Nothing is trimmed or
+ * normalised, so two different identifiers stay different.
+ */
+export const identifier = z.unknown().transform((value, context): string => {
+  const fault = identifierFault(value)
+  if (fault === undefined) return String(value)
+  context.addIssue({ code: 'custom', message: fault })
+  return z.NEVER
+})
+
+/** An identifier, or null where the platform sent `null`, `""` or nothing. A malformed one is a fault all the same. */
+export const optionalIdentifier = z.unknown().transform((value, context): string | null => {
+  if (value === undefined || value === null || value === '') return null
+  const fault = identifierFault(value)
+  if (fault === undefined) return String(value)
+  context.addIssue({ code: 'custom', message: fault })
+  return z.NEVER
+})
+
+/** `value` as an identifier, or null when it is none. */
+export function identifierOf(value: unknown): string | null {
+  return identifierFault(value) === undefined ? String(value) : null
+}
+
+/** A subscription record. Only the essentials are checked; unknown values are never looked into, however deep. */
+export const subscriptionRecord = z.looseObject({
+  uid: identifier,
+  business_uid: identifier,
+  purchasable_uid: identifier,
+  purchase_state: z.string({ error: 'expected a string' }),
+})
+
+/**
+ * The record in `value`: a copy with identifiers as strings and every other field as it came (a `__proto__` key is
+ * left out). Undefined when `value` is no object, or lacks a usable `uid`, `business_uid`, `purchasable_uid` or
+ * `purchase_state`. Never throws for JSON values.
+ */
+export function parseRecord(value: unknown): SubscriptionRecord | undefined {
+  const result = subscriptionRecord.safeParse(value)
+  return result.success ? result.data : undefined
+}

@@ -1,0 +1,80 @@
+import type { Generated, Kysely, RawBuilder } from 'kysely'
+
+/** The two tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
+export interface Tables {
+  subscriptions: SubscriptionsTable
+  journal: JournalTable
+}
+
+export interface SubscriptionsTable {
+  subscription_uid: string
+  business_uid: string
+  purchasable_uid: string | null
+  /** The record as last applied (json). */
+  record: string | null
+  state: string | null
+  gone: 'missing' | 'revoked' | null
+  read_at: number | null
+  /** Generation asked for, +1 by every event. `wanted > done`: a read is owed. */
+  wanted: number
+  done: number
+  wanted_at: number | null
+  /** When it is due; while leased, when the lease runs out. Null: given up. */
+  refresh_at: number | null
+  lane: 'known' | 'new'
+  lease_token: string | null
+  lapses: number
+  failure: string | null
+  /** The refresher's memory between tries (json). */
+  progress: string | null
+  uninstalled_at: number | null
+  created_at: number
+}
+
+export interface JournalTable {
+  seq: Generated<number>
+  id: string
+  kind: 'event' | 'change' | 'unrecognised'
+  name: string
+  key: string
+  business_uid: string | null
+  subscription_uid: string | null
+  /** json */
+  payload: string
+  /** json, null when recognised */
+  issues: string | null
+  status: 'pending' | 'done' | 'dead'
+  /** When it is due; while leased, when the lease runs out. */
+  due_at: number
+  attempts: number
+  lapses: number
+  lease_token: string | null
+  error: string | null
+  received_at: number
+}
+
+/** What differs between engines. Everything else is one SQL. */
+export interface Engine {
+  db: Kysely<Tables>
+  /** The engine's own time as an SQL expression: a lease must be judged by one clock. */
+  now(): RawBuilder<number>
+  /** `json`, an array of objects, as a table with these columns: one statement for a batch of any size. */
+  rows(json: string, columns: Record<string, 'text' | 'integer'>): RawBuilder<unknown>
+  /** Ends a select that picks rows to lease, so that claimers pass each other by. */
+  skipLocked: RawBuilder<unknown>
+  /** The column type of a row number that counts up by itself. */
+  rowNumber: RawBuilder<unknown>
+  open(): Promise<void>
+  /** Runs `migrations` from the schema's version on, one process at a time. */
+  migrate(migrations: readonly Migration[]): Promise<void>
+  /** Resolves when everything committed before the call is on disk. */
+  durable(): Promise<void>
+  /** Tells of commits made by others. */
+  watch(onForeignCommit: () => void): void
+  close(): Promise<void>
+  /** Whether an error speaks of one row's data, so that the rest of a batch can be kept without it. */
+  isDataError(error: unknown): boolean
+}
+
+/** Additive only: code of the version before must go on working on the new schema. */
+export type Migration = (engine: Engine) => RawBuilder<unknown>[]

@@ -1,0 +1,254 @@
+/**
+ * The store port: what the rest of the package asks of a database, and what a database promises back.
+ *
+ * Two tables stand behind it. `subscriptions` has one row per subscription: the record as last read, and the work of
+ * reading it again. `journal` has one row per event or change that waits for the app's handlers.
+ *
+ * Work is leased: a claim hands out an item with a lease token and makes it due again when the lease runs out. Whoever
+ * finishes names the token; when the lease has passed to somebody else the finish changes nothing and answers false.
+ * Times are milliseconds since 1970, from one clock: the store's.
+ */
+export interface Store {
+  /** Opens and migrates. Rejects `store_driver_missing`, `store_corrupt`, `store_in_use` or `store_unavailable`. */
+  open(): Promise<void>
+  /** Waits for what is under way, then lets go of the database. Safe to call twice, and before `open`. */
+  close(): Promise<void>
+
+  /**
+   * Keeps events and marks what they speak of as wanted, in one transaction that is on disk when this resolves.
+   * Concurrent calls share commits. Rejects `store_unavailable` when the events may not have been kept.
+   * An event whose `id` is already kept is kept once.
+   */
+  accept(events: readonly NewEvent[]): Promise<void>
+  /** Marks without an event: a subscription to track, or all of a business's to be read again. Durable like `accept`. */
+  want(wanted: Wanted): Promise<void>
+
+  /** Everything known of a business, in the order in which it was learned. */
+  subscriptionsOf(businessUid: string): Promise<Subscription[]>
+
+  /** Leases one subscription that is due for a read, or answers undefined. Never one of `except`'s businesses. */
+  claimRead(options: ClaimRead): Promise<ReadClaim | undefined>
+  renewRead(claim: Leased, leaseMs: number): Promise<boolean>
+  /**
+   * Writes what a read found, together with the change it made visible, in one transaction.
+   * When the subscription was wanted again after the claim, it is due again after `WANTED_AGAIN_MS` whatever
+   * `nextInMs` says. Answers false, and has written nothing, when the lease is no longer the caller's.
+   */
+  finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
+
+  /**
+   * Leases up to `limit` journal entries that are due, oldest first, at most one per key, and never one behind an
+   * older pending entry of the same key (among `kinds`).
+   */
+  claimEntries(options: ClaimEntries): Promise<Entry[]>
+  /** Ends due events that nobody handles, a batch at a time, without leasing them; answers how many. */
+  skipEntries(options: SkipEntries): Promise<number>
+  renewEntry(entry: Leased, leaseMs: number): Promise<boolean>
+  /** Ends leased entries; those whose lease has passed on are left alone and not answered back. */
+  finishEntries(finishes: readonly EntryFinish[]): Promise<string[]>
+
+  /** Entries for people, newest first. */
+  listEntries(filter: EntryFilter): Promise<JournalEntry[]>
+  /** Makes an entry pending again with its attempts at 0, whatever became of it. False when there is none. */
+  replayEntry(id: string): Promise<boolean>
+  /** Deletes one small batch of what is past its keeping time; answers how many rows went, 0 when there is no more. */
+  prune(keep: KeepTimes): Promise<number>
+  counts(): Promise<StoreCounts>
+
+  /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
+  subscribe(listener: (hint: Hint) => void): () => void
+}
+
+/** A read that was overtaken by a further event is repeated after this pause, so a flood costs at most 4 reads a second. */
+export const WANTED_AGAIN_MS = 250
+/** An item whose lease ran out this many times in a row without a finish has killed its process too often: dead. */
+export const MAX_LAPSES = 5
+
+/** The key under which everything about one subscription stands in line. */
+export const subscriptionKey = (subscriptionUid: string): string => `subscription:${subscriptionUid}`
+/** The key of what concerns a business and no single subscription. */
+export const businessKey = (businessUid: string): string => `business:${businessUid}`
+
+export type EntryKind = 'event' | 'change' | 'unrecognised'
+export type EntryStatus = 'pending' | 'done' | 'dead'
+
+export interface NewEvent {
+  /** Made by the caller, unique: the handlers' idempotency key. */
+  id: string
+  kind: 'event' | 'unrecognised'
+  /** The registration name, or '' when unrecognised. */
+  name: string
+  /** Entries of one key are handled in order and never at once. */
+  key: string
+  businessUid: string | null
+  subscriptionUid: string | null
+  /** The envelope as JSON text. */
+  payload: string
+  /** Why it was not recognised, one sentence each. */
+  issues: readonly string[] | null
+  wanted: Wanted | null
+}
+
+/** What an event asks to be read again. */
+export type Wanted =
+  /** This subscription, learned of by this event if it is new. */
+  | { what: 'subscription'; subscriptionUid: string; businessUid: string; purchasableUid: string | null }
+  /** This subscription if it is known; an event alone does not make it the app's. */
+  | { what: 'known'; subscriptionUid: string; businessUid: string }
+  /** Every known subscription of the business. `installed` true or false notes an install or uninstall; null neither. */
+  | { what: 'business'; businessUid: string; installed: boolean | null }
+
+export interface Subscription {
+  subscriptionUid: string
+  businessUid: string
+  /** The record as last applied; null until the first successful read. Kept as evidence when `gone`. */
+  record: StoredRecord | null
+  /** The effective purchase_state; null until read, and when `gone`. */
+  state: string | null
+  /** The platform no longer shows it (`missing`), or refuses the token after an uninstall (`revoked`). */
+  gone: 'missing' | 'revoked' | null
+  /** When a read last confirmed `state`. */
+  readAt: number | null
+  /** When an event, `track` or `refresh` last asked for a read. */
+  wantedAt: number | null
+  /** A read was asked for and none begun since has finished well. */
+  pending: boolean
+  /** Code of the failure since the last good read. */
+  failure: string | null
+  /** When the next read is due; null when it was given up (only an event, `track` or `refresh` revives it). */
+  refreshAt: number | null
+}
+
+/** A record as the platform sent it, identifiers as strings; unknown fields kept. */
+export interface StoredRecord {
+  uid: string
+  business_uid: string
+  purchasable_uid: string
+  purchase_state: string
+  [field: string]: unknown
+}
+
+export interface Leased {
+  /** The subscription uid or the entry id. */
+  id: string
+  leaseToken: string
+}
+
+export interface ClaimRead {
+  leaseMs: number
+  /** Businesses that are being read by this process. */
+  except: readonly string[]
+  /** `known` subscriptions have been read before; `new` ones never. Each has its own lane so neither starves. */
+  lane: 'known' | 'new'
+}
+
+export interface ReadClaim extends Leased {
+  subscription: Subscription
+  /** The generation this read will settle. */
+  wanted: number
+  /** The generation settled last; below `wanted` when an event asked for this read. */
+  done: number
+  /** Leases that ran out in a row without a finish, this one not counted. */
+  lapses: number
+  /** When the business was last said to have uninstalled the app, with no install after it. */
+  uninstalledAt: number | null
+  /** When the subscription was first heard of. */
+  createdAt: number
+  /** The reader's own memory between tries: JSON, opaque to the store. */
+  progress: string | null
+}
+
+export interface ReadFinish {
+  /** Set when the read changed or confirmed what is known; absent when it failed or showed nothing to go by. */
+  found?: { record: StoredRecord | null; state: string | null; gone: Subscription['gone']; confirmed: boolean }
+  /** Whether the claimed generation is settled by this read. */
+  settled: boolean
+  failure: string | null
+  progress: string | null
+  /** When to read next, from now; null gives up. */
+  nextInMs: number | null
+  /** Forget the uninstall: the platform has served the business long after it. */
+  clearUninstalled?: boolean
+  /** The observed change, if any; `entitled` is asked inside the transaction with the business's rows as written. */
+  change?: { id: string; key: string; payload(subscriptions: Subscription[], now: number): string }
+}
+
+export interface ClaimEntries {
+  limit: number
+  leaseMs: number
+  kinds: readonly EntryKind[]
+}
+
+export interface SkipEntries {
+  limit: number
+  kinds: readonly ('event' | 'unrecognised')[]
+  /** Names of events that are handled, and stay. */
+  exceptNames: readonly string[]
+}
+
+export interface Entry extends Leased {
+  kind: EntryKind
+  name: string
+  key: string
+  businessUid: string | null
+  subscriptionUid: string | null
+  payload: string
+  issues: string[] | null
+  receivedAt: number
+  /** Tries so far, this one included: 1 at the first. */
+  attempt: number
+  lapses: number
+}
+
+export interface EntryFinish extends Leased {
+  /** `retry` is due again in `inMs`; `dead` waits for a replay. */
+  result: { to: 'done' } | { to: 'retry'; inMs: number; error: string } | { to: 'dead'; error: string }
+}
+
+export interface EntryFilter {
+  status?: EntryStatus
+  kind?: EntryKind
+  businessUid?: string
+  subscriptionUid?: string
+  /** At most this many, 100 unless told; bounds 1 to 1,000. */
+  limit?: number
+  /** Entries older than the one with this id: the last id of the page before. */
+  before?: string
+}
+
+export interface JournalEntry {
+  id: string
+  kind: EntryKind
+  name: string
+  status: EntryStatus
+  businessUid: string | null
+  subscriptionUid: string | null
+  payload: unknown
+  issues: string[] | null
+  attempts: number
+  error: string | null
+  /** ISO 8601, UTC. */
+  receivedAt: string
+  dueAt: string | null
+}
+
+export interface KeepTimes {
+  doneMs: number
+  changesMs: number
+  deadMs: number
+}
+
+export interface StoreCounts {
+  subscriptions: number
+  wanted: number
+  givenUp: number
+  pending: number
+  dead: number
+  unrecognised: number
+}
+
+/** `wanted`: a read is due. `journal`: an entry is due. `decided`: what is known of a business changed; null: of any. */
+export type Hint =
+  | { type: 'wanted'; businessUid: string | null }
+  | { type: 'journal' }
+  | { type: 'decided'; businessUid: string | null }

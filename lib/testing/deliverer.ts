@@ -1,0 +1,214 @@
+import type { EventName } from '../events/registry.js'
+import type { Clock } from '../schedule.js'
+import { type DeliveryStyle, type Envelope, envelopeOf, type Happening } from './envelopes.js'
+import type { ActiveFault, FaultKind, FaultRules } from './faults.js'
+import { type Outcome, type Post, post } from './post.js'
+import { type Seeded, shuffled } from './random.js'
+import type { Registrations } from './registrations.js'
+
+/** One try to deliver an event, as it ended. */
+export interface Delivery {
+  /** Its place in `deliveries`, for `redeliver`. */
+  index: number
+  event: EventName
+  /** The registered address. It holds the receiver's delivery secret: do not print it. */
+  target: string
+  /** What was sent, word for word. */
+  body: string
+  envelope: Envelope
+  /** The status of the reply; undefined when there was none. */
+  status?: number
+  /** Why there was no reply: `dropped`, `hung up`, `timeout`, `closed`, or a code such as `ECONNREFUSED`. */
+  error?: string
+  /** 1 for the first try; more only with the `retries` option. */
+  attempt: number
+  business_uid: string
+  subscription_uid?: string
+  /** The faults that struck it. */
+  faults: readonly FaultKind[]
+  /** When the try was over: milliseconds since 1970. */
+  at: number
+}
+
+export interface DelivererOptions {
+  clock: Clock
+  seed: Seeded
+  registrations: Registrations
+  style: DeliveryStyle
+  retries: number
+  retryDelayMs: number
+  timeoutMs: number
+  concurrency: number
+  onDelivery: (delivery: Delivery) => void
+}
+
+type Message = Omit<Delivery, 'index' | 'status' | 'error' | 'at'> & { key: string; hangUp: boolean }
+
+/** What is queued for one target. */
+interface Lane {
+  waiting: Message[]
+  sending: number
+}
+
+/**
+ * Sends deliveries: those to one target in order, `concurrency` at a time, unless a fault says otherwise.
+ * A message is on its way (delayed, held back, waiting in a lane, or being sent) until its last try is in the log.
+ */
+export class Deliverer {
+  readonly log: Delivery[] = []
+  readonly #options: DelivererOptions
+  readonly #faults: () => FaultRules
+  readonly #lanes = new Map<string, Lane>()
+  readonly #held = new Map<number, { message: Message; delayMs: number }[]>()
+  readonly #timers = new Set<unknown>()
+  readonly #posts = new Set<Post>()
+  #onTheWay = 0
+  #closed = false
+  #waiters: (() => void)[] = []
+
+  constructor(options: DelivererOptions, faults: () => FaultRules) {
+    this.#options = options
+    this.#faults = faults
+  }
+
+  /** Tells every target that registered for it. */
+  deliver(happening: Happening): void {
+    const { registrations, style } = this.#options
+    const envelope = envelopeOf(happening, style)
+    const body = JSON.stringify(style.arrays ? [envelope] : envelope)
+    const about =
+      'record' in happening
+        ? { business_uid: happening.record.business_uid, subscription_uid: happening.record.uid }
+        : { business_uid: happening.businessUid }
+    for (const { number, event, target } of registrations.for(happening)) {
+      // The registration's number stands for the target, whose port differs from run to run.
+      const key = `${number}/${event}/${about.business_uid}/${about.subscription_uid ?? ''}`
+      this.#accept({ event, target, body, envelope, attempt: 1, ...about, faults: [], key, hangUp: false })
+    }
+  }
+
+  /** Sends a logged delivery once more, word for word; faults strike it like any other. */
+  redeliver({ event, target, body, envelope, business_uid, subscription_uid }: Delivery): void {
+    const about = subscription_uid === undefined ? { business_uid } : { business_uid, subscription_uid }
+    const key = `again/${event}/${business_uid}/${subscription_uid ?? ''}`
+    this.#accept({ event, target, body, envelope, attempt: 1, ...about, faults: [], key, hangUp: false })
+  }
+
+  /** Resolves when nothing is on its way. What a `reorder` fault still holds back is released for it. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiters.push(resolve)
+      this.#settle()
+    })
+  }
+
+  /** Releases what a fault that is over holds back; at the end of this turn, when its last strike is held as well. */
+  releaseAfter(fault: ActiveFault): void {
+    queueMicrotask(() => this.#release(fault.number))
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const timer of this.#timers) this.#options.clock.clearTimeout(timer)
+    for (const lane of this.#lanes.values()) lane.waiting = []
+    for (const under of this.#posts) under.abort('closed')
+    this.#held.clear()
+    this.#onTheWay = 0
+    this.#settle()
+  }
+
+  #accept(message: Message): void {
+    if (this.#closed) return
+    const strike = this.#faults().strike('delivery', {
+      key: message.key,
+      event: message.event,
+      businessUid: message.business_uid,
+      subscriptionUid: message.subscription_uid,
+    })
+    const hangUp = strike.end?.kind === 'hangUp'
+    const struck = { ...message, faults: strike.kinds, hangUp }
+    if (strike.end?.kind === 'drop') return this.#note(struck, { error: 'dropped' })
+    const copies = strike.what?.kind === 'duplicate' ? (strike.what.copies ?? 1) : 0
+    for (let copy = 0; copy <= copies; copy++) {
+      this.#onTheWay += 1
+      if (strike.end?.kind === 'reorder') this.#hold(strike.end.number, strike.end.hold, struck, strike.delayMs)
+      else this.#after(strike.delayMs, () => this.#queue(struck))
+    }
+  }
+
+  #hold(fault: number, hold: number, message: Message, delayMs: number): void {
+    const held = this.#held.get(fault) ?? []
+    this.#held.set(fault, held)
+    held.push({ message, delayMs })
+    if (held.length >= hold) this.#release(fault)
+    else this.#settle()
+  }
+
+  #release(fault: number): void {
+    const held = this.#held.get(fault) ?? []
+    this.#held.delete(fault)
+    const order = this.#options.seed.stream(`reorder/${fault}/${held[0]?.message.key}/${held.length}`)
+    for (const { message, delayMs } of shuffled(held, order)) this.#after(delayMs, () => this.#queue(message))
+  }
+
+  #after(delayMs: number, then: () => void): void {
+    if (delayMs <= 0) return then()
+    const timer = this.#options.clock.setTimeout(() => {
+      this.#timers.delete(timer)
+      then()
+    }, delayMs)
+    this.#timers.add(timer)
+  }
+
+  #queue(message: Message): void {
+    const lane = this.#lanes.get(message.target) ?? { waiting: [], sending: 0 }
+    this.#lanes.set(message.target, lane)
+    lane.waiting.push(message)
+    this.#next(lane)
+  }
+
+  #next(lane: Lane): void {
+    while (lane.sending < this.#options.concurrency) {
+      const message = lane.waiting.shift()
+      if (message === undefined) return
+      lane.sending += 1
+      void this.#send(message).then(() => {
+        lane.sending -= 1
+        this.#next(lane)
+        this.#settle()
+      })
+    }
+  }
+
+  async #send(message: Message): Promise<void> {
+    const { style, timeoutMs, clock, retries, retryDelayMs } = this.#options
+    const { target, body, hangUp } = message
+    const sending = post({ target, body, style, hangUp, timeoutMs, clock })
+    this.#posts.add(sending)
+    const outcome = await sending.done
+    this.#posts.delete(sending)
+    this.#note(message, outcome)
+    if (this.#closed) return
+    const accepted = 'status' in outcome && outcome.status >= 200 && outcome.status < 300
+    if (accepted || message.attempt > retries) this.#onTheWay -= 1
+    else this.#after(retryDelayMs, () => this.#queue({ ...message, attempt: message.attempt + 1, hangUp: false }))
+  }
+
+  #note({ key: _key, hangUp: _hangUp, ...message }: Message, outcome: Outcome): void {
+    const delivery = { ...message, ...outcome, index: this.log.length, at: this.#options.clock.now() }
+    this.log.push(delivery)
+    this.#options.onDelivery(delivery)
+  }
+
+  /** Lets those go who wait for the end, and gives free what is held back when only that is left. */
+  #settle(): void {
+    if (this.#waiters.length === 0) return
+    const held = [...this.#held.values()].reduce((sum, { length }) => sum + length, 0)
+    if (this.#onTheWay > held) return
+    if (held > 0) {
+      for (const fault of [...this.#held.keys()]) this.#release(fault)
+      return
+    }
+    for (const resolve of this.#waiters.splice(0)) resolve()
+  }
+}

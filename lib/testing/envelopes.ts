@@ -1,0 +1,101 @@
+import { EVENTS, type EventName } from '../events/registry.js'
+import { UPDATED_EVENT_FIELDS } from '../record.js'
+
+/** The envelope of a delivery as it goes over the wire (interface document, Event envelope). */
+export interface Envelope {
+  entity_name: string
+  event_type: string
+  data: Record<string, unknown>
+}
+
+/** A subscription as the simulator keeps it: every documented field, in the types of the interface document. */
+export interface FullSubscription {
+  uid: string
+  display_name: string
+  purchasable_uid: string
+  buyer_uid: string
+  business_uid: string
+  purchase_currency: string
+  purchase_price: string
+  purchase_state: string
+  cancellation_date: string | null
+  expiration_date: string | null
+  updated_at: string
+  created_at: string
+  payment_type: string
+  bundled_from_subscription_uid: string | null
+  is_active: boolean
+  [field: string]: unknown
+}
+
+/** What happened on the platform that an event tells of. `at` is in milliseconds since 1970. */
+export type Happening =
+  | { name: `purchasable_subscription/${string}` & EventName; record: FullSubscription; at: number }
+  | { name: Exclude<EventName, `purchasable_subscription/${string}`>; businessUid: string; app: string; at: number }
+
+/** How deliveries look where the interface document leaves it open; what is left out is as documented. */
+export interface DeliveryStyle {
+  /** `purchasable_subscription/create` carries the full record instead of three identifiers. */
+  fullRecordCreate?: boolean
+  /** `purchasable_subscription/update` carries the full record instead of three identifiers. */
+  fullRecordUpdate?: boolean
+  /** The body is a JSON array that holds the envelope. */
+  arrays?: boolean
+  /** Generated identifiers are digits, and identifiers of digits are sent as numbers. */
+  numericIds?: boolean
+  /** The Content-Type header, `application/json` unless told; null sends none. */
+  contentType?: string | null
+  /** The body goes in chunks, without a Content-Length. */
+  chunked?: boolean
+  /** `Expect: 100-continue` is sent, and the body only when the target asks for it. */
+  expectContinue?: boolean
+}
+
+/** The envelope that tells of `happening`. */
+export function envelopeOf(happening: Happening, style: DeliveryStyle): Envelope {
+  const { entity_name, event_type } = EVENTS[happening.name]
+  const data = dataOf(happening, style)
+  return { entity_name, event_type, data: style.numericIds ? withNumbers(data) : data }
+}
+
+function dataOf(happening: Happening, style: DeliveryStyle): Record<string, unknown> {
+  switch (happening.name) {
+    case 'purchasable_subscription/create':
+      return style.fullRecordCreate ? { ...happening.record } : noticeOf(happening.record)
+    case 'purchasable_subscription/update':
+      return style.fullRecordUpdate ? { ...happening.record } : noticeOf(happening.record)
+    case 'purchasable_subscription/updated':
+      return { ...happening.record }
+    case 'app_subscription/installed':
+    case 'app_subscription/uninstalled':
+      return { business_id: happening.businessUid, app_id: happening.app }
+    case 'application/installed':
+    case 'application/uninstalled':
+      return {
+        business_id: happening.businessUid,
+        app_code_name: happening.app,
+        event_time: new Date(happening.at).toISOString().replace('Z', '+00:00'),
+      }
+  }
+}
+
+function noticeOf(record: FullSubscription): Record<string, unknown> {
+  const { business_uid: business_id, purchasable_uid, uid: subscription_uid } = record
+  return { business_id, purchasable_uid, subscription_uid }
+}
+
+/** A subscription as the read call gives it: without what only the updated event carries. */
+export function readable(record: FullSubscription): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(record).filter(([field]) => !(field in UPDATED_EVENT_FIELDS)))
+}
+
+const IDENTIFIERS = /^(uid|.+_uid|business_id|app_id|app_code_name)$/
+
+function withNumbers(data: Record<string, unknown>): Record<string, unknown> {
+  const entries = Object.entries(data).map(([field, value]) => {
+    // Up to 15 digits without a leading zero: a number that comes back as the same string.
+    const fits = typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) && IDENTIFIERS.test(field)
+    return [field, fits ? Number(value) : value]
+  })
+  return Object.fromEntries(entries)
+}

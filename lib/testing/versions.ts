@@ -1,0 +1,47 @@
+import type { FullSubscription } from './envelopes.js'
+
+/** Which versions a read does not see yet: those younger than `ms`, or read fewer than `reads` times since. */
+export interface Lag {
+  reads?: number
+  ms?: number
+}
+
+/** One state of a subscription; `record` is undefined once the platform no longer shows it. */
+interface Version {
+  record: FullSubscription | undefined
+  at: number
+  /** How many reads did not see it. */
+  missed: number
+}
+
+/** What a subscription was, newest last. Older ones are forgotten past this many: no lag reaches further back. */
+const KEPT = 20
+
+/** The history of one subscription, so that a read can lag behind it. */
+export class Versions {
+  readonly #versions: Version[] = []
+  #forgotten = false
+
+  add(record: FullSubscription | undefined, at: number): void {
+    this.#versions.push({ record, at, missed: 0 })
+    if (this.#versions.length <= KEPT) return
+    this.#versions.shift()
+    this.#forgotten = true
+  }
+
+  get latest(): FullSubscription | undefined {
+    return this.#versions.at(-1)?.record
+  }
+
+  /** What a lagging read sees. Without `reads` and `ms`, all but the newest version. */
+  seen({ reads, ms }: Lag, now: number): FullSubscription | undefined {
+    for (const version of [...this.#versions].reverse()) {
+      const bare = reads === undefined && ms === undefined && version !== this.#versions.at(-1)
+      const oldEnough = ms !== undefined && now - version.at >= ms
+      const readEnough = reads !== undefined && version.missed >= reads
+      if (bare || oldEnough || readEnough) return version.record
+      version.missed += 1
+    }
+    return this.#forgotten ? this.#versions[0]?.record : undefined
+  }
+}
