@@ -236,7 +236,8 @@ function createReader() {
   }
   return {
     reads(result: ReadResult): Conclusion {
-      const stateOf = (of: StoredRecord) => (of.purchase_state === 'cancelled' ? 'canceled' : of.purchase_state)
+      const stateOf = (of: StoredRecord) =>
+        of.purchase_state === 'cancelled' ? 'canceled' : of.purchase_state
       const env = { now, random: () => 0.5, reconcileEveryMs: 24 * HOUR, stateOf }
       const conclusion = concludeRead(claim, result, env)
       const { found, settled, progress, clearUninstalled } = conclusion

@@ -23,7 +23,12 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     await store.accept([event('s1')])
     expect(await store.counts()).toMatchObject({ pending: 1, subscriptions: 1, wanted: 1 })
     const claim = await store.claimRead({ leaseMs: 1_000, except: [], lane: 'new' })
-    expect(claim).toMatchObject({ id: 's1', wanted: 1, done: 0, subscription: { businessUid: 'b-s1', record: null } })
+    expect(claim).toMatchObject({
+      id: 's1',
+      wanted: 1,
+      done: 0,
+      subscription: { businessUid: 'b-s1', record: null },
+    })
   })
 
   it('keeps an event once, however often it is handed over', async () => {
@@ -131,13 +136,17 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     await store.finishEntries([{ ...leaseOf(entry), result: { to: 'dead', error: 'no' } }])
     expect(await store.replayEntry(leaseOf(entry).id)).toBe(true)
     expect(await store.replayEntry('no such entry')).toBe(false)
-    expect(await store.claimEntries({ limit: 1, leaseMs: 1, kinds: ['event'] })).toMatchObject([{ attempt: 1 }])
+    expect(await store.claimEntries({ limit: 1, leaseMs: 1, kinds: ['event'] })).toMatchObject([
+      { attempt: 1 },
+    ])
   })
 
   it('skips what nobody handles, and nothing that somebody does', async () => {
     const { store } = await open(driver)
     await store.accept([event('s1'), { ...event('s2'), name: 'application/installed' }])
-    expect(await store.skipEntries({ limit: 10, kinds: ['event'], exceptNames: ['application/installed'] })).toBe(1)
+    expect(
+      await store.skipEntries({ limit: 10, kinds: ['event'], exceptNames: ['application/installed'] }),
+    ).toBe(1)
     const left = await store.claimEntries({ limit: 10, leaseMs: 1, kinds: ['event'] })
     expect(left.map((entry) => entry.name)).toEqual(['application/installed'])
   })
@@ -164,14 +173,20 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     const bytes = Buffer.from('this is no database, but somebody may want it back'.repeat(100))
     writeFileSync(path, bytes)
     const store = createSqlStore(createSqliteEngine({ path, clock: systemClock, driver }))
-    await expect(store.open()).rejects.toMatchObject({ code: 'store_corrupt', message: expect.stringContaining(path) })
+    await expect(store.open()).rejects.toMatchObject({
+      code: 'store_corrupt',
+      message: expect.stringContaining(path),
+    })
     expect(readFileSync(path).equals(bytes)).toBe(true)
   })
 
   it('says what to do when the folder does not exist', async () => {
     const path = join(temporaryFolder(), 'nowhere', 'm.db')
     const store = createSqlStore(createSqliteEngine({ path, clock: systemClock, driver }))
-    await expect(store.open()).rejects.toMatchObject({ code: 'store_unavailable', message: expect.stringContaining(path) })
+    await expect(store.open()).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringContaining(path),
+    })
     expect(existsSync(path)).toBe(false)
   })
 })

@@ -32,7 +32,8 @@ export function createLifecycle(options: {
   let failures = 0
 
   function start(): Promise<void> {
-    if (closing) return Promise.reject(new MarketplaceError('closed', 'Cannot start the marketplace: it was closed'))
+    if (closing)
+      return Promise.reject(new MarketplaceError('closed', 'Cannot start the marketplace: it was closed'))
     starting ??= store.open().then(
       () => {
         if (!closing) worker?.start()
@@ -77,7 +78,9 @@ export function createLifecycle(options: {
       const paused = readsPaused()
       const degraded = [
         ...(paused ? [paused] : []),
-        ...(counts.dead > 0 ? [`${counts.dead} journal entries are dead: see journal.list({ status: 'dead' })`] : []),
+        ...(counts.dead > 0
+          ? [`${counts.dead} journal entries are dead: see journal.list({ status: 'dead' })`]
+          : []),
       ]
       const status = failing.length > 0 ? 'failing' : degraded.length > 0 ? 'degraded' : 'ok'
       return { status, problems: [...failing, ...degraded], counts }

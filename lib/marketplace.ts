@@ -17,7 +17,8 @@ import { createReceiver } from './express/receiver.js'
 import { createRequireEntitlement, type RequireEntitlementOptions } from './express/require-entitlement.js'
 import { createLifecycle, type Health } from './lifecycle.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
-import { createPlatformClient, type RegisterResult, type Token } from './platform/client.js'
+import { createPlatformClient } from './platform/client.js'
+import type { RegisterResult, Token } from './platform/webhooks.js'
 import { identifierOf } from './record.js'
 import { storeFor } from './store/open-store.js'
 import type { EntryFilter, JournalEntry, StoredRecord } from './store/store.js'
@@ -57,7 +58,9 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   /** The same answer with its reason, evidence and age. Never rejects. */
   explain(businessUid: string): Promise<Decision>
   /** Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. */
-  requireEntitlement(options: RequireEntitlementOptions): ReturnType<ReturnType<typeof createRequireEntitlement>>
+  requireEntitlement(
+    options: RequireEntitlementOptions,
+  ): ReturnType<ReturnType<typeof createRequireEntitlement>>
 
   /**
    * Learns of a subscription without an event: an import, or a `created` that never came.
@@ -110,9 +113,17 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const classify = createClassifier(registry)
   const telemetry = createTelemetry({ clock })
   const store = storeFor(options.store, clock)
-  const platform = createPlatformClient({ ...app, ...platformOptions, clock, telemetry } as never)
+  const platform = createPlatformClient({
+    ...platformOptions,
+    clientId: app.clientId,
+    clientSecret: app.clientSecret,
+    fetch: given.platform.fetch,
+    clock,
+  })
 
-  const entitledWhen = (options.entitledWhen ?? ((record) => grants(record.purchase_state))) as (r: StoredRecord) => boolean
+  const entitledWhen = (options.entitledWhen ?? ((record) => grants(record.purchase_state))) as (
+    r: StoredRecord,
+  ) => boolean
   const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
   const entitlements = createEntitlements({ store, rules, waitMs: freshness.waitMs, clock })
 
@@ -160,7 +171,14 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const worker =
     refresher &&
     dispatcher &&
-    createWorker({ store, refresher, dispatcher, keep: options.retention, clock, onError: onError('retention') })
+    createWorker({
+      store,
+      refresher,
+      dispatcher,
+      keep: options.retention,
+      clock,
+      onError: onError('retention'),
+    })
 
   const intake = createIntake({ classify, store, purchasableUids, codeNames, clock })
   const lifecycle = createLifecycle({
@@ -200,7 +218,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     }),
 
     on(event, handler) {
-      if (!Object.hasOwn(registry, event)) throw new MarketplaceError('event_unknown', `Cannot listen to ${event}: no such event`)
+      if (!Object.hasOwn(registry, event))
+        throw new MarketplaceError('event_unknown', `Cannot listen to ${event}: no such event`)
       return registered(handlers.on(event, handler))
     },
     onAny: (handler) => registered(handlers.onAny(handler as AnyHandler)),
@@ -233,7 +252,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     registerWebhook: (registration) =>
       platform.registerWebhook({
         ...registration,
-        accepts: (event: string) => (Object.hasOwn(registry, event) ? registry[event as EventName].tokens : undefined),
+        accepts: (event: string) =>
+          Object.hasOwn(registry, event) ? registry[event as EventName].tokens : undefined,
       }),
 
     journal: {
@@ -249,6 +269,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
 function requireUid(value: unknown, name: string): string {
   const uid = identifierOf(value)
-  if (uid === null) throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
+  if (uid === null)
+    throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
   return uid
 }

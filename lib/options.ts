@@ -108,7 +108,9 @@ export function readOptions(options: unknown, secretFaults: (secret: string) => 
       concurrency: z.int().min(1).max(100).default(4),
     }),
     deliverySecrets: oneOrMore(secret, 1),
-    store: z.union([z.string(), z.custom<Store>(isStore, 'expected a URL or a Store')]).default('sqlite:marketplace.db'),
+    store: z
+      .union([z.string(), z.custom<Store>(isStore, 'expected a URL or a Store')])
+      .default('sqlite:marketplace.db'),
     entitledWhen: fn.optional(),
     freshness: group({
       waitMs: duration(2 * SECOND, 0, MINUTE),
@@ -120,13 +122,25 @@ export function readOptions(options: unknown, secretFaults: (secret: string) => 
       group({
         concurrency: z.int().min(1).max(1_000).default(8),
         handlerTimeoutMs: duration(30 * SECOND, 10, HOUR),
-        handlerRetryDelaysMs: z.array(z.number().min(0).max(30 * DAY)).max(100).optional(),
+        handlerRetryDelaysMs: z
+          .array(
+            z
+              .number()
+              .min(0)
+              .max(30 * DAY),
+          )
+          .max(100)
+          .optional(),
         leaseMs: duration(60 * SECOND, SECOND, HOUR),
         pollMs: duration(SECOND, 10, MINUTE),
       }),
     ]),
     receiver: group({
-      bodyLimitBytes: z.int().min(1_024).max(16 * 1024 * 1024).default(64 * 1024),
+      bodyLimitBytes: z
+        .int()
+        .min(1_024)
+        .max(16 * 1024 * 1024)
+        .default(64 * 1024),
       bodyTimeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
       acceptTimeoutMs: duration(3 * SECOND, 10, MINUTE),
     }),
@@ -138,7 +152,9 @@ export function readOptions(options: unknown, secretFaults: (secret: string) => 
     verifyDelivery: fn.optional(),
     events: z.record(z.string(), z.unknown()).optional(),
     closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
-    clock: z.custom<Clock>((value) => typeof value === 'object' && value !== null && 'now' in value).default(systemClock),
+    clock: z
+      .custom<Clock>((value) => typeof value === 'object' && value !== null && 'now' in value)
+      .default(systemClock),
   })
   const result = schema.safeParse(options)
   if (result.success) return result.data
@@ -149,11 +165,20 @@ export function readOptions(options: unknown, secretFaults: (secret: string) => 
 export type ResolvedOptions = ReturnType<typeof readOptions>
 
 const text = z.string().min(1, 'expected a text that is not empty')
-const fn = z.custom<(...args: never[]) => unknown>((value) => typeof value === 'function', 'expected a function')
-const httpUrl = z.string().refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
+const fn = z.custom<(...args: never[]) => unknown>(
+  (value) => typeof value === 'function',
+  'expected a function',
+)
+const httpUrl = z
+  .string()
+  .refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
 
 function duration(defaultMs: number, minMs: number, maxMs: number) {
-  return z.number().min(minMs, `expected ${minMs} ms or more`).max(maxMs, `expected ${maxMs} ms or less`).default(defaultMs)
+  return z
+    .number()
+    .min(minMs, `expected ${minMs} ms or more`)
+    .max(maxMs, `expected ${maxMs} ms or less`)
+    .default(defaultMs)
 }
 
 /** An optional group of settings, all of them with defaults. */

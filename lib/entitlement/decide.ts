@@ -17,7 +17,8 @@ export const REASONS = {
     rank: 2,
     entitled: false,
     known: false,
-    words: 'The subscription was purchased when last read, but the platform has not confirmed it for too long.',
+    words:
+      'The subscription was purchased when last read, but the platform has not confirmed it for too long.',
   },
   not_purchased: {
     rank: 3,
@@ -145,7 +146,11 @@ function judge(subscription: Subscription, rules: DecisionRules, now: number): S
   }
 }
 
-function reasonFor({ record, gone, readAt, failure, pending, refreshAt }: Subscription, rules: DecisionRules, now: number): Reason {
+function reasonFor(
+  { record, gone, readAt, failure, pending, refreshAt }: Subscription,
+  rules: DecisionRules,
+  now: number,
+): Reason {
   if (gone) return gone
   if (record === null) {
     if (failure === 'platform_record_missing' && !pending) return 'missing'
@@ -153,7 +158,8 @@ function reasonFor({ record, gone, readAt, failure, pending, refreshAt }: Subscr
       ? 'unreadable'
       : 'not_read_yet'
   }
-  if (rules.purchasableUids.length > 0 && !rules.purchasableUids.includes(record.purchasable_uid)) return 'other_app'
+  if (rules.purchasableUids.length > 0 && !rules.purchasableUids.includes(record.purchasable_uid))
+    return 'other_app'
   if (!holds(rules.entitledWhen, record)) return 'not_purchased'
   return readAt !== null && now - readAt <= rules.maxStaleMs ? 'purchased' : 'stale'
 }
@@ -181,8 +187,12 @@ function decisionOf(
   return { business_uid, entitled, known, reason, explanation, asOf, stale, subscriptions }
 }
 
-function describe({ subscription_uid, purchase_state, asOf, failure, pending }: SubscriptionVerdict, now: number) {
-  const read = asOf === null ? 'never read' : `${purchase_state ?? 'no longer shown'}, confirmed ${age(asOf, now)} ago`
+function describe(
+  { subscription_uid, purchase_state, asOf, failure, pending }: SubscriptionVerdict,
+  now: number,
+) {
+  const read =
+    asOf === null ? 'never read' : `${purchase_state ?? 'no longer shown'}, confirmed ${age(asOf, now)} ago`
   const trouble = failure ? `; the last read failed (${failure})` : pending ? '; a read is under way' : ''
   return `Subscription ${subscription_uid}: ${read}${trouble}.`
 }

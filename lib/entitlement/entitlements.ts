@@ -68,7 +68,8 @@ export function createEntitlements(options: {
           const subscriptions = await store.subscriptionsOf(businessUid)
           if (outdated) continue
           const patienceMs = readUnderWay(subscriptions)
-          if (patienceMs <= 0) return keep(businessUid, decide(businessUid, subscriptions, rules, clock.now()))
+          if (patienceMs <= 0)
+            return keep(businessUid, decide(businessUid, subscriptions, rules, clock.now()))
           // Also looks again by itself: the read may be another process's.
           await new Promise<void>((resolve) => {
             const timer = clock.setTimeout(resolve, Math.min(patienceMs, SECOND / 4))
@@ -106,9 +107,15 @@ export function createEntitlements(options: {
   function keep(businessUid: string, decision: Decision): Decision {
     const now = clock.now()
     const staleAt =
-      decision.entitled && decision.asOf !== null ? Date.parse(decision.asOf) + rules.maxStaleMs : Number.POSITIVE_INFINITY
+      decision.entitled && decision.asOf !== null
+        ? Date.parse(decision.asOf) + rules.maxStaleMs
+        : Number.POSITIVE_INFINITY
     const [cache, other] = decision.subscriptions.length > 0 ? [known, unknown] : [unknown, known]
-    cache.set(businessUid, { decision, answer: decision.entitled ? YES : NO, freshUntil: Math.min(now + ttlMs, staleAt) })
+    cache.set(businessUid, {
+      decision,
+      answer: decision.entitled ? YES : NO,
+      freshUntil: Math.min(now + ttlMs, staleAt),
+    })
     other.delete(businessUid)
     return decision
   }

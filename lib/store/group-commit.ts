@@ -19,7 +19,10 @@ export function createGroupCommit<Item>(options: {
   return function submit(item) {
     if (waiting.length >= maxWaiting) {
       return Promise.reject(
-        new MarketplaceError('store_unavailable', 'Cannot keep the delivery: too many are waiting for the store'),
+        new MarketplaceError(
+          'store_unavailable',
+          'Cannot keep the delivery: too many are waiting for the store',
+        ),
       )
     }
     return new Promise((resolve, reject) => {

@@ -24,16 +24,27 @@ export function createJournal(engine: Engine) {
     async insert(trx: Transaction<Tables>, events: readonly NewEvent[]) {
       if (events.length === 0) return
       const json = JSON.stringify(
-        events.map(({ id, kind, name, key, businessUid: business, subscriptionUid: subscription, payload, issues }) => ({
-          id,
-          kind,
-          name,
-          key,
-          business,
-          subscription,
-          payload,
-          issues: issues && JSON.stringify(issues),
-        })),
+        events.map(
+          ({
+            id,
+            kind,
+            name,
+            key,
+            businessUid: business,
+            subscriptionUid: subscription,
+            payload,
+            issues,
+          }) => ({
+            id,
+            kind,
+            name,
+            key,
+            business,
+            subscription,
+            payload,
+            issues: issues && JSON.stringify(issues),
+          }),
+        ),
       )
       await sql`
         insert into journal
@@ -80,20 +91,22 @@ export function createJournal(engine: Engine) {
           due_at = ${engine.now()} + ${leaseMs}
         where seq in (select seq from due)
         returning *`.execute(trx)
-      return rows.sort((a, b) => a.seq - b.seq).map((row) => ({
-        id: row.id,
-        leaseToken: token,
-        kind: row.kind,
-        name: row.name,
-        key: row.key,
-        businessUid: row.business_uid,
-        subscriptionUid: row.subscription_uid,
-        payload: row.payload,
-        issues: row.issues === null ? null : JSON.parse(row.issues),
-        receivedAt: row.received_at,
-        attempt: row.attempts,
-        lapses: row.lapses,
-      }))
+      return rows
+        .sort((a, b) => a.seq - b.seq)
+        .map((row) => ({
+          id: row.id,
+          leaseToken: token,
+          kind: row.kind,
+          name: row.name,
+          key: row.key,
+          businessUid: row.business_uid,
+          subscriptionUid: row.subscription_uid,
+          payload: row.payload,
+          issues: row.issues === null ? null : JSON.parse(row.issues),
+          receivedAt: row.received_at,
+          attempt: row.attempts,
+          lapses: row.lapses,
+        }))
     },
 
     async skip(trx: Transaction<Tables>, { limit, kinds, exceptNames }: SkipEntries): Promise<number> {
@@ -145,7 +158,9 @@ export function createJournal(engine: Engine) {
       if (businessUid) query = query.where('business_uid', '=', businessUid)
       if (subscriptionUid) query = query.where('subscription_uid', '=', subscriptionUid)
       if (before) {
-        query = query.where('seq', '<', (eb) => eb.selectFrom('journal').select('seq').where('id', '=', before))
+        query = query.where('seq', '<', (eb) =>
+          eb.selectFrom('journal').select('seq').where('id', '=', before),
+        )
       }
       const rows = await query.limit(Math.min(1_000, Math.max(1, Math.trunc(limit)))).execute()
       return rows.map(asJournalEntry)

@@ -121,7 +121,8 @@ export function createSqlStore(engine: Engine): Store {
   }
 
   async function read<T>(work: () => Promise<T>): Promise<T> {
-    if (closed || !opening) throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
+    if (closed || !opening)
+      throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
     await opening
     try {
       return await work()

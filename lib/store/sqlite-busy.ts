@@ -35,4 +35,3 @@ const RESULT_CODES: Record<number, string> = {
   20: 'MISMATCH',
   26: 'NOTADB',
 }
-

@@ -80,4 +80,3 @@ function createDriver(options: SqliteDialectOptions): Driver {
     async destroy() {},
   }
 }
-

@@ -39,7 +39,9 @@ export type SqliteDriverName = keyof typeof DRIVERS
 const DRIVERS = {
   'node:sqlite': async (): Promise<OpenSqlite> => {
     // Not an import: on Node 20 the module does not exist, and bundlers would try to resolve it.
-    const builtin = process.getBuiltinModule?.('node:sqlite' as 'node:fs') as unknown as NodeSqlite | undefined
+    const builtin = process.getBuiltinModule?.('node:sqlite' as 'node:fs') as unknown as
+      | NodeSqlite
+      | undefined
     if (!builtin) throw new Error('not in this version of Node')
     return (path) => connect(new builtin.DatabaseSync(path, { timeout: 0 }))
   },

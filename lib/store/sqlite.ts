@@ -7,7 +7,12 @@ import type { Clock } from '../schedule.js'
 import type { Engine, Tables } from './schema.js'
 import { retryWhileBusy, sqliteCode } from './sqlite-busy.js'
 import { createSqliteDialect } from './sqlite-dialect.js'
-import { findSqlite, type OpenSqlite, type SqliteConnection, type SqliteDriverName } from './sqlite-drivers.js'
+import {
+  findSqlite,
+  type OpenSqlite,
+  type SqliteConnection,
+  type SqliteDriverName,
+} from './sqlite-drivers.js'
 
 /**
  * SQLite in WAL mode, durable without ever making the event loop wait for the disk.
@@ -47,7 +52,8 @@ export function createSqliteEngine(options: {
       }
       opened.exec('pragma trusted_schema = off')
       const [check] = opened.all('pragma quick_check(1)', []) as [{ quick_check: string }]
-      if (check.quick_check !== 'ok') throw Object.assign(new Error('quick_check failed'), { code: 'SQLITE_CORRUPT' })
+      if (check.quick_check !== 'ok')
+        throw Object.assign(new Error('quick_check failed'), { code: 'SQLITE_CORRUPT' })
       // Takes the exclusive lock now, and makes the -wal file exist before it is opened for syncing.
       opened.exec('begin immediate')
       opened.exec('create table if not exists marketplace_schema (version integer not null)')
@@ -137,9 +143,13 @@ export function createSqliteEngine(options: {
         const explained = explain(error)
         throw explained instanceof MarketplaceError
           ? explained
-          : new MarketplaceError('store_unavailable', `Cannot open the SQLite file ${path}: ${words(error)}`, {
-              cause: error,
-            })
+          : new MarketplaceError(
+              'store_unavailable',
+              `Cannot open the SQLite file ${path}: ${words(error)}`,
+              {
+                cause: error,
+              },
+            )
       }
     },
 
@@ -159,12 +169,15 @@ export function createSqliteEngine(options: {
 
     async durable() {
       if (inMemory) return
-      if (walFile === undefined) throw new MarketplaceError('store_unavailable', 'Cannot sync: the store is not open')
+      if (walFile === undefined)
+        throw new MarketplaceError('store_unavailable', 'Cannot sync: the store is not open')
       try {
         await fs.fdatasync(walFile)
       } catch (error) {
         suspect = error
-        throw new MarketplaceError('store_unavailable', `Cannot sync the store: ${words(error)}`, { cause: error })
+        throw new MarketplaceError('store_unavailable', `Cannot sync the store: ${words(error)}`, {
+          cause: error,
+        })
       }
     },
 

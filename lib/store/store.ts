@@ -160,7 +160,12 @@ export interface ReadClaim extends Leased {
 
 export interface ReadFinish {
   /** Set when the read changed or confirmed what is known; absent when it failed or showed nothing to go by. */
-  found?: { record: StoredRecord | null; state: string | null; gone: Subscription['gone']; confirmed: boolean }
+  found?: {
+    record: StoredRecord | null
+    state: string | null
+    gone: Subscription['gone']
+    confirmed: boolean
+  }
   /** Whether the claimed generation is settled by this read. */
   settled: boolean
   failure: string | null

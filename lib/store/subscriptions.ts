@@ -22,7 +22,10 @@ export function createSubscriptions(engine: Engine) {
   return {
     /** Marks rows as wanted; in one statement per kind of mark, each row at most once per statement. */
     async want(trx: Transaction<Tables>, wanted: readonly Wanted[]) {
-      const named = new Map<string, { uid: string; business: string; purchasable: string | null; times: number }>()
+      const named = new Map<
+        string,
+        { uid: string; business: string; purchasable: string | null; times: number }
+      >()
       const known = new Map<string, { uid: string; times: number }>()
       const businesses = new Map<string, { business: string; installed: number | null; times: number }>()
       for (const each of wanted) {
@@ -106,7 +109,7 @@ export function createSubscriptions(engine: Engine) {
       const record = found?.record ?? null
       const { rows } = await sql`
         update subscriptions set
-          record = ${found ? (record && JSON.stringify(record)) : sql.ref('record')},
+          record = ${found ? record && JSON.stringify(record) : sql.ref('record')},
           lane = ${record ? 'known' : sql.ref('lane')},
           business_uid = ${record?.business_uid ?? sql.ref('business_uid')},
           purchasable_uid = ${record?.purchasable_uid ?? sql.ref('purchasable_uid')},

@@ -131,7 +131,8 @@ export class Deliverer {
     const copies = strike.what?.kind === 'duplicate' ? (strike.what.copies ?? 1) : 0
     for (let copy = 0; copy <= copies; copy++) {
       this.#onTheWay += 1
-      if (strike.end?.kind === 'reorder') this.#hold(strike.end.number, strike.end.hold, struck, strike.delayMs)
+      if (strike.end?.kind === 'reorder')
+        this.#hold(strike.end.number, strike.end.hold, struck, strike.delayMs)
       else this.#after(strike.delayMs, () => this.#queue(struck))
     }
   }
@@ -191,7 +192,10 @@ export class Deliverer {
     if (this.#closed) return
     const accepted = 'status' in outcome && outcome.status >= 200 && outcome.status < 300
     if (accepted || message.attempt > retries) this.#onTheWay -= 1
-    else this.#after(retryDelayMs, () => this.#queue({ ...message, attempt: message.attempt + 1, hangUp: false }))
+    else
+      this.#after(retryDelayMs, () =>
+        this.#queue({ ...message, attempt: message.attempt + 1, hangUp: false }),
+      )
   }
 
   #note({ key: _key, hangUp: _hangUp, ...message }: Message, outcome: Outcome): void {

@@ -31,7 +31,12 @@ export interface FullSubscription {
 /** What happened on the platform that an event tells of. `at` is in milliseconds since 1970. */
 export type Happening =
   | { name: `purchasable_subscription/${string}` & EventName; record: FullSubscription; at: number }
-  | { name: Exclude<EventName, `purchasable_subscription/${string}`>; businessUid: string; app: string; at: number }
+  | {
+      name: Exclude<EventName, `purchasable_subscription/${string}`>
+      businessUid: string
+      app: string
+      at: number
+    }
 
 /** How deliveries look where the interface document leaves it open; what is left out is as documented. */
 export interface DeliveryStyle {

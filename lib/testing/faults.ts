@@ -215,7 +215,11 @@ function checkFault(fault: Fault): void {
       throw invalid(`${field} must be a number from ${least} to ${most}`)
     }
   }
-  for (const [field, kinds] of [['ms', ['slow', 'delay']], ['hold', ['reorder']], ['status', ['status']]] as const) {
+  for (const [field, kinds] of [
+    ['ms', ['slow', 'delay']],
+    ['hold', ['reorder']],
+    ['status', ['status']],
+  ] as const) {
     if ((kinds as readonly string[]).includes(fault.kind) && given[field] === undefined) {
       throw invalid(`"${fault.kind}" needs ${field}`)
     }

@@ -1,4 +1,9 @@
-import { canonicalState, type PurchaseState, type Trigger, transition } from '../entitlement/purchase-state.js'
+import {
+  canonicalState,
+  type PurchaseState,
+  type Trigger,
+  transition,
+} from '../entitlement/purchase-state.js'
 import { MarketplaceError } from '../errors.js'
 import type { Clock } from '../schedule.js'
 import type { FullSubscription, Happening } from './envelopes.js'
@@ -94,7 +99,10 @@ export class World {
   }
 
   purchase({ business_uid, purchasable_uid, payment, subscription_uid }: Purchase): FullSubscription {
-    const app = purchasable_uid === undefined ? this.#apps[0] : this.#apps.find((one) => one.purchasableUid === purchasable_uid)
+    const app =
+      purchasable_uid === undefined
+        ? this.#apps[0]
+        : this.#apps.find((one) => one.purchasableUid === purchasable_uid)
     if (app === undefined) throw cannot('purchase', `no app has the purchasable_uid ${purchasable_uid}`)
     const condition = payment === 'succeeded' ? 'Payment succeeded' : 'Payment failed'
     const row = transition('none', 'User purchases an app', condition)
@@ -103,11 +111,18 @@ export class World {
     const business = this.#business(business_uid)
     if (!business.apps.has(app.codeName)) business.apps.set(app.codeName, 'bought')
     business.refused = false
-    const record = this.#record({ uid, business_uid, purchasable_uid: app.purchasableUid, purchase_state: row.next }, app)
+    const record = this.#record(
+      { uid, business_uid, purchasable_uid: app.purchasableUid, purchase_state: row.next },
+      app,
+    )
     return this.#create(record, app, row.emits)
   }
 
-  mainSubscription({ business_uid, purchase_state = 'purchased', subscription_uid }: MainSubscription): FullSubscription {
+  mainSubscription({
+    business_uid,
+    purchase_state = 'purchased',
+    subscription_uid,
+  }: MainSubscription): FullSubscription {
     const uid = this.#fresh(subscription_uid)
     this.addBusiness(business_uid)
     const record = this.#record({ uid, business_uid, purchasable_uid: this.#newUid(), purchase_state })
@@ -120,7 +135,10 @@ export class World {
     if (record === undefined) throw cannot(trigger, `there is no subscription ${uid}`)
     const row = transition(canonicalState(record.purchase_state) as PurchaseState, trigger)
     if (row === undefined) {
-      throw cannot(trigger, `subscription ${uid} is ${record.purchase_state}, and no transition leads on from there`)
+      throw cannot(
+        trigger,
+        `subscription ${uid} is ${record.purchase_state}, and no transition leads on from there`,
+      )
     }
     if (row.emits === null) return record
     const ended = row.next === 'canceled' ? { cancellation_date: this.#now() } : {}
@@ -145,7 +163,8 @@ export class World {
   install(businessUid: string, codeName?: string): void {
     const app = this.#app(codeName)
     const business = this.#business(businessUid)
-    if (business.apps.get(app) === 'installed') throw cannot('install', `"${app}" is installed at ${businessUid}`)
+    if (business.apps.get(app) === 'installed')
+      throw cannot('install', `"${app}" is installed at ${businessUid}`)
     business.apps.set(app, 'installed')
     business.refused = false
     this.#tellInstall('installed', businessUid, app)
@@ -188,7 +207,11 @@ export class World {
     }
   }
 
-  #create(record: FullSubscription, app: Required<SimulatedApp> | undefined, emits: UpdateName | null): FullSubscription {
+  #create(
+    record: FullSubscription,
+    app: Required<SimulatedApp> | undefined,
+    emits: UpdateName | null,
+  ): FullSubscription {
     const kept = { versions: new Versions(), app }
     this.#subscriptions.set(record.uid, kept)
     return this.#change(kept, record, emits)

@@ -54,7 +54,8 @@ export function createDispatcher(options: {
   onDead(entry: DeadEntry): void
   onError(error: unknown): void
 }) {
-  const { store, handlers, payloadOf, marketplace, concurrency, timeoutMs, leaseMs, renewEveryMs, pollMs } = options
+  const { store, handlers, payloadOf, marketplace, concurrency, timeoutMs, leaseMs, renewEveryMs, pollMs } =
+    options
   const { retryDelaysMs = HANDLER_RETRY_DELAYS_MS, clock, onHandled = () => {}, onDead, onError } = options
   const returned = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
 
@@ -81,7 +82,10 @@ export function createDispatcher(options: {
   }
 
   async function dispatch(entry: Entry, signal: AbortSignal) {
-    const result = entry.lapses >= MAX_LAPSES ? dead('lease_lapsed: its handlers ended the process again and again') : await call(entry, signal)
+    const result =
+      entry.lapses >= MAX_LAPSES
+        ? dead('lease_lapsed: its handlers ended the process again and again')
+        : await call(entry, signal)
     const [finished] = await store.finishEntries([{ id: entry.id, leaseToken: entry.leaseToken, result }])
     if (!finished) return
     if (result.to !== 'retry') returned.delete(entry.id)
@@ -113,7 +117,12 @@ export function createDispatcher(options: {
   }
 
   /** Rejects when the handler throws, rejects, or takes too long; then its slot is free although it may still run. */
-  function withinTime(handler: AnyHandler, payload: unknown, attempt: number, lost: AbortSignal): Promise<void> {
+  function withinTime(
+    handler: AnyHandler,
+    payload: unknown,
+    attempt: number,
+    lost: AbortSignal,
+  ): Promise<void> {
     const controller = new AbortController()
     return new Promise<void>((resolve, reject) => {
       const end = (error: MarketplaceError) => {
@@ -122,7 +131,10 @@ export function createDispatcher(options: {
       }
       const seconds = timeoutMs / SECOND
       const timer = clock.setTimeout(
-        () => end(new MarketplaceError('handler_timeout', `Cannot finish the handler: not done after ${seconds} s`)),
+        () =>
+          end(
+            new MarketplaceError('handler_timeout', `Cannot finish the handler: not done after ${seconds} s`),
+          ),
         timeoutMs,
       )
       const onLost = () => end(new MarketplaceError('lease_lapsed', 'Cannot finish the handler: interrupted'))

@@ -82,7 +82,9 @@ export function createIntake(options: {
     // is ours unless it says otherwise, a record only if it says so.
     const isOurs =
       says === 'notice'
-        ? purchasableUids.length === 0 || purchasable_uid === null || purchasableUids.includes(purchasable_uid)
+        ? purchasableUids.length === 0 ||
+          purchasable_uid === null ||
+          purchasableUids.includes(purchasable_uid)
         : says === 'record' && purchasable_uid !== null && purchasableUids.includes(purchasable_uid)
     if (isOurs) {
       return {
@@ -92,7 +94,9 @@ export function createIntake(options: {
         purchasableUid: purchasable_uid,
       }
     }
-    return says === 'other' ? null : { what: 'known', subscriptionUid: subscription_uid, businessUid: business_uid }
+    return says === 'other'
+      ? null
+      : { what: 'known', subscriptionUid: subscription_uid, businessUid: business_uid }
   }
 }
 
@@ -107,7 +111,11 @@ function textOf(value: unknown): string | undefined {
 
 /** An envelope with only the plain values of its data: enough to know what happened to whom. */
 function withoutDepth(value: unknown): unknown {
-  const { entity_name, event_type, data } = value as { entity_name: unknown; event_type: unknown; data: object }
+  const { entity_name, event_type, data } = value as {
+    entity_name: unknown
+    event_type: unknown
+    data: object
+  }
   const plain = Object.entries(data ?? {}).filter(([, field]) => typeof field !== 'object')
   return { entity_name, event_type, data: Object.fromEntries(plain) }
 }

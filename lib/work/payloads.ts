@@ -21,7 +21,11 @@ export function createPayloads(
     const receivedAt = new Date(receivedMs).toISOString()
     if (kind === 'unrecognised') return { id, envelope: value, issues: issues ?? [], receivedAt }
     // Classified again rather than kept twice. Under other definitions than those of its arrival it keeps its name.
-    const { entity_name, event_type, data } = value as { entity_name: unknown; event_type: unknown; data: unknown }
+    const { entity_name, event_type, data } = value as {
+      entity_name: unknown
+      event_type: unknown
+      data: unknown
+    }
     const classified = classify(value)
     const understood = classified.recognised && classified.name === name ? classified.data : data
     return { id, name, entity_name, event_type, data: understood, receivedAt }

@@ -91,7 +91,10 @@ export function concludeRead(
 
   function shown(record: StoredRecord): Conclusion {
     const state = stateOf(record)
-    const same = before.gone === null && before.record !== null && JSON.stringify(record) === JSON.stringify(before.record)
+    const same =
+      before.gone === null &&
+      before.record !== null &&
+      JSON.stringify(record) === JSON.stringify(before.record)
     const verifyInMs = same ? nextVerification() : undefined
     const isServedLongAfterUninstall = uninstalledAt !== null && now - uninstalledAt >= LAG_LIMIT_MS
     return {
@@ -123,7 +126,9 @@ export function concludeRead(
     const verifyInMs = nextVerification()
     const isHopeless = before.record === null && now - (before.wantedAt ?? claim.createdAt) >= REFUSED_OVER_MS
     return {
-      ...(before.gone ? { found: { record: before.record, state: null, gone: before.gone, confirmed: true } } : {}),
+      ...(before.gone
+        ? { found: { record: before.record, state: null, gone: before.gone, confirmed: true } }
+        : {}),
       settled: true,
       failure: 'platform_record_missing',
       progress: remember({ verified: progress.verified + 1 }),

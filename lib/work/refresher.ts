@@ -53,7 +53,8 @@ export function createRefresher(options: {
   onRead?(claim: ReadClaim, result: ReadResult, conclusion: Conclusion): void
   onError(error: unknown): void
 }) {
-  const { store, read, stateOf, entitledBy, concurrency, leaseMs, renewEveryMs, pollMs, reconcileEveryMs } = options
+  const { store, read, stateOf, entitledBy, concurrency, leaseMs, renewEveryMs, pollMs, reconcileEveryMs } =
+    options
   const { clock, random = Math.random, onRead = () => {}, onError } = options
   const busy = new Set<string>()
   let pausedUntil = 0
@@ -70,7 +71,8 @@ export function createRefresher(options: {
         clock,
         onError,
         renew: (claim) => store.renewRead(claim, leaseMs),
-        run: (claim, signal) => refresh(claim, signal).finally(() => busy.delete(claim.subscription.businessUid)),
+        run: (claim, signal) =>
+          refresh(claim, signal).finally(() => busy.delete(claim.subscription.businessUid)),
         claim() {
           // One claim at a time, so that each sees the businesses the others have taken: one read per business.
           const claimed = claimTurn.then(async () => {
@@ -101,7 +103,10 @@ export function createRefresher(options: {
     const now = clock.now()
     const conclusion = concludeRead(claim, result, { now, random, reconcileEveryMs, stateOf })
     const { moved, ...finish } = conclusion
-    const isHeld = await store.finishRead(claim, moved ? { ...finish, change: changeOf(claim, moved) } : finish)
+    const isHeld = await store.finishRead(
+      claim,
+      moved ? { ...finish, change: changeOf(claim, moved) } : finish,
+    )
     if (!isHeld) return
     onRead(claim, result, conclusion)
     wake(WANTED_AGAIN_MS)
@@ -118,10 +123,16 @@ export function createRefresher(options: {
           : 0
     if (forMs === 0) return
     pausedUntil = Math.max(pausedUntil, clock.now() + forMs)
-    pausedBy = result.kind === 'throttled' ? 'the platform limits our rate' : "the platform refuses the app's credentials"
+    pausedBy =
+      result.kind === 'throttled'
+        ? 'the platform limits our rate'
+        : "the platform refuses the app's credentials"
   }
 
-  function changeOf(claim: ReadClaim, moved: NonNullable<Conclusion['moved']>): NonNullable<ReadFinish['change']> {
+  function changeOf(
+    claim: ReadClaim,
+    moved: NonNullable<Conclusion['moved']>,
+  ): NonNullable<ReadFinish['change']> {
     const id = newId(clock.now())
     return {
       id,

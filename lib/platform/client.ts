@@ -1,0 +1,177 @@
+import { MarketplaceError } from '../errors.js'
+import { identifierOf, parseRecord, type SubscriptionRecord } from '../record.js'
+import { type Clock, retryAfterMs } from '../schedule.js'
+import { createHttp, type HttpReply } from './http.js'
+import { createLimit } from './limit.js'
+import { errorWords, isObject, saysError } from './replies.js'
+import { createTokens, type FetchedToken } from './tokens.js'
+import { createRegisterWebhook } from './webhooks.js'
+
+/** What reading a subscription came to, as a value: the caller has an answer to each. */
+export type ReadResult =
+  | { kind: 'found'; record: SubscriptionRecord }
+  /** A good answer that holds no record of that uid. */
+  | { kind: 'missing' }
+  /** No answer, or none to go by: it says nothing about the business. */
+  | { kind: 'outage'; code: string }
+  | { kind: 'throttled'; retryAfterMs?: number }
+  /** The platform refuses this read, or shows a record of another business. */
+  | { kind: 'refused'; code: 'platform_refused' | 'platform_record_mismatch' }
+  /** It refuses a token for this business. */
+  | { kind: 'token_refused' }
+  /** It refuses the app's own credentials, whatever the business. */
+  | { kind: 'credentials_refused' }
+
+export interface PlatformOptions {
+  baseUrl: string
+  authUrl: string
+  clientId: string
+  clientSecret: string
+  fetch?: typeof globalThis.fetch | undefined
+  /** For one call in all; see `createHttp`. */
+  timeoutMs?: number | undefined
+  /** Reads at once. Default 4; as many token calls beside them. */
+  concurrency?: number | undefined
+  clock: Clock
+}
+
+/** The three calls of the interface document, exactly as written there. Retries nothing but a 401, and that once. */
+export function createPlatformClient(options: PlatformOptions) {
+  const { baseUrl, authUrl, clientId, clientSecret, concurrency = 4, clock } = options
+  const send = createHttp(options)
+  const limitReads = createLimit(concurrency)
+  const limitTokens = createLimit(concurrency)
+  const tokens = createTokens({
+    fetchToken: (businessUid) => limitTokens(() => fetchToken(businessUid)),
+    clock,
+  })
+
+  /** POST {auth_url}/oauth/token, all parameters in the query string. Rejects with a `ReadFailure`. */
+  async function fetchToken(businessUid: string): Promise<FetchedToken> {
+    const url = addressOf(authUrl, '/oauth/token', {
+      client_id: clientId,
+      client_secret: clientSecret,
+      grant_type: 'assertion',
+      type: 'token',
+      business_uid: businessUid,
+    })
+    const reply = await send({ method: 'POST', url, isSecretInUrl: true })
+    const failed = failureOf(reply)
+    if (failed?.kind === 'refused') {
+      const isAboutTheApp = /\binvalid_client\b/.test(errorWords(reply))
+      if (isAboutTheApp) throw new ReadFailure({ kind: 'credentials_refused' })
+      // A 404 page speaks of the address, not of the business: it must not count towards a revocation.
+      throw new ReadFailure(
+        reply.status === 404 && !isObject(reply.json) ? failed : { kind: 'token_refused' },
+      )
+    }
+    if (failed) throw new ReadFailure(failed)
+    const { access_token: accessToken, expires_in: expiresIn } = reply.json as Record<string, unknown>
+    if (!isHeaderSafe(accessToken)) throw new ReadFailure({ kind: 'outage', code: 'platform_reply_invalid' })
+    return { accessToken, expiresIn }
+  }
+
+  /** GET {base_url}/business/subscriptionsmng/v1/subscriptions?filter[uid]=… */
+  function read(subscriptionUid: string, token: string, signal: AbortSignal | undefined): Promise<HttpReply> {
+    const url = addressOf(baseUrl, '/business/subscriptionsmng/v1/subscriptions', {
+      'filter[uid]': subscriptionUid,
+    })
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+    return limitReads(() => send({ method: 'GET', url, headers, signal }), signal)
+  }
+
+  async function readWithToken(request: ReadRequest): Promise<ReadResult> {
+    const { subscriptionUid, businessUid, signal } = request
+    let token = await tokens.get(businessUid)
+    let reply = await read(subscriptionUid, token, signal)
+    if (reply.status === 401) {
+      tokens.drop(businessUid, token)
+      token = await tokens.get(businessUid)
+      reply = await read(subscriptionUid, token, signal)
+    }
+    // The next try shall ask whether the business still gets a token at all.
+    if (reply.status === 401 || reply.status === 403) tokens.drop(businessUid, token)
+    return failureOf(reply) ?? recordIn(reply, request)
+  }
+
+  function failureOf(reply: HttpReply): Exclude<ReadResult, { kind: 'found' | 'missing' }> | undefined {
+    const { status } = reply
+    if (status === 429) {
+      const waitMs = retryAfterMs(reply.retryAfter, clock.now())
+      return { kind: 'throttled', ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }) }
+    }
+    if (status >= 500 || status === 408) return { kind: 'outage', code: 'platform_failing' }
+    if (status >= 400) return { kind: 'refused', code: 'platform_refused' }
+    if (saysError(reply)) return { kind: 'refused', code: 'platform_refused' }
+    return isObject(reply.json) ? undefined : { kind: 'outage', code: 'platform_reply_invalid' }
+  }
+
+  return {
+    /** Reads one subscription with a token for its business. Never rejects. */
+    async readSubscription(request: ReadRequest): Promise<ReadResult> {
+      try {
+        return await readWithToken(request)
+      } catch (error) {
+        if (error instanceof ReadFailure) return error.result
+        return {
+          kind: 'outage',
+          code: error instanceof MarketplaceError ? error.code : 'platform_unreachable',
+        }
+      }
+    },
+
+    registerWebhook: createRegisterWebhook({
+      send,
+      url: () => addressOf(baseUrl, '/platform/v1/webhook/subscribe'),
+      secrets: [clientSecret],
+    }),
+  }
+}
+
+export interface ReadRequest {
+  subscriptionUid: string
+  businessUid: string
+  signal?: AbortSignal | undefined
+}
+
+/** Carries a result out of the token cache, where many may wait for it. */
+class ReadFailure extends Error {
+  readonly result: ReadResult
+
+  constructor(result: ReadResult) {
+    super(result.kind)
+    this.result = result
+  }
+}
+
+/** The record asked for: matched by uid, never by position; of several, the one updated last. */
+function recordIn({ json }: HttpReply, { subscriptionUid, businessUid }: ReadRequest): ReadResult {
+  const { data } = json as Record<string, unknown>
+  const list = isObject(data) ? data['subscriptions'] : undefined
+  if (!Array.isArray(list)) return { kind: 'outage', code: 'platform_reply_invalid' }
+  const named = list.filter((each) => isObject(each) && identifierOf(each['uid']) === subscriptionUid)
+  if (named.length === 0) return { kind: 'missing' }
+  const records = named.map(parseRecord).filter((record) => record !== undefined)
+  if (records.length === 0) return { kind: 'outage', code: 'platform_reply_invalid' }
+  const own = records.filter((record) => record.business_uid === businessUid)
+  if (own.length === 0) return { kind: 'refused', code: 'platform_record_mismatch' }
+  const newest = own.reduce((last, record) => (updatedAt(record) > updatedAt(last) ? record : last))
+  return { kind: 'found', record: newest }
+}
+
+function updatedAt({ updated_at }: SubscriptionRecord): number {
+  const time = typeof updated_at === 'string' ? Date.parse(updated_at) : Number.NaN
+  return Number.isNaN(time) ? Number.NEGATIVE_INFINITY : time
+}
+
+function addressOf(base: string, path: string, query: Record<string, string> = {}): URL {
+  const url = new URL(base)
+  url.pathname = url.pathname.replace(/\/+$/, '') + path
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+  return url
+}
+
+/** A token becomes a header: one line of visible ASCII of bounded length, or it is none. */
+function isHeaderSafe(token: unknown): token is string {
+  return typeof token === 'string' && token.length <= 8_192 && /^[\x21-\x7e]+$/.test(token)
+}

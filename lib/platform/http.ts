@@ -1,0 +1,118 @@
+import { type ErrorCode, MarketplaceError } from '../errors.js'
+import { type Clock, SECOND } from '../schedule.js'
+import { untraced } from '../telemetry.js'
+
+export interface HttpRequest {
+  method: 'GET' | 'POST'
+  url: URL
+  headers?: Record<string, string>
+  body?: string
+  signal?: AbortSignal | undefined
+  /** The address holds a secret: it must not reach a trace either. */
+  isSecretInUrl?: boolean
+}
+
+export interface HttpReply {
+  status: number
+  retryAfter: string | null
+  /** The body as JSON; undefined when it is none. */
+  json: unknown
+}
+
+export type SendHttp = (request: HttpRequest) => Promise<HttpReply>
+
+/**
+ * The only place that calls the platform. One deadline over connecting, headers and body; a cap on the decoded body;
+ * redirects refused, so that no header or query travels on.
+ *
+ * Rejects only with a `MarketplaceError`, made anew: what fetch throws can hold the address, and that a secret.
+ */
+export function createHttp(options: {
+  fetch?: typeof globalThis.fetch | undefined
+  timeoutMs?: number | undefined
+  maxReplyBytes?: number | undefined
+  clock: Clock
+}): SendHttp {
+  const { fetch = globalThis.fetch, timeoutMs = 10 * SECOND, maxReplyBytes = 1024 * 1024, clock } = options
+
+  return async function send({ method, url, headers = {}, body, signal, isSecretInUrl = false }) {
+    const controller = new AbortController()
+    let isLate = false
+    const timer = clock.setTimeout(() => {
+      isLate = true
+      controller.abort()
+    }, timeoutMs)
+    const onAbort = () => controller.abort()
+    if (signal?.aborted) controller.abort()
+    signal?.addEventListener('abort', onAbort, { once: true })
+
+    try {
+      const call = () =>
+        fetch(url, {
+          method,
+          headers,
+          redirect: 'manual',
+          signal: controller.signal,
+          ...(body === undefined ? {} : { body }),
+        })
+      const response = await (isSecretInUrl ? untraced(call) : call())
+      if (response.status >= 300 && response.status < 400) {
+        response.body?.cancel().catch(() => {})
+        throw failure('platform_redirected', `it answered ${response.status}, and a redirect is not followed`)
+      }
+      const text = await readText(response, maxReplyBytes)
+      return { status: response.status, retryAfter: response.headers.get('retry-after'), json: parse(text) }
+    } catch (error) {
+      if (error instanceof MarketplaceError) throw error
+      if (isLate) throw failure('platform_timeout', `no complete answer within ${timeoutMs} ms`)
+      if (signal?.aborted) throw failure('platform_unreachable', 'the call was given up')
+      throw failure('platform_unreachable', `the connection failed (${networkCode(error)})`)
+    } finally {
+      clock.clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+    }
+  }
+}
+
+/** Counts what comes out of the decoder: a small compressed reply can be a huge one. */
+async function readText(response: Response, maxBytes: number): Promise<string> {
+  if (!response.body) return ''
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  const reader = response.body.getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return Buffer.concat(chunks).toString('utf8')
+    bytes += value.byteLength
+    if (bytes > maxBytes) {
+      reader.cancel().catch(() => {})
+      throw failure('platform_reply_too_large', `its answer is larger than ${maxBytes} bytes`)
+    }
+    chunks.push(value)
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function failure(code: ErrorCode, why: string): MarketplaceError {
+  return new MarketplaceError(code, `Cannot call the platform: ${why}`)
+}
+
+/** Only the system's own word, such as ECONNREFUSED; messages can quote the address. */
+function networkCode(error: unknown): string {
+  for (
+    let cause: unknown = error, depth = 0;
+    cause instanceof Error && depth < 5;
+    cause = cause.cause, depth++
+  ) {
+    const { code } = cause as { code?: unknown }
+    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,40}$/.test(code)) return code
+  }
+  return 'no further reason'
+}

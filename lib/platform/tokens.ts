@@ -1,0 +1,59 @@
+import { LRUCache } from 'lru-cache'
+import { type Clock, HOUR, MINUTE, SECOND } from '../schedule.js'
+
+export interface FetchedToken {
+  accessToken: string
+  /** As the platform sent it: a number, a numeric text, anything else, or nothing. */
+  expiresIn: unknown
+}
+
+export interface Tokens {
+  /** A token for the business: cached, or fetched once for all who wait. Rejects as `fetchToken` does. */
+  get(businessUid: string): Promise<string>
+  /** Forgets `token` if it is still the business's: 401 is the only proof that a token has ended. */
+  drop(businessUid: string, token: string): void
+}
+
+/** App tokens by business, in memory only and bounded. */
+export function createTokens(options: {
+  fetchToken(businessUid: string): Promise<FetchedToken>
+  maxEntries?: number
+  clock: Clock
+}): Tokens {
+  const { fetchToken, maxEntries = 1_000, clock } = options
+  const tokens = new LRUCache<string, { token: string; until: number }>({ max: maxEntries })
+  const fetching = new Map<string, Promise<string>>()
+
+  async function fetchAndKeep(businessUid: string): Promise<string> {
+    try {
+      const { accessToken, expiresIn } = await fetchToken(businessUid)
+      tokens.set(businessUid, { token: accessToken, until: clock.now() + lifetimeMs(expiresIn) })
+      return accessToken
+    } finally {
+      fetching.delete(businessUid)
+    }
+  }
+
+  return {
+    async get(businessUid) {
+      const cached = tokens.get(businessUid)
+      if (cached && cached.until > clock.now()) return cached.token
+      let current = fetching.get(businessUid)
+      if (!current) {
+        current = fetchAndKeep(businessUid)
+        fetching.set(businessUid, current)
+      }
+      return current
+    },
+    drop(businessUid, token) {
+      if (tokens.peek(businessUid)?.token === token) tokens.delete(businessUid)
+    },
+  }
+}
+
+/** `expires_in` less a minute, at most an hour. Not stated by the document; without it we chose five minutes. */
+function lifetimeMs(expiresIn: unknown): number {
+  const seconds = typeof expiresIn === 'string' && expiresIn.trim() !== '' ? Number(expiresIn) : expiresIn
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds <= 0) return 5 * MINUTE
+  return Math.max(0, Math.min(seconds * SECOND - MINUTE, HOUR))
+}

@@ -1,0 +1,91 @@
+import { MarketplaceError } from '../errors.js'
+import type { SendHttp } from './http.js'
+import { errorWords, saysError } from './replies.js'
+
+export type TokenKind = 'app' | 'business' | 'directory'
+
+/** A token and its kind. The value shows in no log: it is neither enumerable nor part of JSON. */
+export interface Token<Kind extends TokenKind = TokenKind> {
+  readonly kind: Kind
+  readonly value: string
+}
+
+/** A token the platform issued to the app for a business (the token endpoint's `access_token`). */
+export const appToken = (value: string) => token('app', value)
+/** A token of a business. */
+export const businessToken = (value: string) => token('business', value)
+/** A token of a directory. */
+export const directoryToken = (value: string) => token('directory', value)
+
+function token<const Kind extends TokenKind>(kind: Kind, value: string): Token<Kind> {
+  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value)) {
+    throw new MarketplaceError(
+      'argument_invalid',
+      `Cannot use the ${kind} token: expected one line of ASCII text`,
+    )
+  }
+  return Object.freeze(Object.defineProperty({ kind } as { kind: Kind; value: string }, 'value', { value }))
+}
+
+/** `exists`: this target was registered for this event before, which is as good. */
+export interface RegisterResult {
+  status: 'created' | 'exists'
+}
+
+export interface Registration {
+  event: string
+  targetUrl: string
+  token: Token
+  /** The kinds of token that may register the event; undefined when there is no such event. */
+  accepts(event: string): readonly TokenKind[] | undefined
+}
+
+/**
+ * POST {base_url}/platform/v1/webhook/subscribe. Rejects `event_unknown`, `token_kind_not_accepted`,
+ * `argument_invalid`, `platform_refused`, or as the connection does.
+ */
+export function createRegisterWebhook(options: { send: SendHttp; url(): URL; secrets: readonly string[] }) {
+  const { send, url, secrets } = options
+
+  return async function registerWebhook(registration: Registration): Promise<RegisterResult> {
+    const { event, targetUrl, token, accepts } = registration
+    const kinds = accepts(event)
+    if (!kinds)
+      throw new MarketplaceError('event_unknown', `Cannot register for ${event}: there is no such event`)
+    if (!kinds.includes(token?.kind)) {
+      const kind =
+        typeof token?.kind === 'string' ? `a token of kind ${token.kind}` : 'something that is no token'
+      throw new MarketplaceError(
+        'token_kind_not_accepted',
+        `Cannot register for ${event}: it takes a token of kind ${kinds.join(' or ')}, not ${kind}`,
+      )
+    }
+    if (!URL.canParse(targetUrl)) {
+      throw new MarketplaceError(
+        'argument_invalid',
+        `Cannot register for ${event}: targetUrl is no absolute URL`,
+      )
+    }
+    const reply = await send({
+      method: 'POST',
+      url: url(),
+      headers: { Authorization: `Bearer ${token.value}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ event, target_url: targetUrl }),
+    })
+    const { status } = reply
+    const words = errorWords(reply)
+    if (status < 300 && !saysError(reply)) return { status: 'created' }
+    if (status < 500 && /already\s+(exists|registered|been taken)/i.test(words)) return { status: 'exists' }
+    const said = withoutSecrets(words, [token.value, targetUrl, ...secrets])
+    throw new MarketplaceError(
+      status === 429 ? 'platform_throttled' : status >= 500 ? 'platform_failing' : 'platform_refused',
+      `Cannot register for ${event}: the platform answered ${status}${said ? ` (${said})` : ''}`,
+    )
+  }
+}
+
+/** The platform may quote what it was sent. */
+function withoutSecrets(words: string, secrets: readonly string[]): string {
+  const clean = secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words)
+  return clean.replace(/[\p{Cc}]+/gu, ' ').slice(0, 200)
+}

@@ -1,0 +1,165 @@
+import { EVENTS } from '../events/registry.js'
+import { readable } from './envelopes.js'
+import type { ActiveFault, Endpoint, Subject } from './faults.js'
+import { isEventName, isTargetUrl, type Registrations } from './registrations.js'
+import type { Token, Tokens } from './tokens.js'
+import type { World } from './world.js'
+
+/** The three calls of the interface document, Endpoints; `under` is the base address each belongs to. */
+export const ENDPOINTS = {
+  register: { under: 'base', method: 'POST', path: '/platform/v1/webhook/subscribe' },
+  read: { under: 'base', method: 'GET', path: '/business/subscriptionsmng/v1/subscriptions' },
+  token: { under: 'auth', method: 'POST', path: '/oauth/token' },
+} as const satisfies Record<Endpoint, { under: 'base' | 'auth'; method: string; path: string }>
+
+/** A request to one of them, its body read. */
+export interface Call {
+  query: URLSearchParams
+  authorization: string | undefined
+  contentType: string | undefined
+  body: string
+}
+
+/** What is answered. A string body is HTML; anything else goes as JSON. */
+export interface Reply {
+  status: number
+  body: unknown
+  headers?: Record<string, string>
+}
+
+export interface Answerer {
+  /** What the call is about, for faults and the log. */
+  subjectOf(call: Call): Subject
+  answer(call: Call, fault?: ActiveFault): Reply
+}
+
+/** The rules of the interface document; where it is silent (refusals, statuses), what we chose is said beside it. */
+export function createAnswerers(options: {
+  clientId: string
+  clientSecret: string
+  world: World
+  tokens: Tokens
+  registrations: Registrations
+  /** The value of `expires_in` in token replies; undefined leaves it out. */
+  expiresIn: () => unknown
+}): Record<Endpoint, Answerer> {
+  const { clientId, clientSecret, world, tokens, registrations, expiresIn } = options
+
+  /** The token when it may be used, else the refusal: 401 proves nothing known, 403 that it is not enough. */
+  function admit(call: Call): Token | Reply {
+    const token = tokens.find(call.authorization)
+    if (token === undefined) return refusal(401, 'unauthorized', 'The token is missing, unknown or has ended')
+    if (token.businessUid !== null && !world.serves(token.businessUid)) {
+      return refusal(403, 'forbidden', 'The business does not use the app')
+    }
+    return token
+  }
+
+  const register: Answerer = {
+    subjectOf(call) {
+      const event = String(parsed(call.body)?.event)
+      return {
+        key: `register/${event}`,
+        event,
+        businessUid: tokens.find(call.authorization)?.businessUid ?? undefined,
+      }
+    },
+    answer(call) {
+      const token = admit(call)
+      if ('status' in token) return token
+      if (!/^application\/json\b/i.test(call.contentType ?? '')) {
+        return refusal(415, 'unsupported_media_type', 'The Content-Type must be application/json')
+      }
+      const body = parsed(call.body)
+      if (body === undefined) return refusal(400, 'bad_request', 'The body is no JSON object')
+      const { event, target_url } = body
+      if (!isEventName(event)) return refusal(422, 'invalid', 'event is not registrable')
+      if (!isTargetUrl(target_url)) return refusal(422, 'invalid', 'target_url is no HTTP address')
+      const accepted: readonly string[] = EVENTS[event].tokens
+      if (!accepted.includes(token.kind)) {
+        return refusal(403, 'forbidden', `${event} is registered with: ${accepted.join(', ')} token`)
+      }
+      if (registrations.add(event, target_url, token) === 'exists') {
+        return refusal(422, 'already_exists', 'The webhook already exists')
+      }
+      return { status: 201, body: { success: true, data: { event, target_url } } }
+    },
+  }
+
+  const read: Answerer = {
+    subjectOf(call) {
+      const subscriptionUid = call.query.get('filter[uid]') ?? undefined
+      const businessUid = tokens.find(call.authorization)?.businessUid ?? undefined
+      return { key: `read/${subscriptionUid}`, subscriptionUid, businessUid }
+    },
+    answer(call, fault) {
+      const token = admit(call)
+      if ('status' in token) return token
+      if (token.kind !== 'app') return refusal(403, 'forbidden', 'Subscriptions are read with an app token')
+      const uid = call.query.get('filter[uid]')
+      // Not stated by the document; we chose to refuse what it shows no use of.
+      if (!uid) return refusal(400, 'bad_request', 'filter[uid] is missing')
+      const record = fault?.kind === 'lag' ? world.seen(uid, fault) : world.get(uid)
+      // Not stated by the document; we chose that another business's subscription looks like an unknown one.
+      const own = record?.business_uid === token.businessUid ? [record] : []
+      const subscriptions = fault ? mixedUp(own, fault, world) : own
+      return { status: 200, body: { success: true, data: { subscriptions: subscriptions.map(readable) } } }
+    },
+  }
+
+  const token: Answerer = {
+    subjectOf(call) {
+      const businessUid = call.query.get('business_uid') ?? undefined
+      return { key: `token/${businessUid}`, businessUid }
+    },
+    answer({ query }) {
+      if (query.get('client_id') !== clientId || query.get('client_secret') !== clientSecret) {
+        return { status: 401, body: { error: 'invalid_client' } }
+      }
+      if (query.get('grant_type') !== 'assertion')
+        return { status: 400, body: { error: 'unsupported_grant_type' } }
+      const businessUid = query.get('business_uid')
+      if (query.get('type') !== 'token' || !businessUid)
+        return { status: 400, body: { error: 'invalid_request' } }
+      // Unknown and uninstalled businesses are refused alike: 403 access_denied.
+      if (!world.serves(businessUid)) return { status: 403, body: { error: 'access_denied' } }
+      const expires_in = expiresIn()
+      const access_token = tokens.issue('app', businessUid)
+      return {
+        status: 200,
+        body: { access_token, token_type: 'Bearer', ...(expires_in === undefined ? {} : { expires_in }) },
+      }
+    },
+  }
+
+  return { register, read, token }
+}
+
+type Records = ReturnType<World['all']>
+
+/** The reply of a platform that does not filter as asked. */
+function mixedUp(own: Records, fault: ActiveFault, world: World): Records {
+  if (fault.kind !== 'wrongRecord' && fault.kind !== 'extraRecords') return own
+  const [right] = own
+  const strangers = world.all().filter(({ uid }) => uid !== right?.uid)
+  const template = right ?? strangers[0]
+  // With one subscription on the platform, a stranger is made up: of the same business, and purchased.
+  if (strangers.length === 0 && template) {
+    strangers.push({ ...template, uid: `${template.uid}-other`, purchase_state: 'purchased' })
+  }
+  return fault.kind === 'wrongRecord' ? strangers.slice(0, 1) : [...strangers.slice(0, 3), ...own]
+}
+
+/** The error body of the platform API in its most usual form. */
+export function refusal(status: number, code: string, message: string): Reply {
+  return { status, body: { success: false, errors: [{ code, message }] } }
+}
+
+function parsed(body: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}

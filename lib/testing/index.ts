@@ -1,0 +1,8 @@
+export type { Delivery } from './deliverer.js'
+export type { DeliveryStyle, Envelope, FullSubscription } from './envelopes.js'
+export type { Endpoint, Fault, FaultAim, FaultHandle, FaultKind, FaultPoint, Span } from './faults.js'
+export { FAULT_KINDS } from './faults.js'
+export type { PlatformRequest } from './platform-server.js'
+export { type SampleData, type SampleDelivery, sampleDelivery } from './samples.js'
+export { createSimulator, type Faults, type Simulator, type SimulatorOptions } from './simulator.js'
+export type { MainSubscription, Purchase, SimulatedApp } from './world.js'

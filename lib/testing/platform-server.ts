@@ -1,0 +1,215 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Clock } from '../schedule.js'
+import { type Answerer, type Call, ENDPOINTS, type Reply, refusal } from './endpoints.js'
+import type { ActiveFault, Endpoint, FaultKind, FaultRules, Subject } from './faults.js'
+
+/** One request to the platform, without anything secret. */
+export interface PlatformRequest {
+  /** `unknown` for a method or path that is not in the interface document. */
+  endpoint: Endpoint | 'unknown'
+  /** The status that was answered; undefined when a fault kept the answer back. */
+  status?: number
+  business_uid?: string
+  subscription_uid?: string
+  /** For the register call: the event asked for. */
+  event?: string
+  /** The faults that struck it. */
+  faults: readonly FaultKind[]
+  /** Requests to this endpoint that were under way when it came, itself included. */
+  inFlight: number
+  /** When it came: milliseconds since 1970. */
+  at: number
+}
+
+export interface PlatformServerOptions {
+  /** Which endpoints live at this address. */
+  under: 'base' | 'auth'
+  answerers: Record<Endpoint, Answerer>
+  faults: () => FaultRules
+  clock: Clock
+  onRequest: (request: PlatformRequest) => void
+}
+
+/** Bodies of the register call beyond this are refused with 413; the two documented fields need far less. */
+const BODY_LIMIT_BYTES = 64 * 1024
+
+/** One address of the platform as a real HTTP server on 127.0.0.1. */
+export class PlatformServer {
+  readonly #options: PlatformServerOptions
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  readonly #timers = new Set<unknown>()
+  readonly #underWay = new Map<string, number>()
+  readonly #endpoints: readonly Endpoint[]
+
+  constructor(options: PlatformServerOptions) {
+    this.#options = options
+    this.#endpoints = (Object.keys(ENDPOINTS) as Endpoint[]).filter(
+      (name) => ENDPOINTS[name].under === options.under,
+    )
+    this.#server = createServer((request, response) => void this.#handle(request, response))
+    this.#server.on('connection', (socket) => {
+      this.#sockets.add(socket)
+      socket.on('close', () => this.#sockets.delete(socket))
+      this.cutIfDown()
+    })
+  }
+
+  /** Listens, and gives back the address without a slash at its end. Rejects with what `listen` says. */
+  async start(port: number): Promise<string> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(port, '127.0.0.1', () => resolve())
+    })
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** Destroys every connection while a `down` fault covers all of this address. */
+  cutIfDown(): void {
+    if (!this.#options.faults().isDown(this.#endpoints)) return
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  /** Ends at once, whatever is under way. */
+  async close(): Promise<void> {
+    for (const timer of this.#timers) this.#options.clock.clearTimeout(timer)
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { clock, answerers, faults, onRequest } = this.#options
+    const at = clock.now()
+    const url = new URL(request.url ?? '/', 'http://platform')
+    const endpoint = this.#endpoints.find((name) => ENDPOINTS[name].path === url.pathname)
+    const inFlight = this.#count(endpoint ?? 'unknown', response)
+    const body = await readBody(request)
+    if (body === undefined) return
+    if (endpoint === undefined || ENDPOINTS[endpoint].method !== request.method) {
+      const status = endpoint ? 405 : 404
+      onRequest({ endpoint: 'unknown', status, faults: [], inFlight, at })
+      return send(response, refusal(status, 'not_found', 'There is no such call'))
+    }
+
+    const call: Call = {
+      query: url.searchParams,
+      authorization: request.headers.authorization,
+      contentType: request.headers['content-type'],
+      body,
+    }
+    const answerer = answerers[endpoint]
+    const subject = answerer.subjectOf(call)
+    const strike = faults().strike(endpoint, subject)
+    await this.#pause(strike.delayMs)
+    const reply = this.#replyTo(call, answerer, body.length, strike.what, strike.end)
+    onRequest({
+      endpoint,
+      ...(reply ? { status: reply.status } : {}),
+      ...named(subject),
+      faults: strike.kinds,
+      inFlight,
+      at,
+    })
+    switch (strike.end?.kind) {
+      case 'hang':
+        return
+      case 'reset':
+        request.socket.resetAndDestroy()
+        return
+      case 'down':
+        request.socket.destroy()
+        return
+      default:
+        if (reply) send(response, reply, strike.end?.kind === 'truncate')
+    }
+  }
+
+  /** Undefined when a fault keeps the answer back: then nothing was done either. */
+  #replyTo(
+    call: Call,
+    answerer: Answerer,
+    size: number,
+    what?: ActiveFault,
+    end?: ActiveFault,
+  ): Reply | undefined {
+    switch (end?.kind) {
+      case 'hang':
+      case 'reset':
+      case 'down':
+        return undefined
+      case 'status': {
+        const { status, retryAfter, body = refusal(status, 'fault', 'The platform is not well').body } = end
+        return {
+          status,
+          body,
+          ...(retryAfter === undefined ? {} : { headers: { 'Retry-After': `${retryAfter}` } }),
+        }
+      }
+      case 'html':
+        return { status: end.status ?? 200, body: '<!doctype html><title>Platform</title><h1>Back soon</h1>' }
+      default:
+        if (size > BODY_LIMIT_BYTES) return refusal(413, 'too_large', 'The body is too large')
+        return answerer.answer(call, what)
+    }
+  }
+
+  #count(endpoint: string, response: ServerResponse): number {
+    const inFlight = (this.#underWay.get(endpoint) ?? 0) + 1
+    this.#underWay.set(endpoint, inFlight)
+    response.on('close', () => this.#underWay.set(endpoint, (this.#underWay.get(endpoint) ?? 1) - 1))
+    return inFlight
+  }
+
+  async #pause(ms: number): Promise<void> {
+    if (ms <= 0) return
+    const { clock } = this.#options
+    await new Promise<void>((resolve) => {
+      const timer = clock.setTimeout(() => {
+        this.#timers.delete(timer)
+        resolve()
+      }, ms)
+      this.#timers.add(timer)
+    })
+  }
+}
+
+/** The body as text, kept up to just past the limit; undefined when the client went before its end. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of request) {
+      if (size <= BODY_LIMIT_BYTES) chunks.push(chunk)
+      size += chunk.length
+    }
+    return Buffer.concat(chunks).toString()
+  } catch {
+    return undefined
+  }
+}
+
+function send(response: ServerResponse, { status, body, headers }: Reply, truncated = false): void {
+  const html = typeof body === 'string'
+  const bytes = Buffer.from(html ? body : JSON.stringify(body))
+  response.writeHead(status, {
+    'Content-Type': html ? 'text/html; charset=utf-8' : 'application/json; charset=utf-8',
+    'Content-Length': bytes.length,
+    ...headers,
+  })
+  if (!truncated) {
+    response.end(bytes)
+    return
+  }
+  // The half must have left before the connection goes, or the client would see a reset and no reply.
+  response.write(bytes.subarray(0, bytes.length >> 1), () => response.destroy())
+}
+
+function named({ businessUid, subscriptionUid, event }: Subject) {
+  return {
+    ...(businessUid === undefined ? {} : { business_uid: businessUid }),
+    ...(subscriptionUid === undefined ? {} : { subscription_uid: subscriptionUid }),
+    ...(event === undefined ? {} : { event }),
+  }
+}
