@@ -1,7 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
+import type { ReadResult } from '../lib/platform/client.js'
+import type { SubscriptionRecord } from '../lib/record.js'
 import { HOUR, MINUTE, SECOND } from '../lib/schedule.js'
-import type { ReadClaim, StoredRecord } from '../lib/store/store.js'
-import { type Conclusion, concludeRead, type ReadResult, VERIFY_DELAYS_MS } from '../lib/work/read-outcome.js'
+import type { ReadClaim } from '../lib/store/store.js'
+import { type Conclusion, concludeRead, VERIFY_DELAYS_MS } from '../lib/work/read-outcome.js'
 
 describe('what a read means', () => {
   it('takes the first record of a subscription as a change from nothing', () => {
@@ -199,7 +201,7 @@ describe('what a read means', () => {
   })
 })
 
-function record(purchase_state: string, updated: number): StoredRecord {
+function record(purchase_state: string, updated: number): SubscriptionRecord {
   const updated_at = `2026-01-01T00:00:0${updated}.000Z`
   return { uid: 's', business_uid: 'b', purchasable_uid: 'p', purchase_state, updated_at }
 }
@@ -236,7 +238,7 @@ function createReader() {
   }
   return {
     reads(result: ReadResult): Conclusion {
-      const stateOf = (of: StoredRecord) =>
+      const stateOf = (of: SubscriptionRecord) =>
         of.purchase_state === 'cancelled' ? 'canceled' : of.purchase_state
       const env = { now, random: () => 0.5, reconcileEveryMs: 24 * HOUR, stateOf }
       const conclusion = concludeRead(claim, result, env)

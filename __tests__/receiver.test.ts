@@ -39,7 +39,6 @@ describe.each([
       expect(reply.body).toEqual({ received: true, id: 'e1' })
       expect(reply.headers).toMatchObject({
         'content-type': 'application/json; charset=utf-8',
-        'cache-control': 'no-store',
         'content-length': String(reply.text.length),
       })
       expect(kept).toEqual([[{ value: EVENT, text: JSON.stringify(EVENT) }]])

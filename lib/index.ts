@@ -1,3 +1,4 @@
+export type { Marketplace, Middleware, Unsubscribe } from './api.js'
 export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
 export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError, type Problem } from './errors.js'
@@ -17,7 +18,7 @@ export {
   type TokensOf,
 } from './events/registry.js'
 export type { Health } from './lifecycle.js'
-export { createMarketplace, type Marketplace, type Middleware } from './marketplace.js'
+export { createMarketplace } from './marketplace.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
 export type { SubscriptionRecord } from './record.js'

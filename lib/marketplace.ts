@@ -1,103 +1,27 @@
-import { type Decision, decide } from './entitlement/decide.js'
+import type { Marketplace, Unsubscribe } from './api.js'
+import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { canonicalState, grants } from './entitlement/purchase-state.js'
 import { MarketplaceError } from './errors.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
-import {
-  type AnyEvent,
-  createRegistry,
-  type EventName,
-  type MarketplaceEvent,
-  type Registry,
-  type TokensOf,
-} from './events/registry.js'
+import { createRegistry, type EventName } from './events/registry.js'
 import { createSecretCheck, secretFaults, targetUrl } from './express/delivery-secret.js'
 import { createReceiver } from './express/receiver.js'
-import { createRequireEntitlement, type RequireEntitlementOptions } from './express/require-entitlement.js'
-import { createLifecycle, type Health } from './lifecycle.js'
+import { createRequireEntitlement } from './express/require-entitlement.js'
+import { createLifecycle } from './lifecycle.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
-import type { RegisterResult, Token } from './platform/webhooks.js'
 import { identifierOf } from './record.js'
 import { storeFor } from './store/open-store.js'
-import type { EntryFilter, JournalEntry, StoredRecord } from './store/store.js'
 import { createTelemetry } from './telemetry.js'
 import { createDispatcher, type DeadEntry } from './work/dispatcher.js'
-import { type AnyHandler, createHandlers, type Handler } from './work/handlers.js'
+import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
-import { createPayloads, type UnrecognisedDelivery } from './work/payloads.js'
+import { createPayloads } from './work/payloads.js'
 import { createRefreshNow } from './work/refresh-now.js'
-import { createRefresher, type PurchaseChange } from './work/refresher.js'
+import { createRefresher } from './work/refresher.js'
 import { createWorker } from './work/worker.js'
-
-type Unsubscribe = () => void
-
-/** A request handler of Express 4 and 5, by shape. */
-export type Middleware = ReturnType<typeof createReceiver>
-
-export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> {
-  /** Mount it with `app.use(path, marketplace.router)`: it takes deliveries at `POST <path>/<delivery secret>`. */
-  router: Middleware
-
-  /** Calls `handler` for each event of this name, at least once, in order per subscription. */
-  on<Name extends EventName<Registry<Custom>>>(
-    event: Name,
-    handler: Handler<MarketplaceEvent<Name, Registry<Custom>>, Marketplace<Custom>>,
-  ): Unsubscribe
-  onAny(handler: Handler<AnyEvent<Registry<Custom>>, Marketplace<Custom>>): Unsubscribe
-  /** For deliveries that are no known event; they are kept all the same. */
-  onUnrecognised(handler: Handler<UnrecognisedDelivery, Marketplace<Custom>>): Unsubscribe
-  /** For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. */
-  onPurchaseChange(handler: Handler<PurchaseChange, Marketplace<Custom>>): Unsubscribe
-  /** Told, in this process and once, when an entry has run out of tries; `journal.replay(id)` revives it. */
-  onDead(listener: (entry: DeadEntry) => void): Unsubscribe
-
-  /** Whether the business may use the app now. Never rejects; what is not known for certain is false. */
-  isEntitled(businessUid: string): Promise<boolean>
-  /** The same answer with its reason, evidence and age. Never rejects. */
-  explain(businessUid: string): Promise<Decision>
-  /** Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. */
-  requireEntitlement(
-    options: RequireEntitlementOptions,
-  ): ReturnType<ReturnType<typeof createRequireEntitlement>>
-
-  /**
-   * Learns of a subscription without an event: an import, or a `created` that never came.
-   * Rejects `argument_invalid` or `store_unavailable`; resolves when it is on disk, the read follows.
-   */
-  track(subscription: { subscription_uid: string; business_uid: string }): Promise<void>
-  /**
-   * Reads everything known of the business again, waits for it (at most twice the platform's time limit) and answers
-   * as `explain`. Rejects `argument_invalid` or `store_unavailable`.
-   */
-  refresh(businessUid: string): Promise<Decision>
-
-  /** The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret. */
-  targetUrl(mountUrl: string): string
-  /**
-   * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
-   * `token_kind_not_accepted`. Registering again is a success too.
-   */
-  registerWebhook<Name extends EventName<Registry<Custom>>>(registration: {
-    event: Name
-    targetUrl: string
-    token: Token<TokensOf<Name, Registry<Custom>>>
-  }): Promise<RegisterResult>
-
-  journal: {
-    /** Newest first. */
-    list(filter?: EntryFilter): Promise<JournalEntry[]>
-    /** Hands an entry to its handlers once more, whatever became of it. False when there is none of that id. */
-    replay(id: string): Promise<boolean>
-  }
-  /** For a health check: never rejects. */
-  health(): Promise<Health>
-  /** Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened. */
-  start(): Promise<void>
-  /** Stops receiving, lets work finish for `closeGraceMs`, closes the store. Safe to call twice. */
-  close(): Promise<void>
-}
 
 /**
  * Wires everything for one app. Nothing is shared between two of them.
@@ -121,9 +45,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     clock,
   })
 
-  const entitledWhen = (options.entitledWhen ?? ((record) => grants(record.purchase_state))) as (
-    r: StoredRecord,
-  ) => boolean
+  const entitledWhen = given.entitledWhen ?? ((record) => grants(record.purchase_state))
   const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
   const entitlements = createEntitlements({ store, rules, waitMs: freshness.waitMs, clock })
 
@@ -164,7 +86,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       onHandled: (entry, outcome) => telemetry.count('handled', { kind: entry.kind, outcome }),
       onDead(entry) {
         telemetry.log('handlers', 'dead', `entry ${entry.id} ran out of tries`)
-        for (const listener of deadListeners) listener(entry)
+        for (const listener of deadListeners) {
+          try {
+            listener(entry)
+          } catch (error) {
+            telemetry.failure('onDead', error)
+          }
+        }
       },
       onError: onError('handling'),
     })

@@ -110,3 +110,8 @@ export function parseRecord(value: unknown): SubscriptionRecord | undefined {
   const result = subscriptionRecord.safeParse(value)
   return result.success ? result.data : undefined
 }
+
+/** `updated_at` as ms since 1970; NaN when it is missing or unreadable: then it says nothing about age. */
+export function updatedAtMs({ updated_at }: SubscriptionRecord): number {
+  return typeof updated_at === 'string' ? Date.parse(updated_at) : Number.NaN
+}

@@ -10,12 +10,14 @@ import { type Clock, SECOND } from './schedule.js'
 export function createTelemetry({ clock }: { clock: Clock }) {
   const meter: Meter = metrics.getMeter('marketplace-webhooks')
   const counters = new Map<string, ReturnType<Meter['createCounter']>>()
+  const loggers = new Map<string, createDebug.Debugger>()
   const lines = new Map<string, { until: number; withheld: number }>()
   const warned = new Set<string>()
 
   /** One line per class in ten seconds; the next says how many were withheld. */
   function log(area: string, className: string, message: string) {
-    const logger = loggers[area] ?? (loggers[area] = createDebug(`marketplace-webhooks:${area}`))
+    const logger = loggers.get(area) ?? createDebug(`marketplace-webhooks:${area}`)
+    loggers.set(area, logger)
     if (!logger.enabled) return
     const key = `${area}:${className}`
     const last = lines.get(key)
@@ -27,7 +29,6 @@ export function createTelemetry({ clock }: { clock: Clock }) {
     lines.set(key, { until: clock.now() + 10 * SECOND, withheld: 0 })
     logger('%s%s', message, withheld)
   }
-  const loggers: Record<string, createDebug.Debugger> = {}
 
   return {
     log,

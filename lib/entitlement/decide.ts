@@ -1,5 +1,6 @@
+import type { SubscriptionRecord } from '../record.js'
 import { HOUR } from '../schedule.js'
-import type { StoredRecord, Subscription } from '../store/store.js'
+import type { Subscription } from '../store/store.js'
 
 /**
  * Why a business may or may not use the app. `rank`: of several subscriptions the lowest decides. `known`: false when
@@ -105,7 +106,7 @@ export interface SubscriptionVerdict {
 export interface DecisionRules {
   /** The app's own items; empty: every subscription known counts. */
   purchasableUids: readonly string[]
-  entitledWhen(record: StoredRecord): boolean
+  entitledWhen(record: SubscriptionRecord): boolean
   maxStaleMs: number
 }
 
@@ -165,7 +166,7 @@ function reasonFor(
 }
 
 // The app's own predicate: whatever it throws or answers but true, denies.
-function holds(entitledWhen: DecisionRules['entitledWhen'], record: StoredRecord): boolean {
+function holds(entitledWhen: DecisionRules['entitledWhen'], record: SubscriptionRecord): boolean {
   try {
     return entitledWhen(record) === true
   } catch {

@@ -95,11 +95,10 @@ function readBytes(
       clock.clearTimeout(timer)
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
     })
-    const onGone = () => {
+    // A request without a listener for `error` keeps its errors to itself, and `close` comes after each.
+    req.on('close', () => {
       if (!req.readableEnded) stop(incomplete())
-    }
-    req.on('close', onGone)
-    req.on('error', onGone)
+    })
     // An earlier middleware may have paused the request, which `on('data')` does not undo.
     if (req.isPaused()) req.resume()
   })

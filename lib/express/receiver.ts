@@ -42,6 +42,7 @@ export type DeliveryOutcome = 'received' | 'secret_wrong' | ErrorCode
 
 /** An array of at most this many elements is taken apart; a longer one is kept whole, as one unrecognised envelope. */
 const MAX_ENVELOPES = 1_000
+const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
 
 /**
  * Gives back the middleware that takes deliveries at `<mount>/<secret>`. It is mounted with `app.use(path, …)` and
@@ -85,7 +86,7 @@ export function createReceiver(options: ReceiverOptions) {
       .then(
         (text) => {
           count?.('received')
-          reply(req, res, 200, text, { 'Content-Type': 'application/json; charset=utf-8' }, clock)
+          reply(req, res, 200, text, JSON_HEADERS, clock)
         },
         (error: MarketplaceError) => {
           count?.(error.code, error)

@@ -8,10 +8,10 @@ const RETRY_AFTER_SECONDS = '5'
 /** How long a refused sender may go on sending before its connection is cut. */
 const LINGER_MS = SECOND / 2
 
-type Headers = Record<string, string>
+type Headers = Readonly<Record<string, string>>
 
 /**
- * Answers with text and a length, once: nothing happens when the reply has begun or the sender has gone.
+ * Answers with text and its length, once: nothing happens when the reply has begun or the sender has gone.
  * When the request's body has not arrived whole, the connection is closed behind the reply.
  */
 export function reply(
@@ -23,16 +23,13 @@ export function reply(
   clock: Clock = systemClock,
 ): void {
   if (res.headersSent || res.destroyed) return
-  const head: Headers = {
-    'Cache-Control': 'no-store',
-    'Content-Length': String(Buffer.byteLength(text)),
-    ...headers,
-  }
+  res.statusCode = status
+  for (const name in headers) res.setHeader(name, headers[name] as string)
   if (req.complete || !announcesBody(req)) {
-    res.writeHead(status, head).end(text)
+    res.end(text)
     return
   }
-  res.writeHead(status, { ...head, Connection: 'close' })
+  res.setHeader('Connection', 'close').setHeader('Content-Length', Buffer.byteLength(text))
   if (text === '') res.flushHeaders()
   else res.write(text)
   endAfterBody(req, res, clock)
@@ -51,8 +48,12 @@ export function replyProblem(
 ): void {
   const { headers, more, clock } = options
   const body = { ...problem(code, detail), ...more }
-  const head: Headers = { 'Content-Type': 'application/problem+json', ...headers }
-  if (body.status === 503) head['Retry-After'] = RETRY_AFTER_SECONDS
+  const head: Headers = {
+    'Content-Type': 'application/problem+json',
+    'Cache-Control': 'no-store',
+    ...(body.status === 503 ? { 'Retry-After': RETRY_AFTER_SECONDS } : {}),
+    ...headers,
+  }
   reply(req, res, body.status, JSON.stringify(body), head, clock)
 }
 
@@ -66,6 +67,6 @@ function endAfterBody(req: IncomingMessage, res: ServerResponse, clock: Clock): 
     clock.clearTimeout(timer)
     res.end()
   }
-  req.on('end', end).on('close', end).on('error', end)
+  req.on('end', end).on('close', end)
   req.resume()
 }

@@ -1,5 +1,5 @@
 import { MarketplaceError } from '../errors.js'
-import { identifierOf, parseRecord, type SubscriptionRecord } from '../record.js'
+import { identifierOf, parseRecord, type SubscriptionRecord, updatedAtMs } from '../record.js'
 import { type Clock, retryAfterMs } from '../schedule.js'
 import { createHttp, type HttpReply } from './http.js'
 import { createLimit } from './limit.js'
@@ -147,21 +147,18 @@ class ReadFailure extends Error {
 /** The record asked for: matched by uid, never by position; of several, the one updated last. */
 function recordIn({ json }: HttpReply, { subscriptionUid, businessUid }: ReadRequest): ReadResult {
   const { data } = json as Record<string, unknown>
-  const list = isObject(data) ? data['subscriptions'] : undefined
+  const list = isObject(data) ? data.subscriptions : undefined
   if (!Array.isArray(list)) return { kind: 'outage', code: 'platform_reply_invalid' }
-  const named = list.filter((each) => isObject(each) && identifierOf(each['uid']) === subscriptionUid)
+  const named = list.filter((each) => isObject(each) && identifierOf(each.uid) === subscriptionUid)
   if (named.length === 0) return { kind: 'missing' }
   const records = named.map(parseRecord).filter((record) => record !== undefined)
   if (records.length === 0) return { kind: 'outage', code: 'platform_reply_invalid' }
   const own = records.filter((record) => record.business_uid === businessUid)
   if (own.length === 0) return { kind: 'refused', code: 'platform_record_mismatch' }
-  const newest = own.reduce((last, record) => (updatedAt(record) > updatedAt(last) ? record : last))
+  const newest = own.reduce((last, record) =>
+    (updatedAtMs(record) || 0) > (updatedAtMs(last) || 0) ? record : last,
+  )
   return { kind: 'found', record: newest }
-}
-
-function updatedAt({ updated_at }: SubscriptionRecord): number {
-  const time = typeof updated_at === 'string' ? Date.parse(updated_at) : Number.NaN
-  return Number.isNaN(time) ? Number.NEGATIVE_INFINITY : time
 }
 
 function addressOf(base: string, path: string, query: Record<string, string> = {}): URL {

@@ -13,19 +13,17 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 export function saysError({ json }: HttpReply): boolean {
   if (!isObject(json)) return false
   return (
-    json['success'] === false ||
-    (json['error'] !== undefined && json['error'] !== null) ||
-    json['status'] === 'Error'
+    json.success === false || (json.error !== undefined && json.error !== null) || json.status === 'Error'
   )
 }
 
 /** Every code and message an error reply holds, in one text of at most 500 characters. */
 export function errorWords({ json }: HttpReply): string {
   if (!isObject(json)) return ''
-  const errors = Array.isArray(json['errors']) ? json['errors'].slice(0, 5) : []
-  return [json, json['error'], ...errors]
+  const errors = Array.isArray(json.errors) ? json.errors.slice(0, 5) : []
+  return [json, json.error, ...errors]
     .flatMap((part) =>
-      isObject(part) ? [part['code'], part['error'], part['error_description'], part['message']] : [part],
+      isObject(part) ? [part.code, part.error, part.error_description, part.message] : [part],
     )
     .filter((word): word is string => typeof word === 'string')
     .join(' ')

@@ -1,3 +1,5 @@
+import type { SubscriptionRecord } from '../record.js'
+
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
  *
@@ -102,7 +104,7 @@ export interface Subscription {
   subscriptionUid: string
   businessUid: string
   /** The record as last applied; null until the first successful read. Kept as evidence when `gone`. */
-  record: StoredRecord | null
+  record: SubscriptionRecord | null
   /** The effective purchase_state; null until read, and when `gone`. */
   state: string | null
   /** The platform no longer shows it (`missing`), or refuses the token after an uninstall (`revoked`). */
@@ -117,15 +119,6 @@ export interface Subscription {
   failure: string | null
   /** When the next read is due; null when it was given up (only an event, `track` or `refresh` revives it). */
   refreshAt: number | null
-}
-
-/** A record as the platform sent it, identifiers as strings; unknown fields kept. */
-export interface StoredRecord {
-  uid: string
-  business_uid: string
-  purchasable_uid: string
-  purchase_state: string
-  [field: string]: unknown
 }
 
 export interface Leased {
@@ -161,7 +154,7 @@ export interface ReadClaim extends Leased {
 export interface ReadFinish {
   /** Set when the read changed or confirmed what is known; absent when it failed or showed nothing to go by. */
   found?: {
-    record: StoredRecord | null
+    record: SubscriptionRecord | null
     state: string | null
     gone: Subscription['gone']
     confirmed: boolean

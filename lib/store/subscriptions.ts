@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { newId } from '../ids.js'
+import type { SubscriptionRecord } from '../record.js'
 import type { Engine, SubscriptionsTable, Tables } from './schema.js'
 import {
   type ClaimRead,
@@ -7,7 +8,6 @@ import {
   type Leased,
   type ReadClaim,
   type ReadFinish,
-  type StoredRecord,
   type Subscription,
   WANTED_AGAIN_MS,
   type Wanted,
@@ -212,7 +212,7 @@ function asSubscription(row: SubscriptionsTable): Subscription {
   return {
     subscriptionUid: row.subscription_uid,
     businessUid: row.business_uid,
-    record: row.record === null ? null : (JSON.parse(row.record) as StoredRecord),
+    record: row.record === null ? null : (JSON.parse(row.record) as SubscriptionRecord),
     state: row.state,
     gone: row.gone,
     readAt: row.read_at,

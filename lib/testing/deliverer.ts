@@ -34,11 +34,12 @@ export interface DelivererOptions {
   clock: Clock
   seed: Seeded
   registrations: Registrations
-  style: DeliveryStyle
+  faults: FaultRules
+  deliveryStyle: DeliveryStyle
   retries: number
   retryDelayMs: number
-  timeoutMs: number
-  concurrency: number
+  deliveryTimeoutMs: number
+  deliveryConcurrency: number
   onDelivery: (delivery: Delivery) => void
 }
 
@@ -51,13 +52,12 @@ interface Lane {
 }
 
 /**
- * Sends deliveries: those to one target in order, `concurrency` at a time, unless a fault says otherwise.
+ * Sends deliveries: those to one target in order, `deliveryConcurrency` at a time, unless a fault says otherwise.
  * A message is on its way (delayed, held back, waiting in a lane, or being sent) until its last try is in the log.
  */
 export class Deliverer {
   readonly log: Delivery[] = []
   readonly #options: DelivererOptions
-  readonly #faults: () => FaultRules
   readonly #lanes = new Map<string, Lane>()
   readonly #held = new Map<number, { message: Message; delayMs: number }[]>()
   readonly #timers = new Set<unknown>()
@@ -66,14 +66,13 @@ export class Deliverer {
   #closed = false
   #waiters: (() => void)[] = []
 
-  constructor(options: DelivererOptions, faults: () => FaultRules) {
+  constructor(options: DelivererOptions) {
     this.#options = options
-    this.#faults = faults
   }
 
   /** Tells every target that registered for it. */
   deliver(happening: Happening): void {
-    const { registrations, style } = this.#options
+    const { registrations, deliveryStyle: style } = this.#options
     const envelope = envelopeOf(happening, style)
     const body = JSON.stringify(style.arrays ? [envelope] : envelope)
     const about =
@@ -119,7 +118,7 @@ export class Deliverer {
 
   #accept(message: Message): void {
     if (this.#closed) return
-    const strike = this.#faults().strike('delivery', {
+    const strike = this.#options.faults.strike('delivery', {
       key: message.key,
       event: message.event,
       businessUid: message.business_uid,
@@ -127,7 +126,10 @@ export class Deliverer {
     })
     const hangUp = strike.end?.kind === 'hangUp'
     const struck = { ...message, faults: strike.kinds, hangUp }
-    if (strike.end?.kind === 'drop') return this.#note(struck, { error: 'dropped' })
+    if (strike.end?.kind === 'drop') {
+      this.#note(struck, { error: 'dropped' })
+      return
+    }
     const copies = strike.what?.kind === 'duplicate' ? (strike.what.copies ?? 1) : 0
     for (let copy = 0; copy <= copies; copy++) {
       this.#onTheWay += 1
@@ -153,7 +155,10 @@ export class Deliverer {
   }
 
   #after(delayMs: number, then: () => void): void {
-    if (delayMs <= 0) return then()
+    if (delayMs <= 0) {
+      then()
+      return
+    }
     const timer = this.#options.clock.setTimeout(() => {
       this.#timers.delete(timer)
       then()
@@ -169,7 +174,7 @@ export class Deliverer {
   }
 
   #next(lane: Lane): void {
-    while (lane.sending < this.#options.concurrency) {
+    while (lane.sending < this.#options.deliveryConcurrency) {
       const message = lane.waiting.shift()
       if (message === undefined) return
       lane.sending += 1
@@ -182,7 +187,7 @@ export class Deliverer {
   }
 
   async #send(message: Message): Promise<void> {
-    const { style, timeoutMs, clock, retries, retryDelayMs } = this.#options
+    const { deliveryStyle: style, deliveryTimeoutMs: timeoutMs, clock, retries, retryDelayMs } = this.#options
     const { target, body, hangUp } = message
     const sending = post({ target, body, style, hangUp, timeoutMs, clock })
     this.#posts.add(sending)

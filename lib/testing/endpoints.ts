@@ -1,6 +1,6 @@
 import { EVENTS } from '../events/registry.js'
-import { readable } from './envelopes.js'
 import type { ActiveFault, Endpoint, Subject } from './faults.js'
+import { readable } from './full-subscription.js'
 import { isEventName, isTargetUrl, type Registrations } from './registrations.js'
 import type { Token, Tokens } from './tokens.js'
 import type { World } from './world.js'

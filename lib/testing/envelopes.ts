@@ -1,31 +1,11 @@
 import { EVENTS, type EventName } from '../events/registry.js'
-import { UPDATED_EVENT_FIELDS } from '../record.js'
+import type { FullSubscription } from './full-subscription.js'
 
 /** The envelope of a delivery as it goes over the wire (interface document, Event envelope). */
 export interface Envelope {
   entity_name: string
   event_type: string
   data: Record<string, unknown>
-}
-
-/** A subscription as the simulator keeps it: every documented field, in the types of the interface document. */
-export interface FullSubscription {
-  uid: string
-  display_name: string
-  purchasable_uid: string
-  buyer_uid: string
-  business_uid: string
-  purchase_currency: string
-  purchase_price: string
-  purchase_state: string
-  cancellation_date: string | null
-  expiration_date: string | null
-  updated_at: string
-  created_at: string
-  payment_type: string
-  bundled_from_subscription_uid: string | null
-  is_active: boolean
-  [field: string]: unknown
 }
 
 /** What happened on the platform that an event tells of. `at` is in milliseconds since 1970. */
@@ -87,11 +67,6 @@ function dataOf(happening: Happening, style: DeliveryStyle): Record<string, unkn
 function noticeOf(record: FullSubscription): Record<string, unknown> {
   const { business_uid: business_id, purchasable_uid, uid: subscription_uid } = record
   return { business_id, purchasable_uid, subscription_uid }
-}
-
-/** A subscription as the read call gives it: without what only the updated event carries. */
-export function readable(record: FullSubscription): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(record).filter(([field]) => !(field in UPDATED_EVENT_FIELDS)))
 }
 
 const IDENTIFIERS = /^(uid|.+_uid|business_id|app_id|app_code_name)$/

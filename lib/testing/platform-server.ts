@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Clock } from '../schedule.js'
@@ -26,7 +27,7 @@ export interface PlatformServerOptions {
   /** Which endpoints live at this address. */
   under: 'base' | 'auth'
   answerers: Record<Endpoint, Answerer>
-  faults: () => FaultRules
+  faults: FaultRules
   clock: Clock
   onRequest: (request: PlatformRequest) => void
 }
@@ -48,7 +49,10 @@ export class PlatformServer {
     this.#endpoints = (Object.keys(ENDPOINTS) as Endpoint[]).filter(
       (name) => ENDPOINTS[name].under === options.under,
     )
-    this.#server = createServer((request, response) => void this.#handle(request, response))
+    this.#server = createServer((request, response) => {
+      // A request line that is no address, for one: nothing a well-meant client sends.
+      this.#handle(request, response).catch(() => request.socket.destroy())
+    })
     this.#server.on('connection', (socket) => {
       this.#sockets.add(socket)
       socket.on('close', () => this.#sockets.delete(socket))
@@ -58,16 +62,14 @@ export class PlatformServer {
 
   /** Listens, and gives back the address without a slash at its end. Rejects with what `listen` says. */
   async start(port: number): Promise<string> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(port, '127.0.0.1', () => resolve())
-    })
+    this.#server.listen(port, '127.0.0.1')
+    await once(this.#server, 'listening')
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
   /** Destroys every connection while a `down` fault covers all of this address. */
   cutIfDown(): void {
-    if (!this.#options.faults().isDown(this.#endpoints)) return
+    if (!this.#options.faults.isDown(this.#endpoints)) return
     for (const socket of this.#sockets) socket.destroy()
   }
 
@@ -101,7 +103,7 @@ export class PlatformServer {
     }
     const answerer = answerers[endpoint]
     const subject = answerer.subjectOf(call)
-    const strike = faults().strike(endpoint, subject)
+    const strike = faults.strike(endpoint, subject)
     await this.#pause(strike.delayMs)
     const reply = this.#replyTo(call, answerer, body.length, strike.what, strike.end)
     onRequest({

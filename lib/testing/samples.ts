@@ -1,5 +1,6 @@
 import { EVENTS, type EventName } from '../events/registry.js'
-import type { Envelope, FullSubscription } from './envelopes.js'
+import type { Envelope } from './envelopes.js'
+import type { FullSubscription } from './full-subscription.js'
 
 interface NoticeData {
   business_id: string

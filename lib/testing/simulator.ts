@@ -1,205 +1,186 @@
-import { randomInt } from 'node:crypto'
-import { validateHeaderValue } from 'node:http'
 import { MarketplaceError } from '../errors.js'
 import { EVENTS, type EventName } from '../events/registry.js'
-import { type Clock, SECOND, systemClock } from '../schedule.js'
+import { SECOND } from '../schedule.js'
+import type { Faults, Simulator } from './api.js'
 import { Deliverer, type Delivery } from './deliverer.js'
 import { createAnswerers } from './endpoints.js'
-import type { DeliveryStyle, FullSubscription } from './envelopes.js'
-import { createFaultRules, type Fault, type FaultHandle } from './faults.js'
+import { createFaultRules } from './faults.js'
+import { createListeners } from './listeners.js'
+import { resolveOptions, type SimulatorOptions } from './options.js'
 import { type PlatformRequest, PlatformServer } from './platform-server.js'
 import { seeded, uuid } from './random.js'
 import { createRegistrations, isEventName, isTargetUrl } from './registrations.js'
 import { createTokens } from './tokens.js'
-import { type MainSubscription, type Purchase, type SimulatedApp, World } from './world.js'
-
-/** Options of `createSimulator`; only the app's credentials are needed. */
-export interface SimulatorOptions {
-  clientId: string
-  clientSecret: string
-  /** Decides identifiers, tokens and faults. Drawn at random when left out; `simulator.seed` tells which. */
-  seed?: number | string
-  /** The apps on sale, one unless told. All belong to `clientId`. */
-  apps?: readonly SimulatedApp[]
-  /** Where `baseUrl` and `authUrl` listen on 127.0.0.1; free ports unless told. */
-  port?: number
-  authPort?: number
-  /** The time of records, tokens, delays and timeouts. */
-  clock?: Clock
-  deliveryStyle?: DeliveryStyle
-  /** How often a delivery that was not answered 2xx is sent again: 0, since the platform promises nothing. */
-  retries?: number
-  /** The pause before each of them, 1,000 ms unless told. */
-  retryDelayMs?: number
-  /** How long a target may take to answer, 10,000 ms unless told. */
-  deliveryTimeoutMs?: number
-  /** Deliveries to one target at a time: 1 unless told, which keeps them in order. */
-  deliveryConcurrency?: number
-  /** How long tokens are good for; for ever unless told. */
-  tokenLifetimeMs?: number
-}
-
-/** What can be made to go wrong. Faults act on what begins after they were added. */
-export interface Faults {
-  /** Adds one, and gives back the way to end it. Throws `argument_invalid` when it makes no sense. */
-  add(fault: Fault): FaultHandle
-  /** Ends all, releases held deliveries, and sets the two token fields below as they were at the start. */
-  clear(): void
-  /** Lifetime of tokens issued from now on; undefined for ever. */
-  tokenLifetimeMs: number | undefined
-  /** Sent as `expires_in`, whatever it is; when undefined, the lifetime in seconds, and nothing without one. */
-  expiresIn: unknown
-  /** Every token issued so far is answered with 401 from now on. */
-  expireTokens(): void
-}
-
-/**
- * The marketplace platform on your own machine: its three calls as real HTTP servers, its purchases and installs as
- * methods, its events as real deliveries. Methods that name something unknown, or a transition that the interface
- * document does not show, throw `argument_invalid`; all throw `closed` after `close()`.
- */
-export interface Simulator {
-  /** Listens; resolves to the two base addresses. A second call gives the same ones back. */
-  start(): Promise<{ baseUrl: string; authUrl: string }>
-  /** Stops at once and drops what is on its way. Nothing of it stays open. */
-  close(): Promise<void>
-  /** Address of the platform API: the register and read calls. Throws `argument_invalid` before `start()`. */
-  readonly baseUrl: string
-  /** Address of the token endpoint. Throws `argument_invalid` before `start()`. */
-  readonly authUrl: string
-  /** Give it as `seed` to have the same run again. */
-  readonly seed: number | string
-  /** The apps on sale, every field filled in. */
-  readonly apps: readonly Required<SimulatedApp>[]
-
-  /** Tokens to register webhooks with. The business becomes known by asking. */
-  appToken(businessUid: string): string
-  businessToken(businessUid: string): string
-  directoryToken(): string
-  /** Registers a target without a request, whatever the token kind; a second time changes nothing. */
-  register(event: EventName, targetUrl: string): Promise<void>
-  /** Registers a target for all seven events. */
-  registerAll(targetUrl: string): Promise<void>
-
-  /** Makes a business known, so that tokens for it are issued. */
-  addBusiness(businessUid: string): void
-  /** A business buys an app: `purchased`, or `suspended` when the payment failed. Emits create (and updated). */
-  purchase(purchase: Purchase): FullSubscription
-  /** suspended → purchased, emits update; purchased stays and emits nothing. */
-  confirmPayment(subscriptionUid: string): FullSubscription
-  /** purchased → suspended, emits update; suspended stays and emits nothing. */
-  paymentIssue(subscriptionUid: string): FullSubscription
-  /** suspended or purchased → canceled, emits update. */
-  cancel(subscriptionUid: string): FullSubscription
-  /** A business installs an app (by code name, the first one unless told): two installed events. */
-  install(businessUid: string, codeName?: string): void
-  /**
-   * Cancels the app's subscriptions of that business, then emits the two uninstalled events. When it was the last of
-   * the apps there, tokens for the business are refused until the next install or purchase.
-   */
-  uninstall(businessUid: string, codeName?: string): void
-  /** The business cancels its entire platform subscription: each of its subscriptions is canceled. */
-  cancelPlatform(businessUid: string): void
-  /** A business's main platform subscription: it emits only updated, and says nothing of the app. */
-  mainSubscription(main: MainSubscription): FullSubscription
-  /** Any update that is no change of state: `updated_at` moves, only updated is emitted. */
-  touch(subscriptionUid: string): FullSubscription
-  /** Sets any fields, undocumented states included; emits update when the state changed, and updated. */
-  set(subscriptionUid: string, fields: Partial<FullSubscription>): FullSubscription
-  /** Makes a subscription unreadable without telling anyone. */
-  remove(subscriptionUid: string): void
-  /** Refuses (403) or, with false, serves tokens for a business again, without an uninstall. */
-  refuseTokens(businessUid: string, refused?: boolean): void
-  /** Whether tokens for the business are issued and honoured. */
-  servesTokens(businessUid: string): boolean
-
-  /** The truth now: a copy of the record, or undefined. */
-  subscription(subscriptionUid: string): FullSubscription | undefined
-  subscriptions(): FullSubscription[]
-
-  /** Every try to deliver, in the order in which they ended. */
-  readonly deliveries: readonly Delivery[]
-  /** Every request to the platform, in the order in which they were decided. */
-  readonly requests: readonly PlatformRequest[]
-  /** Sends `deliveries[index]` once more. */
-  redeliver(index: number): void
-  /** Resolves when every delivery was sent and answered (or failed, or was dropped). */
-  settled(): Promise<void>
-  /** Tells of each delivery or request as it enters the log; gives back the way to stop. */
-  on(what: 'delivery', listener: (delivery: Delivery) => void): () => void
-  on(what: 'request', listener: (request: PlatformRequest) => void): () => void
-  readonly faults: Faults
-}
+import { World } from './world.js'
 
 /** Creates a simulator. Throws `config_invalid` when an option is missing or out of bounds. */
 export function createSimulator(options: SimulatorOptions): Simulator {
-  checkOptions(options)
-  const { clientId, clientSecret, seed = randomInt(2 ** 32), apps = [{}], port = 0, authPort = 0 } = options
-  const { clock = systemClock, deliveryStyle: style = {}, retries = 0, retryDelayMs = SECOND } = options
-  const { deliveryTimeoutMs: timeoutMs = 10 * SECOND, deliveryConcurrency: concurrency = 1 } = options
+  const { clientId, clientSecret, seed, apps, port, authPort, clock, tokenLifetimeMs, ...rest } =
+    resolveOptions(options)
   const random = seeded(seed)
+  const ids = random.stream('ids')
+  const newUid = () => (rest.deliveryStyle.numericIds ? `${1e9 + Math.floor(ids() * 9e9)}` : uuid(ids))
   const requests: PlatformRequest[] = []
-  const listeners = { delivery: new Set<Listener<Delivery>>(), request: new Set<Listener<PlatformRequest>>() }
+  const onDelivery = createListeners<Delivery>()
+  const onRequest = createListeners<PlatformRequest>()
 
   const registrations = createRegistrations()
   const rules = createFaultRules(random, (fault, is) => {
     if (is === 'over') deliverer.releaseAfter(fault)
-    else if (fault.kind === 'down') for (const server of servers) server.cutIfDown()
+    else if (fault.kind === 'down') for (const server of [base, auth]) server.cutIfDown()
   })
-  const onDelivery = (delivery: Delivery) => tell(listeners.delivery, delivery)
-  const deliverer = new Deliverer(
-    { clock, seed: random, registrations, style, retries, retryDelayMs, timeoutMs, concurrency, onDelivery },
-    () => rules,
-  )
-  const ids = random.stream('ids')
-  const newUid = () => (style.numericIds ? String(1e9 + Math.floor(ids() * 9e9)) : uuid(ids))
+  const deliverer = new Deliverer({
+    ...rest,
+    clock,
+    seed: random,
+    registrations,
+    faults: rules,
+    onDelivery: onDelivery.tell,
+  })
   const world = new World({ apps, clock, newUid, tell: (happening) => deliverer.deliver(happening) })
-
-  let state: 'new' | 'open' | 'closed' = 'new'
-  const open = () => {
-    if (state === 'closed') throw new MarketplaceError('closed', 'Cannot use the simulator: it is closed')
-    return world
-  }
-
-  const faults: Faults = {
-    add: (fault) => rules.add(fault),
-    clear() {
-      rules.clear()
-      faults.tokenLifetimeMs = options.tokenLifetimeMs
-      faults.expiresIn = undefined
-    },
-    tokenLifetimeMs: options.tokenLifetimeMs,
-    expiresIn: undefined,
-    expireTokens: () => tokens.expireAll(),
-  }
   const tokens = createTokens({
     clock,
     random: random.stream('tokens'),
     lifetimeMs: () => faults.tokenLifetimeMs,
   })
-  const expiresIn = () => {
-    const { expiresIn: given, tokenLifetimeMs } = faults
-    return given ?? (tokenLifetimeMs === undefined ? undefined : Math.ceil(tokenLifetimeMs / SECOND))
+  const faults: Faults = {
+    add: (fault) => rules.add(fault),
+    clear() {
+      rules.clear()
+      faults.tokenLifetimeMs = tokenLifetimeMs
+      faults.expiresIn = undefined
+    },
+    tokenLifetimeMs,
+    expiresIn: undefined,
+    expireTokens: () => tokens.expireAll(),
   }
-  const answerers = createAnswerers({ clientId, clientSecret, world, tokens, registrations, expiresIn })
-  const onRequest = (request: PlatformRequest) => {
-    requests.push(request)
-    tell(listeners.request, request)
+  const serverOptions = {
+    answerers: createAnswerers({
+      clientId,
+      clientSecret,
+      world,
+      tokens,
+      registrations,
+      expiresIn: () => faults.expiresIn ?? inSeconds(faults.tokenLifetimeMs),
+    }),
+    faults: rules,
+    clock,
+    onRequest(request: PlatformRequest) {
+      requests.push(request)
+      onRequest.tell(request)
+    },
   }
-  const common = { answerers, faults: () => rules, clock, onRequest }
-  const base = new PlatformServer({ under: 'base', ...common })
-  const auth = new PlatformServer({ under: 'auth', ...common })
-  const servers = [base, auth]
+  const base = new PlatformServer({ under: 'base', ...serverOptions })
+  const auth = new PlatformServer({ under: 'auth', ...serverOptions })
   let starting: Promise<{ baseUrl: string; authUrl: string }> | undefined
   let addresses: { baseUrl: string; authUrl: string } | undefined
+  let closed = false
 
-  async function listen() {
-    const [baseUrl, authUrl] = await Promise.all([base.start(port), auth.start(authPort)])
-    state = 'open'
+  async function listen(): Promise<{ baseUrl: string; authUrl: string }> {
+    const baseUrl = await base.start(port)
+    const authUrl = await auth.start(authPort)
     addresses = { baseUrl, authUrl }
     return addresses
   }
-  return {} as Simulator
+
+  async function stop(): Promise<void> {
+    await starting?.catch(() => {})
+    await Promise.all([base.close(), auth.close()])
+  }
+
+  function opened(): World {
+    if (closed) throw new MarketplaceError('closed', 'Cannot use the simulator: it is closed')
+    return world
+  }
+
+  function started(): { baseUrl: string; authUrl: string } {
+    if (addresses === undefined) throw cannot('tell the address', 'start() was not awaited')
+    return addresses
+  }
+
+  function tokenFor(kind: 'app' | 'business', businessUid: string): string {
+    opened().addBusiness(businessUid)
+    return tokens.issue(kind, businessUid)
+  }
+
+  async function register(event: EventName, targetUrl: string): Promise<void> {
+    opened()
+    if (!isEventName(event)) throw cannot('register the webhook', 'there is no such event')
+    if (!isTargetUrl(targetUrl)) throw cannot('register the webhook', 'the target is no HTTP address')
+    const [kind] = EVENTS[event].tokens
+    // Every business's events are wanted, so a business token's place is taken by a directory's.
+    registrations.add(event, targetUrl, { kind: kind === 'app' ? 'app' : 'directory', businessUid: null })
+  }
+
+  return {
+    async start() {
+      opened()
+      starting ??= listen()
+      return starting
+    },
+    async close() {
+      closed = true
+      deliverer.close()
+      await stop()
+    },
+    get baseUrl() {
+      return started().baseUrl
+    },
+    get authUrl() {
+      return started().authUrl
+    },
+    seed,
+    apps: world.apps,
+
+    appToken: (businessUid) => tokenFor('app', businessUid),
+    businessToken: (businessUid) => tokenFor('business', businessUid),
+    directoryToken() {
+      opened()
+      return tokens.issue('directory', null)
+    },
+    register,
+    async registerAll(targetUrl) {
+      for (const event of Object.keys(EVENTS) as EventName[]) await register(event, targetUrl)
+    },
+
+    addBusiness: (businessUid) => opened().addBusiness(businessUid),
+    purchase: (purchase) => opened().purchase(purchase),
+    confirmPayment: (uid) => opened().move(uid, 'Payment confirmation received'),
+    paymentIssue: (uid) => opened().move(uid, 'Payment issue received'),
+    cancel: (uid) => opened().move(uid, 'User cancels the app subscription'),
+    install: (businessUid, codeName) => opened().install(businessUid, codeName),
+    uninstall: (businessUid, codeName) => opened().uninstall(businessUid, codeName),
+    cancelPlatform: (businessUid) => opened().cancelPlatform(businessUid),
+    mainSubscription: (main) => opened().mainSubscription(main),
+    touch: (uid) => opened().set(uid, {}),
+    set: (uid, fields) => opened().set(uid, fields),
+    remove: (uid) => opened().remove(uid),
+    refuseTokens: (businessUid, refused = true) => opened().refuse(businessUid, refused),
+    servesTokens: (businessUid) => world.serves(businessUid),
+    subscription: (uid) => world.get(uid),
+    subscriptions: () => world.all(),
+
+    deliveries: deliverer.log,
+    requests,
+    redeliver(index) {
+      opened()
+      const delivery = deliverer.log[index]
+      if (delivery === undefined) throw cannot('redeliver', `there is no delivery ${index}`)
+      deliverer.redeliver(delivery)
+    },
+    settled: () => deliverer.settled(),
+    on(what: 'delivery' | 'request', listener: (entry: never) => void) {
+      if (what === 'delivery') return onDelivery.add(listener as (delivery: Delivery) => void)
+      return onRequest.add(listener as (request: PlatformRequest) => void)
+    },
+    faults,
+  }
 }
 
-type Listener<Value> = (value: Value) => void
+function inSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.ceil(ms / SECOND)
+}
+
+function cannot(what: string, why: string): MarketplaceError {
+  return new MarketplaceError('argument_invalid', `Cannot ${what}: ${why}`)
+}

@@ -1,4 +1,4 @@
-import type { FullSubscription } from './envelopes.js'
+import type { FullSubscription } from './full-subscription.js'
 
 /** Which versions a read does not see yet: those younger than `ms`, or read fewer than `reads` times since. */
 export interface Lag {

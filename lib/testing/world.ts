@@ -6,7 +6,8 @@ import {
 } from '../entitlement/purchase-state.js'
 import { MarketplaceError } from '../errors.js'
 import type { Clock } from '../schedule.js'
-import type { FullSubscription, Happening } from './envelopes.js'
+import type { Happening } from './envelopes.js'
+import { type FullSubscription, newSubscription } from './full-subscription.js'
 import { type Lag, Versions } from './versions.js'
 
 /** An app that is sold on the simulated platform. */
@@ -111,10 +112,17 @@ export class World {
     const business = this.#business(business_uid)
     if (!business.apps.has(app.codeName)) business.apps.set(app.codeName, 'bought')
     business.refused = false
-    const record = this.#record(
-      { uid, business_uid, purchasable_uid: app.purchasableUid, purchase_state: row.next },
-      app,
-    )
+    const record = newSubscription({
+      uid,
+      display_name: app.codeName,
+      purchasable_uid: app.purchasableUid,
+      buyer_uid: this.#newUid(),
+      business_uid,
+      purchase_state: row.next,
+      price: app.price,
+      currency: app.currency,
+      now: this.#now(),
+    })
     return this.#create(record, app, row.emits)
   }
 
@@ -125,7 +133,17 @@ export class World {
   }: MainSubscription): FullSubscription {
     const uid = this.#fresh(subscription_uid)
     this.addBusiness(business_uid)
-    const record = this.#record({ uid, business_uid, purchasable_uid: this.#newUid(), purchase_state })
+    const record = newSubscription({
+      uid,
+      display_name: 'main',
+      purchasable_uid: this.#newUid(),
+      buyer_uid: this.#newUid(),
+      business_uid,
+      purchase_state,
+      price: '49.00',
+      currency: 'USD',
+      now: this.#now(),
+    })
     return this.#create(record, undefined, null)
   }
 
@@ -231,27 +249,6 @@ export class World {
     this.#tell({ name: `app_subscription/${what}`, businessUid, app, at })
   }
 
-  #record(known: Known, app?: Required<SimulatedApp>): FullSubscription {
-    const now = this.#now()
-    return {
-      uid: known.uid,
-      display_name: app?.codeName ?? 'main',
-      purchasable_uid: known.purchasable_uid,
-      buyer_uid: this.#newUid(),
-      business_uid: known.business_uid,
-      purchase_currency: app?.currency ?? 'USD',
-      purchase_price: app?.price ?? '49.00',
-      purchase_state: known.purchase_state,
-      cancellation_date: null,
-      expiration_date: null,
-      updated_at: now,
-      created_at: now,
-      payment_type: 'monthly',
-      bundled_from_subscription_uid: null,
-      is_active: known.purchase_state === 'purchased',
-    }
-  }
-
   #fresh(uid = this.#newUid()): string {
     if (this.#subscriptions.has(uid)) throw cannot('purchase', `there is a subscription ${uid}`)
     return uid
@@ -280,7 +277,6 @@ export class World {
 }
 
 type UpdateName = 'purchasable_subscription/create' | 'purchasable_subscription/update'
-type Known = Pick<FullSubscription, 'uid' | 'business_uid' | 'purchasable_uid' | 'purchase_state'>
 
 function copy<Value>(value: Value): Value {
   return structuredClone(value)

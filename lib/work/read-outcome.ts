@@ -1,19 +1,11 @@
+import type { ReadResult } from '../platform/client.js'
+import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 import { DAY, fullJitter, HOUR, MINUTE, SECOND, spread } from '../schedule.js'
-import type { ReadClaim, ReadFinish, StoredRecord } from '../store/store.js'
-
-/** What a read of the platform came to. */
-export type ReadResult =
-  | { kind: 'found'; record: StoredRecord }
-  | { kind: 'missing' }
-  | { kind: 'outage'; code: string }
-  | { kind: 'throttled'; retryAfterMs?: number }
-  | { kind: 'refused'; code: string }
-  | { kind: 'token_refused' }
-  | { kind: 'credentials_refused' }
+import type { ReadClaim, ReadFinish } from '../store/store.js'
 
 export interface Conclusion extends Omit<ReadFinish, 'change'> {
   /** Set when the effective purchase_state moved. */
-  moved?: { from: string | null; to: string | null; record: StoredRecord | null }
+  moved?: { from: string | null; to: string | null; record: SubscriptionRecord | null }
 }
 
 /** Re-reads while an event promised a change that no read has shown yet: a read may lag behind its event. */
@@ -62,7 +54,7 @@ export function concludeRead(
     random: () => number
     reconcileEveryMs: number
     /** The purchase_state a record stands for. */
-    stateOf(record: StoredRecord): string
+    stateOf(record: SubscriptionRecord): string
   },
 ): Conclusion {
   const { now, random, reconcileEveryMs, stateOf } = env
@@ -89,7 +81,7 @@ export function concludeRead(
       return failed('app_credentials_refused', spread(30 * SECOND, 0.5, random))
   }
 
-  function shown(record: StoredRecord): Conclusion {
+  function shown(record: SubscriptionRecord): Conclusion {
     const state = stateOf(record)
     const same =
       before.gone === null &&
@@ -108,7 +100,7 @@ export function concludeRead(
     }
   }
 
-  function shownOlder(record: StoredRecord): Conclusion {
+  function shownOlder(record: SubscriptionRecord): Conclusion {
     const text = JSON.stringify(record)
     const since = progress.dissent?.record === text ? progress.dissent.since : now
     if (now - since >= LAG_LIMIT_MS) return shown(record)
@@ -189,7 +181,7 @@ export function concludeRead(
     return isOwed ? VERIFY_DELAYS_MS[progress.verified] : undefined
   }
 
-  function movedTo(state: string | null, record: StoredRecord | null): Pick<Conclusion, 'moved'> {
+  function movedTo(state: string | null, record: SubscriptionRecord | null): Pick<Conclusion, 'moved'> {
     return state === before.state ? {} : { moved: { from: before.state, to: state, record } }
   }
 
@@ -218,10 +210,6 @@ function recall(claim: ReadClaim): Progress {
 }
 
 /** By `updated_at`; a missing or unreadable one says nothing about age. */
-function isOlder(record: StoredRecord, than: StoredRecord | null): boolean {
-  return than !== null && timeOf(record) < timeOf(than)
-}
-
-function timeOf(record: StoredRecord): number {
-  return typeof record['updated_at'] === 'string' ? Date.parse(record['updated_at']) : Number.NaN
+function isOlder(record: SubscriptionRecord, than: SubscriptionRecord | null): boolean {
+  return than !== null && updatedAtMs(record) < updatedAtMs(than)
 }

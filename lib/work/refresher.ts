@@ -1,17 +1,18 @@
 import { newId } from '../ids.js'
+import type { ReadResult } from '../platform/client.js'
+import type { SubscriptionRecord } from '../record.js'
 import { type Clock, SECOND } from '../schedule.js'
 import {
   MAX_LAPSES,
   type ReadClaim,
   type ReadFinish,
   type Store,
-  type StoredRecord,
   type Subscription,
   subscriptionKey,
   WANTED_AGAIN_MS,
 } from '../store/store.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
-import { type Conclusion, concludeRead, type ReadResult } from './read-outcome.js'
+import { type Conclusion, concludeRead } from './read-outcome.js'
 
 /** A change as it is written into the journal and handed to `onPurchaseChange`. */
 export interface PurchaseChange {
@@ -25,7 +26,7 @@ export interface PurchaseChange {
   /** Whether the business may use the app after this change, all its subscriptions considered. */
   entitled: boolean
   /** The record as last read. */
-  record: StoredRecord | null
+  record: SubscriptionRecord | null
   /** ISO 8601, UTC. */
   observedAt: string
 }
@@ -40,7 +41,7 @@ export interface PurchaseChange {
 export function createRefresher(options: {
   store: Pick<Store, 'claimRead' | 'finishRead' | 'renewRead'>
   read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
-  stateOf(record: StoredRecord): string
+  stateOf(record: SubscriptionRecord): string
   entitledBy(subscriptions: Subscription[], now: number): boolean
   concurrency: number
   leaseMs: number

@@ -1,0 +1,10 @@
+import express from 'express'
+import { serve } from './serve.mjs'
+
+/** The least an app can do with a webhook: parse it, say so, keep nothing. */
+const app = express()
+app.post('/x', express.json(), (_req, res) => {
+  res.json({ received: true })
+})
+
+serve(app)

@@ -1,0 +1,89 @@
+import type { FullSubscription, Simulator } from '../lib/testing/index.js'
+
+/** How things stand for a business on the platform. */
+export interface Standing {
+  business_uid: string
+  /** Its latest subscription to the app. */
+  subscription: FullSubscription | undefined
+  /** `bought`: present by its purchase only, an install was never reported. */
+  presence: 'none' | 'bought' | 'installed'
+}
+
+interface Action {
+  /** What the business or its bank does, for the timeline. */
+  says: string
+  /** Why it cannot be done now, in words for a person; null when it can. */
+  whyNot(standing: Standing): string | null
+  perform(simulator: Simulator, standing: Standing): void
+}
+
+/** What can happen to a business on the platform: the transition table of the interface document, and installs. */
+export const ACTIONS = {
+  buy: {
+    says: 'buys the app, and the payment succeeds',
+    whyNot: whyNotBuy,
+    perform: (simulator, { business_uid }) => simulator.purchase({ business_uid, payment: 'succeeded' }),
+  },
+  buyUnpaid: {
+    says: 'buys the app, and the payment fails',
+    whyNot: whyNotBuy,
+    perform: (simulator, { business_uid }) => simulator.purchase({ business_uid, payment: 'failed' }),
+  },
+  failPayment: {
+    says: 'misses a payment',
+    whyNot: (standing) =>
+      stateOf(standing) === 'suspended' ? 'The payment has failed already' : whyNotIn(standing, ['purchased']),
+    perform: (simulator, standing) => simulator.paymentIssue(uidOf(standing)),
+  },
+  confirmPayment: {
+    says: 'pays, and the payment is confirmed',
+    whyNot: (standing) =>
+      stateOf(standing) === 'purchased' ? 'There is no payment to wait for' : whyNotIn(standing, ['suspended']),
+    perform: (simulator, standing) => simulator.confirmPayment(uidOf(standing)),
+  },
+  cancel: {
+    says: 'cancels the subscription',
+    whyNot: (standing) => whyNotIn(standing, ['purchased', 'suspended']),
+    perform: (simulator, standing) => simulator.cancel(uidOf(standing)),
+  },
+  install: {
+    says: 'installs the app',
+    whyNot: ({ presence }) => (presence === 'installed' ? 'The app is installed already' : null),
+    perform: (simulator, { business_uid }) => simulator.install(business_uid),
+  },
+  uninstall: {
+    says: 'uninstalls the app',
+    whyNot: ({ presence }) => (presence === 'none' ? 'The app is not there: buy or install it first' : null),
+    perform: (simulator, { business_uid }) => simulator.uninstall(business_uid),
+  },
+} as const satisfies Record<string, Action>
+
+export type ActionName = keyof typeof ACTIONS
+
+export function isActionName(name: string): name is ActionName {
+  return Object.hasOwn(ACTIONS, name)
+}
+
+/** For every action why it cannot be done now, or null. */
+export function whyNotAll(standing: Standing): Record<ActionName, string | null> {
+  const rows = Object.entries(ACTIONS).map(([name, { whyNot }]) => [name, whyNot(standing)])
+  return Object.fromEntries(rows) as Record<ActionName, string | null>
+}
+
+export function stateOf({ subscription }: Standing): string {
+  return subscription?.purchase_state ?? 'none'
+}
+
+function whyNotBuy(standing: Standing): string | null {
+  return ['none', 'canceled'].includes(stateOf(standing)) ? null : 'There is a subscription already'
+}
+
+function whyNotIn(standing: Standing, states: readonly string[]): string | null {
+  const state = stateOf(standing)
+  if (states.includes(state)) return null
+  return state === 'none' ? 'Nothing has been bought yet' : `The subscription is ${state}`
+}
+
+function uidOf({ subscription }: Standing): string {
+  return subscription?.uid ?? ''
+}

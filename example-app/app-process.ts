@@ -1,0 +1,89 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import type { Activity } from './app.js'
+
+type Message = Activity | { type: 'ready'; port: number; isRegistered: boolean }
+
+export interface AppProcess {
+  /** Resolves when it takes deliveries. A second start listens on the port of the first, where the platform delivers. */
+  start(): Promise<void>
+  /** SIGKILL: nothing in it gets to run any more. Resolves when it is gone. */
+  kill(): Promise<void>
+  /** SIGTERM: it closes in its own time. Resolves when it is gone. */
+  stop(): Promise<void>
+  isRunning(): boolean
+  /** When the one that runs now was started; Infinity while none does. */
+  startedAt(): number
+  /** A request made by a signed-in business. Rejects when the app is not running. */
+  get(path: string, businessUid: string): Promise<{ status: number; body: unknown }>
+}
+
+/** The app in a process that can be killed and started again. */
+export function createAppProcess(options: {
+  script: string
+  env: Record<string, string>
+  onActivity(activity: Activity): void
+  /** It ended without being asked to. */
+  onDied(why: string): void
+}): AppProcess {
+  const { script, env, onActivity, onDied } = options
+  let child: ChildProcess | undefined
+  let port = 0
+  let startedAt = Number.POSITIVE_INFINITY
+  let isReady = false
+
+  function start(): Promise<void> {
+    if (child) return Promise.resolve()
+    // Standard output stays quiet: what there is to see comes as messages.
+    const started = fork(script, { env: { ...process.env, ...env, PORT: String(port) }, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    child = started
+    startedAt = Date.now()
+    return new Promise((resolve, reject) => {
+      started.on('message', (message: Message) => {
+        if (message.type !== 'ready') return onActivity(message)
+        port = message.port
+        isReady = true
+        resolve()
+      })
+      started.once('exit', (code, signal) => {
+        const why = `the app ended with ${signal ?? `code ${code}`}`
+        if (child === started) {
+          forget()
+          onDied(why)
+        }
+        reject(new Error(why))
+      })
+    })
+  }
+
+  function end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const ended = child
+    forget()
+    if (!ended) return Promise.resolve()
+    return new Promise((resolve) => {
+      ended.once('exit', () => resolve())
+      ended.kill(signal)
+    })
+  }
+
+  function forget() {
+    child = undefined
+    startedAt = Number.POSITIVE_INFINITY
+    isReady = false
+  }
+
+  return {
+    start,
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGTERM'),
+    isRunning: () => isReady,
+    startedAt: () => startedAt,
+    async get(path, businessUid) {
+      if (!isReady) throw new Error('the app is not running')
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+        headers: { 'x-demo-business': businessUid, connection: 'close' },
+        signal: AbortSignal.timeout(10_000),
+      })
+      return { status: response.status, body: await response.json() }
+    },
+  }
+}

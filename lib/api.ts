@@ -1,0 +1,82 @@
+import type { Decision } from './entitlement/decide.js'
+import type { EventDefinitions } from './events/define-event.js'
+import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from './events/registry.js'
+import type { createReceiver } from './express/receiver.js'
+import type { createRequireEntitlement, RequireEntitlementOptions } from './express/require-entitlement.js'
+import type { Health } from './lifecycle.js'
+import type { RegisterResult, Token } from './platform/webhooks.js'
+import type { EntryFilter, JournalEntry } from './store/store.js'
+import type { DeadEntry } from './work/dispatcher.js'
+import type { Handler } from './work/handlers.js'
+import type { UnrecognisedDelivery } from './work/payloads.js'
+import type { PurchaseChange } from './work/refresher.js'
+
+/** Ends what the call began. */
+export type Unsubscribe = () => void
+
+/** A request handler of Express 4 and 5, by shape. */
+export type Middleware = ReturnType<typeof createReceiver>
+
+/** What an app holds in its hands. */
+export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> {
+  /** Mount it with `app.use(path, marketplace.router)`: it takes deliveries at `POST <path>/<delivery secret>`. */
+  router: Middleware
+
+  /** Calls `handler` for each event of this name, at least once, in order per subscription. */
+  on<Name extends EventName<Registry<Custom>>>(
+    event: Name,
+    handler: Handler<MarketplaceEvent<Name, Registry<Custom>>, Marketplace<Custom>>,
+  ): Unsubscribe
+  onAny(handler: Handler<AnyEvent<Registry<Custom>>, Marketplace<Custom>>): Unsubscribe
+  /** For deliveries that are no known event; they are kept all the same. */
+  onUnrecognised(handler: Handler<UnrecognisedDelivery, Marketplace<Custom>>): Unsubscribe
+  /** For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. */
+  onPurchaseChange(handler: Handler<PurchaseChange, Marketplace<Custom>>): Unsubscribe
+  /** Told, in this process and once, when an entry has run out of tries; `journal.replay(id)` revives it. */
+  onDead(listener: (entry: DeadEntry) => void): Unsubscribe
+
+  /** Whether the business may use the app now. Never rejects; what is not known for certain is false. */
+  isEntitled(businessUid: string): Promise<boolean>
+  /** The same answer with its reason, evidence and age. Never rejects. */
+  explain(businessUid: string): Promise<Decision>
+  /** Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. */
+  requireEntitlement(
+    options: RequireEntitlementOptions,
+  ): ReturnType<ReturnType<typeof createRequireEntitlement>>
+
+  /**
+   * Learns of a subscription without an event: an import, or a `created` that never came.
+   * Rejects `argument_invalid` or `store_unavailable`; resolves when it is on disk, the read follows.
+   */
+  track(subscription: { subscription_uid: string; business_uid: string }): Promise<void>
+  /**
+   * Reads everything known of the business again, waits for it (at most twice the platform's time limit) and answers
+   * as `explain`. Rejects `argument_invalid` or `store_unavailable`.
+   */
+  refresh(businessUid: string): Promise<Decision>
+
+  /** The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret. */
+  targetUrl(mountUrl: string): string
+  /**
+   * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
+   * `token_kind_not_accepted`. Registering again is a success too.
+   */
+  registerWebhook<Name extends EventName<Registry<Custom>>>(registration: {
+    event: Name
+    targetUrl: string
+    token: Token<TokensOf<Name, Registry<Custom>>>
+  }): Promise<RegisterResult>
+
+  journal: {
+    /** Newest first. */
+    list(filter?: EntryFilter): Promise<JournalEntry[]>
+    /** Hands an entry to its handlers once more, whatever became of it. False when there is none of that id. */
+    replay(id: string): Promise<boolean>
+  }
+  /** For a health check: never rejects. */
+  health(): Promise<Health>
+  /** Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened. */
+  start(): Promise<void>
+  /** Stops receiving, lets work finish for `closeGraceMs`, closes the store. Safe to call twice. */
+  close(): Promise<void>
+}

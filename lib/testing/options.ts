@@ -1,0 +1,103 @@
+import { randomInt } from 'node:crypto'
+import { validateHeaderValue } from 'node:http'
+import { MarketplaceError } from '../errors.js'
+import { type Clock, HOUR, SECOND, systemClock } from '../schedule.js'
+import type { DeliveryStyle } from './envelopes.js'
+import type { SimulatedApp } from './world.js'
+
+/** Options of `createSimulator`; only the app's credentials are needed. */
+export interface SimulatorOptions {
+  clientId: string
+  clientSecret: string
+  /** Decides identifiers, tokens and faults. Drawn at random when left out; `simulator.seed` tells which. */
+  seed?: number | string
+  /** The apps on sale, one unless told. All belong to `clientId`. */
+  apps?: readonly SimulatedApp[]
+  /** Where `baseUrl` and `authUrl` listen on 127.0.0.1; free ports unless told. */
+  port?: number
+  authPort?: number
+  /** The time of records, tokens, delays and timeouts; the system's unless told. */
+  clock?: Clock
+  /** How deliveries look where the interface document leaves it open; as documented unless told. */
+  deliveryStyle?: DeliveryStyle
+  /** How often a delivery that was not answered 2xx is sent again: 0, since the platform promises nothing. */
+  retries?: number
+  /** The pause before each of them, 1,000 ms unless told. */
+  retryDelayMs?: number
+  /** How long a target may take to answer, 10,000 ms unless told. */
+  deliveryTimeoutMs?: number
+  /** Deliveries to one target at a time: 1 unless told, which keeps them in order. */
+  deliveryConcurrency?: number
+  /** How long tokens are good for; for ever unless told. */
+  tokenLifetimeMs?: number
+}
+
+/** Options with every default filled in. */
+export type ResolvedOptions = Required<Omit<SimulatorOptions, 'tokenLifetimeMs' | 'seed'>> & {
+  seed: number | string
+  tokenLifetimeMs: number | undefined
+}
+
+/** The options with their defaults. Throws `config_invalid` with every fault at once. */
+export function resolveOptions(options: SimulatorOptions): ResolvedOptions {
+  const { clientId, clientSecret, seed = randomInt(2 ** 32), apps = [{}], port = 0, authPort = 0 } = options
+  const { clock = systemClock, deliveryStyle = {}, retries = 0, retryDelayMs = SECOND } = options
+  const { deliveryTimeoutMs = 10 * SECOND, deliveryConcurrency = 1, tokenLifetimeMs } = options
+  const numbers = {
+    port,
+    authPort,
+    retries,
+    retryDelayMs,
+    deliveryTimeoutMs,
+    deliveryConcurrency,
+    tokenLifetimeMs,
+  }
+  const faults = [
+    ...(isText(clientId) ? [] : ['clientId must be a string']),
+    ...(isText(clientSecret) ? [] : ['clientSecret must be a string']),
+    ...(apps.length > 0 ? [] : ['apps must name at least one']),
+    ...(twice(apps.map(({ codeName = 'app' }) => codeName)) ? ['two apps have the same codeName'] : []),
+    ...(twice(apps.map(({ purchasableUid }) => purchasableUid))
+      ? ['two apps have the same purchasableUid']
+      : []),
+    ...(isHeader(deliveryStyle.contentType) ? [] : ['deliveryStyle.contentType cannot be a header']),
+    ...Object.entries(BOUNDS).flatMap(([name, [least, most]]) => {
+      const value = numbers[name as keyof typeof numbers]
+      const fits = value === undefined || (Number.isInteger(value) && value >= least && value <= most)
+      return fits ? [] : [`${name} must be a whole number from ${least} to ${most}`]
+    }),
+  ]
+  if (faults.length > 0) {
+    throw new MarketplaceError('config_invalid', `Cannot create the simulator: ${faults.join('; ')}`)
+  }
+  return { clientId, clientSecret, seed, apps, clock, deliveryStyle, ...numbers }
+}
+
+const BOUNDS = {
+  port: [0, 65_535],
+  authPort: [0, 65_535],
+  retries: [0, 1_000],
+  retryDelayMs: [0, HOUR],
+  deliveryTimeoutMs: [1, HOUR],
+  deliveryConcurrency: [1, 1_000],
+  tokenLifetimeMs: [0, Number.MAX_SAFE_INTEGER],
+} as const
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}
+
+function twice(values: readonly (string | undefined)[]): boolean {
+  const given = values.filter((value) => value !== undefined)
+  return new Set(given).size < given.length
+}
+
+function isHeader(value: string | null | undefined): boolean {
+  if (value === null || value === undefined) return true
+  try {
+    validateHeaderValue('Content-Type', value)
+    return true
+  } catch {
+    return false
+  }
+}
