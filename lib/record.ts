@@ -72,21 +72,25 @@ function identifierFault(value: unknown): string | undefined {
  * An identifier as a string: any format (they need not be UUIDs), numbers taken as strings. Nothing is trimmed or
  * normalised, so two different identifiers stay different.
  */
-export const identifier = z.unknown().transform((value, context): string => {
+export const identifier = z.unknown().transform((value, { issues }): string => {
   const fault = identifierFault(value)
   if (fault === undefined) return String(value)
-  context.addIssue({ code: 'custom', message: fault })
+  // Not addIssue: it made a refusal three times as dear, and every update notice is first refused as a record.
+  issues.push({ code: 'custom', message: fault, input: value })
   return z.NEVER
 })
 
 /** An identifier, or null where the platform sent `null`, `""` or nothing. A malformed one is a fault all the same. */
-export const optionalIdentifier = z.unknown().transform((value, context): string | null => {
-  if (value === undefined || value === null || value === '') return null
-  const fault = identifierFault(value)
-  if (fault === undefined) return String(value)
-  context.addIssue({ code: 'custom', message: fault })
-  return z.NEVER
-})
+export const optionalIdentifier = z
+  .unknown()
+  .optional() // without it zod refuses a missing key, whatever the transform makes of undefined
+  .transform((value, { issues }): string | null => {
+    if (value === undefined || value === null || value === '') return null
+    const fault = identifierFault(value)
+    if (fault === undefined) return String(value)
+    issues.push({ code: 'custom', message: fault, input: value })
+    return z.NEVER
+  })
 
 /** `value` as an identifier, or null when it is none. */
 export function identifierOf(value: unknown): string | null {

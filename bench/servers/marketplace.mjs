@@ -6,7 +6,7 @@ import { sqliteInUse } from './sqlite-in-use.mjs'
 /** This package as the README shows it: default options, worker on, durable SQLite. */
 const [, , platformUrl, databasePath, deliverySecret] = process.argv
 const marketplace = createMarketplace({
-  app: { clientId: 'bench', clientSecret: 'bench' },
+  app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: '7c9e6679-7425-40de-944b-e07fc1f90ae7' },
   platform: { baseUrl: platformUrl, authUrl: platformUrl },
   deliverySecrets: deliverySecret,
   store: `sqlite:${databasePath}`,

@@ -1,4 +1,4 @@
-import type { EventDefinition, EventDefinitions, SchemaIssue } from './define-event.js'
+import type { EventDefinition, EventDefinitions, EventSchema, SchemaIssue } from './define-event.js'
 import type { BuiltInEvents, EventData, EventName } from './registry.js'
 import { completeSubject, type Subject } from './subject.js'
 
@@ -14,6 +14,9 @@ export interface Unrecognised {
   /** At most 10 short sentences, each beginning with a path. They never echo a value. */
   issues: string[]
 }
+
+type Reading = { success: true; data: unknown; subject: Subject }
+type Refusal = Extract<ReturnType<EventSchema['safeParse']>, { success: false }>
 
 const MAX_ISSUES = 10
 const MAX_ISSUE_LENGTH = 200
@@ -42,13 +45,15 @@ export function createClassifier<R extends EventDefinitions>(
     const rows = rowsOfPair.get(pairOf(entity_name, event_type))
     if (rows === undefined) return unrecognised('entity_name: no known event has it with this event_type')
 
-    const refusals: SchemaIssue[][] = []
+    const refusals: Refusal[] = []
     for (const [name, row] of rows) {
-      const { issues, ...found } = read(row, data)
-      if (issues === undefined) return { recognised: true, name, ...found }
-      refusals.push(issues)
+      const found = read(row, data)
+      if (found.success) return { recognised: true, name, data: found.data, subject: found.subject }
+      refusals.push(found)
     }
-    return unrecognised(...new Set(closest(refusals).map(sentence)))
+    // zod makes its issues when they are first asked for, so a refusal costs little while another row may accept.
+    const issues = closest(refusals.map((refusal) => flatten(refusal.error.issues)))
+    return unrecognised(...new Set(issues.map(sentence)))
   }
 
   return function classify(envelope) {
@@ -67,13 +72,13 @@ function pairOf(entityName: string, eventType: string): string {
 }
 
 /** `data` by the row's schema. What an app's own schema or `subject` throws is an issue like any other. */
-function read(row: EventDefinition, data: unknown) {
+function read(row: EventDefinition, data: unknown): Reading | Refusal {
   try {
     const parsed = row.data.safeParse(data)
-    if (!parsed.success) return { issues: flatten(parsed.error.issues) }
-    return { data: parsed.data, subject: completeSubject(row.subject?.(parsed.data)) }
+    if (!parsed.success) return parsed
+    return { success: true, data: parsed.data, subject: completeSubject(row.subject?.(parsed.data)) }
   } catch {
-    return { issues: [{ path: [], message: 'the schema of this event failed' }] }
+    return { success: false, error: { issues: [{ path: [], message: 'the schema of this event failed' }] } }
   }
 }
 

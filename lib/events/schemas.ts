@@ -9,6 +9,7 @@ import { identifier, optionalIdentifier, subscriptionRecord } from '../record.js
 /** A string or a number as it came, and null for everything else, `""` included: dates come in many forms. */
 export const optionalText = z
   .unknown()
+  .optional()
   .transform((value) =>
     (typeof value === 'string' && value !== '') || typeof value === 'number' ? value : null,
   )

@@ -63,7 +63,7 @@ export interface Store {
 
 /** A read that was overtaken by a further event is repeated after this pause, so a flood costs at most 4 reads a second. */
 export const WANTED_AGAIN_MS = 250
-/** An item whose lease ran out this many times in a row without a finish has killed its process too often: dead. */
+/** An item whose lease ran out this many times in a row without a finish may be what ends the process. */
 export const MAX_LAPSES = 5
 
 /** The key under which everything about one subscription stands in line. */
@@ -115,7 +115,7 @@ export interface Subscription {
   wantedAt: number | null
   /** A read was asked for and none begun since has finished well. */
   pending: boolean
-  /** Code of the failure since the last good read. */
+  /** Code of the last read's failure, if it failed and no further read has been asked for since. */
   failure: string | null
   /** When the next read is due; null when it was given up (only an event, `track` or `refresh` revives it). */
   refreshAt: number | null

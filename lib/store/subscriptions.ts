@@ -130,12 +130,23 @@ export function createSubscriptions(engine: Engine) {
       return rows.length > 0
     },
 
-    /** Subscriptions that were never read and given up long ago: made-up identifiers must not fill the table. */
+    /**
+     * Subscriptions never read that were given up long ago, or that the platform would not show and that are too many:
+     * made-up identifiers must not fill the table. One that is real comes back with its next event.
+     */
     async prune(trx: Transaction<Tables>, keep: KeepTimes): Promise<number> {
       const { rows } = await sql`
         delete from subscriptions where subscription_uid in (
-          select subscription_uid from subscriptions
-          where refresh_at is null and lane = 'new' and wanted_at < ${engine.now()} - ${keep.deadMs} limit 500
+          select subscription_uid from (
+            select subscription_uid from subscriptions
+            where refresh_at is null and lane = 'new' and wanted_at < ${engine.now()} - ${keep.deadMs} limit 500
+          ) as given_up
+          union
+          select subscription_uid from (
+            select subscription_uid from subscriptions
+            where lane = 'new' and failure is not null and lease_token is null
+            order by wanted_at desc limit 500 offset ${MAX_NEVER_READ}
+          ) as too_many
         ) returning subscription_uid`.execute(trx)
       return rows.length
     },
@@ -169,6 +180,7 @@ export function createSubscriptions(engine: Engine) {
       on conflict (subscription_uid) do update set
         wanted = subscriptions.wanted + excluded.wanted,
         wanted_at = excluded.wanted_at,
+        failure = null,
         refresh_at = ${due()},
         business_uid = case when subscriptions.record is null
           then excluded.business_uid else subscriptions.business_uid end,
@@ -186,7 +198,8 @@ export function createSubscriptions(engine: Engine) {
   async function wantKnown(trx: Transaction<Tables>, json: string) {
     await sql`
       update subscriptions set
-        wanted = subscriptions.wanted + marks.times, wanted_at = ${engine.now()}, refresh_at = ${due()}
+        wanted = subscriptions.wanted + marks.times, wanted_at = ${engine.now()}, failure = null,
+        refresh_at = ${due()}
       from ${engine.rows(json, { uid: 'text', times: 'integer' })} as marks
       where subscriptions.subscription_uid = marks.uid`.execute(trx)
   }
@@ -195,13 +208,17 @@ export function createSubscriptions(engine: Engine) {
     const columns = { business: 'text', installed: 'integer', times: 'integer' } as const
     await sql`
       update subscriptions set
-        wanted = subscriptions.wanted + marks.times, wanted_at = ${engine.now()}, refresh_at = ${due()},
+        wanted = subscriptions.wanted + marks.times, wanted_at = ${engine.now()}, failure = null,
+        refresh_at = ${due()},
         uninstalled_at = case marks.installed when 1 then null when 0 then ${engine.now()}
           else subscriptions.uninstalled_at end
       from ${engine.rows(json, columns)} as marks
       where subscriptions.business_uid = marks.business`.execute(trx)
   }
 }
+
+/** Subscriptions without a single good read that are kept; far above what an app has open at once. */
+const MAX_NEVER_READ = 100_000
 
 // Sorted, so that two transactions over the same rows lock them in one order.
 function sortedJson(rows: Map<string, object>): string {

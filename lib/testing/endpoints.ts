@@ -49,7 +49,7 @@ export function createAnswerers(options: {
   function admit(call: Call): Token | Reply {
     const token = tokens.find(call.authorization)
     if (token === undefined) return refusal(401, 'unauthorized', 'The token is missing, unknown or has ended')
-    if (token.businessUid !== null && !world.serves(token.businessUid)) {
+    if (token.businessUid !== null && !world.businesses.serves(token.businessUid)) {
       return refusal(403, 'forbidden', 'The business does not use the app')
     }
     return token
@@ -122,7 +122,7 @@ export function createAnswerers(options: {
       if (query.get('type') !== 'token' || !businessUid)
         return { status: 400, body: { error: 'invalid_request' } }
       // Unknown and uninstalled businesses are refused alike: 403 access_denied.
-      if (!world.serves(businessUid)) return { status: 403, body: { error: 'access_denied' } }
+      if (!world.businesses.serves(businessUid)) return { status: 403, body: { error: 'access_denied' } }
       const expires_in = expiresIn()
       const access_token = tokens.issue('app', businessUid)
       return {

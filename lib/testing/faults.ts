@@ -14,6 +14,17 @@ type OnCall = { on: Endpoint | 'platform' }
 type OnRead = { on: 'read' }
 type OnDelivery = { on: 'delivery' }
 
+interface StatusFault {
+  kind: 'status'
+  status: number
+  /** The Retry-After header: seconds, or whatever text. */
+  retryAfter?: number | string
+  /** Sent as JSON, or as HTML when it is a string; the platform's usual error body unless told. */
+  body?: unknown
+  /** Further headers, such as the `location` of a redirect. */
+  headers?: Record<string, string>
+}
+
 /** Which traffic a fault strikes, and how often. Everything left out matches everything. */
 export interface FaultAim {
   /** Ends after this many strikes. */
@@ -30,7 +41,7 @@ export interface FaultAim {
 export type Fault = FaultAim &
   (
     | (OnCall & { kind: 'slow'; ms: Span })
-    | (OnCall & { kind: 'status'; status: number; retryAfter?: number | string; body?: unknown })
+    | (OnCall & StatusFault)
     | (OnCall & { kind: 'html'; status?: number })
     | (OnCall & { kind: 'hang' | 'truncate' | 'reset' | 'down' })
     | (OnRead & { kind: 'lag'; reads?: number; ms?: number })

@@ -142,12 +142,14 @@ export class PlatformServer {
       case 'down':
         return undefined
       case 'status': {
-        const { status, retryAfter, body = refusal(status, 'fault', 'The platform is not well').body } = end
-        return {
+        const {
           status,
-          body,
-          ...(retryAfter === undefined ? {} : { headers: { 'Retry-After': `${retryAfter}` } }),
-        }
+          retryAfter,
+          headers,
+          body = refusal(status, 'fault', 'The platform is not well').body,
+        } = end
+        const retry = retryAfter === undefined ? {} : { 'Retry-After': `${retryAfter}` }
+        return { status, body, headers: { ...headers, ...retry } }
       }
       case 'html':
         return { status: end.status ?? 200, body: '<!doctype html><title>Platform</title><h1>Back soon</h1>' }

@@ -99,7 +99,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   }
 
   function tokenFor(kind: 'app' | 'business', businessUid: string): string {
-    opened().addBusiness(businessUid)
+    opened().businesses.add(businessUid)
     return tokens.issue(kind, businessUid)
   }
 
@@ -143,7 +143,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       for (const event of Object.keys(EVENTS) as EventName[]) await register(event, targetUrl)
     },
 
-    addBusiness: (businessUid) => opened().addBusiness(businessUid),
+    addBusiness: (businessUid) => void opened().businesses.add(businessUid),
     purchase: (purchase) => opened().purchase(purchase),
     confirmPayment: (uid) => opened().move(uid, 'Payment confirmation received'),
     paymentIssue: (uid) => opened().move(uid, 'Payment issue received'),
@@ -155,8 +155,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     touch: (uid) => opened().set(uid, {}),
     set: (uid, fields) => opened().set(uid, fields),
     remove: (uid) => opened().remove(uid),
-    refuseTokens: (businessUid, refused = true) => opened().refuse(businessUid, refused),
-    servesTokens: (businessUid) => world.serves(businessUid),
+    refuseTokens: (businessUid, refused = true) => opened().businesses.refuse(businessUid, refused),
+    servesTokens: (businessUid) => world.businesses.serves(businessUid),
     subscription: (uid) => world.get(uid),
     subscriptions: () => world.all(),
 

@@ -6,6 +6,7 @@ import {
 } from '../entitlement/purchase-state.js'
 import { MarketplaceError } from '../errors.js'
 import type { Clock } from '../schedule.js'
+import { Businesses } from './businesses.js'
 import type { Happening } from './envelopes.js'
 import { type FullSubscription, newSubscription } from './full-subscription.js'
 import { type Lag, Versions } from './versions.js'
@@ -38,12 +39,6 @@ export interface MainSubscription {
   subscription_uid?: string
 }
 
-interface Business {
-  /** By code name: `installed` when an install was reported, `bought` when only a purchase made it present. */
-  apps: Map<string, 'installed' | 'bought'>
-  refused: boolean
-}
-
 interface Kept {
   versions: Versions
   /** The app that was bought; undefined for a main platform subscription, of which only `updated` tells. */
@@ -51,12 +46,12 @@ interface Kept {
 }
 
 /**
- * The platform's state: businesses, installs and subscriptions. A subscription of an app moves by the transition table
+ * The platform's state: apps, businesses and subscriptions. A subscription of an app moves by the transition table
  * of the interface document only, except by `set` and `remove`, which do what the table does not foresee. Each change
  * is told to `tell` as the events it emits, in the order in which they happen.
  */
 export class World {
-  readonly #businesses = new Map<string, Business>()
+  readonly businesses = new Businesses()
   readonly #subscriptions = new Map<string, Kept>()
   readonly #apps: readonly Required<SimulatedApp>[]
   readonly #clock: Clock
@@ -84,21 +79,6 @@ export class World {
     return this.#apps
   }
 
-  addBusiness(businessUid: string): void {
-    if (!this.#businesses.has(businessUid)) {
-      this.#businesses.set(businessUid, { apps: new Map(), refused: false })
-    }
-  }
-
-  /** Whether the token endpoint and the read call serve this business: it is known and has not uninstalled. */
-  serves(businessUid: string): boolean {
-    return this.#businesses.get(businessUid)?.refused === false
-  }
-
-  refuse(businessUid: string, refused: boolean): void {
-    this.#business(businessUid).refused = refused
-  }
-
   purchase({ business_uid, purchasable_uid, payment, subscription_uid }: Purchase): FullSubscription {
     const app =
       purchasable_uid === undefined
@@ -109,9 +89,7 @@ export class World {
     const row = transition('none', 'User purchases an app', condition)
     if (row === undefined) throw cannot('purchase', 'the transition table has no such row')
     const uid = this.#fresh(subscription_uid)
-    const business = this.#business(business_uid)
-    if (!business.apps.has(app.codeName)) business.apps.set(app.codeName, 'bought')
-    business.refused = false
+    this.businesses.buy(business_uid, app.codeName)
     const record = newSubscription({
       uid,
       display_name: app.codeName,
@@ -132,7 +110,7 @@ export class World {
     subscription_uid,
   }: MainSubscription): FullSubscription {
     const uid = this.#fresh(subscription_uid)
-    this.addBusiness(business_uid)
+    this.businesses.add(business_uid)
     const record = newSubscription({
       uid,
       display_name: 'main',
@@ -180,26 +158,20 @@ export class World {
 
   install(businessUid: string, codeName?: string): void {
     const app = this.#app(codeName)
-    const business = this.#business(businessUid)
-    if (business.apps.get(app) === 'installed')
-      throw cannot('install', `"${app}" is installed at ${businessUid}`)
-    business.apps.set(app, 'installed')
-    business.refused = false
+    this.businesses.install(businessUid, app)
     this.#tellInstall('installed', businessUid, app)
   }
 
   /** Cancels the app's subscriptions of that business first, which is how the transition table words it. */
   uninstall(businessUid: string, codeName?: string): void {
     const app = this.#app(codeName)
-    const business = this.#business(businessUid)
-    if (!business.apps.delete(app)) throw cannot('uninstall', `"${app}" is not installed at ${businessUid}`)
-    business.refused = business.apps.size === 0
+    this.businesses.uninstall(businessUid, app)
     this.#cancelAll(businessUid, (kept) => kept.app?.codeName === app)
     this.#tellInstall('uninstalled', businessUid, app)
   }
 
   cancelPlatform(businessUid: string): void {
-    if (!this.#businesses.has(businessUid)) throw cannot('cancel', `there is no business ${businessUid}`)
+    if (!this.businesses.has(businessUid)) throw cannot('cancel', `there is no business ${businessUid}`)
     this.#cancelAll(businessUid, () => true)
   }
 
@@ -217,10 +189,10 @@ export class World {
   }
 
   #cancelAll(businessUid: string, which: (kept: Kept) => boolean): void {
-    for (const { uid, business_uid, purchase_state } of this.all()) {
-      const kept = this.#subscriptions.get(uid)
-      if (business_uid !== businessUid || kept === undefined || !which(kept)) continue
-      if (canonicalState(purchase_state) === 'canceled') continue
+    for (const [uid, kept] of this.#subscriptions) {
+      const record = kept.versions.latest
+      if (record?.business_uid !== businessUid || !which(kept)) continue
+      if (canonicalState(record.purchase_state) === 'canceled') continue
       this.set(uid, { purchase_state: 'canceled', cancellation_date: this.#now() })
     }
   }
@@ -259,11 +231,6 @@ export class World {
     const record = kept?.versions.latest
     if (kept === undefined || record === undefined) throw cannot(what, `there is no subscription ${uid}`)
     return { kept, record }
-  }
-
-  #business(businessUid: string): Business {
-    this.addBusiness(businessUid)
-    return this.#businesses.get(businessUid) as Business
   }
 
   #app(codeName = this.#apps[0]?.codeName): string {

@@ -84,7 +84,7 @@ export function createDispatcher(options: {
   async function dispatch(entry: Entry, signal: AbortSignal) {
     const result =
       entry.lapses >= MAX_LAPSES
-        ? dead('lease_lapsed: its handlers ended the process again and again')
+        ? dead('its handlers ended the process again and again')
         : await call(entry, signal)
     const [finished] = await store.finishEntries([{ id: entry.id, leaseToken: entry.leaseToken, result }])
     if (!finished) return

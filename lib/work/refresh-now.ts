@@ -15,20 +15,16 @@ export function createRefreshNow<Decision>(options: {
   return async function refresh(given: string): Promise<Decision> {
     const businessUid = checked(given)
     const deadline = clock.now() + timeoutMs
-    let tries = 0
     let look = () => {}
-    const unsubscribe = store.subscribe((hint) => {
-      if (hint.type !== 'decided') return
-      if (hint.businessUid === businessUid) tries++
-      look()
-    })
+    const unsubscribe = store.subscribe(() => look())
     try {
       await store.want({ what: 'business', businessUid, installed: null })
       for (;;) {
-        const pending = (await store.subscriptionsOf(businessUid)).filter((each) => each.pending)
-        // A read that failed has been tried too: it goes on by itself, and the decision says so.
-        if (pending.length === 0 || tries > pending.length || clock.now() >= deadline) break
-        if (pending.every((each) => each.failure !== null) && tries >= pending.length) break
+        // A read that failed has been tried: it goes on by itself, and the decision says so.
+        const owed = (await store.subscriptionsOf(businessUid)).some(
+          (each) => each.pending && each.failure === null,
+        )
+        if (!owed || clock.now() >= deadline) break
         await new Promise<void>((resolve) => {
           const timer = clock.setTimeout(resolve, SECOND / 4, true)
           look = () => {

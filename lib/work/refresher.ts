@@ -1,7 +1,7 @@
 import { newId } from '../ids.js'
 import type { ReadResult } from '../platform/client.js'
 import type { SubscriptionRecord } from '../record.js'
-import { type Clock, SECOND } from '../schedule.js'
+import { type Clock, MINUTE, SECOND } from '../schedule.js'
 import {
   MAX_LAPSES,
   type ReadClaim,
@@ -91,7 +91,8 @@ export function createRefresher(options: {
   async function refresh(claim: ReadClaim, signal: AbortSignal) {
     const { subscriptionUid, businessUid } = claim.subscription
     if (claim.lapses >= MAX_LAPSES) {
-      await store.finishRead(claim, { ...untouched(claim), failure: 'lease_lapsed', nextInMs: null })
+      // Whatever ends the process here again and again, the others come first; never given up: somebody may have paid.
+      await store.finishRead(claim, { ...untouched(claim), failure: 'lease_lapsed', nextInMs: 5 * MINUTE })
       return
     }
     const result = await read({ subscriptionUid, businessUid, signal })

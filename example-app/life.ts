@@ -1,0 +1,132 @@
+import type { ActionName } from './actions.js'
+import type { Expected } from './check.js'
+import type { Step } from './play.js'
+import type { Stage } from './stage.js'
+import type { Happening } from './timeline.js'
+
+const LET_IN: Expected = { entitled: true, reason: ['purchased'], report: 200 }
+const NOT_PURCHASED: Expected = { entitled: false, reason: ['not_purchased'], report: 402 }
+
+/** The life of a subscription, with everything that may go wrong on the way. */
+export function lifeOf(businessUid: string, stage: Stage): Step[] {
+  const { simulator } = stage
+  const { faults } = simulator
+
+  function does(name: ActionName) {
+    const why = stage.perform(name, businessUid)
+    if (why) throw new Error(why)
+  }
+
+  /** Kills the app the moment its acknowledgement has reached the platform; the read it was about to make is slow. */
+  async function killAfterTheAcknowledgement(name: ActionName) {
+    const slow = faults.add({ on: 'read', kind: 'slow', ms: 3_000 })
+    const killed = new Promise<void>((resolve, reject) => {
+      const stop = simulator.on('delivery', ({ status }) => {
+        stop()
+        if (status === 200) stage.killApp().then(resolve, reject)
+        else reject(new Error(`expected the delivery to be acknowledged, and the reply was ${status ?? 'none'}`))
+      })
+    })
+    does(name)
+    await killed
+    slow.remove()
+    await stage.startApp()
+  }
+
+  return [
+    {
+      title: 'Nobody has bought anything',
+      act: () => {},
+      expect: { entitled: false, reason: ['unknown_business'], report: 402 },
+    },
+    {
+      title: 'A purchase whose payment fails',
+      act: () => does('buyUnpaid'),
+      until: changedTo('suspended'),
+      expect: NOT_PURCHASED,
+    },
+    {
+      title: 'The payment is confirmed',
+      act: () => does('confirmPayment'),
+      until: changedTo('purchased'),
+      expect: LET_IN,
+    },
+    {
+      title: 'The next payment fails',
+      act: () => does('failPayment'),
+      until: changedTo('suspended'),
+      expect: NOT_PURCHASED,
+    },
+    {
+      title: 'It is confirmed, and the app is killed between its acknowledgement and its read',
+      act: () => killAfterTheAcknowledgement('confirmPayment'),
+      until: changedTo('purchased'),
+      expect: LET_IN,
+    },
+    {
+      title: 'The platform is cut off: the last answer known stands',
+      act: () => stage.cutOff(),
+      expect: LET_IN,
+    },
+    {
+      title: 'Cut off, an event says that something changed, and it cannot be read',
+      act: () => does('failPayment'),
+      until: (since) => since.filter(({ lane, tone }) => isCall(lane) && tone === 'bad').length >= 2,
+      expect: LET_IN,
+    },
+    {
+      title: 'The platform is back: what happened meanwhile is read',
+      act: () => stage.bringBack(),
+      until: changedTo('suspended'),
+      expect: NOT_PURCHASED,
+    },
+    {
+      title: 'Paid, missed, paid again: every delivery comes four times, and in any order',
+      async act() {
+        const many = faults.add({ on: 'delivery', kind: 'duplicate', copies: 3 })
+        const shuffled = faults.add({ on: 'delivery', kind: 'reorder', hold: 12 })
+        for (const name of ['confirmPayment', 'failPayment', 'confirmPayment'] as const) does(name)
+        await simulator.settled()
+        many.remove()
+        shuffled.remove()
+      },
+      until: changedTo('purchased'),
+      expect: LET_IN,
+    },
+    {
+      title: 'A payment fails, and the first read still shows the state before',
+      act() {
+        faults.add({ on: 'read', kind: 'lag', times: 1 })
+        does('failPayment')
+      },
+      until: changedTo('suspended'),
+      expect: NOT_PURCHASED,
+    },
+    {
+      title: 'Paid once more',
+      act: () => does('confirmPayment'),
+      until: changedTo('purchased'),
+      expect: LET_IN,
+    },
+    {
+      title: 'The subscription is cancelled',
+      act: () => does('cancel'),
+      until: changedTo('canceled'),
+      expect: NOT_PURCHASED,
+    },
+    {
+      title: 'The app is uninstalled: the platform gives no more tokens',
+      act: () => does('uninstall'),
+      until: (since) => since.some(({ lane, tone }) => isCall(lane) && tone === 'bad'),
+      expect: { entitled: false, reason: ['not_purchased', 'revoked'], report: 402 },
+    },
+  ]
+}
+
+function changedTo(state: string) {
+  return (since: readonly Happening[]) => since.some(({ lane, text }) => lane === 'change' && text.endsWith(`→ ${state}`))
+}
+
+function isCall(lane: Happening['lane']): boolean {
+  return lane === 'read' || lane === 'token'
+}

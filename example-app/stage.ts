@@ -1,0 +1,173 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Decision } from '../lib/index.js'
+// An installed app writes: from 'marketplace-webhooks/testing'
+import { createSimulator, type Delivery, type FaultHandle, type PlatformRequest } from '../lib/testing/index.js'
+import { ACTIONS, type ActionName, type Standing } from './actions.js'
+import type { Activity } from './app.js'
+import { createAppProcess } from './app-process.js'
+import { createTimeline } from './timeline.js'
+
+export const BUSINESSES = [
+  { uid: 'bakery-lindt', name: 'Bakery Lindt' },
+  { uid: 'yoga-studio-mitte', name: 'Yoga Studio Mitte' },
+  { uid: 'cafe-morgenrot', name: 'Café Morgenrot' },
+  { uid: 'radhaus-becker', name: 'Radhaus Becker' },
+  { uid: 'salon-aurora', name: 'Salon Aurora' },
+] as const
+
+export type Stage = Awaited<ReturnType<typeof openStage>>
+
+/**
+ * Everything the demo plays with: a simulated platform, the app in a process of its own with its database in a folder
+ * of its own, and the timeline of what happened between them. `here` is the folder of this example.
+ */
+export async function openStage({ here }: { here: string }) {
+  const clientId = 'reports'
+  const clientSecret = randomBytes(24).toString('base64url')
+  const folder = await mkdtemp(join(tmpdir(), 'reports-demo-'))
+  const timeline = createTimeline()
+  const presence = new Map<string, Standing['presence']>()
+  const simulator = createSimulator({
+    clientId,
+    clientSecret,
+    apps: [{ codeName: 'reports', price: '19.00', currency: 'EUR' }],
+  })
+  const { baseUrl, authUrl } = await simulator.start()
+  for (const { uid } of BUSINESSES) simulator.addBusiness(uid)
+  let outage: FaultHandle | undefined
+
+  const app = createAppProcess({
+    script: join(here, 'receiver.ts'),
+    env: {
+      CLIENT_ID: clientId,
+      CLIENT_SECRET: clientSecret,
+      PURCHASABLE_UID: simulator.apps[0]?.purchasableUid ?? '',
+      CODE_NAME: 'reports',
+      BASE_URL: baseUrl,
+      AUTH_URL: authUrl,
+      APP_TOKEN: simulator.appToken(BUSINESSES[0].uid),
+      DELIVERY_SECRETS: randomBytes(24).toString('base64url'),
+      STORE: `sqlite:${join(folder, 'reports.db')}`,
+    },
+    onActivity: (activity) => timeline.add(wordsOfActivity(activity)),
+    onDied: (why) => timeline.add({ lane: 'stage', text: `Unexpected: ${why}`, tone: 'bad' }),
+  })
+
+  simulator.on('delivery', (delivery) => timeline.add(wordsOfDelivery(delivery)))
+  simulator.on('request', (request) => {
+    // A killed process leaves its request behind; the platform answers it all the same.
+    const isHeard = request.at >= app.startedAt()
+    const words = wordsOfRequest(request, isHeard)
+    if (words) timeline.add(words)
+  })
+
+  function standing(businessUid: string): Standing {
+    const subscription = simulator.subscriptions().findLast(({ business_uid }) => business_uid === businessUid)
+    return { business_uid: businessUid, subscription, presence: presence.get(businessUid) ?? 'none' }
+  }
+
+  return {
+    simulator,
+    app,
+    timeline,
+    standing,
+
+    /** Does it, or says in words why it cannot be done. */
+    perform(name: ActionName, businessUid: string): string | null {
+      const { says, whyNot, perform } = ACTIONS[name]
+      const now = standing(businessUid)
+      const why = whyNot(now)
+      if (why) return why
+      timeline.add({ lane: 'platform', business_uid: businessUid, text: `${nameOf(businessUid)} ${says}` })
+      perform(simulator, now)
+      if (name === 'install') presence.set(businessUid, 'installed')
+      if (name === 'uninstall') presence.delete(businessUid)
+      if (name.startsWith('buy') && now.presence === 'none') presence.set(businessUid, 'bought')
+      return null
+    },
+
+    isCutOff: () => outage !== undefined,
+    cutOff() {
+      if (outage) return
+      timeline.add({ lane: 'stage', text: 'The platform is cut off: it delivers, but nobody can reach it', tone: 'bad' })
+      outage = simulator.faults.add({ on: 'platform', kind: 'down' })
+    },
+    bringBack() {
+      if (!outage) return
+      outage.remove()
+      outage = undefined
+      timeline.add({ lane: 'stage', text: 'The platform can be reached again', tone: 'good' })
+    },
+
+    async startApp() {
+      await app.start()
+      timeline.add({ lane: 'stage', text: 'The app is running', tone: 'good' })
+    },
+    async killApp() {
+      const gone = app.kill()
+      timeline.add({ lane: 'stage', text: 'The app is killed (SIGKILL)', tone: 'bad' })
+      await gone
+    },
+
+    /** The app's own answer, with its reason. */
+    async decision(businessUid: string): Promise<Decision> {
+      const { body } = await app.get('/access', businessUid)
+      return body as Decision
+    },
+
+    async close() {
+      await app.stop()
+      await simulator.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export function nameOf(businessUid: string): string {
+  return BUSINESSES.find(({ uid }) => uid === businessUid)?.name ?? businessUid
+}
+
+/** The decision in a line, for the timeline. */
+export function wordsOfDecision({ business_uid, entitled, known, reason }: Decision) {
+  const answer = entitled ? 'Let in' : known ? 'Not let in' : 'Cannot say yet'
+  return { lane: 'decision', business_uid, text: `${answer}: ${reason}`, tone: entitled ? 'good' : 'bad' } as const
+}
+
+// Never the target: its last part is the delivery secret.
+function wordsOfDelivery({ business_uid, event, status, error, faults }: Delivery) {
+  const isAccepted = status === 200
+  const outcome = status === undefined ? `no reply (${error})` : isAccepted ? 'acknowledged' : `refused with ${status}`
+  const text = `${event}, ${outcome}${struck(faults)}`
+  return { lane: 'delivery', business_uid, text, tone: isAccepted ? 'plain' : 'bad' } as const
+}
+
+function wordsOfRequest({ endpoint, status, business_uid, faults }: PlatformRequest, isHeard: boolean) {
+  if (endpoint !== 'read' && endpoint !== 'token') return undefined
+  const what = endpoint === 'read' ? 'Subscription read' : 'Token fetched'
+  const tried = endpoint === 'read' ? 'Read of the subscription' : 'Token asked for'
+  const isGood = status === 200
+  const outcome = status === undefined ? `${tried}: no reply` : isGood ? what : `${tried}: refused with ${status}`
+  const text = `${outcome}${isHeard ? '' : ', answered to a process that is gone'}${struck(faults)}`
+  return { lane: endpoint, ...(business_uid ? { business_uid } : {}), text, tone: isGood ? 'plain' : 'bad' } as const
+}
+
+function wordsOfActivity(activity: Activity) {
+  switch (activity.type) {
+    case 'change': {
+      const { business_uid, from, to, entitled } = activity.change
+      const text = `${from ?? 'nothing'} → ${to ?? 'not shown any more'}`
+      return { lane: 'change', business_uid, text, tone: entitled ? 'good' : 'bad' } as const
+    }
+    case 'installed':
+      return { lane: 'event', business_uid: activity.business_uid, text: 'The app prepares a workspace' } as const
+    case 'dead':
+      return { lane: 'event', text: `A handler gave up on ${activity.name}: ${activity.error}`, tone: 'bad' } as const
+  }
+}
+
+function struck(faults: readonly string[]): string {
+  return faults.length > 0 ? ` [${faults.join(', ')}]` : ''
+}
