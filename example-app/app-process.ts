@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Activity } from './app.js'
 
-type Message = Activity | { type: 'ready'; port: number; isRegistered: boolean }
+type Message = Activity | { type: 'ready'; port: number }
 
 export interface AppProcess {
   /** Resolves when it takes deliveries. A second start listens on the port of the first, where the platform delivers. */
@@ -14,7 +14,7 @@ export interface AppProcess {
   /** When the one that runs now was started; Infinity while none does. */
   startedAt(): number
   /** A request made by a signed-in business. Rejects when the app is not running. */
-  get(path: string, businessUid: string): Promise<{ status: number; body: unknown }>
+  request(method: 'GET' | 'POST', path: string, businessUid: string): Promise<{ status: number; body: unknown }>
 }
 
 /** The app in a process that can be killed and started again. */
@@ -77,9 +77,10 @@ export function createAppProcess(options: {
     stop: () => end('SIGTERM'),
     isRunning: () => isReady,
     startedAt: () => startedAt,
-    async get(path, businessUid) {
+    async request(method, path, businessUid) {
       if (!isReady) throw new Error('the app is not running')
       const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+        method,
         headers: { 'x-demo-business': businessUid, connection: 'close' },
         signal: AbortSignal.timeout(10_000),
       })

@@ -16,6 +16,7 @@ export type Activity =
  * | `POST /webhooks/marketplace/<secret>` | where the platform delivers |
  * | `GET /reports` | what is sold: 200 when the business is let in, else 402, or 503 when that cannot be known yet |
  * | `GET /access` | the decision with its reason, for the app's own pages and for support |
+ * | `POST /access/refresh` | "check again": reads the platform now, and answers as `GET /access` |
  * | `GET /health` | for the load balancer |
  */
 export function createReportsApp(options: MarketplaceOptions, onActivity: (activity: Activity) => void) {
@@ -37,6 +38,9 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
   app.use(signIn)
   app.get('/access', async (_req, res) => {
     res.json(await marketplace.explain(res.locals['businessUid']))
+  })
+  app.post('/access/refresh', async (_req, res) => {
+    res.json(await marketplace.refresh(res.locals['businessUid']))
   })
   app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.res.locals.businessUid }))
   app.get('/reports', (_req, res) => {

@@ -39,11 +39,11 @@ async function begin(error?: Error) {
   await marketplace.start()
   const targetUrl = marketplace.targetUrl(`http://127.0.0.1:${port}/webhooks/marketplace`)
   // Registering again is a success, so every start may do it.
-  const registering = EVENTS.map((event) =>
-    marketplace.registerWebhook({ event, targetUrl, token: appToken(APP_TOKEN ?? '') }),
+  const token = appToken(APP_TOKEN ?? '')
+  await Promise.all(EVENTS.map((event) => marketplace.registerWebhook({ event, targetUrl, token }))).catch((error) =>
+    console.error(error.message),
   )
-  const isRegistered = (await Promise.allSettled(registering)).every(({ status }) => status === 'fulfilled')
-  process.send?.({ type: 'ready', port, isRegistered })
+  process.send?.({ type: 'ready', port })
 }
 
 async function end() {

@@ -34,6 +34,9 @@ export async function openStage({ here }: { here: string }) {
     clientId,
     clientSecret,
     apps: [{ codeName: 'reports', price: '19.00', currency: 'EUR' }],
+    // For deliveries to a killed app. The platform promises nothing of the kind; `lifeOf` does without.
+    retries: 100,
+    retryDelayMs: 1_000,
   })
   const { baseUrl, authUrl } = await simulator.start()
   for (const { uid } of BUSINESSES) simulator.addBusiness(uid)
@@ -56,7 +59,9 @@ export async function openStage({ here }: { here: string }) {
     onDied: (why) => timeline.add({ lane: 'stage', text: `Unexpected: ${why}`, tone: 'bad' }),
   })
 
-  simulator.on('delivery', (delivery) => timeline.add(wordsOfDelivery(delivery)))
+  simulator.on('delivery', (delivery) => {
+    if (delivery.status === 200 || delivery.attempt === 1) timeline.add(wordsOfDelivery(delivery))
+  })
   simulator.on('request', (request) => {
     // A killed process leaves its request behind; the platform answers it all the same.
     const isHeard = request.at >= app.startedAt()
@@ -114,9 +119,15 @@ export async function openStage({ here }: { here: string }) {
 
     /** The app's own answer, with its reason. */
     async decision(businessUid: string): Promise<Decision> {
-      const { body } = await app.get('/access', businessUid)
+      const { body } = await app.request('GET', '/access', businessUid)
       return body as Decision
     },
+    /** The same after reading the platform again. */
+    async checkAgain(businessUid: string): Promise<void> {
+      await app.request('POST', '/access/refresh', businessUid)
+    },
+    /** The paid page. */
+    report: (businessUid: string) => app.request('GET', '/reports', businessUid),
 
     async close() {
       await app.stop()
@@ -137,9 +148,9 @@ export function wordsOfDecision({ business_uid, entitled, known, reason }: Decis
 }
 
 // Never the target: its last part is the delivery secret.
-function wordsOfDelivery({ business_uid, event, status, error, faults }: Delivery) {
+function wordsOfDelivery({ business_uid, event, status, error, attempt, faults }: Delivery) {
   const isAccepted = status === 200
-  const outcome = status === undefined ? `no reply (${error})` : isAccepted ? 'acknowledged' : `refused with ${status}`
+  const outcome = status === undefined ? `no reply (${error})` : isAccepted ? `acknowledged${attempt > 1 ? `, try ${attempt}` : ''}` : `refused with ${status}`
   const text = `${event}, ${outcome}${struck(faults)}`
   return { lane: 'delivery', business_uid, text, tone: isAccepted ? 'plain' : 'bad' } as const
 }

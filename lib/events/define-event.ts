@@ -57,7 +57,7 @@ export function definitionFaults(name: string, definition: EventDefinition): str
   for (const field of ['entity_name', 'event_type'] as const) {
     // A control character could never match: it would also break the lookup key of the pair.
     const fit = typeof definition[field] === 'string' && /^\P{Cc}+$/u.test(definition[field])
-    if (!fit) faults.push(`event "${name}" needs a ${field}`)
+    if (!fit) faults.push(`event "${name}" has no usable ${field}`)
   }
   if (typeof definition.data?.safeParse !== 'function') faults.push(`event "${name}" needs a schema as data`)
   const { tokens } = definition

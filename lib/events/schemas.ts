@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { identifier, optionalIdentifier, subscriptionRecord } from '../record.js'
+import { identifier, optionalIdentifier, type SubscriptionRecord, subscriptionRecord } from '../record.js'
 
 /**
  * What `data` may look like, one schema for each shape of the interface document. Optional and unknown fields never
@@ -25,11 +25,13 @@ export const notice = z.looseObject({
 })
 
 /** A full record where a notice is documented: the notice's fields are taken from it and put beside its own. */
-export const recordAsNotice = subscriptionRecord.transform((record) => ({
-  ...record,
-  business_id: record.business_uid,
-  subscription_uid: record.uid,
-}))
+export const recordAsNotice = subscriptionRecord.transform(
+  (record): SubscriptionRecord & z.output<typeof notice> => ({
+    ...record,
+    business_id: record.business_uid,
+    subscription_uid: record.uid,
+  }),
+)
 
 /** A full record first: data that has both shapes is a record. */
 export const noticeOrRecord = z.union([recordAsNotice, notice])

@@ -25,7 +25,7 @@ export function errorWords({ json }: HttpReply): string {
     .flatMap((part) =>
       isObject(part) ? [part.code, part.error, part.error_description, part.message] : [part],
     )
-    .filter((word): word is string => typeof word === 'string')
+    .filter((word, at, all): word is string => typeof word === 'string' && all.indexOf(word) === at)
     .join(' ')
     .slice(0, 500)
 }

@@ -1,0 +1,241 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+
+/** What each part of lib may import from lib, beside files of its own folder. */
+const GROUND_FLOOR = ['errors.ts', 'schedule.ts', 'ids.ts', 'record.ts', 'telemetry.ts']
+const ARROWS: Record<string, readonly string[]> = {
+  'ground floor': GROUND_FLOOR,
+  'events/': GROUND_FLOOR,
+  'platform/': GROUND_FLOOR,
+  'store/': GROUND_FLOOR,
+  'entitlement/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
+  'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
+  'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
+  'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
+}
+/** The files on top may import everything but the entry itself and what is for tests only. */
+const TOP = ['api.ts', 'index.ts', 'lifecycle.ts', 'marketplace.ts', 'options.ts']
+const NOT_FOR_TOP = ['index.ts', 'testing/']
+
+/** Packages that belong to one place. */
+const OWNERS: Record<string, readonly string[]> = {
+  debug: ['telemetry.ts'],
+  '@opentelemetry/api': ['telemetry.ts'],
+  kysely: ['store/'],
+  // Express 4 and 5 are known by shape only.
+  express: [],
+}
+const FETCHES = ['platform/http.ts']
+const MAX_LINES = 250
+
+describe('the checker of imports', () => {
+  const fine = {
+    'errors.ts': '',
+    'events/registry.ts':
+      "import { ConfigError } from '../errors.js'\nimport { z } from 'zod'\nimport './a.js'",
+    'events/a.ts': '',
+    'work/refresher.ts': "import type { Store } from '../store/store.js'",
+    'store/store.ts': '',
+    'entitlement/decide.ts': '',
+    'express/reply.ts': '',
+    'testing/index.ts': '',
+    'platform/http.ts': 'const reply = await fetch(url)',
+    'marketplace.ts': "import { a } from './work/refresher.js'",
+  }
+  const planted: Record<string, [file: string, source: string, fault: string]> = {
+    'the ground floor importing a folder': [
+      'errors.ts',
+      "import { Store } from './store/store.js'",
+      'errors.ts must not import store/store.ts',
+    ],
+    siblings: [
+      'work/refresher.ts',
+      "import {\n  decide,\n} from '../entitlement/decide.js'",
+      'work/refresher.ts must not import entitlement/decide.ts',
+    ],
+    'a type going up': [
+      'store/store.ts',
+      "import type { A } from '../events/registry.js'",
+      'store/store.ts must not import events/registry.ts',
+    ],
+    'a re-export': [
+      'events/a.ts',
+      "export { a } from '../express/reply.js'",
+      'events/a.ts must not import express/reply.ts',
+    ],
+    'an import inside of a function': [
+      'store/store.ts',
+      "const m = await import('../marketplace.js')",
+      'store/store.ts must not import marketplace.ts',
+    ],
+    'the product importing the simulator': [
+      'marketplace.ts',
+      "import { a } from './testing/index.js'",
+      'marketplace.ts must not import testing/index.ts',
+    ],
+    'a package that is not theirs': [
+      'work/refresher.ts',
+      "import createDebug from 'debug'",
+      'work/refresher.ts must not import the package debug',
+    ],
+    'a call of fetch': [
+      'work/refresher.ts',
+      'const reply = await globalThis.fetch(url)',
+      'work/refresher.ts must not call fetch',
+    ],
+    'a circle': [
+      'events/a.ts',
+      "import './registry.js'",
+      'a circle: events/a.ts → events/registry.ts → events/a.ts',
+    ],
+    'a file without a place': ['utils.ts', '', 'utils.ts belongs to no layer'],
+    'a file that is not there': [
+      'errors.ts',
+      "import { a } from './gone.js'",
+      'errors.ts imports gone.ts, which is not there',
+    ],
+    'a long file': ['errors.ts', '\n'.repeat(MAX_LINES + 1), `errors.ts is longer than ${MAX_LINES} lines`],
+  }
+
+  it('finds nothing in a tree that keeps to the arrows', () => {
+    expect(faultsOf(fine)).toEqual([])
+  })
+
+  for (const [what, [file, source, fault]] of Object.entries(planted)) {
+    it(`finds ${what}`, () => {
+      expect(faultsOf({ ...fine, [file]: source })).toContain(fault)
+    })
+  }
+
+  it('reads code only: words in comments and methods of that name are no faults', () => {
+    const source = "// import { a } from '../work/a.js' and fetch(url)\nconst a = options.fetch(1)"
+    expect(faultsOf({ ...fine, 'store/store.ts': source })).toEqual([])
+  })
+})
+
+describe('lib', () => {
+  const sources = readTree(join(__dirname, '..', 'lib'))
+
+  it('is read whole', () => {
+    expect(Object.keys(sources)).toEqual(
+      expect.arrayContaining([...TOP, ...GROUND_FLOOR, 'platform/http.ts']),
+    )
+  })
+
+  it('keeps to the arrows, without circles and long files', () => {
+    expect(faultsOf(sources)).toEqual([])
+  })
+
+  it('calls the platform from one place', () => {
+    const calling = Object.keys(sources).filter((file) => callsFetch(codeOf(sources[file] ?? '')))
+    expect(calling).toEqual(FETCHES)
+  })
+})
+
+describe('ARCHITECTURE.md', () => {
+  it('names only files and folders that are there', () => {
+    const root = join(__dirname, '..')
+    const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+    const named = [...text.matchAll(/`((?:lib|__tests__)\/[\w./-]*)`/g)].map(([, path]) => path as string)
+    expect(named.length).toBeGreaterThan(20)
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  })
+
+  it('names every folder of lib and every file on top and on the ground floor', () => {
+    const text = readFileSync(join(__dirname, '..', 'ARCHITECTURE.md'), 'utf8')
+    const folders = Object.keys(ARROWS).filter((layer) => layer.endsWith('/'))
+    expect([...folders, ...TOP, ...GROUND_FLOOR].filter((part) => !text.includes(`\`lib/${part}`))).toEqual(
+      [],
+    )
+  })
+})
+
+/** What is wrong with a tree of sources by their paths below lib, one sentence each. */
+function faultsOf(sources: Record<string, string>): string[] {
+  const faults: string[] = []
+  const graph = new Map<string, string[]>()
+  for (const [file, source] of Object.entries(sources)) {
+    const code = codeOf(source)
+    const imports = importsOf(code)
+    const own = imports
+      .filter((path) => path.startsWith('.'))
+      .map((path) => posix.join(posix.dirname(file), path).replace(/\.js$/, '.ts'))
+    graph.set(file, own)
+    const allowed = allowedFor(file)
+    if (!allowed) faults.push(`${file} belongs to no layer`)
+    for (const target of own) {
+      if (!(target in sources)) faults.push(`${file} imports ${target}, which is not there`)
+      else if (!allowed?.(target)) faults.push(`${file} must not import ${target}`)
+    }
+    for (const name of imports.filter((path) => !path.startsWith('.'))) {
+      const owners = OWNERS[name]
+      if (owners && !owners.some((owner) => isIn(file, owner))) {
+        faults.push(`${file} must not import the package ${name}`)
+      }
+    }
+    if (callsFetch(code) && !FETCHES.includes(file)) faults.push(`${file} must not call fetch`)
+    if (source.split('\n').length - 1 > MAX_LINES) faults.push(`${file} is longer than ${MAX_LINES} lines`)
+  }
+  return [...faults, ...circlesIn(graph)]
+}
+
+function allowedFor(file: string): ((target: string) => boolean) | undefined {
+  if (TOP.includes(file)) return (target) => !NOT_FOR_TOP.some((part) => isIn(target, part))
+  const layer = GROUND_FLOOR.includes(file) ? 'ground floor' : `${file.split('/')[0]}/`
+  const allowed = ARROWS[layer]
+  return allowed && ((target) => [layer, ...allowed].some((part) => isIn(target, part)))
+}
+
+function isIn(file: string, part: string): boolean {
+  return part.endsWith('/') ? file.startsWith(part) : file === part
+}
+
+/** A source without its comments. Naive about `//` inside of texts, so it leaves those after a colon alone (addresses). */
+function codeOf(source: string): string {
+  return source.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|[^:'"`])\/\/.*$/gm, '$1')
+}
+
+function importsOf(code: string): string[] {
+  const statements = /^\s*(?:import|export)\b[^;'"`]*?\bfrom\s*['"]([^'"]+)['"]/gm
+  const bare = /^\s*import\s*['"]([^'"]+)['"]/gm
+  const calls = /\b(?:import|require)\(\s*['"]([^'"]+)['"]/g
+  return [statements, bare, calls].flatMap((pattern) =>
+    [...code.matchAll(pattern)].map(([, path]) => path as string),
+  )
+}
+
+/** `fetch(…)` itself; a method of that name on something else is not it. */
+function callsFetch(code: string): boolean {
+  return /(?:(?<![\w.$])|\bglobalThis\.)fetch\s*\(/.test(code)
+}
+
+/** Every circle once, told from its first file in the order of the alphabet. */
+function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const circles = new Set<string>()
+  const done = new Set<string>()
+  function visit(file: string, path: readonly string[]) {
+    const at = path.indexOf(file)
+    if (at >= 0) {
+      const circle = path.slice(at)
+      const first = circle.indexOf([...circle].sort()[0] as string)
+      const told = [...circle.slice(first), ...circle.slice(0, first + 1)]
+      circles.add(`a circle: ${told.join(' → ')}`)
+      return
+    }
+    if (done.has(file)) return
+    for (const next of graph.get(file) ?? []) visit(next, [...path, file])
+    done.add(file)
+  }
+  for (const file of graph.keys()) visit(file, [])
+  return [...circles]
+}
+
+function readTree(root: string): Record<string, string> {
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.ts'),
+  )
+  return Object.fromEntries(
+    files.map((file) => [file.replaceAll('\\', '/'), readFileSync(join(root, file), 'utf8')]),
+  )
+}

@@ -1,0 +1,74 @@
+/**
+ * `npm run demo`: the app, a simulated platform, and a page to play with both. PORT chooses its port.
+ * `npm run demo -- --once`: plays the life of a subscription, and exits 0 only if every decision was right.
+ */
+import { dirname } from 'node:path'
+import { lifeOf } from './life.js'
+import { servePage } from './page-server.js'
+import { exitCodeOf, play } from './play.js'
+import { createPrinter } from './printer.js'
+import { BUSINESSES, openStage, type Stage, wordsOfDecision } from './stage.js'
+
+async function main(): Promise<number> {
+  const stage = await openStage({ here: dirname(process.argv[1] as string) })
+  try {
+    return await (process.argv.includes('--once') ? playOnce(stage) : stayOpen(stage))
+  } finally {
+    await stage.close()
+  }
+}
+
+async function playOnce(stage: Stage): Promise<0 | 1> {
+  const { timeline } = stage
+  const [business] = BUSINESSES
+  const printer = createPrinter(process.stdout)
+  timeline.listen(printer.happening)
+  printer.heading(`The life of a subscription of ${business.name}`)
+  await stage.startApp()
+
+  const verdicts = await play({
+    steps: lifeOf(business.uid, stage),
+    stage: {
+      happenings: timeline.all,
+      listen: timeline.listen,
+      async observe() {
+        const decision = await stage.decision(business.uid)
+        timeline.add(wordsOfDecision(decision))
+        const { status: report } = await stage.report(business.uid)
+        return { decision, report }
+      },
+    },
+    onStep: printer.heading,
+    onVerdict({ faults }) {
+      if (faults.length === 0) printer.good('as it must be')
+      for (const fault of faults) printer.bad(fault)
+    },
+  })
+
+  const right = verdicts.filter(({ faults }) => faults.length === 0).length
+  printer.heading(`${right} of ${verdicts.length} decisions were right`)
+  return exitCodeOf(verdicts)
+}
+
+/** Until Ctrl-C. */
+async function stayOpen(stage: Stage): Promise<0> {
+  await stage.startApp()
+  const page = await servePage({ stage, here: dirname(process.argv[1] as string), port: Number(process.env['PORT'] ?? 0) })
+  console.log(`Open ${page.url}`)
+  console.log('Ctrl-C ends the demo and removes its database.')
+  await new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve())
+  })
+  await page.close()
+  return 0
+}
+
+main().then(
+  (exitCode) => {
+    process.exitCode = exitCode
+  },
+  (error) => {
+    console.error(error)
+    process.exitCode = 1
+  },
+)

@@ -1,0 +1,65 @@
+import type { Decision } from '../lib/index.js'
+import { BUSINESSES, type Stage, wordsOfDecision } from './stage.js'
+
+/** What the page shows of the app's answer. */
+export interface Watched {
+  decision: Decision | null
+  /** The app has been asked and has not answered yet: it may be waiting for a read. */
+  isChecking: boolean
+}
+
+/** How long to wait before asking again while a read is under way or failing. */
+const ASK_AGAIN_MS = 700
+
+/** Keeps the newest decision of every business: asks whenever something happened that may have changed it. */
+export function watchDecisions(stage: Stage, onUpdate: () => void) {
+  const watched = new Map<string, Watched & { isOutdated: boolean; timer?: NodeJS.Timeout | undefined }>()
+  for (const { uid } of BUSINESSES) watched.set(uid, { decision: null, isChecking: false, isOutdated: false })
+
+  async function ask(uid: string) {
+    const state = watched.get(uid)
+    if (!state || !stage.app.isRunning()) return
+    if (state.isChecking) {
+      state.isOutdated = true
+      return
+    }
+    clearTimeout(state.timer)
+    state.isChecking = true
+    onUpdate()
+    try {
+      do {
+        state.isOutdated = false
+        const decision = await stage.decision(uid)
+        const isNews = decision.reason !== state.decision?.reason || decision.entitled !== state.decision.entitled
+        if (isNews && state.decision) stage.timeline.add(wordsOfDecision(decision))
+        state.decision = decision
+      } while (state.isOutdated)
+    } catch {
+      // The app was killed meanwhile; its next start asks again.
+    }
+    state.isChecking = false
+    if (state.decision?.subscriptions.some(({ pending, failure }) => pending || failure)) {
+      state.timer = setTimeout(ask, ASK_AGAIN_MS, uid)
+    }
+    onUpdate()
+  }
+
+  const unlisten = stage.timeline.listen(({ lane, business_uid }) => {
+    onUpdate()
+    if (lane === 'decision' || lane === 'platform') return
+    if (business_uid) void ask(business_uid)
+    else for (const { uid } of BUSINESSES) void ask(uid)
+  })
+  for (const { uid } of BUSINESSES) void ask(uid)
+
+  return {
+    of: (uid: string): Watched => {
+      const { decision = null, isChecking = false } = watched.get(uid) ?? {}
+      return { decision, isChecking }
+    },
+    close() {
+      unlisten()
+      for (const { timer } of watched.values()) clearTimeout(timer)
+    },
+  }
+}
