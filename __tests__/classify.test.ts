@@ -44,7 +44,7 @@ describe('classify', () => {
     expect(classify(purchase('created', both))).toMatchObject({
       name: 'purchasable_subscription/create',
       data: { subscription_uid: 's-1' },
-      subject: { says: 'record', subscription_uid: 's-1' },
+      subject: { says: 'notice', subscription_uid: 's-1' },
     })
   })
 
@@ -66,8 +66,8 @@ describe('classify', () => {
         subscription_uid: 's-1',
         business_uid: 'b-1',
         purchasable_uid: 'p-1',
-        app: 'the-app',
-        says: 'record',
+        app: null,
+        says: 'notice',
       },
     })
   })

@@ -2,7 +2,7 @@ import { ConfigError } from '../errors.js'
 import { subscriptionRecord } from '../record.js'
 import { definitionFaults, type EventDefinitions } from './define-event.js'
 import { application, appSubscription, notice, noticeOrRecord } from './schemas.js'
-import { installSubject, noticeOrRecordSubject, noticeSubject, recordSubject } from './subject.js'
+import { installSubject, noticeSubject, recordSubject } from './subject.js'
 
 /**
  * The events of the interface document: its table "Events" and its table of registration tokens, as one.
@@ -17,7 +17,8 @@ export const EVENTS = {
     event_type: 'created',
     data: noticeOrRecord,
     tokens: ['app'],
-    subject: noticeOrRecordSubject,
+    // With a full record too it announces one of the app's own subscriptions, as its identifiers do.
+    subject: noticeSubject,
   },
   'purchasable_subscription/updated': {
     entity_name: 'purchasable_subscription',

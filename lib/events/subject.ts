@@ -1,4 +1,4 @@
-import { identifierOf, parseRecord, type SubscriptionRecord } from '../record.js'
+import { identifierOf, type SubscriptionRecord } from '../record.js'
 
 /** What an event speaks of, whatever its shape: all that the way from a delivery to a read needs to know. */
 export interface Subject {
@@ -56,13 +56,6 @@ export function recordSubject(record: SubscriptionRecord): Subject {
     app: identifierOf(record.display_name),
     says: 'record',
   }
-}
-
-/** Of data that carries the notice's fields, and perhaps a full record's beside them. */
-export function noticeOrRecordSubject(data: Notice): Subject {
-  // A bare notice is told by one look; only what may be a record is parsed again.
-  const record = data.purchase_state === undefined ? undefined : parseRecord(data)
-  return record === undefined ? noticeSubject(data) : recordSubject(record)
 }
 
 /** Of an install or uninstall, in either of its two forms. */

@@ -106,13 +106,10 @@ function failure(code: ErrorCode, why: string): MarketplaceError {
 
 /** Only the system's own word, such as ECONNREFUSED; messages can quote the address. */
 function networkCode(error: unknown): string {
-  for (
-    let cause: unknown = error, depth = 0;
-    cause instanceof Error && depth < 5;
-    cause = cause.cause, depth++
-  ) {
-    const { code } = cause as { code?: unknown }
-    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,40}$/.test(code)) return code
+  let cause = error as { code?: unknown; cause?: unknown } | null | undefined
+  for (let depth = 0; typeof cause === 'object' && cause !== null && depth < 5; depth++) {
+    if (typeof cause.code === 'string' && /^[A-Z][A-Z0-9_]{2,40}$/.test(cause.code)) return cause.code
+    cause = cause.cause as typeof cause
   }
   return 'no further reason'
 }

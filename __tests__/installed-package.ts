@@ -1,0 +1,112 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+const ROOT = join(__dirname, '..')
+const DEPENDENCIES = join(ROOT, 'node_modules')
+
+export interface Packed {
+  tarball: string
+  /** Every file in it, by its path in the package. */
+  files: string[]
+}
+
+/**
+ * The package as it would be published, packed into `folder`. It takes `dist` as it is: building here would pull it
+ * from under other tests. Throws when `dist` is older than its sources.
+ */
+export function packInto(folder: string): Packed {
+  const built = modifiedAt(join(ROOT, 'dist', 'cjs', 'package.json'))
+  const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
+  if (sources.some((file) => modifiedAt(join(ROOT, 'lib', file)) > built)) {
+    throw new Error('dist is missing or older than lib: run `npm run build` first, or `npm test`, which does')
+  }
+  const told = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const [packed] = JSON.parse(told) as [{ filename: string; files: { path: string }[] }]
+  return { tarball: join(folder, packed.filename), files: packed.files.map(({ path }) => path) }
+}
+
+export interface Result {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+export interface Project {
+  folder: string
+  /** Writes a file, and the folders on the way to it. */
+  write(path: string, text: string): void
+  /** Runs plain `node` here. */
+  node(args: string[], env?: Record<string, string>): Promise<Result>
+  /** Runs a TypeScript file here. */
+  tsx(file: string, env?: Record<string, string>): Promise<Result>
+  /** Checks the types of files here, those of the installed packages included. */
+  tsc(files: string[], compilerOptions: Record<string, unknown>): Promise<Result>
+  remove(): void
+}
+
+/**
+ * A project of its own in a temporary folder that has installed the tarball. Beside it only what an app would have is
+ * there: the package's dependencies, Express, a SQLite driver for Node 20, and types. So an import of anything else
+ * fails here.
+ */
+export function createProject(): Project {
+  const folder = mkdtempSync(join(tmpdir(), 'marketplace-project-'))
+  const { tarball } = packInto(folder)
+  const installed = join(folder, 'node_modules', 'marketplace-webhooks')
+  mkdirSync(installed, { recursive: true })
+  execFileSync('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
+  const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
+  for (const name of [...Object.keys(dependencies), 'express', 'libsql', '@types']) {
+    const link = join(folder, 'node_modules', name)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(join(DEPENDENCIES, name), link)
+  }
+
+  function write(path: string, text: string) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  write('package.json', JSON.stringify({ name: 'app', private: true, type: 'module' }))
+
+  function node(args: string[], env: Record<string, string> = {}): Promise<Result> {
+    return new Promise((resolve) => {
+      const options = { cwd: folder, env: { ...process.env, NODE_OPTIONS: '', ...env }, timeout: 60_000 }
+      execFile(process.execPath, args, options, (error, stdout, stderr) =>
+        resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
+      )
+    })
+  }
+
+  return {
+    folder,
+    write,
+    node,
+    tsx: (file, env) => node(['--import', pathToFileURL(require.resolve('tsx')).href, file], env),
+    tsc(files, given) {
+      const compilerOptions = { ...STRICT, ...given, noEmit: true }
+      write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
+      return node([join(DEPENDENCIES, 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.json'])
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+const STRICT = {
+  target: 'es2022',
+  types: ['node'],
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  esModuleInterop: true,
+}
+
+function modifiedAt(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+}

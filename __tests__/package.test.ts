@@ -1,0 +1,163 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { createProject, type Packed, type Project, packInto } from './installed-package'
+
+const ROOT = join(__dirname, '..')
+
+describe('the packed package', () => {
+  let folder: string
+  let packed: Packed
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'marketplace-pack-'))
+    packed = packInto(folder)
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('holds the built files of lib in both forms, and nothing else but its papers', () => {
+    const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => file.replaceAll('\\', '/').replace(/\.ts$/, ''))
+    const built = ['esm', 'cjs'].flatMap((form) =>
+      sources.flatMap((file) => [`dist/${form}/${file}.js`, `dist/${form}/${file}.d.ts`]),
+    )
+    const papers = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist/cjs/package.json', 'package.json']
+    expect([...packed.files].sort()).toEqual([...built, ...papers].sort())
+  })
+
+  it('passes publint without an error or a warning', () => {
+    const told = run('publint', [packed.tarball, '--strict'])
+    expect(told).toContain('All good!')
+  })
+
+  it('is resolved with the right types by every kind of import', () => {
+    // Fails by its exit code; without a network and a spinner.
+    const told = run('attw', [packed.tarball, '--format', 'json'])
+    expect(JSON.parse(told).problems).toEqual({})
+  })
+})
+
+describe('an app that has installed the package', () => {
+  let project: Project
+
+  beforeAll(() => {
+    project = createProject()
+  })
+  afterAll(() => project.remove())
+
+  it('imports it as an ES module', async () => {
+    project.write(
+      'esm.mjs',
+      `import { createMarketplace } from 'marketplace-webhooks'
+import { createSimulator } from 'marketplace-webhooks/testing'
+${STORY}`,
+    )
+    expect(await project.node(['esm.mjs'])).toMatchObject({ code: 0, stdout: 'false true\n' })
+  })
+
+  it('requires it as CommonJS', async () => {
+    project.write(
+      'cjs.cjs',
+      `const { createMarketplace } = require('marketplace-webhooks')
+const { createSimulator } = require('marketplace-webhooks/testing')
+${STORY}`,
+    )
+    expect(await project.node(['cjs.cjs'])).toMatchObject({ code: 0, stdout: 'false true\n' })
+  })
+
+  it('cannot reach what is inside of it', async () => {
+    const [inside] = await Promise.all([
+      project.node(['--input-type=module', '-e', "import 'marketplace-webhooks/dist/esm/options.js'"]),
+    ])
+    expect(inside.stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED')
+  })
+
+  for (const [module, moduleResolution] of [
+    ['nodenext', 'nodenext'],
+    ['esnext', 'bundler'],
+  ]) {
+    it(`has its types checked under moduleResolution ${moduleResolution}, those of the package included`, async () => {
+      const files = moduleResolution === 'nodenext' ? ['app.mts', 'app.cts'] : ['app.ts']
+      for (const file of files) project.write(file, TYPED)
+      const { code, stdout } = await project.tsc(files, { module, moduleResolution, skipLibCheck: false })
+      expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
+    })
+  }
+
+  it('is told by its type checker of a token that cannot register an event', async () => {
+    project.write(
+      'wrong.mts',
+      `${TYPED}
+marketplace.registerWebhook({ event: 'app_subscription/installed', targetUrl: '', token: appToken('t') })`,
+    )
+    const { code, stdout } = await project.tsc(['wrong.mts'], {
+      module: 'nodenext',
+      moduleResolution: 'nodenext',
+    })
+    expect(code).not.toBe(0)
+    expect(stdout).toMatch(/wrong\.mts.*TS2322/)
+  })
+})
+
+const OPTIONS = `{
+  app: { clientId: 'my-app', clientSecret: 'my-client-secret', purchasableUid: 'my-item' },
+  platform: { baseUrl, authUrl },
+  deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+  store: 'sqlite::memory:',
+}`
+
+/** From a purchase on the simulated platform to the answer, without an HTTP server of the app's own. */
+const STORY = `
+async function main() {
+  const credentials = { clientId: 'my-app', clientSecret: 'my-client-secret' }
+  const platform = createSimulator({ ...credentials, apps: [{ purchasableUid: 'my-item' }] })
+  const { baseUrl, authUrl } = await platform.start()
+  const marketplace = createMarketplace(${OPTIONS})
+  const before = await marketplace.isEntitled('business-1')
+  const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+  await marketplace.track({ subscription_uid: uid, business_uid: 'business-1' })
+  console.log(before, await marketplace.isEntitled('business-1'))
+  await marketplace.close()
+  await platform.close()
+}
+main()`
+
+/** Everything an app would name, typed from the registry. */
+const TYPED = `
+import express from 'express'
+import { appToken, createMarketplace, ERROR_CODES, type ErrorCode, type PurchaseChange } from 'marketplace-webhooks'
+import { createSimulator, sampleDelivery } from 'marketplace-webhooks/testing'
+
+const [baseUrl, authUrl] = ['http://127.0.0.1:1', 'http://127.0.0.1:2']
+export const marketplace = createMarketplace(${OPTIONS})
+marketplace.on('application/installed', ({ name, data }, { attempt }) => {
+  const told: ['application/installed', string, string, number] = [name, data.business_id, data.app_code_name, attempt]
+  return told
+})
+marketplace.onPurchaseChange((change) => {
+  const typed: PurchaseChange = change
+  return typed
+})
+const app = express()
+app.use('/webhooks/marketplace', marketplace.router)
+app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.user?.business_uid }))
+export const entitled: Promise<boolean> = marketplace.isEntitled('business-1')
+export const codes = Object.keys(ERROR_CODES) as ErrorCode[]
+export const platform = createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret' })
+export const state: string = sampleDelivery('purchasable_subscription/updated').data.purchase_state
+export const token: 'app' = appToken('t').kind
+`
+
+function run(command: string, args: string[]): string {
+  const binary = join(ROOT, 'node_modules', '.bin', command)
+  try {
+    return execFileSync(binary, args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string }
+    throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
+  }
+}
+void readFileSync
