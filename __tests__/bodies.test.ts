@@ -237,6 +237,15 @@ describe.each([
       expect(kept).toEqual([{ value: {}, text: null }])
     })
 
+    it('a body of {} without a length is kept where express.json() says that it has read it', async () => {
+      const { port, kept } = await serve(express, { before: [express.json()] })
+      const message = head({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
+      const reply = await exchange(port, message + chunked('{}', 1))
+      // Express 5 leaves no sign by which to tell it from an object that another middleware put there.
+      expect(reply).toMatch(express === express4 ? / 200 / : / 500 /)
+      expect(kept).toHaveLength(express === express4 ? 1 : 0)
+    })
+
     it('has the same limit where the size is known', async () => {
       const big = `"${'x'.repeat(70_000)}"`
       for (const middleware of [
@@ -353,9 +362,17 @@ describe.each([
     expect(kept).toEqual([])
   })
 
-  it('of a megabyte that is sent all at once still lets its sender read the 413', async () => {
-    const { post } = await serve(express)
-    for (let i = 0; i < 5; i++) await post(`"${'x'.repeat(1_000_000)}"`).expect(413)
+  it('announced as too long still lets its sender finish writing before it reads the 413', async () => {
+    const outcomes: string[] = []
+    const { port } = await serve(express, { options: { count: (outcome) => outcomes.push(outcome) } })
+    const socket = (await dial(port)).pause()
+    socket.write(head({ 'content-length': 200_000 }))
+    await until(() => outcomes.length === 1)
+    for (let i = 0; i < 20; i++) {
+      await new Promise((resolve) => socket.write(' '.repeat(10_000), resolve))
+      await new Promise(setImmediate)
+    }
+    expect(await closed(socket)).toMatch(/^HTTP\/1\.1 413 /)
   })
 
   it('that trickles gets 408 at the deadline, and the connection is closed', async () => {

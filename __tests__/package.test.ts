@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
@@ -160,4 +160,3 @@ function run(command: string, args: string[]): string {
     throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
   }
 }
-void readFileSync

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
@@ -9,6 +10,7 @@ import { EVENTS, type EventName } from '../lib/events/registry.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../lib/record.js'
 import {
   createSimulator,
+  FAULT_KINDS,
   type Fault,
   type FullSubscription,
   type Simulator,
@@ -533,6 +535,16 @@ describe('faults of calls', () => {
         expect.objectContaining({ code: 'argument_invalid' }),
       )
     }
+  })
+})
+
+describe('the documentation', () => {
+  it('has every kind of fault in its table, in the words of the code', () => {
+    const page = readFileSync('docs/simulator.md', 'utf8')
+    const rows = page.matchAll(/^\| `(\w+)` \| (?:calls|read|deliveries) \| (.+?) \|/gm)
+    expect([...rows].map(([, kind, does]) => [kind, does])).toEqual(
+      Object.entries(FAULT_KINDS).map(([kind, { does }]) => [kind, does]),
+    )
   })
 })
 

@@ -127,7 +127,7 @@ export function createReceiver(options: ReceiverOptions) {
       const isVerified =
         !verifyDelivery || (await Promise.race([verifyDelivery(delivery), deadline])) === true
       if (isVerified) {
-        const receipts = await accept(envelopes)
+        const receipts = await Promise.race([accept(envelopes), deadline])
         if (receipts.length === envelopes.length) return receipts
         throw new Error(`accept gave ${receipts.length} receipts for ${envelopes.length} envelopes`)
       }

@@ -36,7 +36,7 @@ export interface Simulator {
   /** Give it as `seed` to have the same run again. */
   readonly seed: number | string
   /** The apps on sale, every field filled in. */
-  readonly apps: readonly Required<SimulatedApp>[]
+  readonly apps: readonly [Required<SimulatedApp>, ...Required<SimulatedApp>[]]
 
   /** Tokens to register webhooks with. The business becomes known by asking. */
   appToken(businessUid: string): string

@@ -77,6 +77,7 @@ export class PlatformServer {
   async close(): Promise<void> {
     for (const timer of this.#timers) this.#options.clock.clearTimeout(timer)
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const socket of this.#sockets) socket.destroy()
     await closed
   }
 

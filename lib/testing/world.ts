@@ -75,8 +75,9 @@ export class World {
     }))
   }
 
-  get apps(): readonly Required<SimulatedApp>[] {
-    return this.#apps
+  /** At least one: the options are checked for it. */
+  get apps(): readonly [Required<SimulatedApp>, ...Required<SimulatedApp>[]] {
+    return this.#apps as [Required<SimulatedApp>, ...Required<SimulatedApp>[]]
   }
 
   purchase({ business_uid, purchasable_uid, payment, subscription_uid }: Purchase): FullSubscription {
