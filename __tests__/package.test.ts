@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { createProject, type Packed, type Project, packInto } from './installed-package'
+import { createProject, type Packed, type Project, packInto } from './installed-package.js'
 
 const ROOT = join(__dirname, '..')
 

@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { createPlatformClient } from '../lib/platform/client.js'
+import { createHttp } from '../lib/platform/http.js'
 import { appToken, businessToken, directoryToken } from '../lib/platform/webhooks.js'
 import { systemClock } from '../lib/schedule.js'
 
@@ -113,7 +115,15 @@ describe('reading a subscription', () => {
     ['400', json(400, { error: 'bad' }), refused()],
     ['403', json(403, { success: false, errors: [{ code: 'forbidden', message: 'no' }] }), refused()],
     ['404', html(404), refused()],
-    ['an error with 200', json(200, { success: false, errors: [{ code: 'x', message: 'y' }] }), refused()],
+    [
+      'an error with 200',
+      json(200, { success: false, errors: [{ code: 'x', message: 'y' }] }),
+      outage('failing'),
+    ],
+    ['an empty error beside the record', json(200, { error: '', ...reply(RECORD) }), found()],
+    ['an error of false beside the record', json(200, { error: false, ...reply(RECORD) }), found()],
+    ['a reply with a byte order mark', raw(`\uFEFF${JSON.stringify(reply(RECORD))}`), found()],
+    ['a record nested 20,000 deep', raw(deepRecord(20_000)), outage('reply_invalid')],
     ['429', json(429, {}), { kind: 'throttled' }],
     ['429 with seconds', json(429, {}, { 'retry-after': '7' }), { kind: 'throttled', retryAfterMs: 7_000 }],
     [
@@ -145,6 +155,8 @@ describe('reading a subscription', () => {
       json(400, { errors: [{ code: 'invalid_client' }] }),
       { kind: 'credentials_refused' },
     ],
+    ['another error with 200', json(200, { error: 'access_denied' }), { kind: 'token_refused' }],
+    ['a page with 200', html(200), outage('reply_invalid')],
     ['invalid_client with 200', json(200, { error: 'invalid_client' }), { kind: 'credentials_refused' }],
     ['403', json(403, { error: 'access_denied' }), { kind: 'token_refused' }],
     ['400 without a body', json(400, undefined), { kind: 'token_refused' }],
@@ -239,6 +251,50 @@ describe('reading a subscription', () => {
   })
 })
 
+describe('a token endpoint that never answers', () => {
+  it('does not hold a caller that gives up, nor cancels the call for the others', async () => {
+    const waiting: ServerResponse[] = []
+    const { client, requests } = await start({ token: (_req, res) => waiting.push(res), timeoutMs: 10_000 })
+    const controller = new AbortController()
+    const request = { subscriptionUid: 's1', businessUid: 'b1' }
+    const leaving = client.readSubscription({ ...request, signal: controller.signal })
+    const staying = client.readSubscription(request)
+    await until(() => waiting.length === 1)
+    controller.abort()
+    expect(await leaving).toEqual(outage('unreachable'))
+    waiting[0]?.end('{"access_token":"late"}')
+    expect(await staying).toEqual(found())
+    expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
+  })
+
+  it('does not stop businesses with a cached token', async () => {
+    const hanging = (req: IncomingMessage, res: ServerResponse) =>
+      req.url?.includes('business_uid=b1') && json(200, { access_token: 'cached' })(req, res)
+    const { client, requests } = await start({ token: hanging, timeoutMs: 10_000 })
+    await read(client)
+    const controller = new AbortController()
+    const stuck = Array.from({ length: 8 }, (_, i) =>
+      client.readSubscription({
+        subscriptionUid: `x${i}`,
+        businessUid: `x${i}`,
+        signal: controller.signal,
+      }),
+    )
+    await until(() => requests.filter(({ method }) => method === 'POST').length === 5)
+    expect(await read(client)).toEqual(found())
+    controller.abort()
+    await Promise.all(stuck)
+  })
+})
+
+describe('the call of fetch', () => {
+  it('ends at the deadline also where an own fetch takes no notice of the signal', async () => {
+    const send = createHttp({ fetch: () => new Promise(() => {}), timeoutMs: 50, clock: systemClock })
+    const call = send({ method: 'GET', url: new URL('http://platform.example') })
+    await expect(call).rejects.toMatchObject({ code: 'platform_timeout' })
+  })
+})
+
 describe('registering a webhook', () => {
   it('makes the call of the interface document', async () => {
     const { client, requests, bodies } = await start()
@@ -283,6 +339,7 @@ describe('registering a webhook', () => {
     ],
     ['500 with HTML', html(500), 'platform_failing', /answered 500$/],
     ['429', json(429, {}), 'platform_throttled', /429/],
+    ['a page with 200', html(200), 'platform_reply_invalid', /answered 200$/],
     [
       'success false with 200',
       json(200, { success: false, errors: [{ code: 'c', message: 'm' }] }),
@@ -309,6 +366,26 @@ describe('registering a webhook', () => {
     expect((error as Error).message).not.toMatch(/app-token|secret/)
   })
 
+  it.each([
+    ['the path of the target alone', ({ targetUrl }: Sent) => new URL(targetUrl).pathname],
+    ['its last segment', ({ targetUrl }: Sent) => targetUrl.split('/').pop()],
+    ['the encoded target', ({ targetUrl }: Sent) => encodeURIComponent(targetUrl)],
+    ['a token longer than the message', ({ token }: Sent) => token.value],
+  ])('shows nothing of it when the platform quotes %s', async (_name, quoted) => {
+    const sent = { ...registration(), token: appToken(`secret-${'x'.repeat(900)}`) }
+    const { client } = await start({ register: json(400, { error: `bad: ${quoted(sent)}` }) })
+    await expect(client.registerWebhook(sent)).rejects.toMatchObject({
+      message: 'Cannot register for e: the platform answered 400 (bad: …)',
+    })
+  })
+
+  it('refuses a token without a usable value before it calls anybody', async () => {
+    const { client, requests } = await start()
+    const forged = { ...registration(), token: { kind: 'app' as const, value: 'a\r\nX: 1' } }
+    await expect(client.registerWebhook(forged)).rejects.toMatchObject({ code: 'argument_invalid' })
+    expect(requests).toEqual([])
+  })
+
   it('refuses a token of a kind the event does not accept before it calls anybody', async () => {
     const { client, requests } = await start()
     const wrong = { ...registration(), token: businessToken('business-token') }
@@ -319,15 +396,17 @@ describe('registering a webhook', () => {
     expect(requests).toEqual([])
   })
 
-  it('hides the value of a token from JSON and from enumeration', () => {
+  it('hides the value of a token from JSON, from enumeration and from inspect', () => {
     for (const token of [appToken('value-1'), businessToken('value-2'), directoryToken('value-3')]) {
       expect(JSON.stringify(token)).not.toContain('value')
+      expect(inspect(token, { showHidden: true })).not.toContain(token.value)
       expect(Object.keys(token)).toEqual(['kind'])
     }
     expect(() => appToken('two\nlines')).toThrow(/one line/)
   })
 })
 
+type Sent = { targetUrl: string; token: { value: string } }
 type Answer = (req: IncomingMessage, res: ServerResponse) => unknown
 
 /** A platform that answers as told, and a client for it. */
@@ -400,7 +479,24 @@ function json(status: number, body: unknown, headers: Record<string, string> = {
 }
 
 function records(...subscriptions: object[]): Answer {
-  return json(200, { data: { subscriptions } })
+  return json(200, reply(...subscriptions))
+}
+
+function reply(...subscriptions: object[]) {
+  return { data: { subscriptions } }
+}
+
+function deepRecord(levels: number): string {
+  const deep = '['.repeat(levels) + ']'.repeat(levels)
+  return JSON.stringify(reply({ ...RECORD, deep: 0 })).replace('"deep":0', `"deep":${deep}`)
+}
+
+async function until(condition: () => boolean) {
+  const deadline = Date.now() + 5_000
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error('the condition did not come true')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
 }
 
 function html(status: number): Answer {
@@ -433,6 +529,10 @@ function huge(_req: IncomingMessage, res: ServerResponse) {
 
 function bomb(_req: IncomingMessage, res: ServerResponse) {
   res.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(20 * 1024 * 1024, 'x')))
+}
+
+function found() {
+  return { kind: 'found', record: RECORD }
 }
 
 function outage(code: string) {

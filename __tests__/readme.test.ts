@@ -3,15 +3,15 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { REASONS } from '../lib/entitlement/decide'
-import { ERROR_CODES, type ErrorCode } from '../lib/errors'
-import { EVENTS, type EventName } from '../lib/events/registry'
-import { secretFaults } from '../lib/express/delivery-secret'
-import { readOptions } from '../lib/options'
-import { FAULT_KINDS, sampleDelivery } from '../lib/testing/index'
-import { HANDLER_RETRY_DELAYS_MS } from '../lib/work/dispatcher'
-import { VERIFY_DELAYS_MS } from '../lib/work/read-outcome'
-import { createProject, type Project } from './installed-package'
+import { REASONS } from '../lib/entitlement/decide.js'
+import { ERROR_CODES, type ErrorCode } from '../lib/errors.js'
+import { EVENTS, type EventName } from '../lib/events/registry.js'
+import { secretFaults } from '../lib/express/delivery-secret.js'
+import { readOptions } from '../lib/options.js'
+import { FAULT_KINDS, sampleDelivery } from '../lib/testing/index.js'
+import { HANDLER_RETRY_DELAYS_MS } from '../lib/work/dispatcher.js'
+import { VERIFY_DELAYS_MS } from '../lib/work/read-outcome.js'
+import { createProject, type Project } from './installed-package.js'
 
 const LIB = join(__dirname, '..', 'lib')
 const README = readFileSync(join(__dirname, '..', 'README.md'), 'utf8')
@@ -50,7 +50,10 @@ describe('the README on options', () => {
   })
 
   it('has the defaults of the code', () => {
-    const used = { ...flat(readOptions(MINIMAL, secretFaults)), ...DEFAULTS_ELSEWHERE }
+    const used: Record<string, unknown> = {
+      ...flat(readOptions(MINIMAL, secretFaults)),
+      ...DEFAULTS_ELSEWHERE,
+    }
     for (const row of rows) {
       const [name] = names(row.Option) as [string]
       const told = row.Default as string
@@ -73,12 +76,12 @@ describe('the README on options', () => {
         .replace(/^.*each /, '')
         .split(' to ')
         .map(amount)
-      const valueOf = (number: number) => (row.Bounds?.includes('each') ? [number] : number)
+      const asValue = (number: number) => (row.Bounds?.includes('each') ? [number] : number)
       for (const number of [least, most] as number[]) {
-        expect(() => read(given(name, valueOf(number)))).not.toThrow()
+        expect(() => read(given(name, asValue(number)))).not.toThrow()
       }
       for (const number of [(least as number) - 1, (most as number) + 1]) {
-        expect(() => read(given(name, valueOf(number)))).toThrow(name.split('.').at(-1))
+        expect(() => read(given(name, asValue(number)))).toThrow(name.split('.').at(-1))
       }
     }
   })
@@ -93,7 +96,7 @@ describe('the README on options', () => {
 describe('the README on errors', () => {
   it('has every code with its status and whether to try again', () => {
     const told = tableOf('Error codes').map(({ code, Status, Retry, Meaning }) => {
-      expect(Meaning).toMatch(/\w\.$/)
+      expect(Meaning).toMatch(/\S\.$/)
       return [names(code)[0], { status: Number(Status), retry: Retry === 'yes' }]
     })
     expect(told).toEqual(Object.entries(ERROR_CODES))
@@ -182,16 +185,15 @@ describe('the code in the README', () => {
       project.write(file, own)
       // The same text as TypeScript: JavaScript is checked as strictly as the rest.
       if (file.endsWith('.mjs')) project.write(file.replace(/\.mjs$/, '.mts'), own)
-      else
-        project.write(`run-${file}`, `await import('./${file.replace(/\.ts$/, '.js')}')\nprocess.exit(0)\n`)
+      else project.write(`run-${file}`, `${runs(file)}\n`)
     }
   })
   afterAll(() => project.remove())
 
   it('has its types in order', async () => {
     const files = snippets.map(({ file }) => file.replace(/\.mjs$/, '.mts'))
-    const { stdout } = await project.tsc(files, { module: 'nodenext', skipLibCheck: true })
-    expect(stdout).toBe('')
+    const { code, stdout } = await project.tsc(files, { module: 'nodenext', skipLibCheck: true })
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
   })
 
   it('gives a stranger a gate that works: the first app does what the README says, under plain node', async () => {
@@ -222,19 +224,41 @@ describe('the code in the README', () => {
     }
   })
 
-  for (const { file } of snippets.filter((each) => !each.file.endsWith('.mjs'))) {
+  for (const { file, code: text } of snippets.filter((each) => !each.file.endsWith('.mjs'))) {
     it(`runs: ${file}`, async () => {
-      const { code, stderr } = await project.tsx(`run-${file}`, APP_ENV)
-      expect({
-        code,
-        stderr: stderr.replace(/^.*(ExperimentalWarning|node --trace-warnings).*\n/gm, ''),
-      }).toEqual({
-        code: 0,
-        stderr: '',
+      const { code, stdout, stderr } = await project.tsx(`run-${file}`, {
+        ...APP_ENV,
+        PORT: String(await freePort()),
       })
+      const complaints = stderr.replace(/^.*(ExperimentalWarning|node --trace-warnings).*\n/gm, '')
+      expect({ code, complaints }).toEqual({ code: 0, complaints: '' })
+      for (const [phrase, printed] of Object.entries(PRINTED)) {
+        if (text.includes(phrase)) expect(stdout).toContain(printed)
+      }
     })
   }
 })
+
+/** A script that runs a snippet to its end. The app in it serves, and has to end by itself when it is told to. */
+function runs(file: string): string {
+  const module = `./${file.replace(/\.ts$/, '.js')}`
+  if (file !== 'app.ts') return `await import('${module}')\nprocess.exit(0)`
+  return `const { marketplace } = await import('${module}')
+await marketplace.start()
+const reply = await fetch('http://localhost:' + process.env.PORT + '/healthz')
+console.log(reply.status, await reply.text())
+process.kill(process.pid, 'SIGTERM')`
+}
+
+/** What a snippet must have printed that holds a phrase: it did what it says, and not just nothing. */
+const PRINTED: Record<string, string> = {
+  "process.once('SIGTERM'": '200 {"status":"ok","problems":[]}\n',
+  'marketplace.registerWebhook(': 'application/uninstalled created\n',
+  'marketplace.explain(': 'false unknown_business ',
+  'marketplace.journal.list(': 'ok [] {',
+  'sampleDelivery(': 'application installed business-1\n',
+  'platform.settled(': "purchase_state: 'canceled'",
+}
 
 /** What the snippets go on from, as the README has it by then: an app that stands, with a business that has bought. */
 const PRELUDE = `
@@ -258,7 +282,6 @@ process.env.APP_TOKEN = platform.appToken('business-1')
 const PRELUDE_NAMES = ['platform', 'options', 'marketplace', 'app']
 
 const APP_ENV = {
-  PORT: '0',
   CLIENT_ID: 'my-app',
   CLIENT_SECRET: 'my-client-secret',
   DELIVERY_SECRETS: 'q8Zr3mW5xK1vT7yB9nL2cD4f,b7Xk2pR9wM4tZ6yH1nQ8sV3d',

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -5,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, it } from '@jest/globals'
+import { type Context, context, createContextKey, ROOT_CONTEXT } from '@opentelemetry/api'
 import createDebug from 'debug'
 import express from 'express'
 import { createMarketplace, MarketplaceError } from '../lib/index.js'
@@ -110,6 +112,59 @@ describe('secrets', () => {
       method: 'POST',
       url: new URL(`http://x/?client_secret=${CLIENT_SECRET}`),
     }).catch((thrown: unknown) => thrown)
+    expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toMatch(CANARY)
+  })
+
+  it('are in no address that a tracer may record: only the token call suppresses tracing', async () => {
+    const storage = new AsyncLocalStorage<Context>()
+    context.setGlobalContextManager({
+      active: () => storage.getStore() ?? ROOT_CONTEXT,
+      with: (current, call, self, ...args) => storage.run(current, () => call.apply(self as never, args)),
+      bind: (_context, target) => target,
+      enable: () => context as never,
+      disable: () => context as never,
+    })
+    cleanUps.push(() => context.disable())
+    const calls: object[] = []
+    const key = createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
+    const recording: typeof fetch = async (input) => {
+      const { pathname } = new URL(String(input))
+      calls.push({ pathname, isSuppressed: context.active().getValue(key) === true })
+      return new Response(JSON.stringify({ access_token: TOKEN, data: { subscriptions: [] } }))
+    }
+    const origin = 'http://platform.example'
+    const app = { clientId: 'client', clientSecret: CLIENT_SECRET }
+    const client = createPlatformClient({
+      ...app,
+      baseUrl: origin,
+      authUrl: origin,
+      fetch: recording,
+      clock: systemClock,
+    })
+    expect(await client.readSubscription({ subscriptionUid: 's1', businessUid: 'b1' })).toEqual({
+      kind: 'missing',
+    })
+    expect(calls).toEqual([
+      { pathname: '/oauth/token', isSuppressed: true },
+      { pathname: '/business/subscriptionsmng/v1/subscriptions', isSuppressed: false },
+    ])
+  })
+
+  it('show in no result where an address cannot be parsed', async () => {
+    const broken = `http://[${CLIENT_SECRET}`
+    const app = { clientId: 'client', clientSecret: CLIENT_SECRET }
+    const client = createPlatformClient({ ...app, baseUrl: broken, authUrl: broken, clock: systemClock })
+    const result = await client.readSubscription({ subscriptionUid: 's1', businessUid: 'b1' })
+    expect(result).toEqual({ kind: 'outage', code: 'config_invalid' })
+    const error = await client
+      .registerWebhook({
+        event: 'e',
+        targetUrl: `https://app.example/${DELIVERY_SECRET}`,
+        token: appToken(TOKEN),
+        accepts: () => ['app'],
+      })
+      .catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(MarketplaceError)
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toMatch(CANARY)
   })
 

@@ -1,9 +1,11 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { newId } from '../lib/ids.js'
 import { systemClock } from '../lib/schedule.js'
+import { isAbandoned, newLeaseToken } from '../lib/store/lease-token.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
 import type { SqliteDriverName } from '../lib/store/sqlite-drivers.js'
@@ -159,6 +161,26 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     expect(await again.store.counts()).toMatchObject({ pending: 1, wanted: 1 })
   })
 
+  it('hands on at once what a process left behind when it died', async () => {
+    const { store, path } = await open(driver)
+    await store.accept([event('s1')])
+    await store.close()
+    const child = spawnSync(process.execPath, [
+      '--import',
+      'tsx',
+      join(__dirname, 'support/claim-and-die.ts'),
+      path,
+      driver,
+    ])
+    expect(child.signal).toBe('SIGKILL')
+    const again = await open(driver, path)
+    expect(await again.store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })).toMatchObject({
+      lapses: 1,
+    })
+    const entries = await again.store.claimEntries({ limit: 1, leaseMs: 60_000, kinds: ['event'] })
+    expect(entries).toMatchObject([{ attempt: 2, lapses: 1 }])
+  })
+
   it('prunes what is over and keeps what is pending', async () => {
     const { store } = await open(driver)
     await store.accept([event('s1'), event('s2')])
@@ -188,6 +210,21 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
       message: expect.stringContaining(path),
     })
     expect(existsSync(path)).toBe(false)
+  })
+})
+
+describe('a lease token', () => {
+  const [host] = newLeaseToken().split('/')
+  const { pid: dead } = spawnSync('true')
+
+  it.each([
+    ['of this process', newLeaseToken(), false],
+    ['of another process that is alive', `${host}/${process.ppid}/another-life/1`, false],
+    ['of another machine', `not-${host}/${dead}/another-life/1`, false],
+    ['of a process that is gone', `${host}/${dead}/another-life/1`, true],
+    ['of an earlier process with our process id', `${host}/${process.pid}/another-life/1`, true],
+  ])('%s is told for abandoned or not', (_whose, token, expected) => {
+    expect(isAbandoned(token)).toBe(expected)
   })
 })
 

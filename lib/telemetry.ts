@@ -8,7 +8,6 @@ import { type Clock, SECOND } from './schedule.js'
  * are silent without an SDK. Neither ever carries an address, a secret, a token or a body.
  */
 export function createTelemetry({ clock }: { clock: Clock }) {
-  const meter: Meter = metrics.getMeter('marketplace-webhooks')
   const counters = new Map<string, ReturnType<Meter['createCounter']>>()
   const loggers = new Map<string, createDebug.Debugger>()
   const lines = new Map<string, { until: number; withheld: number }>()
@@ -37,7 +36,8 @@ export function createTelemetry({ clock }: { clock: Clock }) {
     count(name: CounterName, attributes: Record<string, string>) {
       let counter = counters.get(name)
       if (!counter) {
-        counter = meter.createCounter(`marketplace_webhooks.${name}`)
+        // Asked for late: a meter from before the SDK was registered stays silent (API 1.10 has no proxy for it).
+        counter = metrics.getMeter('marketplace-webhooks').createCounter(`marketplace_webhooks.${name}`)
         counters.set(name, counter)
       }
       counter.add(1, attributes)

@@ -3,9 +3,10 @@ import { identifierOf, parseRecord, type SubscriptionRecord, updatedAtMs } from 
 import { type Clock, retryAfterMs } from '../schedule.js'
 import { createHttp, type HttpReply } from './http.js'
 import { createLimit } from './limit.js'
+import { orAborted } from './or-aborted.js'
 import { errorWords, isObject, saysError } from './replies.js'
 import { createTokens, type FetchedToken } from './tokens.js'
-import { createRegisterWebhook } from './webhooks.js'
+import { createRegisterWebhook, isHeaderSafe } from './webhooks.js'
 
 /** What reading a subscription came to, as a value: the caller has an answer to each. */
 export type ReadResult =
@@ -57,12 +58,14 @@ export function createPlatformClient(options: PlatformOptions) {
     })
     const reply = await send({ method: 'POST', url, isSecretInUrl: true })
     const failed = failureOf(reply)
-    if (failed?.kind === 'refused') {
+    const isRefusedWith200 = reply.status < 400 && isObject(reply.json) && saysError(reply)
+    if (failed?.kind === 'refused' || isRefusedWith200) {
       const isAboutTheApp = /\binvalid_client\b/.test(errorWords(reply))
       if (isAboutTheApp) throw new ReadFailure({ kind: 'credentials_refused' })
       // A 404 page speaks of the address, not of the business: it must not count towards a revocation.
+      const isAboutTheAddress = reply.status === 404 && !isObject(reply.json)
       throw new ReadFailure(
-        reply.status === 404 && !isObject(reply.json) ? failed : { kind: 'token_refused' },
+        isAboutTheAddress ? { kind: 'refused', code: 'platform_refused' } : { kind: 'token_refused' },
       )
     }
     if (failed) throw new ReadFailure(failed)
@@ -82,11 +85,11 @@ export function createPlatformClient(options: PlatformOptions) {
 
   async function readWithToken(request: ReadRequest): Promise<ReadResult> {
     const { subscriptionUid, businessUid, signal } = request
-    let token = await tokens.get(businessUid)
+    let token = await orAborted(tokens.get(businessUid), signal)
     let reply = await read(subscriptionUid, token, signal)
     if (reply.status === 401) {
       tokens.drop(businessUid, token)
-      token = await tokens.get(businessUid)
+      token = await orAborted(tokens.get(businessUid), signal)
       reply = await read(subscriptionUid, token, signal)
     }
     // The next try shall ask whether the business still gets a token at all.
@@ -102,8 +105,9 @@ export function createPlatformClient(options: PlatformOptions) {
     }
     if (status >= 500 || status === 408) return { kind: 'outage', code: 'platform_failing' }
     if (status >= 400) return { kind: 'refused', code: 'platform_refused' }
-    if (saysError(reply)) return { kind: 'refused', code: 'platform_refused' }
-    return isObject(reply.json) ? undefined : { kind: 'outage', code: 'platform_reply_invalid' }
+    if (!isObject(reply.json)) return { kind: 'outage', code: 'platform_reply_invalid' }
+    // An error sent with 200 does not say whose fault it is; as an outage it is never given up.
+    return saysError(reply) ? { kind: 'outage', code: 'platform_failing' } : undefined
   }
 
   return {
@@ -158,17 +162,29 @@ function recordIn({ json }: HttpReply, { subscriptionUid, businessUid }: ReadReq
   const newest = own.reduce((last, record) =>
     (updatedAtMs(record) || 0) > (updatedAtMs(last) || 0) ? record : last,
   )
+  if (isDeeperThan(newest, MAX_RECORD_DEPTH)) return { kind: 'outage', code: 'platform_reply_invalid' }
   return { kind: 'found', record: newest }
 }
 
+/** JSON.parse takes 500,000 levels, JSON.stringify fails from about 5,000: a deeper record could not be kept. */
+const MAX_RECORD_DEPTH = 500
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  let level = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > levels) return true
+    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+  }
+  return false
+}
+
 function addressOf(base: string, path: string, query: Record<string, string> = {}): URL {
+  // The error of `new URL` carries its input.
+  if (!URL.canParse(base)) {
+    throw new MarketplaceError('config_invalid', 'Cannot call the platform: its address is no absolute URL')
+  }
   const url = new URL(base)
   url.pathname = url.pathname.replace(/\/+$/, '') + path
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
   return url
-}
-
-/** A token becomes a header: one line of visible ASCII of bounded length, or it is none. */
-function isHeaderSafe(token: unknown): token is string {
-  return typeof token === 'string' && token.length <= 8_192 && /^[\x21-\x7e]+$/.test(token)
 }

@@ -1,6 +1,7 @@
 import { type ErrorCode, MarketplaceError } from '../errors.js'
 import { type Clock, SECOND } from '../schedule.js'
 import { untraced } from '../telemetry.js'
+import { orAborted } from './or-aborted.js'
 
 export interface HttpRequest {
   method: 'GET' | 'POST'
@@ -17,6 +18,8 @@ export interface HttpReply {
   retryAfter: string | null
   /** The body as JSON; undefined when it is none. */
   json: unknown
+  /** The body is a page (HTML or XML): an error, whatever the status. */
+  isPage: boolean
 }
 
 export type SendHttp = (request: HttpRequest) => Promise<HttpReply>
@@ -46,7 +49,7 @@ export function createHttp(options: {
     if (signal?.aborted) controller.abort()
     signal?.addEventListener('abort', onAbort, { once: true })
 
-    try {
+    async function exchange(): Promise<HttpReply> {
       const call = () =>
         fetch(url, {
           method,
@@ -61,7 +64,17 @@ export function createHttp(options: {
         throw failure('platform_redirected', `it answered ${response.status}, and a redirect is not followed`)
       }
       const text = await readText(response, maxReplyBytes)
-      return { status: response.status, retryAfter: response.headers.get('retry-after'), json: parse(text) }
+      return {
+        status: response.status,
+        retryAfter: response.headers.get('retry-after'),
+        json: parse(text),
+        isPage: text.trimStart().startsWith('<'),
+      }
+    }
+
+    try {
+      // Raced, because a fetch of the app's own may take no notice of the signal.
+      return await orAborted(exchange(), controller.signal)
     } catch (error) {
       if (error instanceof MarketplaceError) throw error
       if (isLate) throw failure('platform_timeout', `no complete answer within ${timeoutMs} ms`)
@@ -82,7 +95,8 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
   const reader = response.body.getReader()
   for (;;) {
     const { done, value } = await reader.read()
-    if (done) return Buffer.concat(chunks).toString('utf8')
+    // The decoder drops a byte order mark, which JSON.parse does not take.
+    if (done) return new TextDecoder().decode(Buffer.concat(chunks))
     bytes += value.byteLength
     if (bytes > maxBytes) {
       reader.cancel().catch(() => {})

@@ -9,15 +9,16 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether a reply with a good status says in its body that it is an error. */
-export function saysError({ json }: HttpReply): boolean {
-  if (!isObject(json)) return false
-  return (
-    json.success === false || (json.error !== undefined && json.error !== null) || json.status === 'Error'
-  )
+/**
+ * Whether a reply with a good status says in its body that it is an error. An `error` that is null, `""` or false says
+ * that there is none.
+ */
+export function saysError({ json, isPage }: HttpReply): boolean {
+  if (!isObject(json)) return isPage
+  return json.success === false || Boolean(json.error) || json.status === 'Error'
 }
 
-/** Every code and message an error reply holds, in one text of at most 500 characters. */
+/** Every code and message an error reply holds, in one text. It can quote what was sent, and be as long as a reply. */
 export function errorWords({ json }: HttpReply): string {
   if (!isObject(json)) return ''
   const errors = Array.isArray(json.errors) ? json.errors.slice(0, 5) : []
@@ -27,5 +28,4 @@ export function errorWords({ json }: HttpReply): string {
     )
     .filter((word, at, all): word is string => typeof word === 'string' && all.indexOf(word) === at)
     .join(' ')
-    .slice(0, 500)
 }

@@ -1,5 +1,5 @@
-import { MarketplaceError } from '../errors.js'
-import type { SendHttp } from './http.js'
+import { type ErrorCode, MarketplaceError } from '../errors.js'
+import type { HttpReply, SendHttp } from './http.js'
 import { errorWords, saysError } from './replies.js'
 
 export type TokenKind = 'app' | 'business' | 'directory'
@@ -18,13 +18,21 @@ export const businessToken = (value: string) => token('business', value)
 export const directoryToken = (value: string) => token('directory', value)
 
 function token<const Kind extends TokenKind>(kind: Kind, value: string): Token<Kind> {
-  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value)) {
+  if (!isHeaderSafe(value)) {
     throw new MarketplaceError(
       'argument_invalid',
       `Cannot use the ${kind} token: expected one line of ASCII text`,
     )
   }
-  return Object.freeze(Object.defineProperty({ kind } as { kind: Kind; value: string }, 'value', { value }))
+  // A getter: `inspect` with `showHidden` prints the value of a property that is merely not enumerable.
+  return Object.freeze(
+    Object.defineProperty({ kind } as { kind: Kind; value: string }, 'value', { get: () => value }),
+  )
+}
+
+/** A token becomes a header: one line of visible ASCII of at most 8 KiB, or it is none. */
+export function isHeaderSafe(token: unknown): token is string {
+  return typeof token === 'string' && token.length <= 8_192 && /^[\x21-\x7e]+$/.test(token)
 }
 
 /** `exists`: this target was registered for this event before, which is as good. */
@@ -42,7 +50,8 @@ export interface Registration {
 
 /**
  * POST {base_url}/platform/v1/webhook/subscribe. Rejects `event_unknown`, `token_kind_not_accepted`,
- * `argument_invalid`, `platform_refused`, or as the connection does.
+ * `argument_invalid`, `platform_refused`, `platform_throttled`, `platform_failing`, `platform_reply_invalid` (a page
+ * where an answer should be), or as the connection does.
  */
 export function createRegisterWebhook(options: { send: SendHttp; url(): URL; secrets: readonly string[] }) {
   const { send, url, secrets } = options
@@ -66,6 +75,12 @@ export function createRegisterWebhook(options: { send: SendHttp; url(): URL; sec
         `Cannot register for ${event}: targetUrl is no absolute URL`,
       )
     }
+    if (!isHeaderSafe(token.value)) {
+      throw new MarketplaceError(
+        'argument_invalid',
+        `Cannot register for ${event}: the token has no usable value`,
+      )
+    }
     const reply = await send({
       method: 'POST',
       url: url(),
@@ -76,16 +91,32 @@ export function createRegisterWebhook(options: { send: SendHttp; url(): URL; sec
     const words = errorWords(reply)
     if (status < 300 && !saysError(reply)) return { status: 'created' }
     if (status < 500 && /already\s+(exists|registered|been taken)/i.test(words)) return { status: 'exists' }
-    const said = withoutSecrets(words, [token.value, targetUrl, ...secrets])
+    const said = withoutSecrets(words, [token.value, ...partsOf(targetUrl), ...secrets])
     throw new MarketplaceError(
-      status === 429 ? 'platform_throttled' : status >= 500 ? 'platform_failing' : 'platform_refused',
+      codeFor(reply),
       `Cannot register for ${event}: the platform answered ${status}${said ? ` (${said})` : ''}`,
     )
   }
 }
 
-/** The platform may quote what it was sent. */
+function codeFor({ status, isPage }: HttpReply): ErrorCode {
+  if (status === 429) return 'platform_throttled'
+  if (status >= 500) return 'platform_failing'
+  return status < 400 && isPage ? 'platform_reply_invalid' : 'platform_refused'
+}
+
+/** The target whole, as a URL writes it, and the parts of it that hold the delivery secret. */
+function partsOf(targetUrl: string): string[] {
+  const { href, pathname, search } = new URL(targetUrl)
+  return [targetUrl, href, pathname + search, pathname, ...pathname.split('/').slice(-1), search.slice(1)]
+}
+
+/** The platform may quote what it was sent, encoded or not. Cut only afterwards: half a secret would not be found. */
 function withoutSecrets(words: string, secrets: readonly string[]): string {
-  const clean = secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words)
+  const clean = secrets
+    .flatMap((secret) => [secret, new URLSearchParams({ '': secret }).toString().slice(1)])
+    .filter((secret) => secret.length > 1)
+    .sort((a, b) => b.length - a.length)
+    .reduce((text, secret) => text.replaceAll(secret, '…'), words)
   return clean.replace(/[\p{Cc}]+/gu, ' ').slice(0, 200)
 }

@@ -1,5 +1,5 @@
 import { type Selectable, sql, type Transaction } from 'kysely'
-import { newId } from '../ids.js'
+import { newLeaseToken } from './lease-token.js'
 import type { Engine, JournalTable, Tables } from './schema.js'
 import type {
   ClaimEntries,
@@ -70,7 +70,7 @@ export function createJournal(engine: Engine) {
     },
 
     async claim(trx: Transaction<Tables>, { limit, leaseMs, kinds }: ClaimEntries): Promise<Entry[]> {
-      const token = newId(Date.now())
+      const token = newLeaseToken()
       const among = sql.join(kinds)
       // A leased entry is pending with a due_at ahead: it is not due itself, and holds back those behind it.
       const { rows } = await sql<Selectable<JournalTable>>`

@@ -56,6 +56,8 @@ export interface JournalTable {
 /** What differs between engines. Everything else is one SQL. */
 export interface Engine {
   db: Kysely<Tables>
+  /** Whether all that use it run on this machine. */
+  isLocal: boolean
   /** The engine's own time as an SQL expression: a lease must be judged by one clock. */
   now(): RawBuilder<number>
   /** `json`, an array of objects, as a table with these columns: one statement for a batch of any size. */

@@ -1,7 +1,8 @@
-import type { Transaction } from 'kysely'
+import { sql, type Transaction } from 'kysely'
 import { MarketplaceError } from '../errors.js'
 import { createGroupCommit } from './group-commit.js'
 import { createJournal } from './journal.js'
+import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
 import type { Engine, Tables } from './schema.js'
 import type { Hint, NewEvent, Store, Wanted } from './store.js'
@@ -44,6 +45,7 @@ export function createSqlStore(engine: Engine): Store {
       if (closed) throw new MarketplaceError('closed', 'Cannot open the store: it was closed')
       opening ??= engine.open().then(async () => {
         await engine.migrate(MIGRATIONS)
+        if (engine.isLocal) await endAbandonedLeases(engine)
         await engine.durable()
         engine.watch(() => {
           tell({ type: 'decided', businessUid: null })
@@ -137,4 +139,19 @@ function asStoreError(error: unknown, engine: Engine): unknown {
   if (error instanceof MarketplaceError || engine.isDataError(error)) return error
   const why = error instanceof Error ? error.message : 'unknown error'
   return new MarketplaceError('store_unavailable', `Cannot use the store: ${why}`, { cause: error })
+}
+
+/** What a process of this machine left behind when it died is due at once, not when its leases run out. */
+async function endAbandonedLeases({ db, now }: Engine) {
+  await db.transaction().execute(async (trx) => {
+    const { rows } = await sql<{ token: string }>`
+      select lease_token as token from subscriptions where lease_token is not null
+      union select lease_token from journal where status = 'pending' and lease_token is not null`.execute(trx)
+    for (const { token } of rows.filter((row) => isAbandoned(row.token))) {
+      await sql`update subscriptions set refresh_at = ${now()} where lease_token = ${token}`.execute(trx)
+      await sql`update journal set due_at = ${now()} where status = 'pending' and lease_token = ${token}`.execute(
+        trx,
+      )
+    }
+  })
 }

@@ -119,6 +119,8 @@ export function createSqliteEngine(options: {
 
   return {
     db,
+    // A WAL lives in shared memory: every process on the file is on this machine.
+    isLocal: true,
     now: () => sql<number>`${clock.now()}`,
     rows(json, columns) {
       const fields = Object.keys(columns).map((name) => sql`value ->> ${sql.lit(name)} as ${sql.ref(name)}`)

@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { newId } from '../ids.js'
 import type { SubscriptionRecord } from '../record.js'
+import { newLeaseToken } from './lease-token.js'
 import type { Engine, SubscriptionsTable, Tables } from './schema.js'
 import {
   type ClaimRead,
@@ -63,7 +63,7 @@ export function createSubscriptions(engine: Engine) {
 
     async claim(trx: Transaction<Tables>, options: ClaimRead): Promise<ReadClaim | undefined> {
       const { leaseMs, except, lane } = options
-      const token = newId(Date.now())
+      const token = newLeaseToken()
       // The select names everything that makes a row eligible, so that LIMIT counts eligible rows only.
       const { rows } = await sql<SubscriptionsTable>`
         with due as materialized (

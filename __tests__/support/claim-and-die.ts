@@ -1,0 +1,12 @@
+import { systemClock } from '../../lib/schedule.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import { createSqliteEngine } from '../../lib/store/sqlite.js'
+import type { SqliteDriverName } from '../../lib/store/sqlite-drivers.js'
+
+/** Leases everything that is due in the database named, and is killed with it in hands. */
+const [path, driver] = process.argv.slice(2) as [string, SqliteDriverName]
+const store = createSqlStore(createSqliteEngine({ path, driver, clock: systemClock }))
+await store.open()
+const read = await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })
+const entries = await store.claimEntries({ limit: 10, leaseMs: 60_000, kinds: ['event'] })
+if (read && entries.length > 0) process.kill(process.pid, 'SIGKILL')

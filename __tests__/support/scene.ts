@@ -1,0 +1,109 @@
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { createMarketplace, type Marketplace, type MarketplaceOptions } from '../../lib/index.js'
+import { createSimulator, type Simulator, type SimulatorOptions } from '../../lib/testing/index.js'
+import { onCleanUp } from './clean-up.js'
+
+export const CLIENT = { clientId: 'test-client', clientSecret: 'test-client-secret' }
+export const DELIVERY_SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
+/** The app's own item on the simulated platform, and one of another app of the same owner. */
+export const OUR_ITEM = 'item-ours'
+export const OTHER_ITEM = 'item-other'
+
+type SceneOptions = Omit<Partial<MarketplaceOptions>, 'app' | 'platform'> & {
+  app?: Partial<MarketplaceOptions['app']>
+  platform?: Partial<MarketplaceOptions['platform']>
+}
+
+export interface Scene {
+  platform: Simulator
+  marketplace: Marketplace
+  app: express.Express
+  /** Where the app listens. */
+  url: string
+  /** The address for deliveries. */
+  target: string
+  /** Delivers a value, or a text as it is, as the platform would. */
+  deliver(
+    body: unknown,
+  ): Promise<{ status: number; id: string; headers: Headers; body: Record<string, unknown> }>
+}
+
+/** An Express app with a marketplace, told by a simulated platform over real HTTP of everything that happens there. */
+export async function createScene(
+  options: SceneOptions = {},
+  simulatorOptions: Partial<SimulatorOptions> = {},
+): Promise<Scene> {
+  const platform = await startPlatform(simulatorOptions)
+  const marketplace = openMarketplace(platform, options)
+  const app = express().use('/hooks', marketplace.router)
+  const url = await serve(app)
+  const target = marketplace.targetUrl(`${url}/hooks`)
+  for (const event of TOLD) await platform.register(event, target)
+  return { platform, marketplace, app, url, target, deliver: (body) => deliver(target, body) }
+}
+
+/** What an app registers for with its own token; `updated` is added by the tests that mean it. */
+const TOLD = [
+  'purchasable_subscription/create',
+  'purchasable_subscription/update',
+  'application/installed',
+  'application/uninstalled',
+] as const
+
+export async function startPlatform(options: Partial<SimulatorOptions> = {}): Promise<Simulator> {
+  const apps = [
+    { purchasableUid: OUR_ITEM, codeName: 'ours' },
+    { purchasableUid: OTHER_ITEM, codeName: 'other' },
+  ]
+  const platform = createSimulator({ ...CLIENT, apps, seed: 1, ...options })
+  onCleanUp(() => platform.close())
+  await platform.start()
+  return platform
+}
+
+/** A marketplace in memory unless told, closed after the test. Quick to retry, so that tests are. */
+export function openMarketplace(
+  platform: Pick<Simulator, 'baseUrl' | 'authUrl'>,
+  options: SceneOptions = {},
+): Marketplace {
+  const { app, platform: platformOptions, ...rest } = options
+  const { baseUrl, authUrl } = platform
+  const marketplace = createMarketplace({
+    store: 'sqlite::memory:',
+    deliverySecrets: DELIVERY_SECRET,
+    closeGraceMs: 500,
+    ...rest,
+    app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours', ...app },
+    platform: { baseUrl, authUrl, timeoutMs: 2_000, ...platformOptions },
+    worker: rest.worker ?? { pollMs: 50 },
+  })
+  onCleanUp(() => marketplace.close())
+  return marketplace
+}
+
+/** Listens on a free port until the test is over. */
+export async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onCleanUp(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve)
+        server.closeAllConnections()
+      }),
+  )
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+export async function deliver(target: string, body: unknown) {
+  const response = await fetch(target, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  const { status, headers } = response
+  const parsed = (await response.json()) as Record<string, unknown>
+  return { status, headers, body: parsed, id: String(parsed.id) }
+}

@@ -1,0 +1,27 @@
+/** Asks again and again until the answer is neither false nor undefined; fails with `what` at the deadline. */
+export async function until<T>(
+  what: string,
+  ask: () => T | Promise<T>,
+  withinMs = 5_000,
+): Promise<Exclude<T, undefined | null | false>> {
+  const deadline = Date.now() + withinMs
+  for (;;) {
+    const answer = await ask()
+    if (answer !== undefined && answer !== null && answer !== false) {
+      return answer as Exclude<T, undefined | null | false>
+    }
+    if (Date.now() > deadline) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/** A promise and the ways to end it: what a test holds back until it has seen enough. */
+export function gate<T = void>() {
+  let open: (value: T) => void = () => {}
+  let fail: (reason: unknown) => void = () => {}
+  const opened = new Promise<T>((resolve, reject) => {
+    open = resolve
+    fail = reject
+  })
+  return { opened, open, fail }
+}
