@@ -365,7 +365,7 @@ describe.each([
   it('announced as too long still lets its sender finish writing before it reads the 413', async () => {
     const outcomes: string[] = []
     const { port } = await serve(express, { options: { count: (outcome) => outcomes.push(outcome) } })
-    const socket = (await dial(port)).pause()
+    const socket = await dial(port)
     socket.write(head({ 'content-length': 200_000 }))
     await until(() => outcomes.length === 1)
     for (let i = 0; i < 20; i++) {

@@ -46,7 +46,8 @@ export function createSqliteEngine(options: {
         if (!isSafeForTwoConnections(opened.version)) opened.exec('pragma locking_mode = exclusive')
         opened.exec('pragma journal_mode = wal')
         opened.exec('pragma synchronous = normal')
-        // A checkpoint syncs on this thread; 16 MiB of WAL make it rare (measured: 3 ms each on an SSD).
+        // A checkpoint syncs on this thread, so it must be rare: every 16 MiB of WAL, after some 15,000 deliveries
+        // (measured at 17,000 a second on an SSD: the event loop stood still for 20 to 50 ms at most).
         opened.exec('pragma wal_autocheckpoint = 4000')
         opened.exec('pragma journal_size_limit = 67108864')
       }

@@ -1,0 +1,866 @@
+import { request } from 'node:http'
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import type { Request } from 'express'
+import { TRANSITIONS } from '../lib/entitlement/purchase-state.js'
+import type { Marketplace, MarketplaceOptions } from '../lib/index.js'
+import { type Clock, HOUR, systemClock } from '../lib/schedule.js'
+import { createSqlStore } from '../lib/store/sql-store.js'
+import { createSqliteEngine } from '../lib/store/sqlite.js'
+import type { Store } from '../lib/store/store.js'
+import { type Simulator, sampleDelivery } from '../lib/testing/index.js'
+import {
+  createScene,
+  deliver,
+  OTHER_ITEM,
+  OUR_ITEM,
+  openMarketplace,
+  type Scene,
+  serve,
+  startPlatform,
+} from './support/scene.js'
+import { until } from './support/until.js'
+
+const B1 = 'business-one'
+const B2 = 'business-two'
+
+describe('available only when purchased', () => {
+  for (const row of TRANSITIONS) {
+    for (const current of row.current) {
+      const title = `${current}: ${row.trigger}${row.condition ? `, ${row.condition}` : ''} → ${row.next}`
+      it(title, async () => {
+        const { platform, marketplace } = await createScene()
+        const uid = await bringTo(current, platform, marketplace)
+        const before = platform.deliveries.length
+
+        const moved = move(platform, uid, row)
+        await platform.settled()
+
+        expect(moved.purchase_state).toBe(row.next)
+        expect(platform.deliveries.slice(before).map(({ event }) => event)).toEqual(
+          row.emits ? [row.emits] : [],
+        )
+        expect(await marketplace.isEntitled(B1)).toBe(row.next === 'purchased')
+        expect(await marketplace.explain(B1)).toMatchObject({
+          entitled: row.next === 'purchased',
+          known: true,
+          subscriptions: [{ subscription_uid: moved.uid, purchase_state: row.next }],
+        })
+      })
+    }
+  }
+
+  it('says yes and no again and again as the state goes back and forth', async () => {
+    const { platform, marketplace } = await createScene()
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    for (let round = 0; round < 3; round++) {
+      platform.paymentIssue(uid)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+      platform.confirmPayment(uid)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+    }
+  })
+
+  it.each([
+    'expired',
+    'pending',
+    'Purchased',
+    'PURCHASED',
+    ' purchased',
+    'purchased ',
+    'purchase',
+    'true',
+    '',
+  ])('denies the undocumented state "%s", and keeps it as it came', async (purchase_state) => {
+    const { platform, marketplace } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    platform.set(uid, { purchase_state })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.explain(B1)).toMatchObject({
+      reason: 'not_purchased',
+      subscriptions: [{ purchase_state }],
+    })
+  })
+
+  it('takes both spellings of canceled for one state', async () => {
+    const { platform, marketplace } = await createScene()
+    const changes: unknown[] = []
+    marketplace.onPurchaseChange(({ from, to }) => changes.push([from, to]))
+    const { uid } = await buy(platform, marketplace)
+    platform.set(uid, { purchase_state: 'cancelled' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    platform.set(uid, { purchase_state: 'canceled' })
+    await marketplace.refresh(B1)
+    expect(await marketplace.explain(B1)).toMatchObject({ subscriptions: [{ purchase_state: 'canceled' }] })
+    platform.set(uid, { purchase_state: 'purchased' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    await until('all changes', () => changes.length === 3)
+    expect(changes).toEqual([
+      [null, 'purchased'],
+      ['purchased', 'canceled'],
+      ['canceled', 'purchased'],
+    ])
+  })
+
+  it('lets the app decide by its own rule, and denies when that rule throws or answers anything but true', async () => {
+    let rule = (_record: Record<string, unknown>): unknown => true
+    const { platform, marketplace } = await createScene({
+      entitledWhen: (record) => rule(record) as boolean,
+    })
+    platform.purchase({ business_uid: B1, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    const denying = [() => 1, () => 'yes', () => null, () => Promise.resolve(true), () => explode()]
+    for (const [i, next] of denying.entries()) {
+      rule = next
+      const business_uid = `business-${i}`
+      platform.purchase({ business_uid, payment: 'succeeded' })
+      await platform.settled()
+      expect(await marketplace.isEntitled(business_uid)).toBe(false)
+    }
+  })
+
+  it('guards a route: 402 before the purchase, through while purchased, 402 after, 503 while not known', async () => {
+    const { platform, marketplace, app, url } = await createScene({ freshness: { waitMs: 50 } })
+    const guard = marketplace.requireEntitlement({ businessUid: (req: Request) => req.header('x-business') })
+    app.use('/reports', guard, (_req, res) => void res.send('the report'))
+    const status = async (business: string) =>
+      (await fetch(`${url}/reports`, { headers: { 'x-business': business } })).status
+
+    expect(await status(B1)).toBe(402)
+    const { uid } = await buy(platform, marketplace)
+    expect(await status(B1)).toBe(200)
+    expect(await status(B2)).toBe(402)
+    platform.cancel(uid)
+    await platform.settled()
+    expect(await status(B1)).toBe(402)
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    platform.purchase({ business_uid: B2, payment: 'succeeded' })
+    await platform.settled()
+    expect(await status(B2)).toBe(503)
+    platform.faults.clear()
+    await until('the report for the second', async () => (await status(B2)) === 200)
+  })
+})
+
+describe('several subscriptions of one business', () => {
+  it.each(['the canceled one first', 'the purchased one first'])(
+    'entitle with one purchased, %s',
+    async (order) => {
+      const { platform, marketplace } = await createScene()
+      const uids = ['old', 'new']
+      const [ended, running] = order.startsWith('the canceled') ? uids : uids.reverse()
+      for (const subscription_uid of ['old', 'new']) {
+        platform.purchase({ business_uid: B1, payment: 'succeeded', subscription_uid })
+      }
+      platform.cancel(ended as string)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+      platform.cancel(running as string)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+    },
+  )
+
+  it('entitle while one of two is suspended, and say so for each', async () => {
+    const { platform, marketplace } = await createScene()
+    const first = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const second = platform.purchase({ business_uid: B1, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    const { subscriptions } = await marketplace.explain(B1)
+    expect(subscriptions.map((each) => [each.subscription_uid, each.entitled, each.reason])).toEqual([
+      [first.uid, true, 'purchased'],
+      [second.uid, false, 'not_purchased'],
+    ])
+  })
+
+  it('never entitle another business', async () => {
+    const { platform, marketplace } = await createScene()
+    await buy(platform, marketplace)
+    platform.purchase({ business_uid: B2, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+    expect(await marketplace.isEntitled('business')).toBe(false)
+    expect(await marketplace.isEntitled(B1.toUpperCase())).toBe(false)
+  })
+})
+
+describe('subscriptions for something else than the app', () => {
+  it('of another app of the same owner say nothing', async () => {
+    const { platform, marketplace } = await createScene()
+    const other = platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(readsOf(platform, other.uid)).toBe(0)
+  })
+
+  it('are found out by the read when a notice passes them off as the app\u2019s', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const main = platform.mainSubscription({ business_uid: B1 })
+    const { status } = await deliver(notice({ subscription_uid: main.uid }))
+    expect(status).toBe(200)
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.explain(B1)).toMatchObject({ reason: 'other_app' })
+  })
+
+  it('such as a purchased main subscription entitle nobody, told of by `updated` or not', async () => {
+    const { platform, marketplace, target } = await createScene()
+    await platform.register('purchasable_subscription/updated', target)
+    const main = platform.mainSubscription({ business_uid: B1 })
+    platform.touch(main.uid)
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(readsOf(platform, main.uid)).toBe(0)
+  })
+
+  it('are told apart for an app with several items, each of them enough', async () => {
+    const { platform, marketplace } = await createScene({ app: { purchasableUid: [OUR_ITEM, OTHER_ITEM] } })
+    platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
+    platform.purchase({ business_uid: B2, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    await platform.settled()
+    expect(await Promise.all([B1, B2].map((each) => marketplace.isEntitled(each)))).toEqual([true, true])
+  })
+
+  describe('when the app does not say which item is its own', () => {
+    const warnings: Error[] = []
+    const note = (warning: Error) => void warnings.push(warning)
+    beforeEach(() => void process.on('warning', note))
+    afterEach(() => {
+      process.off('warning', note)
+      warnings.splice(0)
+    })
+
+    it('there is one warning, and none when it says', async () => {
+      const { platform } = await createScene()
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(warnings).toEqual([])
+      openMarketplace(platform, { app: { purchasableUid: undefined } })
+      await until('the warning', () => warnings.length > 0)
+      expect(warnings).toEqual([
+        expect.objectContaining({ name: 'MarketplaceWarning', code: 'purchasable_uid_missing' }),
+      ])
+      expect(warnings[0]?.message).toContain('app.purchasableUid is not set')
+    })
+
+    it('a notice is taken at its word, and a main subscription still says nothing', async () => {
+      const { platform, marketplace, target } = await createScene({ app: { purchasableUid: undefined } })
+      await platform.register('purchasable_subscription/updated', target)
+      const main = platform.mainSubscription({ business_uid: B1 })
+      platform.touch(main.uid)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+      expect(await marketplace.explain(B1)).toMatchObject({ reason: 'unknown_business' })
+
+      const ours = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+      platform.cancel(ours.uid)
+      platform.touch(main.uid)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+    })
+  })
+})
+
+describe('deliveries of every form', () => {
+  it.each([
+    ['an array of one', { arrays: true }],
+    ['a created with the full record', { fullRecordCreate: true }],
+    ['an update with the full record', { fullRecordUpdate: true }],
+    ['identifiers as numbers', { numericIds: true }],
+    ['numbers in a full record in an array', { numericIds: true, fullRecordCreate: true, arrays: true }],
+    ['text/plain in chunks', { contentType: 'text/plain', chunked: true }],
+    ['no content type, Expect: 100-continue', { contentType: null, expectContinue: true }],
+  ])('lead to the same answers: %s', async (_form, deliveryStyle) => {
+    const business_uid = '4711'
+    const { platform, marketplace } = await createScene({}, { deliveryStyle })
+    const { uid } = platform.purchase({ business_uid, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(business_uid)).toBe(false)
+    platform.confirmPayment(uid)
+    await platform.settled()
+    expect(await marketplace.isEntitled(business_uid)).toBe(true)
+    platform.cancel(uid)
+    await platform.settled()
+    expect(await marketplace.isEntitled(business_uid)).toBe(false)
+    expect(platform.deliveries.map(({ status }) => status)).toEqual([200, 200, 200])
+  })
+
+  it('take effect one by one where an array mixes good, foreign and broken ones', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const told: string[] = []
+    const purchase = (business_uid: string, purchasable_uid = OUR_ITEM) =>
+      platform.purchase({ business_uid, purchasable_uid, payment: 'succeeded' })
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    for (const [business, item] of [
+      [B1, OUR_ITEM],
+      [B2, OTHER_ITEM],
+    ] as const) {
+      const { uid } = purchase(business, item)
+      told.push(uid)
+    }
+    const { body } = await deliver([
+      null,
+      notice({ subscription_uid: told[1], business_id: B2, purchasable_uid: OTHER_ITEM }),
+      { entity_name: 'purchasable_subscription', event_type: 'created', data: {} },
+      notice({ subscription_uid: told[0] }),
+    ])
+    expect(body.ids).toHaveLength(4)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+  })
+
+  it('in which an event is new or without a purchasable_uid do not lose a purchase', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const { status } = await deliver(
+      notice({ subscription_uid: uid, purchasable_uid: undefined, a_new_field: [1] }),
+    )
+    expect(status).toBe(200)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+})
+
+describe('a payload never grants access', () => {
+  const forgedRecord = (data: Record<string, unknown>) =>
+    sampleDelivery('purchasable_subscription/updated', {
+      business_uid: B1,
+      purchasable_uid: OUR_ITEM,
+      purchase_state: 'purchased',
+      is_active: true,
+      updated_at: '2999-01-01T00:00:00.000Z',
+      ...data,
+    })
+
+  it.each(['update', 'created'])('not a full record that says purchased, sent as %s', async (event_type) => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    await deliver({ ...forgedRecord({ uid }), event_type })
+    await deliver({ ...forgedRecord({ uid: 'made-up' }), event_type })
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    const { subscriptions } = await marketplace.explain(B1)
+    expect(subscriptions.map((each) => [each.purchase_state, each.entitled])).toEqual([
+      ['suspended', false],
+      [null, false],
+    ])
+    const changes = await marketplace.journal.list({ kind: 'change' })
+    expect(changes.map(({ payload }) => (payload as { to: string }).to)).toEqual(['suspended'])
+  })
+
+  it('nor does one that says canceled take access away', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    await deliver(forgedRecord({ uid, purchase_state: 'canceled', is_active: false }))
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+
+  it('and a forged notice costs at most one immediate read', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    const before = readsOf(platform, uid)
+    await deliver(notice({ subscription_uid: uid }))
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    // A purchase elsewhere goes all the way meanwhile: whatever was due at once has been read.
+    await buy(platform, marketplace, B2)
+    expect(readsOf(platform, uid) - before).toBe(1)
+  })
+
+  it('and a flood of one notice costs a few reads, not one each', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    const before = readsOf(platform, uid)
+    const begun = Date.now()
+    await Promise.all(Array.from({ length: 200 }, () => deliver(notice({ subscription_uid: uid }))))
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    await until('the last read', async () => !(await marketplace.explain(B1)).subscriptions[0]?.pending)
+    // One at once, and one more in each 250 ms in which others arrived.
+    expect(readsOf(platform, uid) - before).toBeLessThanOrEqual(2 + (Date.now() - begun) / 250)
+  })
+
+  it('and the record of another business is discarded', async () => {
+    const foreign = { uid: 's1', business_uid: B2, purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
+    const { marketplace, deliver } = await createScene({
+      platform: { fetch: answering({ data: { subscriptions: [foreign] } }) },
+    })
+    await deliver(notice({ subscription_uid: 's1', business_id: B1 }))
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+    expect(await marketplace.explain(B1)).toMatchObject({
+      reason: 'unreadable',
+      subscriptions: [{ purchase_state: null, failure: 'platform_record_mismatch' }],
+    })
+    expect(await marketplace.explain(B2)).toMatchObject({ reason: 'unknown_business' })
+    expect(await marketplace.journal.list({ kind: 'change' })).toEqual([])
+  })
+
+  it('and the record is found by its uid wherever it stands among others', async () => {
+    const { platform, marketplace } = await createScene()
+    for (const kind of ['extraRecords', 'wrongRecord'] as const) {
+      platform.faults.clear()
+      platform.mainSubscription({ business_uid: kind })
+      platform.faults.add({ on: 'read', kind })
+      platform.purchase({ business_uid: kind, payment: 'failed' })
+      await platform.settled()
+      expect(await marketplace.isEntitled(kind)).toBe(false)
+    }
+    platform.faults.clear()
+    platform.faults.add({ on: 'read', kind: 'extraRecords' })
+    await buy(platform, marketplace)
+  })
+
+  it('and a notice of another business moves no subscription that has been read', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    platform.addBusiness(B2)
+    await deliver(notice({ subscription_uid: uid, business_id: B2 }))
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+
+  it('and a notice of another business cannot take a subscription that waits for its first read', async () => {
+    const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
+    platform.addBusiness(B2)
+    const outage = platform.faults.add({ on: 'read', kind: 'status', status: 503 })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    await until('the first try', () => readsOf(platform, uid) > 0)
+    await deliver(notice({ subscription_uid: uid, business_id: B2 }))
+    outage.remove()
+    await until('the purchase is seen', () => marketplace.isEntitled(B1), 4_000)
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+  })
+})
+
+describe('track and refresh', () => {
+  it('learn of a subscription whose events were all lost', async () => {
+    const { platform, marketplace } = await createScene()
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.refresh(B1)).toMatchObject({ reason: 'unknown_business' })
+    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+
+  it('track again and again changes nothing', async () => {
+    const { platform, marketplace } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    await Promise.all(
+      Array.from({ length: 20 }, () => marketplace.track({ subscription_uid: uid, business_uid: B1 })),
+    )
+    const { entitled, subscriptions } = await marketplace.refresh(B1)
+    expect({ entitled, subscriptions: subscriptions.length }).toEqual({ entitled: true, subscriptions: 1 })
+    expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
+  })
+
+  it('refresh finds what a lost event would have told, and answers with it', async () => {
+    const { platform, marketplace } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    platform.cancel(uid)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    expect(await marketplace.refresh(B1)).toMatchObject({
+      entitled: false,
+      reason: 'not_purchased',
+      subscriptions: [{ purchase_state: 'canceled', pending: false }],
+    })
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+  })
+
+  it('refresh answers with what is known when the platform is down, in bounded time', async () => {
+    const { platform, marketplace } = await createScene({ platform: { timeoutMs: 200 } })
+    await buy(platform, marketplace)
+    for (const kind of ['down', 'hang'] as const) {
+      platform.faults.clear()
+      platform.faults.add({ on: 'platform', kind })
+      const begun = Date.now()
+      const decision = await marketplace.refresh(B1)
+      expect(Date.now() - begun).toBeLessThan(2_000)
+      expect(decision).toMatchObject({ entitled: true, subscriptions: [{ pending: true }] })
+    }
+  })
+
+  it.each([undefined, null, '', 'x'.repeat(256), 'a\u0000b', {}, [], Number.NaN])(
+    'refuse what is no identifier: %p',
+    async (odd) => {
+      const { marketplace } = await createScene()
+      await expect(marketplace.refresh(odd as string)).rejects.toMatchObject({ code: 'argument_invalid' })
+      const tracked = marketplace.track({ subscription_uid: 's1', business_uid: odd as string })
+      await expect(tracked).rejects.toMatchObject({ code: 'argument_invalid' })
+      const other = marketplace.track({ subscription_uid: odd as string, business_uid: B1 })
+      await expect(other).rejects.toMatchObject({ code: 'argument_invalid' })
+    },
+  )
+})
+
+describe('right after an acknowledged delivery', () => {
+  it('the answer waits for the read', async () => {
+    const { platform, marketplace } = await createScene()
+    platform.faults.add({ on: 'read', kind: 'slow', ms: 300 })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    platform.cancel(uid)
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+  })
+
+  it('a thousand callers wait for one read', async () => {
+    const { platform, marketplace } = await createScene()
+    platform.faults.add({ on: 'read', kind: 'slow', ms: 100 })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    const answers = await Promise.all(Array.from({ length: 1_000 }, () => marketplace.isEntitled(B1)))
+    expect(new Set(answers)).toEqual(new Set([true]))
+    expect(readsOf(platform, uid)).toBe(1)
+  })
+
+  it('it waits no longer than waitMs for a read that hangs, and is right later', async () => {
+    const { platform, marketplace } = await createScene({
+      freshness: { waitMs: 300 },
+      platform: { timeoutMs: 1_200 },
+    })
+    const hanging = platform.faults.add({ on: 'read', kind: 'hang' })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    const begun = Date.now()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(Date.now() - begun).toBeGreaterThan(150)
+    expect(Date.now() - begun).toBeLessThan(900)
+    expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'not_read_yet' })
+    hanging.remove()
+    await until('the read after its time limit', () => marketplace.isEntitled(B1), 6_000)
+  })
+
+  it('a known business keeps its last answer while the read hangs', async () => {
+    const { platform, marketplace } = await createScene({ freshness: { waitMs: 100 } })
+    const { uid } = await buy(platform, marketplace)
+    platform.faults.add({ on: 'read', kind: 'hang' })
+    platform.cancel(uid)
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+
+  it('it does not wait for a read that has failed', async () => {
+    const { platform, marketplace } = await createScene({ freshness: { waitMs: 30_000 } })
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    const begun = Date.now()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(Date.now() - begun).toBeLessThan(5_000)
+  })
+})
+
+describe('while the platform is down', () => {
+  it('the last known answer stands up to maxStaleMs, then it is no, and yes again after a read', async () => {
+    const { clock, jump } = jumpingClock()
+    const { platform, marketplace } = await createScene({ clock, freshness: { maxStaleMs: 72 * HOUR } })
+    await buy(platform, marketplace)
+    const outage = platform.faults.add({ on: 'platform', kind: 'down' })
+    jump(71 * HOUR)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    jump(2 * HOUR)
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.explain(B1)).toMatchObject({
+      entitled: false,
+      known: false,
+      reason: 'stale',
+      stale: true,
+      subscriptions: [{ purchase_state: 'purchased' }],
+    })
+    outage.remove()
+    expect(await marketplace.refresh(B1)).toMatchObject({ entitled: true, stale: false })
+  })
+
+  it('an answer that is cached does not outlive maxStaleMs', async () => {
+    const { platform, marketplace } = await createScene({ freshness: { maxStaleMs: 1_000 } })
+    await buy(platform, marketplace)
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    // Below the 5 s for which an answer is otherwise good.
+    await until('no', async () => !(await marketplace.isEntitled(B1)), 2_500)
+  })
+
+  it.each([
+    ['refuses connections', { kind: 'down' }],
+    ['answers 500', { kind: 'status', status: 500 }],
+    ['answers 429', { kind: 'status', status: 429, retryAfter: 1 }],
+    ['shows a page with 200', { kind: 'html' }],
+    ['answers half', { kind: 'truncate' }],
+    [
+      'refuses the app\u2019s credentials',
+      { kind: 'status', status: 401, body: { error: 'invalid_client' } },
+    ],
+  ] as const)('it changes no answer that it %s', async (_what, fault) => {
+    const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 100 } })
+    const { uid } = await buy(platform, marketplace)
+    platform.faults.add({ on: 'platform', ...fault })
+    await deliver(notice({ subscription_uid: uid }))
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    await until('a failed read', async () => (await marketplace.explain(B1)).subscriptions[0]?.failure)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+  })
+})
+
+describe('an uninstall', () => {
+  const uninstalled = sampleDelivery('application/uninstalled', { business_id: B1, app_code_name: 'ours' })
+
+  it('alone takes nothing away', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    const before = readsOf(platform, uid)
+    await deliver(uninstalled)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    expect(readsOf(platform, uid)).toBe(before + 1)
+  })
+
+  it('alone takes nothing away, nor does the refusal of a token', async () => {
+    const { platform, marketplace } = await createScene()
+    await buy(platform, marketplace)
+    platform.refuseTokens(B1)
+    platform.faults.expireTokens()
+    expect(await marketplace.refresh(B1)).toMatchObject({
+      entitled: true,
+      subscriptions: [{ failure: 'token_refused' }],
+    })
+  })
+
+  it.each(['before', 'after'])('takes access away together with a token refused %s it', async (order) => {
+    const { platform, marketplace, deliver } = await createScene()
+    const changes: unknown[] = []
+    marketplace.onPurchaseChange(({ from, to, entitled }) => changes.push({ from, to, entitled }))
+    await buy(platform, marketplace)
+    if (order === 'after') await deliver(uninstalled)
+    platform.refuseTokens(B1)
+    if (order === 'before') await deliver(uninstalled)
+    else await marketplace.refresh(B1)
+    // The token in memory is tried first and found to have ended; the retry asks for another.
+    await until('the revocation', async () => !(await marketplace.isEntitled(B1)), 8_000)
+    expect(await marketplace.explain(B1)).toMatchObject({ known: true, reason: 'revoked' })
+    await until('the change', () => changes.length === 2)
+    expect(changes[1]).toEqual({ from: 'purchased', to: null, entitled: false })
+
+    platform.refuseTokens(B1, false)
+    await deliver(sampleDelivery('application/installed', { business_id: B1, app_code_name: 'ours' }))
+    await until('access again', () => marketplace.isEntitled(B1))
+  })
+
+  it('of another app takes nothing away even when a token is refused', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    await buy(platform, marketplace)
+    await deliver({ ...uninstalled, data: { ...uninstalled.data, app_code_name: 'other' } })
+    platform.refuseTokens(B1)
+    platform.faults.expireTokens()
+    expect(await marketplace.refresh(B1)).toMatchObject({ entitled: true })
+  })
+
+  it('on the platform, with the cancellation lost, ends access', async () => {
+    const { platform, marketplace } = await createScene()
+    platform.install(B1)
+    await buy(platform, marketplace)
+    platform.faults.add({ on: 'delivery', kind: 'drop', event: 'purchasable_subscription/update' })
+    platform.uninstall(B1)
+    await platform.settled()
+    await until('the end', async () => !(await marketplace.isEntitled(B1)), 8_000)
+  })
+})
+
+describe('while the store is down', () => {
+  it('a cached answer stands and says that it is old, until maxStaleMs; what is not cached is denied', async () => {
+    const { clock, jump } = jumpingClock()
+    const store = breakableStore(clock)
+    const { platform, marketplace } = await createScene({
+      clock,
+      store: store.store,
+      freshness: { maxStaleMs: 10 * HOUR },
+    })
+    await buy(platform, marketplace)
+    store.isDown = true
+    jump(1 * HOUR)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    expect(await marketplace.explain(B1)).toMatchObject({ entitled: true, stale: true })
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+    expect(await marketplace.explain(B2)).toMatchObject({ known: false, reason: 'store_unavailable' })
+    jump(10 * HOUR)
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'store_unavailable' })
+    store.isDown = false
+    expect(await marketplace.refresh(B1)).toMatchObject({ entitled: true, stale: false })
+  })
+})
+
+describe('any argument', () => {
+  const hostile = {
+    toString: explode,
+    valueOf: explode,
+    [Symbol.toPrimitive]: explode,
+    get length() {
+      return explode()
+    },
+  }
+  const revoked = Proxy.revocable({}, {})
+  revoked.revoke()
+  const odd: [string, unknown][] = [
+    ['nothing', undefined],
+    ['null', null],
+    ['an empty text', ''],
+    ['true', true],
+    ['a number', 4712],
+    ['NaN', Number.NaN],
+    ['a bigint', 1n],
+    ['a symbol', Symbol('s')],
+    ['a function', () => B1],
+    ['an array with a good one', [B1]],
+    ['a String object', Object(B1)],
+    ['an object that throws', hostile],
+    ['a revoked proxy', revoked.proxy],
+    ['a promise', Promise.resolve(B1)],
+    ['a good one with a NUL behind it', `${B1}\u0000`],
+    ['a good one with a NUL and more', `${B1}\u0000x`],
+    ['a good one with a space', ` ${B1}`],
+    ['a lone surrogate', '\ud800'],
+    ['a percent sign', '%'],
+    ['SQL', `' or 1=1 --`],
+    ['300 characters', 'x'.repeat(300)],
+    ['a million characters', 'x'.repeat(1_000_000)],
+    ['__proto__', '__proto__'],
+  ]
+
+  it('is false, and nothing is thrown', async () => {
+    const { platform, marketplace } = await createScene()
+    await buy(platform, marketplace)
+    // Text that is no Unicode turns into U+FFFD on its way to a database.
+    await buy(platform, marketplace, '\ufffd')
+    for (const [what, argument] of odd) {
+      expect([what, await marketplace.isEntitled(argument as string)]).toEqual([what, false])
+      expect([what, (await marketplace.explain(argument as string)).entitled]).toEqual([what, false])
+    }
+  })
+})
+
+describe('the explanation', () => {
+  it('says reason, evidence and age in words', async () => {
+    const { clock, jump } = jumpingClock()
+    const { platform, marketplace } = await createScene({ clock })
+    expect(await marketplace.explain(B1)).toEqual({
+      business_uid: B1,
+      entitled: false,
+      known: true,
+      reason: 'unknown_business',
+      explanation: 'No subscription of this business has been heard of.',
+      asOf: null,
+      stale: false,
+      subscriptions: [],
+    })
+    const { uid } = await buy(platform, marketplace)
+    jump(3 * HOUR)
+    const decision = await marketplace.explain(B1)
+    expect(decision.explanation).toBe(
+      `The app is purchased. Subscription ${uid}: purchased, confirmed 3 h ago.`,
+    )
+    expect(Date.parse(decision.asOf as string)).toBeLessThan(clock.now() - 2 * HOUR)
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    const failing = await marketplace.refresh(B1)
+    expect(failing.explanation).toMatch(/the last read failed \(platform_unreachable\)/)
+    expect((await marketplace.explain('')).explanation).toBe('This is not an identifier of a business.')
+  })
+})
+
+async function bringTo(
+  state: string,
+  platform: Simulator,
+  marketplace: Marketplace,
+): Promise<string | undefined> {
+  if (state === 'none') return undefined
+  const payment = state === 'suspended' ? 'failed' : 'succeeded'
+  const { uid } = platform.purchase({ business_uid: B1, payment })
+  await platform.settled()
+  expect(await marketplace.isEntitled(B1)).toBe(payment === 'succeeded')
+  return uid
+}
+
+function move(platform: Simulator, uid: string | undefined, row: (typeof TRANSITIONS)[number]) {
+  switch (row.trigger) {
+    case 'User purchases an app':
+      return platform.purchase({
+        business_uid: B1,
+        payment: row.condition === 'Payment succeeded' ? 'succeeded' : 'failed',
+      })
+    case 'Payment confirmation received':
+      return platform.confirmPayment(uid as string)
+    case 'Payment issue received':
+      return platform.paymentIssue(uid as string)
+    case 'User cancels the app subscription':
+      return platform.cancel(uid as string)
+  }
+}
+
+async function buy(platform: Simulator, marketplace: Marketplace, business_uid = B1) {
+  const subscription = platform.purchase({ business_uid, payment: 'succeeded' })
+  await platform.settled()
+  expect(await marketplace.isEntitled(business_uid)).toBe(true)
+  return subscription
+}
+
+function notice(data: Record<string, unknown>) {
+  return sampleDelivery('purchasable_subscription/update', {
+    business_id: B1,
+    purchasable_uid: OUR_ITEM,
+    ...data,
+  })
+}
+
+function readsOf(platform: Simulator, uid: string): number {
+  return platform.requests.filter((each) => each.endpoint === 'read' && each.subscription_uid === uid).length
+}
+
+/** A platform that gives every token and shows everybody the same. */
+function answering(reply: unknown): typeof fetch {
+  return async (input) =>
+    Response.json(String(input).includes('/oauth/token') ? { access_token: 'a-token' } : reply)
+}
+
+/** The system's clock, set forward by leaps; timers keep the system's pace. */
+function jumpingClock() {
+  let ahead = 0
+  const clock: Clock = { ...systemClock, now: () => Date.now() + ahead }
+  return {
+    clock,
+    jump(ms: number) {
+      ahead += ms
+    },
+  }
+}
+
+/** A store in memory that can be made to fail. */
+function breakableStore(clock: Clock) {
+  const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock }))
+  const control = { store: inner, isDown: false }
+  control.store = new Proxy(inner, {
+    get(target, name: keyof Store) {
+      const method = target[name] as (...args: unknown[]) => unknown
+      if (name === 'subscribe' || name === 'close' || name === 'open') return method
+      return async (...args: unknown[]) => {
+        if (control.isDown) throw new Error('the database is down')
+        return method.apply(target, args)
+      }
+    },
+  })
+  return control
+}
+
+function explode(): never {
+  throw new Error('a hostile value')
+}
