@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
@@ -26,6 +26,11 @@ describe('the packed package', () => {
     )
     const papers = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist/cjs/package.json', 'package.json']
     expect([...packed.files].sort()).toEqual([...built, ...papers].sort())
+  })
+
+  it('says in its changelog what is in this version', () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    expect(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${version}`)
   })
 
   it('passes publint without an error or a warning', () => {
@@ -69,10 +74,9 @@ ${STORY}`,
   })
 
   it('cannot reach what is inside of it', async () => {
-    const [inside] = await Promise.all([
-      project.node(['--input-type=module', '-e', "import 'marketplace-webhooks/dist/esm/options.js'"]),
-    ])
-    expect(inside.stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED')
+    project.write('inside.mjs', "import 'marketplace-webhooks/dist/esm/options.js'")
+    const { stderr } = await project.node(['inside.mjs'])
+    expect(stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED')
   })
 
   for (const [module, moduleResolution] of [

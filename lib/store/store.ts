@@ -66,9 +66,8 @@ export const WANTED_AGAIN_MS = 250
 /** An item whose lease ran out this many times in a row without a finish may be what ends the process. */
 export const MAX_LAPSES = 5
 
-/** The key under which everything about one subscription stands in line. */
+/** The keys under which everything about one subscription, or a business as such, stands in line. */
 export const subscriptionKey = (subscriptionUid: string): string => `subscription:${subscriptionUid}`
-/** The key of what concerns a business and no single subscription. */
 export const businessKey = (businessUid: string): string => `business:${businessUid}`
 
 export type EntryKind = 'event' | 'change' | 'unrecognised'
@@ -214,6 +213,7 @@ export interface EntryFilter {
   before?: string
 }
 
+/** Times are ISO 8601, UTC. */
 export interface JournalEntry {
   id: string
   kind: EntryKind
@@ -225,16 +225,12 @@ export interface JournalEntry {
   issues: string[] | null
   attempts: number
   error: string | null
-  /** ISO 8601, UTC. */
   receivedAt: string
   dueAt: string | null
 }
 
-export interface KeepTimes {
-  doneMs: number
-  changesMs: number
-  deadMs: number
-}
+/** Since a row was received or last wanted. */
+export type KeepTimes = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 
 export interface StoreCounts {
   subscriptions: number

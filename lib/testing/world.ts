@@ -100,7 +100,7 @@ export class World {
       purchase_state: row.next,
       price: app.price,
       currency: app.currency,
-      now: this.#now(),
+      now: new Date(this.#clock.now()).toISOString(),
     })
     return this.#create(record, app, row.emits)
   }
@@ -121,7 +121,7 @@ export class World {
       purchase_state,
       price: '49.00',
       currency: 'USD',
-      now: this.#now(),
+      now: new Date(this.#clock.now()).toISOString(),
     })
     return this.#create(record, undefined, null)
   }
@@ -138,7 +138,8 @@ export class World {
       )
     }
     if (row.emits === null) return record
-    const ended = row.next === 'canceled' ? { cancellation_date: this.#now() } : {}
+    const ended =
+      row.next === 'canceled' ? { cancellation_date: new Date(this.#clock.now()).toISOString() } : {}
     return this.set(uid, { purchase_state: row.next, ...ended })
   }
 
@@ -146,7 +147,10 @@ export class World {
   set(uid: string, fields: Partial<FullSubscription>): FullSubscription {
     const { record: before, kept } = this.#kept(uid, 'change')
     const purchase_state = fields.purchase_state ?? before.purchase_state
-    const computed = { updated_at: this.#now(), is_active: purchase_state === 'purchased' }
+    const computed = {
+      updated_at: new Date(this.#clock.now()).toISOString(),
+      is_active: purchase_state === 'purchased',
+    }
     const record = { ...before, ...computed, ...fields, uid } as FullSubscription
     const changed = canonicalState(record.purchase_state) !== canonicalState(before.purchase_state)
     return this.#change(kept, record, changed && kept.app ? 'purchasable_subscription/update' : null)
@@ -177,7 +181,7 @@ export class World {
   }
 
   get(uid: string): FullSubscription | undefined {
-    return copy(this.#subscriptions.get(uid)?.versions.latest)
+    return structuredClone(this.#subscriptions.get(uid)?.versions.latest)
   }
 
   all(): FullSubscription[] {
@@ -186,7 +190,7 @@ export class World {
 
   /** What a read sees that lags behind. */
   seen(uid: string, lag: Lag): FullSubscription | undefined {
-    return copy(this.#subscriptions.get(uid)?.versions.seen(lag, this.#clock.now()))
+    return structuredClone(this.#subscriptions.get(uid)?.versions.seen(lag, this.#clock.now()))
   }
 
   #cancelAll(businessUid: string, which: (kept: Kept) => boolean): void {
@@ -194,7 +198,10 @@ export class World {
       const record = kept.versions.latest
       if (record?.business_uid !== businessUid || !which(kept)) continue
       if (canonicalState(record.purchase_state) === 'canceled') continue
-      this.set(uid, { purchase_state: 'canceled', cancellation_date: this.#now() })
+      this.set(uid, {
+        purchase_state: 'canceled',
+        cancellation_date: new Date(this.#clock.now()).toISOString(),
+      })
     }
   }
 
@@ -211,9 +218,9 @@ export class World {
   #change(kept: Kept, record: FullSubscription, emits: UpdateName | null): FullSubscription {
     const at = this.#clock.now()
     kept.versions.add(record, at)
-    if (emits) this.#tell({ name: emits, record: copy(record), at })
-    this.#tell({ name: 'purchasable_subscription/updated', record: copy(record), at })
-    return copy(record)
+    if (emits) this.#tell({ name: emits, record: structuredClone(record), at })
+    this.#tell({ name: 'purchasable_subscription/updated', record: structuredClone(record), at })
+    return structuredClone(record)
   }
 
   #tellInstall(what: 'installed' | 'uninstalled', businessUid: string, app: string): void {
@@ -238,17 +245,9 @@ export class World {
     if (this.#apps.some((app) => app.codeName === codeName)) return codeName as string
     throw cannot('install or uninstall', `no app has the code name "${codeName}"`)
   }
-
-  #now(): string {
-    return new Date(this.#clock.now()).toISOString()
-  }
 }
 
 type UpdateName = 'purchasable_subscription/create' | 'purchasable_subscription/update'
-
-function copy<Value>(value: Value): Value {
-  return structuredClone(value)
-}
 
 function cannot(what: string, why: string): MarketplaceError {
   return new MarketplaceError('argument_invalid', `Cannot ${what}: ${why}`)

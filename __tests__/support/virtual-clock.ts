@@ -1,0 +1,77 @@
+import type { Clock } from '../../lib/schedule.js'
+
+interface Timer {
+  at: number
+  callback: () => void
+  owner: object
+}
+
+/**
+ * A clock that stands still until it is told to go on. `advance` runs the timers on the way one by one, each in its own
+ * moment, and lets everything a timer set off come to rest before the next: what takes real time takes no virtual time.
+ */
+export function createVirtualClock(options: {
+  startAt?: number
+  /** Whether something real (a query, a reply) is under way. */
+  isBusy(): boolean
+}) {
+  const { startAt = Date.UTC(2030, 0, 1), isBusy } = options
+  const timers = new Map<object, Timer>()
+  let now = startAt
+
+  async function rest(): Promise<void> {
+    // Work that is handed from one turn of the event loop to the next must not be taken for the end of all work.
+    for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (isBusy()) quiet = -1
+    }
+  }
+
+  function nextBefore(end: number): [object, Timer] | undefined {
+    let next: [object, Timer] | undefined
+    for (const entry of timers) if (entry[1].at <= end && (!next || entry[1].at < next[1].at)) next = entry
+    return next
+  }
+
+  return {
+    now: () => now,
+
+    /** A clock for one process: `kill` takes all its timers away at once, as the end of the process would. */
+    forProcess(): Clock & { kill(): void } {
+      const owner = {}
+      let isKilled = false
+      return {
+        now: () => now,
+        setTimeout(callback, delayMs) {
+          const handle = {}
+          if (!isKilled) timers.set(handle, { at: now + Math.max(0, Math.ceil(delayMs)), callback, owner })
+          return handle
+        },
+        clearTimeout: (handle) => void timers.delete(handle as object),
+        kill() {
+          isKilled = true
+          for (const [handle, timer] of timers) if (timer.owner === owner) timers.delete(handle)
+        },
+      }
+    },
+
+    rest,
+
+    async advance(ms: number): Promise<void> {
+      const end = now + ms
+      await rest()
+      for (let next = nextBefore(end); next; next = nextBefore(end)) {
+        const [handle, { at, callback }] = next
+        timers.delete(handle)
+        now = Math.max(now, at)
+        callback()
+        await rest()
+      }
+      now = end
+    },
+  }
+}
+
+export type VirtualClock = ReturnType<typeof createVirtualClock>
+
+const QUIET_TURNS = 3
