@@ -22,16 +22,9 @@ export interface Packed {
   files: string[]
 }
 
-/**
- * The package as it would be published, packed into `folder`. It takes `dist` as it is: building here would pull it
- * from under other tests. Throws when `dist` is older than its sources.
- */
+/** The package as it would be published, packed into `folder`. Throws as `requireBuild` does. */
 export function packInto(folder: string): Packed {
-  const built = modifiedAt(join(ROOT, 'dist', 'cjs', 'package.json'))
-  const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
-  if (sources.some((file) => modifiedAt(join(ROOT, 'lib', file)) > built)) {
-    throw new Error('dist is missing or older than lib: run `npm run build` first, or `npm test`, which does')
-  }
+  requireBuild()
   const told = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
     cwd: ROOT,
     encoding: 'utf8',
@@ -39,6 +32,14 @@ export function packInto(folder: string): Packed {
   })
   const [packed] = JSON.parse(told) as [{ filename: string; files: { path: string }[] }]
   return { tarball: join(folder, packed.filename), files: packed.files.map(({ path }) => path) }
+}
+
+/** Throws when `dist` is older than its sources. Building it here would pull it from under other tests. */
+function requireBuild() {
+  const built = modifiedAt(join(ROOT, 'dist', 'cjs', 'package.json'))
+  const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
+  if (sources.every((file) => modifiedAt(join(ROOT, 'lib', file)) <= built)) return
+  throw new Error('dist is missing or older than lib: run `npm run build` first, or `npm test`, which does')
 }
 
 export interface Result {
@@ -66,6 +67,7 @@ export interface Project {
  * fails here.
  */
 export function createProject(): Project {
+  requireBuild()
   const folder = mkdtempSync(join(tmpdir(), 'marketplace-project-'))
   const { tarball } = packInto(folder)
   const installed = join(folder, 'node_modules', 'marketplace-webhooks')

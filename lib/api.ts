@@ -61,11 +61,11 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
    * `token_kind_not_accepted`. Registering again is a success too.
    */
-  registerWebhook<Name extends EventName<Registry<Custom>>>(registration: {
-    event: Name
-    targetUrl: string
-    token: Token<TokensOf<Name, Registry<Custom>>>
-  }): Promise<RegisterResult>
+  registerWebhook(
+    registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
+  ): Promise<RegisterResult>
+  /** A token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or as the connection does. */
+  fetchAppToken(businessUid: string): Promise<Token<'app'>>
 
   journal: {
     /** Newest first. */
@@ -80,3 +80,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   /** Stops receiving, lets work finish for `closeGraceMs`, closes the store. Safe to call twice. */
   close(): Promise<void>
 }
+
+/** For each event its own kinds of token, so that a union of events does not mix them. */
+export type WebhookRegistration<Name extends EventName<R>, R extends EventDefinitions> = {
+  [Each in Name]: { event: Each; targetUrl: string; token: Token<TokensOf<Each, R>> }
+}[Name]

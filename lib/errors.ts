@@ -44,7 +44,6 @@ export const ERROR_CODES = {
   store_in_use: { status: 503, retry: true },
   store_unavailable: { status: 503, retry: true },
   // Handlers
-  handler_failed: { status: 500, retry: true },
   handler_timeout: { status: 500, retry: true },
   lease_lapsed: { status: 500, retry: true },
 } as const satisfies Record<string, { status: number; retry: boolean }>

@@ -17,15 +17,15 @@ const STUCK_AFTER_MS = MINUTE
 /** Opens, starts, reports and closes what `createMarketplace` has wired, in any order and any number of times. */
 export function createLifecycle(options: {
   store: Pick<Store, 'open' | 'close' | 'counts'>
-  worker: { start(): void; idleMs(): number; close(graceMs: number): Promise<void> } | undefined
-  /** Since when all reads wait, and why; null when they do not. */
-  readsPaused(): string | null
+  worker:
+    | { start(): void; idleMs(): number; readsPaused(): string | null; close(graceMs: number): Promise<void> }
+    | undefined
   onClose(): void
   closeGraceMs: number
   clock: Clock
   onOpenFailed(error: unknown): void
 }) {
-  const { store, worker, readsPaused, onClose, closeGraceMs, clock, onOpenFailed } = options
+  const { store, worker, onClose, closeGraceMs, clock, onOpenFailed } = options
   let starting: Promise<void> | undefined
   let closing: Promise<void> | undefined
   let retry: unknown
@@ -75,7 +75,7 @@ export function createLifecycle(options: {
       }
       const isStuck = worker && worker.idleMs() > STUCK_AFTER_MS
       const failing = isStuck ? ['the worker has stopped looking for work'] : []
-      const paused = readsPaused()
+      const paused = worker?.readsPaused()
       const degraded = [
         ...(paused ? [paused] : []),
         ...(counts.dead > 0

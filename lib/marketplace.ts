@@ -1,26 +1,26 @@
 import type { Marketplace, Unsubscribe } from './api.js'
 import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
-import { canonicalState, grants } from './entitlement/purchase-state.js'
+import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
 import { MarketplaceError } from './errors.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry, type EventName } from './events/registry.js'
-import { createSecretCheck, secretFaults, targetUrl } from './express/delivery-secret.js'
+import { createSecretCheck, targetUrl } from './express/delivery-secret.js'
 import { createReceiver } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createLifecycle } from './lifecycle.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
+import { appToken } from './platform/webhooks.js'
 import { identifierOf } from './record.js'
 import { storeFor } from './store/open-store.js'
 import { createTelemetry } from './telemetry.js'
-import { createDispatcher, type DeadEntry } from './work/dispatcher.js'
+import type { DeadEntry } from './work/dispatcher.js'
 import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
 import { createPayloads } from './work/payloads.js'
 import { createRefreshNow } from './work/refresh-now.js'
-import { createRefresher } from './work/refresher.js'
 import { createWorker } from './work/worker.js'
 
 /**
@@ -30,7 +30,7 @@ import { createWorker } from './work/worker.js'
 export function createMarketplace<const Custom extends EventDefinitions = Record<never, never>>(
   given: MarketplaceOptions<Custom>,
 ): Marketplace<Custom> {
-  const options = readOptions(given, secretFaults)
+  const options = readOptions(given)
   const { app, platform: platformOptions, freshness, clock } = options
   const { purchasableUid: purchasableUids, codeName: codeNames } = app
   const registry = createRegistry(given.events)
@@ -51,72 +51,63 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
   const handlers = createHandlers()
   const deadListeners = new Set<(entry: DeadEntry) => void>()
-  const onError = (area: string) => (error: unknown) => telemetry.failure(area, error)
-  const workerOptions = options.worker || undefined
-  const leaseMs = workerOptions?.leaseMs ?? 60_000
-  const loop = { leaseMs, renewEveryMs: leaseMs / 6, pollMs: workerOptions?.pollMs ?? 1_000, clock }
-
-  const refresher =
-    workerOptions &&
-    createRefresher({
-      ...loop,
-      store,
-      read: platform.readSubscription,
-      stateOf: (record) => canonicalState(record.purchase_state),
-      entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
-      concurrency: platformOptions.concurrency,
-      reconcileEveryMs: freshness.reconcileEveryMs,
-      onRead(_claim, result, { moved }) {
-        telemetry.count('reads', { outcome: result.kind })
-        if (moved) telemetry.count('changes', { to: moved.to ?? 'gone' })
-      },
-      onError: onError('reading'),
-    })
-  const dispatcher =
-    workerOptions &&
-    createDispatcher({
-      ...loop,
-      store,
-      handlers,
-      payloadOf: createPayloads(classify),
-      marketplace: () => marketplace,
-      concurrency: workerOptions.concurrency,
-      timeoutMs: workerOptions.handlerTimeoutMs,
-      retryDelaysMs: workerOptions.handlerRetryDelaysMs,
-      onHandled: (entry, outcome) => telemetry.count('handled', { kind: entry.kind, outcome }),
-      onDead(entry) {
-        telemetry.log('handlers', 'dead', `entry ${entry.id} ran out of tries`)
-        for (const listener of deadListeners) {
-          try {
-            listener(entry)
-          } catch (error) {
-            telemetry.failure('onDead', error)
-          }
-        }
-      },
-      onError: onError('handling'),
-    })
+  const { worker: settings } = options
   const worker =
-    refresher &&
-    dispatcher &&
+    settings &&
     createWorker({
       store,
-      refresher,
-      dispatcher,
-      keep: options.retention,
+      leaseMs: settings.leaseMs,
+      pollMs: settings.pollMs,
       clock,
-      onError: onError('retention'),
+      keep: options.retention,
+      reading: {
+        read: platform.readSubscription,
+        stateOf: (record) => canonicalState(record.purchase_state),
+        entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
+        concurrency: platformOptions.concurrency,
+        reconcileEveryMs: freshness.reconcileEveryMs,
+        onRead(_claim, result, { moved }) {
+          telemetry.count('reads', { outcome: result.kind })
+          if (moved) telemetry.count('changes', { to: wordForState(moved.to) })
+        },
+      },
+      handling: {
+        handlers,
+        payloadOf: createPayloads(classify),
+        marketplace: () => marketplace,
+        concurrency: settings.concurrency,
+        timeoutMs: settings.handlerTimeoutMs,
+        retryDelaysMs: settings.handlerRetryDelaysMs,
+        onHandled(entry, result) {
+          telemetry.count('handled', { kind: entry.kind, outcome: result.to })
+          if (result.to !== 'done')
+            telemetry.log('handling', result.to, `${entry.kind} ${entry.id}: ${result.error}`)
+        },
+        onDead(entry) {
+          for (const listener of deadListeners) {
+            try {
+              listener(entry)
+            } catch (error) {
+              telemetry.failure('handling', error)
+            }
+          }
+        },
+      },
+      onError: telemetry.failure,
     })
 
   const intake = createIntake({ classify, store, purchasableUids, codeNames, clock })
   const lifecycle = createLifecycle({
     store,
-    worker,
-    readsPaused: () => refresher?.paused() ?? null,
+    worker: worker || undefined,
     onClose: entitlements.close,
     closeGraceMs: options.closeGraceMs,
     clock,
-    onOpenFailed: onError('opening'),
+    onOpenFailed(error) {
+      telemetry.failure('opening', error)
+      const why = error instanceof Error ? error.message : 'unknown error'
+      telemetry.warn('store_not_open', `${why}. Until it opens, no delivery is accepted and nobody is let in`)
+    },
   })
 
   if (purchasableUids.length === 0) {
@@ -126,9 +117,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     )
   }
 
-  /** What waited for a handler need not wait for the next look. */
   function registered(unsubscribe: Unsubscribe): Unsubscribe {
-    dispatcher?.wake()
+    if (worker) worker.handlerAdded()
     return unsubscribe
   }
 
@@ -176,6 +166,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       clock,
     }),
 
+    fetchAppToken: async (businessUid) =>
+      appToken(await platform.fetchAppToken(requireUid(businessUid, 'business_uid'))),
     targetUrl: (mountUrl) => targetUrl(mountUrl, options.deliverySecrets[0] as string),
     registerWebhook: (registration) =>
       platform.registerWebhook({
@@ -200,4 +192,9 @@ function requireUid(value: unknown, name: string): string {
   if (uid === null)
     throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
   return uid
+}
+
+/** A metric's attribute comes from a fixed set, and the platform may send any word. */
+function wordForState(state: string | null): string {
+  return state === null ? 'gone' : Object.hasOwn(PURCHASE_STATES, state) ? state : 'other'
 }

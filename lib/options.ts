@@ -1,8 +1,11 @@
 import { z } from 'zod'
 import { ConfigError } from './errors.js'
 import type { EventDefinitions } from './events/define-event.js'
+import { eventFaults } from './events/registry.js'
+import { secretFaults } from './express/delivery-secret.js'
 import type { SubscriptionRecord } from './record.js'
 import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from './schedule.js'
+import { storeFaults } from './store/open-store.js'
 import type { Store } from './store/store.js'
 
 /** What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction. */
@@ -89,10 +92,7 @@ export type VerifyDelivery = (delivery: {
 }) => boolean | Promise<boolean>
 
 /** Options as used: every default in place. Throws a `ConfigError` that names all faults at once. */
-export function readOptions(options: unknown, secretFaults: (secret: string) => readonly string[]) {
-  const secret = z.string().superRefine((value, context) => {
-    for (const fault of secretFaults(value)) context.addIssue({ code: 'custom', message: fault })
-  })
+export function readOptions(options: unknown) {
   const schema = z.strictObject({
     app: z.strictObject({
       clientId: text,
@@ -107,9 +107,12 @@ export function readOptions(options: unknown, secretFaults: (secret: string) => 
       timeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
       concurrency: z.int().min(1).max(100).default(4),
     }),
-    deliverySecrets: oneOrMore(secret, 1),
+    deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults)), 1),
     store: z
-      .union([z.string(), z.custom<Store>(isStore, 'expected a URL or a Store')])
+      .union([
+        z.string().superRefine(without(storeFaults)),
+        z.custom<Store>(isStore, 'expected a URL or a Store'),
+      ])
       .default('sqlite:marketplace.db'),
     entitledWhen: fn.optional(),
     freshness: group({
@@ -150,10 +153,13 @@ export function readOptions(options: unknown, secretFaults: (secret: string) => 
       deadMs: duration(30 * DAY, MINUTE, 3_650 * DAY),
     }),
     verifyDelivery: fn.optional(),
-    events: z.record(z.string(), z.unknown()).optional(),
+    events: z
+      .custom<EventDefinitions>(isObject, 'expected definitions by name')
+      .superRefine(without(eventFaults))
+      .optional(),
     closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
     clock: z
-      .custom<Clock>((value) => typeof value === 'object' && value !== null && 'now' in value)
+      .custom<Clock>((value) => isObject(value) && 'now' in value, 'expected a Clock')
       .default(systemClock),
   })
   const result = schema.safeParse(options)
@@ -173,9 +179,16 @@ const httpUrl = z
   .string()
   .refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
 
+/** A check whose faults become the option's. */
+function without<T>(faultsOf: (value: T) => readonly string[]) {
+  return (value: T, context: z.RefinementCtx) => {
+    for (const message of faultsOf(value)) context.addIssue({ code: 'custom', message })
+  }
+}
+
 function duration(defaultMs: number, minMs: number, maxMs: number) {
   return z
-    .number()
+    .int()
     .min(minMs, `expected ${minMs} ms or more`)
     .max(maxMs, `expected ${maxMs} ms or less`)
     .default(defaultMs)
@@ -208,6 +221,10 @@ function isHttpUrl(value: string): boolean {
   return (protocol === 'https:' || protocol === 'http:') && username + password + search + hash === ''
 }
 
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
 function isStore(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'accept' in value && 'claimRead' in value
+  return isObject(value) && 'accept' in value && 'claimRead' in value
 }

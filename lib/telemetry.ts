@@ -29,29 +29,28 @@ export function createTelemetry({ clock }: { clock: Clock }) {
     logger('%s%s', message, withheld)
   }
 
+  /** Counts under `marketplace_webhooks.<name>`; attributes come from fixed sets, never from what is received. */
+  function count(name: CounterName, attributes: Record<string, string>) {
+    let counter = counters.get(name)
+    if (!counter) {
+      // Asked for late: a meter from before the SDK was registered stays silent (API 1.10 has no proxy for it).
+      counter = metrics.getMeter('marketplace-webhooks').createCounter(`marketplace_webhooks.${name}`)
+      counters.set(name, counter)
+    }
+    counter.add(1, attributes)
+  }
+
   return {
     log,
-
-    /** Counts under `marketplace_webhooks.<name>`; attributes come from fixed sets, never from what is received. */
-    count(name: CounterName, attributes: Record<string, string>) {
-      let counter = counters.get(name)
-      if (!counter) {
-        // Asked for late: a meter from before the SDK was registered stays silent (API 1.10 has no proxy for it).
-        counter = metrics.getMeter('marketplace-webhooks').createCounter(`marketplace_webhooks.${name}`)
-        counters.set(name, counter)
-      }
-      counter.add(1, attributes)
-    },
+    count,
 
     /** A failure that nobody waits for: counted and logged by its code. */
     failure(area: string, error: unknown) {
       const code = error instanceof MarketplaceError ? error.code : 'unexpected'
-      this.count('failures', { area, code })
-      log(
-        area,
-        code,
-        error instanceof Error ? `${error.name}: ${error.message}` : 'something that is no error was thrown',
-      )
+      count('failures', { area, code })
+      const { name, message } =
+        error instanceof Error ? error : new Error('something that is no error was thrown')
+      log(area, code, `${name}: ${message}`)
     },
 
     /** For the developer, once per class, also where debug is off. */

@@ -4,12 +4,9 @@ import express from 'express'
 import { createMarketplace, type Marketplace, type MarketplaceOptions } from '../../lib/index.js'
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
+import { CLIENT, DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM } from './settings.js'
 
-export const CLIENT = { clientId: 'test-client', clientSecret: 'test-client-secret' }
-export const DELIVERY_SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
-/** The app's own item on the simulated platform, and one of another app of the same owner. */
-export const OUR_ITEM = 'item-ours'
-export const OTHER_ITEM = 'item-other'
+export { CLIENT, DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM }
 
 type SceneOptions = Omit<Partial<MarketplaceOptions>, 'app' | 'platform'> & {
   app?: Partial<MarketplaceOptions['app']>

@@ -102,20 +102,23 @@ export type AnyEvent<R extends EventDefinitions = BuiltInEvents> = {
   [Name in EventName<R>]: MarketplaceEvent<Name, R>
 }[EventName<R>]
 
-/**
- * The built-in events, and after them `custom`: where both accept the same data the built-in event is meant, so an
- * app's own definition cannot hide a purchase. Throws `config_invalid` with every fault at once when a custom name is
- * a built-in one or a definition is incomplete.
- */
-export function createRegistry<const Custom extends EventDefinitions = Record<never, never>>(
-  custom?: Custom,
-): Registry<Custom> {
-  const own = Object.entries<EventDefinitions[string]>(custom ?? {})
-  const faults = own.flatMap(([name, definition]) =>
+/** What is wrong with an app's own definitions, one sentence each. */
+export function eventFaults(custom: EventDefinitions): string[] {
+  return Object.entries(custom).flatMap(([name, definition]) =>
     Object.hasOwn(EVENTS, name)
       ? [`event "${name}" is built in and cannot be defined again`]
       : definitionFaults(name, definition),
   )
+}
+
+/**
+ * The built-in events, and after them `custom`: where both accept the same data the built-in event is meant, so an
+ * app's own definition cannot hide a purchase. Throws `config_invalid` with every fault at once.
+ */
+export function createRegistry<const Custom extends EventDefinitions = Record<never, never>>(
+  custom?: Custom,
+): Registry<Custom> {
+  const faults = eventFaults(custom ?? {})
   if (faults.length > 0) throw new ConfigError(faults)
   return Object.freeze(Object.assign(Object.create(null), EVENTS, custom)) as Registry<Custom>
 }

@@ -1,4 +1,4 @@
-import { MarketplaceError } from '../errors.js'
+import { type ErrorCode, MarketplaceError } from '../errors.js'
 import { identifierOf, parseRecord, type SubscriptionRecord, updatedAtMs } from '../record.js'
 import { type Clock, retryAfterMs } from '../schedule.js'
 import { createHttp, type HttpReply } from './http.js'
@@ -124,6 +124,17 @@ export function createPlatformClient(options: PlatformOptions) {
       }
     },
 
+    /** A token of the app for a business. Rejects with a `MarketplaceError` that says who refused. */
+    async fetchAppToken(businessUid: string): Promise<string> {
+      try {
+        return await tokens.get(businessUid)
+      } catch (error) {
+        if (!(error instanceof ReadFailure)) throw error
+        const code = CODE_OF_TOKEN_FAILURE[error.result.kind] ?? 'platform_reply_invalid'
+        throw new MarketplaceError(code, `Cannot get a token for the business: ${code.replaceAll('_', ' ')}`)
+      }
+    },
+
     registerWebhook: createRegisterWebhook({
       send,
       url: () => addressOf(baseUrl, '/platform/v1/webhook/subscribe'),
@@ -136,6 +147,13 @@ export interface ReadRequest {
   subscriptionUid: string
   businessUid: string
   signal?: AbortSignal | undefined
+}
+
+const CODE_OF_TOKEN_FAILURE: Partial<Record<ReadResult['kind'], ErrorCode>> = {
+  throttled: 'platform_throttled',
+  refused: 'platform_refused',
+  token_refused: 'token_refused',
+  credentials_refused: 'app_credentials_refused',
 }
 
 /** Carries a result out of the token cache, where many may wait for it. */

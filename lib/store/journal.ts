@@ -182,6 +182,8 @@ export function createJournal(engine: Engine) {
             or (status = 'done' and kind = 'change' and received_at < ${now} - ${keep.changesMs})
             or (status = 'dead' and kind in ('event', 'unrecognised', 'change')
               and received_at < ${now} - ${Math.max(keep.deadMs, keep.doneMs)})
+            or (status = 'pending' and kind = 'change' and lease_token is null
+              and received_at < ${now} - ${keep.changesMs})
           limit 500
         ) returning seq`.execute(trx)
       return rows.length

@@ -1,4 +1,4 @@
-import { MarketplaceError } from '../errors.js'
+import { cannot } from './cannot.js'
 
 interface Business {
   /** By code name: `installed` when an install was reported, `bought` when only a purchase made the app present. */
@@ -50,8 +50,4 @@ export class Businesses {
     if (!business?.apps.delete(app)) throw cannot('uninstall', `"${app}" is not installed at ${uid}`)
     business.refused = business.apps.size === 0
   }
-}
-
-function cannot(what: string, why: string): MarketplaceError {
-  return new MarketplaceError('argument_invalid', `Cannot ${what}: ${why}`)
 }

@@ -2,6 +2,7 @@ import { MarketplaceError } from '../errors.js'
 import { EVENTS, type EventName } from '../events/registry.js'
 import { SECOND } from '../schedule.js'
 import type { Faults, Simulator } from './api.js'
+import { cannot } from './cannot.js'
 import { Deliverer, type Delivery } from './deliverer.js'
 import { createAnswerers } from './endpoints.js'
 import { createFaultRules } from './faults.js'
@@ -179,8 +180,4 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 
 function inSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.ceil(ms / SECOND)
-}
-
-function cannot(what: string, why: string): MarketplaceError {
-  return new MarketplaceError('argument_invalid', `Cannot ${what}: ${why}`)
 }

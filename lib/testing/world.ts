@@ -4,9 +4,9 @@ import {
   type Trigger,
   transition,
 } from '../entitlement/purchase-state.js'
-import { MarketplaceError } from '../errors.js'
 import type { Clock } from '../schedule.js'
 import { Businesses } from './businesses.js'
+import { cannot } from './cannot.js'
 import type { Happening } from './envelopes.js'
 import { type FullSubscription, newSubscription } from './full-subscription.js'
 import { type Lag, Versions } from './versions.js'
@@ -248,7 +248,3 @@ export class World {
 }
 
 type UpdateName = 'purchasable_subscription/create' | 'purchasable_subscription/update'
-
-function cannot(what: string, why: string): MarketplaceError {
-  return new MarketplaceError('argument_invalid', `Cannot ${what}: ${why}`)
-}

@@ -50,7 +50,7 @@ export function createDispatcher(options: {
   renewEveryMs: number
   pollMs: number
   clock: Clock
-  onHandled?(entry: Entry, outcome: EntryFinish['result']['to']): void
+  onHandled?(entry: Entry, result: EntryFinish['result']): void
   onDead(entry: DeadEntry): void
   onError(error: unknown): void
 }) {
@@ -89,7 +89,7 @@ export function createDispatcher(options: {
     const [finished] = await store.finishEntries([{ id: entry.id, leaseToken: entry.leaseToken, result }])
     if (!finished) return
     if (result.to !== 'retry') returned.delete(entry.id)
-    onHandled(entry, result.to)
+    onHandled(entry, result)
     if (result.to === 'retry') loop.wake(result.inMs)
     if (result.to === 'dead') onDead(asDeadEntry(entry, result.error))
   }

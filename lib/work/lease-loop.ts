@@ -111,21 +111,25 @@ export function createLeaseLoop<Item>(options: {
       state = 'closed'
       clock.clearTimeout(timer)
       await turn
-      const ended = Promise.all(running.values())
-      await Promise.race([ended, after(graceMs)])
+      await endWithin(graceMs)
       if (running.size === 0) return
       for (const controller of running.keys()) controller.abort()
       // Whatever ignores its signal is left behind: its lease runs out and somebody else takes the item.
-      await Promise.race([ended, after(Math.min(graceMs, SECOND))])
+      await endWithin(Math.min(graceMs, SECOND))
     },
 
     lookedAt: () => lookedAt,
     running: () => running.size,
   }
 
-  function after(ms: number) {
+  /** Resolves when nothing runs any more, or the time is up. Keeps the process alive that long and no longer. */
+  function endWithin(ms: number) {
     return new Promise<void>((resolve) => {
-      clock.setTimeout(resolve, ms, true)
+      const timer = clock.setTimeout(resolve, ms, true)
+      Promise.all(running.values()).then(() => {
+        clock.clearTimeout(timer)
+        resolve()
+      })
     })
   }
 }

@@ -1,20 +1,33 @@
 import { type Clock, HOUR, SECOND } from '../schedule.js'
 import type { KeepTimes, Store } from '../store/store.js'
-import type { LeaseLoop } from './lease-loop.js'
+import { createDispatcher } from './dispatcher.js'
+import { createRefresher } from './refresher.js'
 
-/** The two loops and the sweeping, started and stopped together and woken by what the store tells. */
+type RefresherOptions = Parameters<typeof createRefresher>[0]
+type DispatcherOptions = Parameters<typeof createDispatcher>[0]
+
+/** The two loops and the sweeping: created, started, woken and stopped together. */
 export function createWorker(options: {
-  store: Pick<Store, 'subscribe' | 'prune'>
-  refresher: Pick<LeaseLoop, 'start' | 'wake' | 'close' | 'lookedAt'>
-  dispatcher: Pick<LeaseLoop, 'start' | 'wake' | 'close' | 'lookedAt'>
-  keep: KeepTimes
+  store: Store
+  leaseMs: number
+  pollMs: number
   clock: Clock
-  onError(error: unknown): void
+  keep: KeepTimes
+  reading: Omit<RefresherOptions, keyof Shared>
+  handling: Omit<DispatcherOptions, keyof Shared>
+  /** What went wrong where nobody waits for it; the area is a word for logs. */
+  onError(area: 'reading' | 'handling' | 'sweeping', error: unknown): void
 }) {
-  const { store, refresher, dispatcher, keep, clock, onError } = options
+  const { store, leaseMs, pollMs, clock, keep, reading, handling, onError } = options
+  const shared = { store, leaseMs, renewEveryMs: leaseMs / 6, pollMs, clock }
+  const refresher = createRefresher({ ...shared, ...reading, onError: (error) => onError('reading', error) })
+  const dispatcher = createDispatcher({
+    ...shared,
+    ...handling,
+    onError: (error) => onError('handling', error),
+  })
+  let state: 'new' | 'started' | 'closed' = 'new'
   let sweeping: unknown
-  let started = false
-  let closed = false
 
   const unsubscribe = store.subscribe((hint) => {
     if (hint.type === 'wanted') refresher.wake()
@@ -24,24 +37,28 @@ export function createWorker(options: {
   async function sweep() {
     // A batch at a time with a pause between: what is over must not hold up what comes in.
     const deleted = await store.prune(keep).catch((error) => {
-      onError(error)
+      onError('sweeping', error)
       return 0
     })
-    if (!closed) sweeping = clock.setTimeout(sweep, deleted > 0 ? SECOND / 10 : HOUR)
+    if (state === 'started') sweeping = clock.setTimeout(sweep, deleted > 0 ? SECOND / 10 : HOUR)
   }
 
   return {
     start() {
-      if (started || closed) return
-      started = true
+      if (state !== 'new') return
+      state = 'started'
       refresher.start()
       dispatcher.start()
       sweeping = clock.setTimeout(sweep, SECOND)
     },
+    /** A handler was added: what waited for it need not wait for the next look. */
+    handlerAdded: () => dispatcher.wake(),
     /** Milliseconds since the loop that has not looked for longest has; a loop that is stuck stops looking. */
     idleMs: () => clock.now() - Math.min(refresher.lookedAt(), dispatcher.lookedAt()),
+    /** Why all reads wait just now; null when they do not. */
+    readsPaused: () => refresher.paused(),
     async close(graceMs: number) {
-      closed = true
+      state = 'closed'
       unsubscribe()
       clock.clearTimeout(sweeping)
       await Promise.all([refresher.close(graceMs), dispatcher.close(graceMs)])
@@ -49,4 +66,12 @@ export function createWorker(options: {
   }
 }
 
-export type Worker = ReturnType<typeof createWorker>
+/** What both loops are given alike. */
+interface Shared {
+  store: unknown
+  leaseMs: unknown
+  renewEveryMs: unknown
+  pollMs: unknown
+  clock: unknown
+  onError: unknown
+}

@@ -1,0 +1,366 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
+import express from 'express'
+import fc from 'fast-check'
+import type { PurchaseChange } from '../lib/index.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../lib/schedule.js'
+import type { Subscription } from '../lib/store/store.js'
+import { sampleDelivery } from '../lib/testing/index.js'
+import { temporaryFolder } from './support/clean-up.js'
+import { CALL_FAULTS, createPlatformModel, type Emitted } from './support/platform-model.js'
+import { createReceiverLives } from './support/receiver-lives.js'
+import { deliver } from './support/scene.js'
+import { DELIVERY_SECRET, OUR_ITEM } from './support/settings.js'
+
+/** Two subscriptions of one business and one of another: enough for all ways in which they can meet. */
+const BUSINESS_OF: Record<string, string> = { s1: 'b1', s2: 'b1', s3: 'b2' }
+const UIDS = Object.keys(BUSINESS_OF)
+const BUSINESSES = ['b1', 'b2']
+
+const LAGS_MS = [0, 400, 3_000, 20_000]
+const PAUSES_MS = [1, 50, 300, 2_000, 15_000, 90_000]
+
+/** What may happen, on the platform, on the way, or to the receiver; each with how often it does. */
+function anyCommands({ lagging }: { lagging: boolean }) {
+  const uid = fc.constantFrom(...UIDS)
+  const which = fc.nat(20)
+  const command = fc.oneof(
+    often(4, fc.record({ do: fc.constant('purchase' as const), uid, pays: fc.boolean() })),
+    often(8, fc.record({ do: fc.constantFrom('confirm' as const, 'issue' as const), uid })),
+    often(1, fc.record({ do: fc.constant('cancel' as const), uid })),
+    often(10, fc.record({ do: fc.constantFrom('deliver' as const, 'repeat' as const), which })),
+    often(3, fc.record({ do: fc.constant('deliver all' as const) })),
+    often(1, fc.record({ do: fc.constant('drop' as const), which })),
+    often(1, fc.record({ do: fc.constant('forge' as const), uid, whole: fc.boolean() })),
+    often(lagging ? 8 : 3, fc.record({ do: fc.constant('lag' as const), ms: fc.constantFrom(...LAGS_MS) })),
+    often(
+      3,
+      fc.record({
+        do: fc.constant('fail' as const),
+        fault: fc.constantFrom(...CALL_FAULTS),
+        times: fc.integer({ min: 1, max: 4 }),
+      }),
+    ),
+    often(6, fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(...PAUSES_MS) })),
+    often(
+      2,
+      fc.record({
+        do: fc.constant('restart' as const),
+        how: fc.constantFrom('kill' as const, 'close' as const),
+      }),
+    ),
+    often(1, fc.record({ do: fc.constant('refresh' as const), uid })),
+  )
+  return fc.array(command, { minLength: 5, maxLength: 45 })
+}
+
+function often<T>(weight: number, arbitrary: fc.Arbitrary<T>) {
+  return { weight, arbitrary }
+}
+
+type Command = ReturnType<typeof anyCommands> extends fc.Arbitrary<(infer C)[]> ? C : never
+
+let url = ''
+let receive: express.RequestHandler = () => {}
+const server = createServer(express().use('/hooks', (req, res, next) => receive(req, res, next)))
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks/${DELIVERY_SECRET}`
+})
+afterAll(() => {
+  server.close()
+  server.closeAllConnections()
+})
+afterEach(() => void jest.restoreAllMocks())
+
+describe('whatever happens on the platform and on the way', () => {
+  it('a refresh makes the store equal the platform once faults have ended', async () => {
+    await check(60, async (run) => {
+      await run.advance(30 * SECOND)
+      await run.refreshAll()
+      await run.advance(10 * MINUTE)
+      await run.expectEqual(UIDS)
+      run.expectChangesInOrder()
+    })
+  })
+
+  it('the reconcile alone does so, events lost or not', async () => {
+    await check(
+      25,
+      async (run) => {
+        await run.advance(15 * MINUTE)
+        await run.expectEqual(UIDS)
+        run.expectChangesInOrder()
+      },
+      { reconcileEveryMs: 5 * MINUTE },
+    )
+  })
+
+  it('what was told is read until it shows: soon, and without either of them, where no event was lost', async () => {
+    await check(
+      60,
+      async (run) => {
+        await run.advance(25 * MINUTE)
+        await run.expectEqual(UIDS.filter((each) => !run.lost.has(each)))
+      },
+      { lagging: true },
+    )
+  })
+
+  it('two events that come together are not both answered by a read that lags between them', async () => {
+    const run = await begin(':memory:', 0, DAY)
+    await run.perform({ do: 'purchase', uid: 's1', pays: true })
+    await run.perform({ do: 'lag', ms: 3_000 })
+    await run.perform({ do: 'issue', uid: 's1' })
+    await run.perform({ do: 'deliver all' })
+    await run.advance(HOUR)
+    await run.expectEqual(UIDS)
+    await run.end()
+  })
+
+  it('a receiver that is killed and started again on the same file goes on where it was', async () => {
+    const inFile = () => join(temporaryFolder(), 'm.db')
+    await check(
+      10,
+      async (run) => {
+        await run.advance(30 * SECOND)
+        await run.refreshAll()
+        await run.advance(10 * MINUTE)
+        await run.expectEqual(UIDS)
+        run.expectChangesInOrder()
+      },
+      { path: inFile },
+    )
+  })
+})
+
+/** Any commands, then calm; `inTheEnd` says what must hold then. fast-check prints the seed of a failure. */
+async function check(
+  numRuns: number,
+  inTheEnd: (run: Run) => Promise<void>,
+  { path = (): string => ':memory:', reconcileEveryMs = DAY, lagging = false } = {},
+) {
+  const property = fc.asyncProperty(anyCommands({ lagging }), fc.integer(), async (list, random) => {
+    const run = await begin(path(), random, reconcileEveryMs)
+    try {
+      for (const each of list) await run.perform(each)
+      await run.calm()
+      await inTheEnd(run)
+    } finally {
+      await run.end()
+    }
+  })
+  await fc.assert(property, { numRuns })
+}
+
+type Run = Awaited<ReturnType<typeof begin>>
+
+async function begin(path: string, random: number, reconcileEveryMs: number) {
+  jest.spyOn(Math, 'random').mockImplementation(mulberry32(random))
+  const changes: PurchaseChange[] = []
+  let handlerFailsIn = 3
+  let platform = createPlatformModel({ now: () => 0, purchasableUid: OUR_ITEM })
+  const lives = await createReceiverLives({
+    path,
+    fetch(now) {
+      platform = createPlatformModel({ now, purchasableUid: OUR_ITEM })
+      return platform.fetch
+    },
+    onPurchaseChange(change) {
+      changes.push(change)
+      handlerFailsIn = (handlerFailsIn + 5) % 7
+      if (handlerFailsIn === 0) throw new Error('the handler fails now and then')
+    },
+    marketplace: {
+      app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
+      deliverySecrets: DELIVERY_SECRET,
+      freshness: { waitMs: 0, reconcileEveryMs },
+      worker: { pollMs: MINUTE, handlerRetryDelaysMs: Array(20).fill(1_000) },
+      closeGraceMs: 1_000,
+    },
+  })
+  const { clock, advance } = { clock: lives.clock, advance: lives.clock.advance }
+  receive = (req, res) => lives.marketplace().router(req, res)
+
+  const waiting: Emitted[] = []
+  const sent: Emitted[] = []
+  const lost = new Set<string>()
+  const newest = new Map<string, number>()
+
+  async function perform(each: Command): Promise<void> {
+    await act(each)
+    await clock.rest()
+    await expectNothingForbidden()
+  }
+
+  async function act(each: Command): Promise<void> {
+    switch (each.do) {
+      case 'purchase':
+        return move(each.uid, 'User purchases an app', each.pays ? 'Payment succeeded' : 'Payment failed')
+      case 'confirm':
+        return move(each.uid, 'Payment confirmation received')
+      case 'issue':
+        return move(each.uid, 'Payment issue received')
+      case 'cancel':
+        return move(each.uid, 'User cancels the app subscription')
+      case 'deliver': {
+        const [event] = waiting.splice(each.which % (waiting.length || 1), 1)
+        if (event) await send(event)
+        return
+      }
+      case 'deliver all': {
+        await Promise.all(waiting.splice(0).map(send))
+        return
+      }
+      case 'repeat': {
+        const event = sent[each.which % (sent.length || 1)]
+        if (event) await send(event)
+        return
+      }
+      case 'drop': {
+        const [event] = waiting.splice(each.which % (waiting.length || 1), 1)
+        if (event) lost.add(event.subscriptionUid)
+        return
+      }
+      case 'forge':
+        return forge(each.uid, each.whole)
+      case 'lag':
+        return platform.lag(each.ms)
+      case 'fail':
+        return platform.fail(each.fault, each.times)
+      case 'wait':
+        return advance(each.ms)
+      case 'restart':
+        return lives.restart(each.how)
+      case 'refresh': {
+        const refreshed = lives.marketplace().refresh(BUSINESS_OF[each.uid] as string)
+        await advance(21_000)
+        await refreshed
+      }
+    }
+  }
+
+  async function move(
+    uid: string,
+    ...how: Parameters<typeof platform.move> extends [string, string, ...infer H] ? H : never
+  ) {
+    // No two changes in one millisecond: `updated_at` could not tell them apart.
+    await advance(1)
+    const event = platform.move(uid, BUSINESS_OF[uid] as string, ...how)
+    if (event) waiting.push(event)
+  }
+
+  async function send(event: Emitted) {
+    const { subscriptionUid: subscription_uid, businessUid: business_id, event_type } = event
+    const data = { subscription_uid, business_id, purchasable_uid: OUR_ITEM }
+    const { status } = await deliver(url, { entity_name: 'purchasable_subscription', event_type, data })
+    expect(status).toBe(200)
+    sent.push(event)
+  }
+
+  /** A payload that claims a purchase; whole: a full record, and else a notice of a subscription that is not there. */
+  async function forge(uid: string, whole: boolean) {
+    const business_uid = BUSINESS_OF[uid]
+    const claim = {
+      uid,
+      business_uid,
+      purchasable_uid: OUR_ITEM,
+      purchase_state: 'purchased',
+      updated_at: '2999-01-01',
+    }
+    const notice = { subscription_uid: `${uid}-forged`, business_id: business_uid, purchasable_uid: OUR_ITEM }
+    await deliver(
+      url,
+      whole
+        ? sampleDelivery('purchasable_subscription/updated', claim)
+        : sampleDelivery('purchasable_subscription/update', notice),
+    )
+  }
+
+  async function rows(): Promise<Subscription[]> {
+    return (await Promise.all(BUSINESSES.map((each) => lives.rows(each)))).flat()
+  }
+
+  /** What must hold at every moment. */
+  async function expectNothingForbidden() {
+    const all = await rows()
+    for (const { subscriptionUid, state, record } of all) {
+      if (state !== null)
+        expect([subscriptionUid, state, platform.hasServed(subscriptionUid, state)]).toEqual([
+          subscriptionUid,
+          state,
+          true,
+        ])
+      if (!record) continue
+      const updatedAt = Date.parse(record.updated_at as string)
+      expect(updatedAt).toBeGreaterThanOrEqual(newest.get(subscriptionUid) ?? 0)
+      newest.set(subscriptionUid, updatedAt)
+    }
+    for (const business of BUSINESSES) {
+      const isPurchased = all.some((each) => each.businessUid === business && each.state === 'purchased')
+      expect([business, await lives.marketplace().isEntitled(business)]).toEqual([business, isPurchased])
+    }
+  }
+
+  return {
+    perform,
+    advance,
+    lost,
+
+    /** Faults end, and what is still on its way arrives. */
+    async calm() {
+      platform.heal()
+      for (const event of waiting.splice(0)) await send(event)
+      await expectNothingForbidden()
+    },
+
+    async refreshAll() {
+      const refreshed = Promise.all(BUSINESSES.map((each) => lives.marketplace().refresh(each)))
+      await advance(21 * SECOND)
+      await refreshed
+    },
+
+    /** Of these, those the receiver has heard of are as the platform has them. */
+    async expectEqual(uids: readonly string[]) {
+      const known = (await rows()).filter(({ subscriptionUid }) => uids.includes(subscriptionUid))
+      const expected = known.map(({ subscriptionUid: each }) => [each, platform.state(each) ?? null])
+      expect(known.map(({ subscriptionUid, state }) => [subscriptionUid, state])).toEqual(expected)
+      for (const uid of sent.map((each) => each.subscriptionUid)) {
+        if (uids.includes(uid)) expect(known.map((each) => each.subscriptionUid)).toContain(uid)
+      }
+      await expectNothingForbidden()
+    },
+
+    /** Each change was told, and the changes of one subscription follow one another without a gap. */
+    expectChangesInOrder() {
+      for (const uid of UIDS) {
+        const told = new Map(
+          changes.filter((each) => each.subscription_uid === uid).map((each) => [each.id, each]),
+        )
+        let state: string | null = null
+        for (const change of told.values()) {
+          expect([change.subscription_uid, change.from]).toEqual([uid, state])
+          state = change.to
+        }
+        if (told.size > 0 || sent.some((each) => each.subscriptionUid === uid)) {
+          expect([uid, state]).toEqual([uid, platform.state(uid)])
+        }
+      }
+    },
+
+    end: () => lives.end(),
+  }
+}
+
+function mulberry32(start: number): () => number {
+  let state = start
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), state | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+  }
+}

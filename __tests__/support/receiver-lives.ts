@@ -1,0 +1,107 @@
+import {
+  createMarketplace,
+  type Marketplace,
+  type MarketplaceOptions,
+  type PurchaseChange,
+} from '../../lib/index.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import { createSqliteEngine } from '../../lib/store/sqlite.js'
+import type { Store } from '../../lib/store/store.js'
+import { createVirtualClock } from './virtual-clock.js'
+
+/**
+ * One database and the lives of a receiver on it, one after the other, in virtual time. A life ends by `close`, or by
+ * `kill`: then not one line of it runs any more, wherever it was.
+ */
+export async function createReceiverLives(options: {
+  path: string
+  fetch: (now: () => number) => typeof fetch
+  onPurchaseChange(change: PurchaseChange): void
+  marketplace: Omit<MarketplaceOptions, 'platform' | 'store' | 'clock'>
+}) {
+  const { path, onPurchaseChange } = options
+  let busy = 0
+  const clock = createVirtualClock({ isBusy: () => busy > 0 })
+  const fetch = options.fetch(clock.now)
+  let database = await openDatabase()
+  let life = begin()
+
+  async function openDatabase(): Promise<Store> {
+    const store = createSqlStore(createSqliteEngine({ path, clock: clock.forProcess() }))
+    await store.open()
+    return store
+  }
+
+  function begin(): { marketplace: Marketplace; kill(): void } {
+    const own = clock.forProcess()
+    let isKilled = false
+    const unsubscribes: (() => void)[] = []
+
+    /** Counts as busy until it has ended; a life that has been killed meanwhile never hears of it. */
+    async function follow<T>(work: Promise<T>): Promise<T> {
+      busy++
+      try {
+        return await work
+      } finally {
+        busy--
+        if (isKilled) await new Promise(() => {})
+      }
+    }
+
+    const store = new Proxy(database, {
+      get(target, name: keyof Store) {
+        if (name === 'close') return async () => {}
+        if (name === 'subscribe') {
+          return (listener: Parameters<Store['subscribe']>[0]) => {
+            const unsubscribe = target.subscribe((hint) => void (isKilled || listener(hint)))
+            unsubscribes.push(unsubscribe)
+            return unsubscribe
+          }
+        }
+        const method = target[name] as (...args: unknown[]) => Promise<unknown>
+        return (...args: unknown[]) => (isKilled ? new Promise(() => {}) : follow(method(...args)))
+      },
+    })
+    const marketplace = createMarketplace({
+      ...options.marketplace,
+      store,
+      clock: own,
+      platform: { baseUrl: 'https://platform.test', authUrl: 'https://auth.test', fetch },
+    })
+    marketplace.onPurchaseChange(onPurchaseChange)
+    return {
+      marketplace,
+      kill() {
+        isKilled = true
+        own.kill()
+        for (const unsubscribe of unsubscribes) unsubscribe()
+      },
+    }
+  }
+
+  return {
+    clock,
+    marketplace: () => life.marketplace,
+    /** Every row of a business, as the store has it. */
+    rows: (businessUid: string) => database.subscriptionsOf(businessUid),
+    async restart(how: 'kill' | 'close') {
+      if (how === 'kill') life.kill()
+      else {
+        const closed = life.marketplace.close()
+        await clock.advance(2_000)
+        await closed
+      }
+      if (path !== ':memory:') {
+        await database.close()
+        database = await openDatabase()
+      }
+      life = begin()
+    },
+    async end() {
+      life.kill()
+      await database.close()
+    },
+  }
+}
+
+export type ReceiverLives = Awaited<ReturnType<typeof createReceiverLives>>

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { onCleanUp } from './clean-up.js'
+import type { ChildSettings } from './receiver-child.js'
+import { DELIVERY_SECRET } from './settings.js'
+
+export interface ReceiverProcess {
+  /** Hands it its settings; resolves when it listens. */
+  begin(): Promise<void>
+  /** The address for deliveries. */
+  target(): string
+  get<T>(path: string): Promise<T>
+  signal(name: NodeJS.Signals): void
+  /** How it ended. */
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stderr: string }>
+}
+
+// CommonJS, because loading TypeScript takes 0.8 s of CPU that way and 2 s with `--import tsx`.
+const NODE = [
+  '--require',
+  'tsx/cjs',
+  '--eval',
+  `require(${JSON.stringify(join(__dirname, 'receiver-child.ts'))})`,
+]
+
+/** Starts to load a receiver at once, in front of it `under` (strace and its options), if anything. */
+export function loadReceiver(settings: ChildSettings, under: readonly string[] = []): ReceiverProcess {
+  const [command, ...rest] = [...under, process.execPath, ...NODE] as [string, ...string[]]
+  const child = spawn(command, rest, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], cwd: process.cwd() })
+  let stderr = ''
+  let port = 0
+  child.stderr?.on('data', (chunk) => {
+    stderr += chunk
+  })
+  const ended = new Promise<Awaited<ReceiverProcess['ended']>>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal, stderr }))
+  })
+  const loaded = said(child, 'loaded')
+  loaded.catch(() => {})
+  onCleanUp(() => {
+    child.kill('SIGKILL')
+    return ended
+  })
+
+  return {
+    async begin() {
+      await loaded
+      const listening = said(child, 'listening')
+      child.send(settings)
+      port = Number((await listening).port)
+    },
+    target: () => `http://127.0.0.1:${port}/hooks/${DELIVERY_SECRET}`,
+    async get<T>(path: string) {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`)
+      return (await response.json()) as T
+    },
+    signal: (name) => void child.kill(name),
+    ended,
+  }
+}
+
+function said(child: ChildProcess, what: string): Promise<Record<string, unknown>> {
+  return new Promise((resolve, reject) => {
+    child.on('message', (message: Record<string, unknown>) => {
+      if (message.is === what) resolve(message)
+    })
+    child.once('close', (code, signal) => reject(new Error(`ended before it was ${what}: ${signal ?? code}`)))
+  })
+}
