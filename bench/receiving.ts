@@ -101,7 +101,7 @@ function rotated<T>(list: readonly T[], by: number): T[] {
 async function drained(child: Child): Promise<number> {
   const start = performance.now()
   while ((await child.ask<number>('backlog')) > 0 && performance.now() - start < DRAIN_MS) {
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await new Promise((resolve) => setTimeout(resolve, 100))
   }
   return performance.now() - start
 }

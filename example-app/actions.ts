@@ -22,23 +22,29 @@ export const ACTIONS = {
   buy: {
     says: 'buys the app, and the payment succeeds',
     whyNot: whyNotBuy,
-    perform: (simulator, { business_uid }) => simulator.purchase({ business_uid, payment: 'succeeded' }),
+    perform: (simulator, standing) =>
+      simulator.purchase({ ...newPurchase(simulator, standing), payment: 'succeeded' }),
   },
   buyUnpaid: {
     says: 'buys the app, and the payment fails',
     whyNot: whyNotBuy,
-    perform: (simulator, { business_uid }) => simulator.purchase({ business_uid, payment: 'failed' }),
+    perform: (simulator, standing) =>
+      simulator.purchase({ ...newPurchase(simulator, standing), payment: 'failed' }),
   },
   failPayment: {
     says: 'misses a payment',
     whyNot: (standing) =>
-      stateOf(standing) === 'suspended' ? 'The payment has failed already' : whyNotIn(standing, ['purchased']),
+      stateOf(standing) === 'suspended'
+        ? 'The payment has failed already'
+        : whyNotIn(standing, ['purchased']),
     perform: (simulator, standing) => simulator.paymentIssue(uidOf(standing)),
   },
   confirmPayment: {
     says: 'pays, and the payment is confirmed',
     whyNot: (standing) =>
-      stateOf(standing) === 'purchased' ? 'There is no payment to wait for' : whyNotIn(standing, ['suspended']),
+      stateOf(standing) === 'purchased'
+        ? 'There is no payment to wait for'
+        : whyNotIn(standing, ['suspended']),
     perform: (simulator, standing) => simulator.confirmPayment(uidOf(standing)),
   },
   cancel: {
@@ -72,6 +78,12 @@ export function whyNotAll(standing: Standing): Record<ActionName, string | null>
 
 export function stateOf({ subscription }: Standing): string {
   return subscription?.purchase_state ?? 'none'
+}
+
+/** Identifiers that a person can tell apart; the platform's own need not be UUIDs either. */
+function newPurchase(simulator: Simulator, { business_uid }: Standing) {
+  const count = simulator.subscriptions().filter((each) => each.business_uid === business_uid).length
+  return { business_uid, subscription_uid: `${business_uid}-${count + 1}` }
 }
 
 function whyNotBuy(standing: Standing): string | null {

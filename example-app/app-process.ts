@@ -4,7 +4,7 @@ import type { Activity } from './app.js'
 type Message = Activity | { type: 'ready'; port: number }
 
 export interface AppProcess {
-  /** Resolves when it takes deliveries. A second start listens on the port of the first, where the platform delivers. */
+  /** Resolves when it takes deliveries: always on the port of the first start, where the platform delivers. */
   start(): Promise<void>
   /** SIGKILL: nothing in it gets to run any more. Resolves when it is gone. */
   kill(): Promise<void>
@@ -14,7 +14,11 @@ export interface AppProcess {
   /** When the one that runs now was started; Infinity while none does. */
   startedAt(): number
   /** A request made by a signed-in business. Rejects when the app is not running. */
-  request(method: 'GET' | 'POST', path: string, businessUid: string): Promise<{ status: number; body: unknown }>
+  request(
+    method: 'GET' | 'POST',
+    path: string,
+    businessUid: string,
+  ): Promise<{ status: number; body: unknown }>
 }
 
 /** The app in a process that can be killed and started again. */
@@ -30,11 +34,19 @@ export function createAppProcess(options: {
   let port = 0
   let startedAt = Number.POSITIVE_INFINITY
   let isReady = false
+  let starting: Promise<void> | undefined
 
   function start(): Promise<void> {
-    if (child) return Promise.resolve()
+    starting ??= begin()
+    return starting
+  }
+
+  function begin(): Promise<void> {
     // Standard output stays quiet: what there is to see comes as messages.
-    const started = fork(script, { env: { ...process.env, ...env, PORT: String(port) }, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    const started = fork(script, {
+      env: { ...process.env, ...env, PORT: String(port) },
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
     child = started
     startedAt = Date.now()
     return new Promise((resolve, reject) => {
@@ -67,6 +79,7 @@ export function createAppProcess(options: {
 
   function forget() {
     child = undefined
+    starting = undefined
     startedAt = Number.POSITIVE_INFINITY
     isReady = false
   }

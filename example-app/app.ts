@@ -24,7 +24,9 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
 
   // At least once for every change, in order per subscription: whatever is done here must bear being done twice.
   marketplace.onPurchaseChange((change) => onActivity({ type: 'change', change }))
-  marketplace.on('application/installed', ({ data }) => onActivity({ type: 'installed', business_uid: data.business_id }))
+  marketplace.on('application/installed', ({ data }) =>
+    onActivity({ type: 'installed', business_uid: data.business_id }),
+  )
   marketplace.onDead(({ name, error }) => onActivity({ type: 'dead', name, error }))
 
   const app = express()
@@ -37,14 +39,14 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
 
   app.use(signIn)
   app.get('/access', async (_req, res) => {
-    res.json(await marketplace.explain(res.locals['businessUid']))
+    res.json(await marketplace.explain(res.locals.businessUid))
   })
   app.post('/access/refresh', async (_req, res) => {
-    res.json(await marketplace.refresh(res.locals['businessUid']))
+    res.json(await marketplace.refresh(res.locals.businessUid))
   })
   app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.res.locals.businessUid }))
   app.get('/reports', (_req, res) => {
-    res.json(reportFor(res.locals['businessUid']))
+    res.json(reportFor(res.locals.businessUid))
   })
 
   return { app, marketplace }
@@ -60,7 +62,7 @@ function signIn(req: Request, res: Response, next: NextFunction): void {
     res.status(401).json({ title: 'sign in first', status: 401 })
     return
   }
-  res.locals['businessUid'] = businessUid
+  res.locals.businessUid = businessUid
   next()
 }
 

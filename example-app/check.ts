@@ -3,7 +3,7 @@ import type { Decision } from '../lib/index.js'
 /** What must be so at a point of the life of a subscription. */
 export interface Expected {
   entitled: boolean
-  reason: readonly Decision['reason'][]
+  reason: Decision['reason']
   /** The status of the paid page. */
   report: 200 | 402 | 503
 }
@@ -19,8 +19,8 @@ export function check(expected: Expected, { decision, report }: Observed): strin
   if (decision.entitled !== expected.entitled) {
     faults.push(`expected ${words(expected.entitled)}, and it is ${words(decision.entitled)}`)
   }
-  if (!expected.reason.includes(decision.reason)) {
-    faults.push(`expected the reason ${expected.reason.join(' or ')}, and it is ${decision.reason}`)
+  if (decision.reason !== expected.reason) {
+    faults.push(`expected the reason ${expected.reason}, and it is ${decision.reason}`)
   }
   if (report !== expected.report) {
     faults.push(`expected the report to answer ${expected.report}, and it answered ${report}`)

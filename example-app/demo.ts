@@ -3,20 +3,31 @@
  * `npm run demo -- --once`: plays the life of a subscription, and exits 0 only if every decision was right.
  */
 import { dirname } from 'node:path'
+import { BUSINESSES } from './businesses.js'
 import { lifeOf } from './life.js'
 import { servePage } from './page-server.js'
 import { exitCodeOf, play } from './play.js'
 import { createPrinter } from './printer.js'
-import { BUSINESSES, openStage, type Stage, wordsOfDecision } from './stage.js'
+import { openStage, type Stage } from './stage.js'
+import { wordsOfDecision } from './words.js'
 
 async function main(): Promise<number> {
   const stage = await openStage({ here: dirname(process.argv[1] as string) })
+  const interrupted = new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve())
+    // Whoever was reading has gone (`| head`): without this the process would end at once, and leave its database.
+    process.stdout.on('error', () => resolve())
+  })
   try {
-    return await (process.argv.includes('--once') ? playOnce(stage) : stayOpen(stage))
+    if (!process.argv.includes('--once')) return await stayOpen(stage, interrupted)
+    return await Promise.race([playOnce(stage), interrupted.then(() => INTERRUPTED)])
   } finally {
     await stage.close()
   }
 }
+
+/** What shells expect of a process that was ended by Ctrl-C. */
+const INTERRUPTED = 130
 
 async function playOnce(stage: Stage): Promise<0 | 1> {
   const { timeline } = stage
@@ -50,23 +61,23 @@ async function playOnce(stage: Stage): Promise<0 | 1> {
   return exitCodeOf(verdicts)
 }
 
-/** Until Ctrl-C. */
-async function stayOpen(stage: Stage): Promise<0> {
+async function stayOpen(stage: Stage, interrupted: Promise<void>): Promise<0> {
   await stage.startApp()
-  const page = await servePage({ stage, here: dirname(process.argv[1] as string), port: Number(process.env['PORT'] ?? 0) })
+  const page = await servePage({
+    stage,
+    here: dirname(process.argv[1] as string),
+    port: Number(process.env.PORT ?? 0),
+  })
   console.log(`Open ${page.url}`)
   console.log('Ctrl-C ends the demo and removes its database.')
-  await new Promise<void>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve())
-  })
+  await interrupted
   await page.close()
   return 0
 }
 
 main().then(
-  (exitCode) => {
-    process.exitCode = exitCode
-  },
+  // Not exitCode: the rest of an interrupted play must not go on.
+  (exitCode) => process.exit(exitCode),
   (error) => {
     console.error(error)
     process.exitCode = 1

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import express, { type Response } from 'express'
 import { isActionName, stateOf, whyNotAll } from './actions.js'
-import { BUSINESSES, type Stage } from './stage.js'
+import { BUSINESSES } from './businesses.js'
+import type { Stage } from './stage.js'
 import { watchDecisions } from './watcher.js'
 
 /** At most this often a new state goes to the page; what happens in between is in the next one. */
@@ -30,6 +31,7 @@ export async function servePage(options: { stage: Stage; here: string; port: num
   function state() {
     return {
       isCutOff: stage.isCutOff(),
+      isSlow: stage.isSlow(),
       isAppRunning: stage.app.isRunning(),
       businesses: BUSINESSES.map(({ uid, name }) => {
         const standing = stage.standing(uid)
@@ -58,7 +60,8 @@ export async function servePage(options: { stage: Stage; here: string; port: num
 
   app.post('/businesses/:uid/actions/:action', (req, res) => {
     const { uid, action } = req.params
-    const why = isActionName(action) && isBusiness(uid) ? stage.perform(action, uid) : 'There is no such button'
+    const why =
+      isActionName(action) && isBusiness(uid) ? stage.perform(action, uid) : 'There is no such button'
     res.status(why ? 409 : 200).json({ why })
   })
   app.get('/businesses/:uid/report', async (req, res) => {
@@ -72,6 +75,8 @@ export async function servePage(options: { stage: Stage; here: string; port: num
   const switches: Record<string, () => unknown> = {
     cutOff: stage.cutOff,
     bringBack: stage.bringBack,
+    slowDown: stage.slowDown,
+    speedUp: stage.speedUp,
     killApp: stage.killApp,
     startApp: stage.startApp,
   }

@@ -44,7 +44,8 @@ export async function play(options: {
     try {
       await act()
       const isOver = () => until?.(stage.happenings().filter(({ id }) => id > before)) ?? true
-      if (!(await becomes(isOver, stage, stepTimeoutMs))) faults.push(`not over after ${stepTimeoutMs / 1_000} s`)
+      if (!(await becomes(isOver, stage, stepTimeoutMs)))
+        faults.push(`not over after ${stepTimeoutMs / 1_000} s`)
       faults.push(...check(expect, await stage.observe()))
     } catch (error) {
       faults.push(error instanceof Error ? error.message : String(error))

@@ -1,4 +1,4 @@
-import { nameOf } from './stage.js'
+import { nameOf } from './businesses.js'
 import type { Happening, Lane } from './timeline.js'
 
 const LANES: Record<Lane, string> = {
@@ -17,7 +17,7 @@ const CODES: Record<Style, number> = { bold: 1, dim: 2, good: 32, bad: 31 }
 
 /** Writes what happens as aligned lines; colours only where a person reads them. */
 export function createPrinter(out: NodeJS.WriteStream) {
-  const isColoured = out.isTTY && !process.env['NO_COLOR']
+  const isColoured = out.isTTY && !process.env.NO_COLOR
   const begun = Date.now()
   const print = (line: string) => out.write(`${line}\n`)
 
@@ -30,7 +30,10 @@ export function createPrinter(out: NodeJS.WriteStream) {
     line: print,
     happening({ at, lane, text, tone, business_uid }: Happening) {
       const seconds = ((at - begun) / 1_000).toFixed(3).padStart(8)
-      const whose = business_uid && !text.startsWith(nameOf(business_uid)) ? paint(`  ${nameOf(business_uid)}`, 'dim') : ''
+      const whose =
+        business_uid && !text.startsWith(nameOf(business_uid))
+          ? paint(`  ${nameOf(business_uid)}`, 'dim')
+          : ''
       const styled = paint(text, tone === 'plain' ? undefined : tone)
       print(`${paint(seconds, 'dim')}  ${LANES[lane].padEnd(11)} ${styled}${whose}`)
     },

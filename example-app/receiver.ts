@@ -40,8 +40,8 @@ async function begin(error?: Error) {
   const targetUrl = marketplace.targetUrl(`http://127.0.0.1:${port}/webhooks/marketplace`)
   // Registering again is a success, so every start may do it.
   const token = appToken(APP_TOKEN ?? '')
-  await Promise.all(EVENTS.map((event) => marketplace.registerWebhook({ event, targetUrl, token }))).catch((error) =>
-    console.error(error.message),
+  await Promise.all(EVENTS.map((event) => marketplace.registerWebhook({ event, targetUrl, token }))).catch(
+    (error) => console.error(error.message),
   )
   process.send?.({ type: 'ready', port })
 }
@@ -50,14 +50,11 @@ async function end() {
   server.close()
   server.closeIdleConnections()
   await marketplace.close()
-  process.disconnect?.()
+  if (process.connected) process.disconnect()
 }
 
-let ending: Promise<void> | undefined
-for (const signal of ['SIGTERM', 'disconnect']) {
-  process.on(signal, () => {
-    ending ??= end()
-  })
-}
+process.once('SIGTERM', end)
+// The demo is gone, however it went.
+process.once('disconnect', end)
 // Ctrl-C reaches every process of the terminal; the demo ends this one in its own time.
 process.on('SIGINT', () => {})

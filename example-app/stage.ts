@@ -4,19 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Decision } from '../lib/index.js'
 // An installed app writes: from 'marketplace-webhooks/testing'
-import { createSimulator, type Delivery, type FaultHandle, type PlatformRequest } from '../lib/testing/index.js'
+import { createSimulator, type FaultHandle } from '../lib/testing/index.js'
 import { ACTIONS, type ActionName, type Standing } from './actions.js'
-import type { Activity } from './app.js'
 import { createAppProcess } from './app-process.js'
+import { BUSINESSES, nameOf } from './businesses.js'
 import { createTimeline } from './timeline.js'
+import { wordsOfActivity, wordsOfDelivery, wordsOfRequest } from './words.js'
 
-export const BUSINESSES = [
-  { uid: 'bakery-lindt', name: 'Bakery Lindt' },
-  { uid: 'yoga-studio-mitte', name: 'Yoga Studio Mitte' },
-  { uid: 'cafe-morgenrot', name: 'Café Morgenrot' },
-  { uid: 'radhaus-becker', name: 'Radhaus Becker' },
-  { uid: 'salon-aurora', name: 'Salon Aurora' },
-] as const
+/** Long enough to see the app wait for a read; it waits 2 s before it says that it does not know yet. */
+const SLOW_MS = 1_200
 
 export type Stage = Awaited<ReturnType<typeof openStage>>
 
@@ -41,6 +37,7 @@ export async function openStage({ here }: { here: string }) {
   const { baseUrl, authUrl } = await simulator.start()
   for (const { uid } of BUSINESSES) simulator.addBusiness(uid)
   let outage: FaultHandle | undefined
+  let slowness: FaultHandle | undefined
 
   const app = createAppProcess({
     script: join(here, 'receiver.ts'),
@@ -70,7 +67,9 @@ export async function openStage({ here }: { here: string }) {
   })
 
   function standing(businessUid: string): Standing {
-    const subscription = simulator.subscriptions().findLast(({ business_uid }) => business_uid === businessUid)
+    const subscription = simulator
+      .subscriptions()
+      .findLast(({ business_uid }) => business_uid === businessUid)
     return { business_uid: businessUid, subscription, presence: presence.get(businessUid) ?? 'none' }
   }
 
@@ -97,7 +96,11 @@ export async function openStage({ here }: { here: string }) {
     isCutOff: () => outage !== undefined,
     cutOff() {
       if (outage) return
-      timeline.add({ lane: 'stage', text: 'The platform is cut off: it delivers, but nobody can reach it', tone: 'bad' })
+      timeline.add({
+        lane: 'stage',
+        text: 'The platform is cut off: it delivers, but nobody can reach it',
+        tone: 'bad',
+      })
       outage = simulator.faults.add({ on: 'platform', kind: 'down' })
     },
     bringBack() {
@@ -106,8 +109,23 @@ export async function openStage({ here }: { here: string }) {
       outage = undefined
       timeline.add({ lane: 'stage', text: 'The platform can be reached again', tone: 'good' })
     },
+    isSlow: () => slowness !== undefined,
+    slowDown() {
+      slowness ??= simulator.faults.add({ on: 'platform', kind: 'slow', ms: SLOW_MS })
+      timeline.add({
+        lane: 'stage',
+        text: `The platform takes ${SLOW_MS / 1_000} s for every answer`,
+        tone: 'bad',
+      })
+    },
+    speedUp() {
+      slowness?.remove()
+      slowness = undefined
+      timeline.add({ lane: 'stage', text: 'The platform answers at once again', tone: 'good' })
+    },
 
     async startApp() {
+      if (app.isRunning()) return
       await app.start()
       timeline.add({ lane: 'stage', text: 'The app is running', tone: 'good' })
     },
@@ -119,7 +137,8 @@ export async function openStage({ here }: { here: string }) {
 
     /** The app's own answer, with its reason. */
     async decision(businessUid: string): Promise<Decision> {
-      const { body } = await app.request('GET', '/access', businessUid)
+      const { status, body } = await app.request('GET', '/access', businessUid)
+      if (status !== 200) throw new Error(`expected a decision, and the app answered ${status}`)
       return body as Decision
     },
     /** The same after reading the platform again. */
@@ -135,50 +154,4 @@ export async function openStage({ here }: { here: string }) {
       await rm(folder, { recursive: true, force: true })
     },
   }
-}
-
-export function nameOf(businessUid: string): string {
-  return BUSINESSES.find(({ uid }) => uid === businessUid)?.name ?? businessUid
-}
-
-/** The decision in a line, for the timeline. */
-export function wordsOfDecision({ business_uid, entitled, known, reason }: Decision) {
-  const answer = entitled ? 'Let in' : known ? 'Not let in' : 'Cannot say yet'
-  return { lane: 'decision', business_uid, text: `${answer}: ${reason}`, tone: entitled ? 'good' : 'bad' } as const
-}
-
-// Never the target: its last part is the delivery secret.
-function wordsOfDelivery({ business_uid, event, status, error, attempt, faults }: Delivery) {
-  const isAccepted = status === 200
-  const outcome = status === undefined ? `no reply (${error})` : isAccepted ? `acknowledged${attempt > 1 ? `, try ${attempt}` : ''}` : `refused with ${status}`
-  const text = `${event}, ${outcome}${struck(faults)}`
-  return { lane: 'delivery', business_uid, text, tone: isAccepted ? 'plain' : 'bad' } as const
-}
-
-function wordsOfRequest({ endpoint, status, business_uid, faults }: PlatformRequest, isHeard: boolean) {
-  if (endpoint !== 'read' && endpoint !== 'token') return undefined
-  const what = endpoint === 'read' ? 'Subscription read' : 'Token fetched'
-  const tried = endpoint === 'read' ? 'Read of the subscription' : 'Token asked for'
-  const isGood = status === 200
-  const outcome = status === undefined ? `${tried}: no reply` : isGood ? what : `${tried}: refused with ${status}`
-  const text = `${outcome}${isHeard ? '' : ', answered to a process that is gone'}${struck(faults)}`
-  return { lane: endpoint, ...(business_uid ? { business_uid } : {}), text, tone: isGood ? 'plain' : 'bad' } as const
-}
-
-function wordsOfActivity(activity: Activity) {
-  switch (activity.type) {
-    case 'change': {
-      const { business_uid, from, to, entitled } = activity.change
-      const text = `${from ?? 'nothing'} → ${to ?? 'not shown any more'}`
-      return { lane: 'change', business_uid, text, tone: entitled ? 'good' : 'bad' } as const
-    }
-    case 'installed':
-      return { lane: 'event', business_uid: activity.business_uid, text: 'The app prepares a workspace' } as const
-    case 'dead':
-      return { lane: 'event', text: `A handler gave up on ${activity.name}: ${activity.error}`, tone: 'bad' } as const
-  }
-}
-
-function struck(faults: readonly string[]): string {
-  return faults.length > 0 ? ` [${faults.join(', ')}]` : ''
 }

@@ -1,11 +1,15 @@
 import type { Decision } from '../lib/index.js'
-import { BUSINESSES, type Stage, wordsOfDecision } from './stage.js'
+import { BUSINESSES } from './businesses.js'
+import type { Stage } from './stage.js'
+import { wordsOfDecision } from './words.js'
 
 /** What the page shows of the app's answer. */
 export interface Watched {
   decision: Decision | null
   /** The app has been asked and has not answered yet: it may be waiting for a read. */
   isChecking: boolean
+  /** When it last answered: milliseconds since 1970. */
+  askedAt: number | null
 }
 
 /** How long to wait before asking again while a read is under way or failing. */
@@ -14,7 +18,8 @@ const ASK_AGAIN_MS = 700
 /** Keeps the newest decision of every business: asks whenever something happened that may have changed it. */
 export function watchDecisions(stage: Stage, onUpdate: () => void) {
   const watched = new Map<string, Watched & { isOutdated: boolean; timer?: NodeJS.Timeout | undefined }>()
-  for (const { uid } of BUSINESSES) watched.set(uid, { decision: null, isChecking: false, isOutdated: false })
+  for (const { uid } of BUSINESSES)
+    watched.set(uid, { decision: null, isChecking: false, askedAt: null, isOutdated: false })
 
   async function ask(uid: string) {
     const state = watched.get(uid)
@@ -30,9 +35,11 @@ export function watchDecisions(stage: Stage, onUpdate: () => void) {
       do {
         state.isOutdated = false
         const decision = await stage.decision(uid)
-        const isNews = decision.reason !== state.decision?.reason || decision.entitled !== state.decision.entitled
+        const isNews =
+          decision.reason !== state.decision?.reason || decision.entitled !== state.decision.entitled
         if (isNews && state.decision) stage.timeline.add(wordsOfDecision(decision))
         state.decision = decision
+        state.askedAt = Date.now()
       } while (state.isOutdated)
     } catch {
       // The app was killed meanwhile; its next start asks again.
@@ -54,8 +61,8 @@ export function watchDecisions(stage: Stage, onUpdate: () => void) {
 
   return {
     of: (uid: string): Watched => {
-      const { decision = null, isChecking = false } = watched.get(uid) ?? {}
-      return { decision, isChecking }
+      const { decision = null, isChecking = false, askedAt = null } = watched.get(uid) ?? {}
+      return { decision, isChecking, askedAt }
     },
     close() {
       unlisten()

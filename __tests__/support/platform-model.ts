@@ -1,4 +1,5 @@
 import { type PurchaseState, type Trigger, transition } from '../../lib/entitlement/purchase-state.js'
+import type { Clock } from '../../lib/schedule.js'
 
 /** What goes wrong with one call of the platform. */
 export type CallFault = (typeof CALL_FAULTS)[number]
@@ -12,6 +13,8 @@ export const CALL_FAULTS = [
   'older',
   'empty',
 ] as const
+
+const READ_FAULTS = new Set<CallFault>(['unauthorized', 'older', 'empty'])
 
 interface Version {
   state: PurchaseState
@@ -29,8 +32,9 @@ export interface Emitted {
  * The platform in memory: the transition table, and `fetch` as a receiver sees it. Reads may lag: a version is shown
  * only `lagMs` after it came to be, and never before an earlier one.
  */
-export function createPlatformModel(options: { now(): number; purchasableUid: string }) {
-  const { now, purchasableUid } = options
+export function createPlatformModel(options: { clock: Clock; purchasableUid: string }) {
+  const { clock, purchasableUid } = options
+  const now = clock.now
   const subscriptions = new Map<string, { businessUid: string; versions: Version[] }>()
   const served = new Map<string, Set<string>>()
   const faults: CallFault[] = []
@@ -38,6 +42,7 @@ export function createPlatformModel(options: { now(): number; purchasableUid: st
   let tokens = 0
   let endedTokens = 0
   let lagMs = 0
+  let latencyMs = 10
 
   function add(uid: string, businessUid: string, state: PurchaseState) {
     const subscription = subscriptions.get(uid) ?? { businessUid, versions: [] }
@@ -69,8 +74,23 @@ export function createPlatformModel(options: { now(): number; purchasableUid: st
     return [recordOf(uid, version)]
   }
 
+  /** The next fault that can strike this call. */
+  function nextFault(isRead: boolean): CallFault | undefined {
+    const fault = faults.find((each) => isRead || !READ_FAULTS.has(each))
+    if (fault) faults.splice(faults.indexOf(fault), 1)
+    return fault
+  }
+
+  /** Decides at once what is answered, which arrives after `latencyMs`: what happens meanwhile it does not show. */
   async function answer(url: URL, authorization: string | null, signal: AbortSignal): Promise<Response> {
-    const fault = faults.shift()
+    const arrives = new Promise<void>((resolve) => clock.setTimeout(resolve, latencyMs))
+    const reply = await decide(url, authorization, signal)
+    await arrives
+    return reply
+  }
+
+  async function decide(url: URL, authorization: string | null, signal: AbortSignal): Promise<Response> {
+    const fault = nextFault(url.pathname !== '/oauth/token')
     if (fault === 'network') throw new TypeError('fetch failed')
     if (fault === 'hang')
       return new Promise((_, reject) => signal.addEventListener('abort', reject, { once: true }))
@@ -117,10 +137,14 @@ export function createPlatformModel(options: { now(): number; purchasableUid: st
     lag(ms: number) {
       lagMs = ms
     },
+    slow(ms: number) {
+      latencyMs = ms
+    },
     /** No more faults; what is hidden by a lag shows when its time has come. */
     heal() {
       faults.splice(0)
       lagMs = 0
+      latencyMs = 10
     },
     state: (uid: string) => subscriptions.get(uid)?.versions.at(-1)?.state,
     /** Whether some read was ever answered with this state. */

@@ -19,7 +19,7 @@ export interface ChildSettings {
 }
 
 process.once('message', (settings: ChildSettings) => begin(settings))
-process.send?.({ is: 'loaded' })
+process.send?.({ is: 'loaded', pid: process.pid })
 
 function begin({ store, baseUrl, authUrl, works, handler, closeGraceMs }: ChildSettings) {
   const marketplace = createMarketplace({

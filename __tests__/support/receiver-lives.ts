@@ -4,6 +4,7 @@ import {
   type MarketplaceOptions,
   type PurchaseChange,
 } from '../../lib/index.js'
+import type { Clock } from '../../lib/schedule.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { Store } from '../../lib/store/store.js'
@@ -15,14 +16,14 @@ import { createVirtualClock } from './virtual-clock.js'
  */
 export async function createReceiverLives(options: {
   path: string
-  fetch: (now: () => number) => typeof fetch
+  fetch: (clock: Clock) => typeof fetch
   onPurchaseChange(change: PurchaseChange): void
   marketplace: Omit<MarketplaceOptions, 'platform' | 'store' | 'clock'>
 }) {
   const { path, onPurchaseChange } = options
   let busy = 0
   const clock = createVirtualClock({ isBusy: () => busy > 0 })
-  const fetch = options.fetch(clock.now)
+  const fetch = options.fetch(clock.forProcess())
   let database = await openDatabase()
   let life = begin()
 

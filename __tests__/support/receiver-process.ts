@@ -29,6 +29,8 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
   const child = spawn(command, rest, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], cwd: process.cwd() })
   let stderr = ''
   let port = 0
+  // Under strace the receiver is a child of the child.
+  let pid = 0
   child.stderr?.on('data', (chunk) => {
     stderr += chunk
   })
@@ -36,10 +38,22 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
     child.once('close', (code, signal) => resolve({ code, signal, stderr }))
   })
   const loaded = said(child, 'loaded')
-  loaded.catch(() => {})
-  onCleanUp(() => {
-    child.kill('SIGKILL')
-    return ended
+  loaded.then(
+    (message) => {
+      pid = Number(message.pid)
+    },
+    () => {},
+  )
+
+  /** Also when it has ended by itself. */
+  function signal(name: NodeJS.Signals) {
+    if (child.exitCode === null && child.signalCode === null) process.kill(pid || Number(child.pid), name)
+  }
+
+  onCleanUp(async () => {
+    await loaded.catch(() => {})
+    signal('SIGKILL')
+    await ended
   })
 
   return {
@@ -54,7 +68,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
       const response = await fetch(`http://127.0.0.1:${port}${path}`)
       return (await response.json()) as T
     },
-    signal: (name) => void child.kill(name),
+    signal,
     ended,
   }
 }

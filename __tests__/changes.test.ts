@@ -1,0 +1,467 @@
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import type { DeadEntry, Marketplace, PurchaseChange } from '../lib/index.js'
+import type { Simulator } from '../lib/testing/index.js'
+import { temporaryFolder } from './support/clean-up.js'
+import { createScene, openMarketplace, startPlatform } from './support/scene.js'
+import { gate, until } from './support/until.js'
+
+const B1 = 'business-one'
+const QUICK = { pollMs: 50, handlerRetryDelaysMs: [10, 10, 10] }
+
+describe('every change', () => {
+  it('reaches every handler, with what it needs to know', async () => {
+    const { platform, marketplace } = await createScene()
+    const [first, second]: [PurchaseChange[], PurchaseChange[]] = [[], []]
+    marketplace.onPurchaseChange((change) => void first.push(change))
+    marketplace.onPurchaseChange((change, { attempt, marketplace: given, signal }) => {
+      second.push(change)
+      expect([attempt, given === marketplace, signal.aborted]).toEqual([1, true, false])
+    })
+    const record = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('both', () => first.length + second.length === 2)
+    platform.cancel(record.uid)
+    await until('both again', () => first.length + second.length === 4)
+
+    expect(first).toEqual(second)
+    expect(first[0]).toEqual({
+      id: expect.any(String),
+      business_uid: B1,
+      subscription_uid: record.uid,
+      from: null,
+      to: 'purchased',
+      entitled: true,
+      record: expect.objectContaining({
+        uid: record.uid,
+        purchase_price: '9.99',
+        purchase_state: 'purchased',
+      }),
+      observedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+    })
+    expect(first[1]).toMatchObject({ from: 'purchased', to: 'canceled', entitled: false })
+    expect(first[1]?.id).not.toBe(first[0]?.id)
+  })
+
+  it('says whether the business may use the app, all its subscriptions considered', async () => {
+    const { platform, marketplace } = await createScene()
+    const seen: [string | null, boolean][] = []
+    marketplace.onPurchaseChange(({ to, entitled }) => void seen.push([to, entitled]))
+    const old = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('the first', () => seen.length === 1)
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('the second', () => seen.length === 2)
+    platform.cancel(old.uid)
+    await until('the end of the first', () => seen.length === 3)
+    expect(seen).toEqual([
+      ['purchased', true],
+      ['purchased', true],
+      ['canceled', true],
+    ])
+  })
+
+  it('is one even where many deliveries tell of it, and none where the state stays', async () => {
+    const { platform, marketplace } = await createScene()
+    const seen: PurchaseChange[] = []
+    marketplace.onPurchaseChange((change) => void seen.push(change))
+    platform.faults.add({ on: 'delivery', kind: 'duplicate', copies: 20 })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    platform.touch(uid)
+    await marketplace.refresh(B1)
+    platform.cancel(uid)
+    await platform.settled()
+    await until('the end', () => seen.some(({ to }) => to === 'canceled'))
+    expect(seen.map(({ from, to }) => [from, to])).toEqual([
+      [null, 'purchased'],
+      ['purchased', 'canceled'],
+    ])
+  })
+
+  it('waits in the journal until somebody handles changes', async () => {
+    const { platform, marketplace } = await createScene()
+    await bringAbout(platform, marketplace, ['purchased', 'suspended', 'purchased'])
+    expect(await marketplace.journal.list({ kind: 'change', status: 'pending' })).toHaveLength(3)
+    const seen: (string | null)[] = []
+    marketplace.onPurchaseChange(({ to }) => void seen.push(to))
+    await until('all three', () => seen.length === 3)
+    expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
+    await until('the journal is done', async () => (await pendingChanges(marketplace)) === 0)
+  })
+
+  it('is told again under the same id by the next process when one ends in the middle of its handler', async () => {
+    const platform = await startPlatform()
+    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const ids: string[] = []
+    const first = openMarketplace(platform, { store, closeGraceMs: 50 })
+    first.onPurchaseChange(({ id }) => {
+      ids.push(id)
+      return new Promise(() => {})
+    })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await first.track({ subscription_uid: uid, business_uid: B1 })
+    await until('the handler has been called', () => ids.length === 1)
+    await first.close()
+
+    const second = openMarketplace(platform, { store })
+    second.onPurchaseChange(({ id }) => void ids.push(id))
+    await until('it is told again', () => ids.length === 2)
+    expect(ids[1]).toBe(ids[0])
+    await until('it is done', async () => (await pendingChanges(second)) === 0)
+    expect(ids).toHaveLength(2)
+  })
+})
+
+describe('the changes of one subscription', () => {
+  it('come in order and never two at once, while those of others go on', async () => {
+    const { platform, marketplace } = await createScene({ worker: { ...QUICK, concurrency: 4 } })
+    const states = ['purchased', 'suspended', 'purchased', 'suspended', 'canceled']
+    const uids = []
+    for (const business of ['b1', 'b2', 'b3']) {
+      uids.push(await bringAbout(platform, marketplace, states, business))
+    }
+    const running = new Map<string, number>()
+    const seen = new Map<string, (string | null)[]>()
+    let most = 0
+    marketplace.onPurchaseChange(async ({ subscription_uid: uid, to }) => {
+      running.set(uid, (running.get(uid) ?? 0) + 1)
+      expect(running.get(uid)).toBe(1)
+      most = Math.max(
+        most,
+        [...running.values()].reduce((sum, n) => sum + n),
+      )
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+      seen.set(uid, [...(seen.get(uid) ?? []), to])
+      running.set(uid, 0)
+    })
+    await until('all of them', async () => (await pendingChanges(marketplace)) === 0)
+    expect([...seen]).toEqual(expect.arrayContaining(uids.map((uid) => [uid, states])))
+    expect(most).toBeGreaterThan(1)
+    expect(await marketplace.journal.list({ status: 'dead' })).toEqual([])
+  })
+
+  it('wait behind one that fails, and those of others do not', async () => {
+    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const failing = await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b1')
+    await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b2')
+    const seen: string[] = []
+    marketplace.onPurchaseChange(({ subscription_uid, to, business_uid }, { attempt }) => {
+      seen.push(`${business_uid} ${to} ${attempt}`)
+      if (subscription_uid === failing && to === 'purchased' && attempt < 3) throw new Error('not yet')
+    })
+    await until('all of them', async () => (await pendingChanges(marketplace)) === 0)
+    expect(seen.filter((each) => each.startsWith('b1'))).toEqual([
+      'b1 purchased 1',
+      'b1 purchased 2',
+      'b1 purchased 3',
+      'b1 suspended 1',
+    ])
+    expect(seen.filter((each) => each.startsWith('b2'))).toEqual(['b2 purchased 1', 'b2 suspended 1'])
+  })
+})
+
+describe('a handler that fails', () => {
+  it('is called again under the same id until it is dead, said once, and lives again by a replay', async () => {
+    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const calls: { id: string; attempt: number }[] = []
+    const dead: DeadEntry[] = []
+    let isBroken = true
+    marketplace.onDead((entry) => void dead.push(entry))
+    marketplace.onPurchaseChange(({ id }, { attempt }) => {
+      calls.push({ id, attempt })
+      if (isBroken) throw new TypeError('the mail server is away')
+    })
+    const uid = await bringAbout(platform, marketplace, ['purchased'])
+    await until('it is dead', () => dead.length > 0)
+    expect(calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4])
+    expect(new Set(calls.map(({ id }) => id)).size).toBe(1)
+    expect(dead).toEqual([
+      {
+        id: calls[0]?.id,
+        kind: 'change',
+        name: '',
+        businessUid: B1,
+        subscriptionUid: uid,
+        attempts: 4,
+        error: 'TypeError: the mail server is away',
+      },
+    ])
+    const [entry] = await marketplace.journal.list({ status: 'dead' })
+    expect(entry).toMatchObject({
+      id: calls[0]?.id,
+      attempts: 4,
+      error: 'TypeError: the mail server is away',
+    })
+    expect((await marketplace.health()).status).toBe('degraded')
+    // It holds nobody up, and access does not depend on it.
+    await bringAbout(platform, marketplace, ['purchased'], 'b2')
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+
+    isBroken = false
+    calls.splice(0)
+    expect(await marketplace.journal.replay(entry?.id as string)).toBe(true)
+    await until('the replay', () => calls.some(({ id }) => id === entry?.id))
+    expect(calls.find(({ id }) => id === entry?.id)?.attempt).toBe(1)
+    expect(await marketplace.journal.replay('no-such-id')).toBe(false)
+  })
+
+  it('is called again alone: those that have returned are not', async () => {
+    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const calls = { good: 0, bad: 0 }
+    marketplace.onPurchaseChange(() => void calls.good++)
+    marketplace.onPurchaseChange(() => {
+      if (++calls.bad < 3) throw new Error('not yet')
+    })
+    await bringAbout(platform, marketplace, ['purchased'])
+    await until('the third try', async () => calls.bad === 3 && (await pendingChanges(marketplace)) === 0)
+    expect(calls).toEqual({ good: 1, bad: 3 })
+  })
+
+  const things: [string, () => unknown][] = [
+    ['undefined', () => undefined],
+    ['null', () => null],
+    ['a frozen object', () => Object.freeze({})],
+    ['an object without a prototype', () => Object.create(null)],
+    ['an error that throws when looked at', () => hostileError()],
+    ['a thenable that throws', () => thenable(explode)],
+    ['a thenable that never settles', () => thenable(() => {})],
+    ['a symbol', () => Symbol('s')],
+    ['a megabyte', () => 'x'.repeat(1_000_000)],
+    ['a revoked proxy', () => revokedProxy()],
+  ]
+  it.each(things)('by throwing %s is a handler that fails', async (_what, thing) => {
+    const { platform, marketplace } = await createScene({ worker: QUICK })
+    let calls = 0
+    const dead: DeadEntry[] = []
+    marketplace.onDead((entry) => void dead.push(entry))
+    marketplace.onPurchaseChange(() => {
+      calls++
+      throw thing()
+    })
+    marketplace.onPurchaseChange(() => Promise.reject(thing()))
+    await bringAbout(platform, marketplace, ['purchased'])
+    await until('it is dead', () => dead.length > 0)
+    expect(calls).toBe(4)
+    expect(dead[0]?.error.length).toBeLessThanOrEqual(500)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+
+  it.each(things)('not by returning %s, unless it rejects', async (what, thing) => {
+    const { platform, marketplace } = await createScene({ worker: { ...QUICK, handlerTimeoutMs: 100 } })
+    const dead: DeadEntry[] = []
+    marketplace.onDead((entry) => void dead.push(entry))
+    marketplace.onPurchaseChange(thing)
+    await bringAbout(platform, marketplace, ['purchased'])
+    await until('it is over', async () => (await pendingChanges(marketplace)) === 0)
+    expect(dead).toHaveLength(/thenable|proxy/.test(what) ? 1 : 0)
+  })
+
+  it('does not keep another listener from hearing of the dead', async () => {
+    const { platform, marketplace } = await createScene({ worker: { pollMs: 50, handlerRetryDelaysMs: [] } })
+    const dead: string[] = []
+    marketplace.onDead(() => explode())
+    marketplace.onDead(({ id }) => void dead.push(id))
+    marketplace.onPurchaseChange(() => explode())
+    await bringAbout(platform, marketplace, ['purchased', 'suspended'])
+    await until('both', () => dead.length === 2)
+  })
+})
+
+describe('a handler that never settles', () => {
+  it('is told to stop by its signal, and its slot is free for others', async () => {
+    const { platform, marketplace } = await createScene({
+      worker: { pollMs: 50, concurrency: 1, handlerTimeoutMs: 100, handlerRetryDelaysMs: [] },
+    })
+    const reasons: unknown[] = []
+    const seen: string[] = []
+    const dead: DeadEntry[] = []
+    marketplace.onDead((entry) => void dead.push(entry))
+    marketplace.onPurchaseChange(({ business_uid }, { signal }) => {
+      seen.push(business_uid)
+      signal.addEventListener('abort', () => reasons.push(signal.reason))
+      return business_uid === B1 ? new Promise(() => {}) : undefined
+    })
+    await bringAbout(platform, marketplace, ['purchased'])
+    await bringAbout(platform, marketplace, ['purchased'], 'b2')
+    await until('the other', () => seen.includes('b2'))
+    expect(reasons).toEqual([expect.objectContaining({ code: 'handler_timeout' })])
+    expect(dead).toEqual([
+      expect.objectContaining({ businessUid: B1, error: expect.stringContaining('0.1 s') }),
+    ])
+  })
+
+  it('may end late: what it comes to then changes nothing', async () => {
+    const late = gate()
+    const { platform, marketplace } = await createScene({
+      worker: { pollMs: 50, handlerTimeoutMs: 50, handlerRetryDelaysMs: [10] },
+    })
+    let calls = 0
+    marketplace.onPurchaseChange(() => (++calls === 1 ? late.opened : undefined))
+    await bringAbout(platform, marketplace, ['purchased'])
+    await until(
+      'the second try is done',
+      async () => calls === 2 && (await pendingChanges(marketplace)) === 0,
+    )
+    late.fail(new Error('too late'))
+    await bringAbout(platform, marketplace, ['purchased'], 'b2')
+    await until('the next', () => calls === 3)
+    expect(await marketplace.journal.list({ status: 'dead' })).toEqual([])
+  })
+})
+
+describe('a handler', () => {
+  it('may call back into the marketplace, whatever it asks', async () => {
+    const { platform, marketplace } = await createScene({ worker: { pollMs: 50, concurrency: 1 } })
+    const answers: unknown[] = []
+    marketplace.onPurchaseChange(async ({ business_uid, subscription_uid, id }, { marketplace: m }) => {
+      if (answers.length > 0) return
+      answers.push(
+        await m.isEntitled(business_uid),
+        (await m.refresh(business_uid)).entitled,
+        (await m.explain(business_uid)).reason,
+        await m.track({ subscription_uid, business_uid }),
+        (await m.journal.list({ status: 'pending' })).some((entry) => entry.id === id),
+        (await m.health()).status,
+      )
+      m.onPurchaseChange(() => {})()
+    })
+    await bringAbout(platform, marketplace, ['purchased'])
+    await until(
+      'it has returned',
+      async () => answers.length > 0 && (await pendingChanges(marketplace)) === 0,
+    )
+    expect(answers).toEqual([true, true, 'purchased', undefined, true, 'ok'])
+  })
+
+  it('may even close the marketplace and wait for it', async () => {
+    const { platform, marketplace } = await createScene({ closeGraceMs: 100 })
+    const closed = gate()
+    marketplace.onPurchaseChange(async (_change, { marketplace: m }) => {
+      await m.close()
+      closed.open()
+    })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('closed', async () => (await closed.opened) === undefined, 3_000)
+  })
+
+  it('gets a payload that it cannot change, and so cannot another', async () => {
+    const { platform, marketplace } = await createScene()
+    const kept: PurchaseChange[] = []
+    const faults: unknown[] = []
+    marketplace.onPurchaseChange((change) => {
+      for (const spoil of [
+        () => Object.assign(change, { entitled: false }),
+        () => Object.assign(change.record as object, { purchase_state: 'suspended' }),
+        () => Reflect.deleteProperty(change, 'id') || explode(),
+      ]) {
+        try {
+          spoil()
+        } catch (error) {
+          faults.push(error)
+        }
+      }
+    })
+    marketplace.onPurchaseChange((change) => void kept.push(change))
+    await bringAbout(platform, marketplace, ['purchased'])
+    await until('both', () => kept.length === 1 && faults.length === 3)
+    expect(kept[0]).toMatchObject({ entitled: true, record: { purchase_state: 'purchased' } })
+    expect(await marketplace.explain(B1)).toMatchObject({ entitled: true })
+  })
+
+  it('hears nothing more once it has unsubscribed, and unsubscribing twice does no harm', async () => {
+    const { platform, marketplace } = await createScene()
+    const seen: string[] = []
+    const unsubscribe = marketplace.onPurchaseChange(() => void seen.push('first'))
+    marketplace.onPurchaseChange(() => void seen.push('second'))
+    const uid = await bringAbout(platform, marketplace, ['purchased'])
+    await until('both', () => seen.length === 2)
+    unsubscribe()
+    unsubscribe()
+    platform.cancel(uid)
+    await until('the second alone', () => seen.length === 3)
+    expect(seen).toEqual(['first', 'second', 'second'])
+  })
+
+  it('registered twice is called twice, and each registration ends by itself', async () => {
+    const { platform, marketplace } = await createScene()
+    let calls = 0
+    const handler = () => void calls++
+    const unsubscribe = marketplace.onPurchaseChange(handler)
+    marketplace.onPurchaseChange(handler)
+    const uid = await bringAbout(platform, marketplace, ['purchased'])
+    await until('two calls', () => calls === 2)
+    unsubscribe()
+    platform.cancel(uid)
+    await until('one more', async () => calls === 3 && (await pendingChanges(marketplace)) === 0)
+  })
+
+  it('of events gets each by its name, and onAny all, at least once and in order per subscription', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const [named, any, odd]: string[][] = [[], [], []]
+    marketplace.on('purchasable_subscription/update', ({ name, data, id, receivedAt }) => {
+      named?.push(name, data.subscription_uid)
+      expect([typeof id, Number.isNaN(Date.parse(receivedAt))]).toEqual(['string', false])
+    })
+    marketplace.onAny(({ name }) => void any?.push(name))
+    marketplace.onUnrecognised(({ envelope }) => void odd?.push(String(envelope)))
+    const uid = await bringAbout(platform, marketplace, ['purchased', 'suspended'])
+    platform.install(B1)
+    await deliver('"what is this"')
+    await until('all', () => (any?.length ?? 0) >= 3 && (odd?.length ?? 0) >= 1)
+    expect(named).toEqual(['purchasable_subscription/update', uid])
+    expect(any).toEqual([
+      'purchasable_subscription/create',
+      'purchasable_subscription/update',
+      'application/installed',
+    ])
+    expect(odd).toEqual(['what is this'])
+  })
+})
+
+/** A purchase, and moves until each of the states has been seen by the marketplace. */
+async function bringAbout(
+  platform: Simulator,
+  marketplace: Marketplace,
+  states: readonly string[],
+  business_uid = B1,
+): Promise<string> {
+  const { uid } = platform.purchase({
+    business_uid,
+    payment: states[0] === 'purchased' ? 'succeeded' : 'failed',
+  })
+  for (const [i, state] of states.entries()) {
+    if (i > 0 && state === 'purchased') platform.confirmPayment(uid)
+    if (i > 0 && state === 'suspended') platform.paymentIssue(uid)
+    if (i > 0 && state === 'canceled') platform.cancel(uid)
+    await until(`${state} is seen`, async () => {
+      const { subscriptions } = await marketplace.explain(business_uid)
+      return subscriptions.some((each) => each.subscription_uid === uid && each.purchase_state === state)
+    })
+  }
+  return uid
+}
+
+async function pendingChanges({ journal }: Marketplace): Promise<number> {
+  return (await journal.list({ kind: 'change', status: 'pending' })).length
+}
+
+function thenable(then: () => void): object {
+  return Object.defineProperty({}, 'then', { value: then })
+}
+
+function hostileError(): Error {
+  return Object.defineProperties(new Error(), {
+    stack: { get: explode },
+    name: { get: explode },
+    message: { get: explode },
+  })
+}
+
+function revokedProxy(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+}
+
+function explode(): never {
+  throw new Error('a hostile value')
+}

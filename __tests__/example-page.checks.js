@@ -1,0 +1,60 @@
+/** What is asked of the page from within; evaluated there by example-page.test.ts. */
+globalThis.pageChecks = { faintTexts, movingElements, focusedWords, outlineOfFocus, neededWidth }
+
+/** Texts whose contrast is below 4.5 : 1 (WCAG 2.2, 1.4.3, which exempts inactive controls). */
+function faintTexts() {
+  const size = { width: 1, height: 1 }
+  const pen = Object.assign(document.createElement('canvas'), size).getContext('2d', {
+    willReadFrequently: true,
+  })
+
+  /** Of colours laid over one another; the canvas understands every notation. */
+  function luminance(colours) {
+    pen.clearRect(0, 0, 1, 1)
+    for (const colour of colours) {
+      pen.fillStyle = colour
+      pen.fillRect(0, 0, 1, 1)
+    }
+    const [red, green, blue] = [...pen.getImageData(0, 0, 1, 1).data]
+      .map((part) => part / 255)
+      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+  }
+
+  return [...document.querySelectorAll('body *')].flatMap((element) => {
+    const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
+    if (!hasText || element.closest('[aria-disabled="true"], .unseen, .checking, noscript')) return []
+    if (!element.checkVisibility()) return []
+    const grounds = []
+    for (let at = element; at; at = at.parentElement) grounds.unshift(getComputedStyle(at).backgroundColor)
+    const behind = luminance(grounds)
+    const written = luminance([...grounds, getComputedStyle(element).color])
+    const ratio = (Math.max(behind, written) + 0.05) / (Math.min(behind, written) + 0.05)
+    return ratio < 4.5 ? [`${element.textContent.trim()} (${ratio.toFixed(2)})`] : []
+  })
+}
+
+/** Elements that move or fade. */
+function movingElements() {
+  return [...document.querySelectorAll('*')].flatMap((element) =>
+    ['', '::before', '::after'].flatMap((part) => {
+      const { animationName, transitionDuration } = getComputedStyle(element, part)
+      return animationName === 'none' && transitionDuration === '0s' ? [] : [`${element.className}${part}`]
+    }),
+  )
+}
+
+/** The visible words of what has the focus. */
+function focusedWords() {
+  const element = document.activeElement
+  return (element.closest('label') ?? element).textContent.trim()
+}
+
+function outlineOfFocus() {
+  return getComputedStyle(document.activeElement).outlineStyle
+}
+
+/** How wide the page would like to be. */
+function neededWidth() {
+  return document.documentElement.scrollWidth
+}

@@ -1,0 +1,44 @@
+/** What opening the paid page came to: the report itself, or why not. */
+const STATUS_WORDS = { 200: 'OK', 402: 'Payment Required', 503: 'Service Unavailable' }
+
+const place = document.getElementById('report')
+
+export function clearReport() {
+  place.replaceChildren()
+}
+
+export function showReport({ status, body }) {
+  const line = make('p', 'request')
+  line.append(
+    make('code', '', 'GET /reports'),
+    make('strong', '', status ? `${status} ${STATUS_WORDS[status] ?? ''}` : 'no answer'),
+  )
+  line.dataset.status = status
+  place.replaceChildren(line, status === 200 ? chart(body) : make('p', 'detail', detail(status, body)))
+}
+
+function detail(status, body) {
+  if (!status) return 'The app is not running.'
+  return [body?.detail, body?.reason && `(${body.reason})`].filter(Boolean).join(' ')
+}
+
+function chart({ title, days }) {
+  const figure = make('figure', 'chart')
+  const most = Math.max(...days.map(({ visitors }) => visitors))
+  const bars = make('ol', 'bars')
+  for (const { day, visitors } of days) {
+    const column = make('li')
+    const bar = make('span', 'bar')
+    bar.style.blockSize = `${Math.max(4, Math.round((visitors / most) * 100))}%`
+    const track = make('span', 'track')
+    track.append(bar)
+    column.append(make('span', 'count', String(visitors)), track, make('span', 'day', day))
+    bars.append(column)
+  }
+  figure.append(make('figcaption', '', title), bars)
+  return figure
+}
+
+function make(tag, className = '', textContent = '') {
+  return Object.assign(document.createElement(tag), { className, textContent })
+}

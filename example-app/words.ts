@@ -1,0 +1,72 @@
+import type { Decision } from '../lib/index.js'
+import type { Delivery, PlatformRequest } from '../lib/testing/index.js'
+import type { Activity } from './app.js'
+
+/** The decision in a line, for the timeline. */
+export function wordsOfDecision({ business_uid, entitled, known, reason }: Decision) {
+  const answer = entitled ? 'Let in' : known ? 'Not let in' : 'Cannot say yet'
+  return {
+    lane: 'decision',
+    business_uid,
+    text: `${answer}: ${reason}`,
+    tone: entitled ? 'good' : 'bad',
+  } as const
+}
+
+// Never the target: its last part is the delivery secret.
+export function wordsOfDelivery({ business_uid, event, status, error, attempt, faults }: Delivery) {
+  const isAccepted = status === 200
+  const outcome =
+    status === undefined
+      ? `no reply (${error})`
+      : isAccepted
+        ? `acknowledged${attempt > 1 ? `, try ${attempt}` : ''}`
+        : `refused with ${status}`
+  const text = `${event}, ${outcome}${struck(faults)}`
+  return { lane: 'delivery', business_uid, text, tone: isAccepted ? 'plain' : 'bad' } as const
+}
+
+export function wordsOfRequest(
+  { endpoint, status, business_uid, faults }: PlatformRequest,
+  isHeard: boolean,
+) {
+  if (endpoint !== 'read' && endpoint !== 'token') return undefined
+  const what = endpoint === 'read' ? 'Subscription read' : 'Token fetched'
+  const tried = endpoint === 'read' ? 'Read of the subscription' : 'Token asked for'
+  const isGood = status === 200
+  const outcome =
+    status === undefined ? `${tried}: no reply` : isGood ? what : `${tried}: refused with ${status}`
+  const text = `${outcome}${isHeard ? '' : ', answered to a process that is gone'}${struck(faults)}`
+  return {
+    lane: endpoint,
+    ...(business_uid ? { business_uid } : {}),
+    text,
+    tone: isGood ? 'plain' : 'bad',
+  } as const
+}
+
+export function wordsOfActivity(activity: Activity) {
+  switch (activity.type) {
+    case 'change': {
+      const { business_uid, from, to, entitled } = activity.change
+      const text = `${from ?? 'nothing'} → ${to ?? 'no longer accessible'}`
+      return { lane: 'change', business_uid, text, tone: entitled ? 'good' : 'bad' } as const
+    }
+    case 'installed':
+      return {
+        lane: 'event',
+        business_uid: activity.business_uid,
+        text: 'The app prepares a workspace',
+      } as const
+    case 'dead':
+      return {
+        lane: 'event',
+        text: `A handler gave up on ${activity.name}: ${activity.error}`,
+        tone: 'bad',
+      } as const
+  }
+}
+
+function struck(faults: readonly string[]): string {
+  return faults.length > 0 ? ` [${faults.join(', ')}]` : ''
+}
