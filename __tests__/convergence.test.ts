@@ -145,6 +145,7 @@ describe('whatever happens on the platform and on the way', () => {
         { do: 'wait', ms: 100 },
         { do: 'fail', fault: 'older', times: 1 },
         REPEAT,
+        { do: 'wait', ms: 100 },
         { do: 'wait', ms: HOUR },
       ],
     ],

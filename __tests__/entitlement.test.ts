@@ -360,13 +360,12 @@ describe('a payload never grants access', () => {
     expect(readsOf(platform, uid) - before).toBe(1)
   })
 
-  it('and a flood of one notice costs a few reads, not one each', async () => {
+  it('and a flood of one notice costs at most four reads a second', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     const before = readsOf(platform, uid)
     const begun = Date.now()
-    await Promise.all(Array.from({ length: 200 }, () => deliver(notice({ subscription_uid: uid }))))
-    expect(await marketplace.isEntitled(B1)).toBe(true)
+    for (let i = 0; i < 100; i++) await deliver(notice({ subscription_uid: uid }))
     await until('the last read', async () => !(await marketplace.explain(B1)).subscriptions[0]?.pending)
     // One at once, and one more in each 250 ms in which others arrived.
     expect(readsOf(platform, uid) - before).toBeLessThanOrEqual(2 + (Date.now() - begun) / 250)

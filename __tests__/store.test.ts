@@ -98,9 +98,11 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     expect(await store.claimRead({ leaseMs: 1_000, except: ['b-s1'], lane: 'new' })).toBeUndefined()
   })
 
-  it('lets a notice correct the business of a subscription until it has been read, and never after', async () => {
+  it('lets a notice correct a business that the platform has refused, and never one that it has shown', async () => {
     const { store } = await open(driver)
     await store.accept([event('s1', 'forged')])
+    const refused = { settled: false, failure: 'token_refused', progress: null, nextInMs: 60_000 }
+    await store.finishRead(await claimNew(store), refused)
     await store.accept([event('s1')])
     await store.finishRead(await claimNew(store), found('purchased'))
     await store.accept([event('s1', 'forged')])

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { identifierOf } from '../record.js'
 import { type Clock, SECOND } from '../schedule.js'
 import type { Store, Subscription } from '../store/store.js'
 import { type Decision, type DecisionRules, decide, decisionWithout } from './decide.js'
@@ -162,5 +163,5 @@ interface Load {
 }
 
 function isUid(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= 255
+  return typeof value === 'string' && identifierOf(value) !== null
 }

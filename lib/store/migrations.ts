@@ -16,6 +16,7 @@ export const MIGRATIONS: readonly Migration[] = [
       done bigint not null,
       wanted_at bigint,
       refresh_at bigint,
+      not_before bigint,
       lane text not null,
       lease_token text,
       lapses integer not null,

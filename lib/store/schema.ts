@@ -21,6 +21,8 @@ export interface SubscriptionsTable {
   wanted_at: number | null
   /** When it is due; while leased, when the lease runs out. Null: given up. */
   refresh_at: number | null
+  /** The pause after the last read: an event makes the row due no earlier. */
+  not_before: number | null
   lane: 'known' | 'new'
   lease_token: string | null
   lapses: number

@@ -61,7 +61,7 @@ export interface Store {
   subscribe(listener: (hint: Hint) => void): () => void
 }
 
-/** A read that was overtaken by a further event is repeated after this pause, so a flood costs at most 4 reads a second. */
+/** The pause between two reads of one subscription: a flood of events costs at most 4 reads a second. */
 export const WANTED_AGAIN_MS = 250
 /** An item whose lease ran out this many times in a row without a finish may be what ends the process. */
 export const MAX_LAPSES = 5

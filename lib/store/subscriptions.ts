@@ -122,6 +122,7 @@ export function createSubscriptions(engine: Engine) {
           uninstalled_at = ${clearUninstalled ? null : sql.ref('uninstalled_at')},
           lease_token = null,
           lapses = 0,
+          not_before = ${engine.now()} + ${WANTED_AGAIN_MS},
           refresh_at = case
             when wanted > ${claim.wanted} then ${engine.now()} + ${WANTED_AGAIN_MS}
             else ${nextInMs === null ? null : sql`${engine.now()} + ${nextInMs}`} end
@@ -167,8 +168,8 @@ export function createSubscriptions(engine: Engine) {
   }
 
   /**
-   * A subscription named by a notice or by `track`. Until it has been read nobody knows whose it is, so the latest
-   * word counts; afterwards the record does, and a forged notice changes nothing but costs a read.
+   * A subscription named by a notice or by `track`. The first word for whose it is stands until the platform refuses
+   * it, and then the next counts; once it has been read the record does. A forged notice costs a read and no more.
    */
   async function wantNamed(trx: Transaction<Tables>, json: string) {
     const columns = { uid: 'text', business: 'text', purchasable: 'text', times: 'integer' } as const
@@ -182,17 +183,19 @@ export function createSubscriptions(engine: Engine) {
         wanted_at = excluded.wanted_at,
         failure = null,
         refresh_at = ${due()},
-        business_uid = case when subscriptions.record is null
+        business_uid = case when ${disproved}
           then excluded.business_uid else subscriptions.business_uid end,
-        purchasable_uid = case when subscriptions.record is null
+        purchasable_uid = case when ${disproved}
           then excluded.purchasable_uid else subscriptions.purchasable_uid end`.execute(trx)
   }
 
-  // Due now; a leased row keeps its lease's end (the finish sees that it was wanted again), an overdue one its place.
+  // Due now, or when the pause after the last read is over; a leased row keeps its lease's end (the finish sees that it was wanted again), an overdue one its place.
   function due() {
     return sql`case
       when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${engine.now()}
-      then subscriptions.refresh_at else ${engine.now()} end`
+        then subscriptions.refresh_at
+      when subscriptions.not_before > ${engine.now()} then subscriptions.not_before
+      else ${engine.now()} end`
   }
 
   async function wantKnown(trx: Transaction<Tables>, json: string) {
@@ -216,6 +219,10 @@ export function createSubscriptions(engine: Engine) {
       where subscriptions.business_uid = marks.business`.execute(trx)
   }
 }
+
+/** Never read, and the platform has refused or not shown it for the business named so far. */
+const disproved = sql`(subscriptions.record is null and subscriptions.failure in
+  ('platform_record_missing', 'platform_refused', 'platform_record_mismatch', 'token_refused'))`
 
 /** Subscriptions without a single good read that are kept; far above what an app has open at once. */
 const MAX_NEVER_READ = 100_000

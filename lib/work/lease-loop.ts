@@ -42,7 +42,10 @@ export function createLeaseLoop<Item>(options: {
   const wanted = new Set<number>()
 
   function lookAt(time: number) {
-    wanted.add(Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS)
+    const slot = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS
+    // A flood of wake-ups asks for the same look again and again.
+    if (wanted.has(slot) && timer !== undefined) return
+    wanted.add(slot)
     arm()
   }
 
@@ -53,6 +56,8 @@ export function createLeaseLoop<Item>(options: {
   }
 
   function look() {
+    clock.clearTimeout(timer)
+    timer = undefined
     if (state !== 'started' || turn) return
     const now = clock.now()
     for (const time of wanted) if (time <= now) wanted.delete(time)

@@ -29,6 +29,8 @@ const RETRY_CAP_MS = 5 * MINUTE
 interface Progress {
   /** The generation the counters below speak of; a further event starts them anew. */
   generation: number
+  /** Events that no change has been seen for yet: each promised one, and several may have come together. */
+  owed: number
   verified: number
   outages: number
   refusals: number
@@ -58,7 +60,7 @@ export function concludeRead(
   },
 ): Conclusion {
   const { now, random, reconcileEveryMs, stateOf } = env
-  const { subscription: before, wanted, done, uninstalledAt } = claim
+  const { subscription: before, wanted, uninstalledAt } = claim
   const progress = recall(claim)
   const reconcileInMs = spread(reconcileEveryMs, 0.2, random)
 
@@ -87,13 +89,14 @@ export function concludeRead(
       before.gone === null &&
       before.record !== null &&
       JSON.stringify(record) === JSON.stringify(before.record)
-    const verifyInMs = same ? nextVerification() : undefined
+    const owed = same ? progress.owed : Math.max(0, progress.owed - 1)
+    const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
     const isServedLongAfterUninstall = uninstalledAt !== null && now - uninstalledAt >= LAG_LIMIT_MS
     return {
       found: { record, state, gone: null, confirmed: true },
       settled: true,
       failure: null,
-      progress: remember(verifyInMs === undefined ? { verified: 0 } : { verified: progress.verified + 1 }),
+      progress: remember(verifyInMs === undefined ? {} : { owed, verified: progress.verified + 1 }),
       nextInMs: verifyInMs ?? reconcileInMs,
       clearUninstalled: isServedLongAfterUninstall,
       ...movedTo(state, record),
@@ -108,7 +111,11 @@ export function concludeRead(
     return {
       settled: true,
       failure: null,
-      progress: remember({ verified: progress.verified + 1, dissent: { record: text, since } }),
+      progress: remember({
+        owed: progress.owed,
+        verified: progress.verified + 1,
+        dissent: { record: text, since },
+      }),
       nextInMs: verifyInMs ?? since + LAG_LIMIT_MS - now,
     }
   }
@@ -123,7 +130,7 @@ export function concludeRead(
         : {}),
       settled: true,
       failure: 'platform_record_missing',
-      progress: remember({ verified: progress.verified + 1 }),
+      progress: remember({ owed: progress.owed, verified: progress.verified + 1 }),
       nextInMs: isHopeless ? null : (verifyInMs ?? reconcileInMs),
     }
   }
@@ -177,8 +184,7 @@ export function concludeRead(
 
   /** The delay before the next verification; undefined when no event is waiting for one, or all have been made. */
   function nextVerification(): number | undefined {
-    const isOwed = wanted > done || progress.verified > 0
-    return isOwed ? VERIFY_DELAYS_MS[progress.verified] : undefined
+    return progress.owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
   }
 
   function movedTo(state: string | null, record: SubscriptionRecord | null): Pick<Conclusion, 'moved'> {
@@ -193,6 +199,7 @@ export function concludeRead(
 
 const FRESH: Progress = {
   generation: 0,
+  owed: 0,
   verified: 0,
   outages: 0,
   refusals: 0,
@@ -206,7 +213,8 @@ function recall(claim: ReadClaim): Progress {
   const progress: Progress = claim.progress === null ? FRESH : { ...FRESH, ...JSON.parse(claim.progress) }
   if (progress.generation === claim.wanted) return progress
   // A further event promises a further change; what the platform has been refusing, hiding or insisting on stays.
-  return { ...progress, generation: claim.wanted, verified: 0, outages: 0 }
+  const owed = progress.owed + claim.wanted - progress.generation
+  return { ...progress, generation: claim.wanted, owed, verified: 0, outages: 0 }
 }
 
 /** By `updated_at`; a missing or unreadable one says nothing about age. */
