@@ -50,7 +50,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   track(subscription: { subscription_uid: string; business_uid: string }): Promise<void>
   /**
-   * Reads everything known of the business again, waits for it (at most twice the platform's time limit) and answers
+   * Reads everything known of the business again, waits for it (at most twice the platform's time limit and a second) and answers
    * as `explain`. Rejects `argument_invalid` or `store_unavailable`.
    */
   refresh(businessUid: string): Promise<Decision>

@@ -14,6 +14,7 @@ import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
 import { identifierOf } from './record.js'
+import { SECOND } from './schedule.js'
 import { storeFor } from './store/open-store.js'
 import { createTelemetry } from './telemetry.js'
 import type { DeadEntry } from './work/dispatcher.js'
@@ -162,7 +163,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       store,
       explain: entitlements.explain,
       checked: (uid) => requireUid(uid, 'business_uid'),
-      timeoutMs: 2 * platformOptions.timeoutMs,
+      // A token and a read, after the pause that may still be due.
+      timeoutMs: 2 * platformOptions.timeoutMs + SECOND,
       clock,
     }),
 
