@@ -9,5 +9,8 @@ export default {
     ],
   },
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  reporters: ['default', '<rootDir>/__tests__/support/fault-coverage.mjs'],
+  // Most tests wait for processes and disks more than they compute.
+  maxWorkers: '100%',
   testTimeout: 20_000,
 }

@@ -2,13 +2,14 @@ import './support/failing-disk.js'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { Decision } from '../lib/index.js'
-import { type Simulator, sampleDelivery } from '../lib/testing/index.js'
+import type { Simulator } from '../lib/testing/index.js'
 import { temporaryFolder } from './support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { notice } from './support/events.js'
 import { disk } from './support/failing-disk.js'
 import type { ChildSettings } from './support/receiver-child.js'
 import { loadReceiver, type ReceiverProcess } from './support/receiver-process.js'
 import { createScene, deliver, startPlatform } from './support/scene.js'
-import { OUR_ITEM } from './support/settings.js'
 import { canTrace, readTrace, type SystemCall, traced } from './support/system-calls.js'
 import { until } from './support/until.js'
 
@@ -16,13 +17,14 @@ afterEach(() => {
   disk.syncsFail = false
 })
 
-describe('a receiver that is killed at any moment', () => {
-  const ROUNDS = 15
+describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any moment', (engineName) => {
+  const engine = useEngine(engineName)
+  const ROUNDS = 5
   const BUSINESSES = Array.from({ length: 12 }, (_, i) => `business-${i}`)
 
   it('has every acknowledged delivery in its journal, and does by itself what it owes', async () => {
     const platform = await startPlatform()
-    const settings = await settingsFor(platform)
+    const settings = settingsFor(platform, await engine.freshAddress())
     const uids = BUSINESSES.map((business_uid) => platform.purchase({ business_uid, payment: 'failed' }).uid)
     platform.faults.add({ on: 'read', kind: 'slow', ms: [0, 40] })
     platform.faults.add({ on: 'read', kind: 'status', status: 500, probability: 0.2 })
@@ -103,15 +105,19 @@ describe('a receiver that is killed at any moment', () => {
   }, 60_000)
 })
 
-describe('a reply that acknowledges', () => {
-  it('is sent after a sync of the WAL that followed the commit', async () => {
-    if (!canTrace()) {
-      process.stdout.write('strace cannot be used here: the order of system calls was not looked at\n')
-      return
-    }
+const tracing = canTrace()
+
+describe('C4 a reply that acknowledges', () => {
+  const title = 'is sent after a sync of the WAL that followed the commit'
+  if (!tracing) {
+    it.skip(`${title} (NOT LOOKED AT: strace cannot be used here)`, () => {})
+    return
+  }
+
+  it(title, async () => {
     const platform = await startPlatform()
     const folder = temporaryFolder()
-    const settings = { ...(await settingsFor(platform)), works: false }
+    const settings = { ...settingsFor(platform, `sqlite:${join(folder, 'm.db')}`), works: false }
     const file = join(folder, 'trace')
     const receiver = loadReceiver(settings, traced(file))
     await receiver.begin()
@@ -149,7 +155,7 @@ describe('a reply that acknowledges', () => {
   }, 40_000)
 })
 
-describe('while the disk cannot be synced', () => {
+describe('C6 while the disk cannot be synced', () => {
   it('nothing is acknowledged, what is known is still answered, and all is well again by itself', async () => {
     const file = join(temporaryFolder(), 'm.db')
     const { platform, marketplace, deliver } = await createScene({ store: `sqlite:${file}` })
@@ -180,24 +186,14 @@ describe('while the disk cannot be synced', () => {
   })
 })
 
-async function settingsFor(platform: Simulator): Promise<ChildSettings> {
-  const { baseUrl, authUrl } = platform
-  const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-  return { store, baseUrl, authUrl, works: true, handler: 'returns', closeGraceMs: 500 }
+function settingsFor({ baseUrl, authUrl }: Simulator, store: string): ChildSettings {
+  return { store, baseUrl, authUrl, works: true, handler: 'returns', closeGraceMs: 500, leaseMs: 1_000 }
 }
 
 async function missingIn(receiver: ReceiverProcess, acknowledged: ReadonlySet<string>): Promise<string[]> {
   const entries = await receiver.get<{ id: string }[]>('/journal')
   const kept = new Set(entries.map(({ id }) => id))
   return [...acknowledged].filter((id) => !kept.has(id))
-}
-
-function notice(business_id: string, subscription_uid: string) {
-  return sampleDelivery('purchasable_subscription/update', {
-    business_id,
-    subscription_uid,
-    purchasable_uid: OUR_ITEM,
-  })
 }
 
 /**

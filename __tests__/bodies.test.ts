@@ -40,13 +40,13 @@ describe.each([
     'application/octet-stream',
     'application/x-www-form-urlencoded',
     'nonsense',
-  ])('is read with the content type %s', async (contentType) => {
+  ])('B4 is read with the content type %s', async (contentType) => {
     const { post, kept } = await serve(express)
     await post(TEXT, { 'content-type': contentType }).expect(200)
     expect(kept).toEqual([{ value: EVENT, text: TEXT }])
   })
 
-  it('is read without a content type', async () => {
+  it('B4 is read without a content type', async () => {
     const { port, kept } = await serve(express)
     const message = head({ 'content-length': Buffer.byteLength(TEXT) }) + Buffer.from(TEXT).toString('latin1')
     const reply = await exchange(port, message)
@@ -62,7 +62,7 @@ describe.each([
     'application/json; charset=utf-8; charset=utf-16',
     'multipart/form-data; boundary=x',
     'MULTIPART/mixed',
-  ])('is refused with 415 for the content type %s', async (contentType) => {
+  ])('B4 is refused with 415 for the content type %s', async (contentType) => {
     for (const before of [[], [express.raw({ type: () => true })]]) {
       const { post, kept } = await serve(express, { before })
       const reply = await post(TEXT, { 'content-type': contentType })
@@ -86,7 +86,7 @@ describe.each([
   })
 
   it.each(['gzip, gzip', 'identity, gzip', 'gzip,', 'zstd', 'compress', '*'])(
-    'is refused with 415 for the content encoding %s',
+    'B3 is refused with 415 for the content encoding %s',
     async (encoding) => {
       const { post, kept } = await serve(express)
       const reply = await post(TEXT, { 'content-encoding': encoding }).expect(415)
@@ -111,7 +111,7 @@ describe.each([
     expect(kept).toEqual([])
   })
 
-  it('is measured by what it decompresses to, and a bomb is not unpacked', async () => {
+  it('B3 is measured by what it decompresses to, and a bomb is not unpacked', async () => {
     const { post, kept } = await serve(express)
     const bomb = Buffer.alloc(50 * 1024 * 1024, 32)
     for (const [encoding, compress] of [
@@ -129,7 +129,7 @@ describe.each([
     expect(kept).toHaveLength(1)
   })
 
-  it('may be as long as the limit and no longer, with a length or in chunks', async () => {
+  it('B1, B2 may be as long as the limit and no longer, with a length or in chunks', async () => {
     const { post, port, kept } = await serve(express)
     const fits = `"${'é'.repeat(32_767)}"`
     await post(fits).expect(200)
@@ -154,7 +154,7 @@ describe.each([
     ['a surrogate', [0xed, 0xa0, 0x80]],
     ['a lone continuation byte', [0x80]],
     ['a cut character', [0xe2, 0x82]],
-  ])('is refused with 400 when it is not UTF-8: %s', async (_what, bytes) => {
+  ])('B6 is refused with 400 when it is not UTF-8: %s', async (_what, bytes) => {
     for (const before of [[], [express.raw({ type: () => true })]]) {
       const { post, kept } = await serve(express, { before })
       const body = Buffer.concat([Buffer.from('{"a":"'), Buffer.from(bytes), Buffer.from('"}')])
@@ -165,7 +165,7 @@ describe.each([
   })
 
   it.each(['', ' ', '{', '{"a":}', 'undefined', "{'a':1}", '<html>', '[1', '\u0000', '{"a":1}x'])(
-    'is refused with 400 when it is not JSON: %j',
+    'B12 is refused with 400 when it is not JSON: %j',
     async (text) => {
       const { post, kept } = await serve(express)
       const reply = await post(text).expect(400)
@@ -175,7 +175,7 @@ describe.each([
     },
   )
 
-  it('is taken as it is parsed, however strange', async () => {
+  it('B8, B9, B10 is taken as it is parsed, however strange', async () => {
     const { post, kept } = await serve(express)
     const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
     for (const text of [
@@ -191,7 +191,7 @@ describe.each([
     expect(({} as { a?: unknown }).a).toBeUndefined()
   })
 
-  describe('behind the app’s own middleware', () => {
+  describe('B5 behind the app’s own middleware', () => {
     it.each([
       ['json', () => express.json(), null],
       ['json of any type', () => express.json({ type: () => true, strict: false }), null],
@@ -335,7 +335,7 @@ describe.each([
     expect(kept).toHaveLength(1)
   })
 
-  it('announced as too long gets 413 before any of it is sent, and the connection is closed', async () => {
+  it('B1 announced as too long gets 413 before any of it is sent, and the connection is closed', async () => {
     const { port } = await serve(express)
     const socket = await dial(port)
     socket.write(head({ 'content-length': 65_537 }))
@@ -343,7 +343,7 @@ describe.each([
     expect(reply).toMatch(/^HTTP\/1\.1 413 .*\r\nconnection: close\r\n.*body_too_large/is)
   })
 
-  it('without an end gets 413 at the limit, and the connection is closed', async () => {
+  it('B2 without an end gets 413 at the limit, and the connection is closed', async () => {
     const { port, kept } = await serve(express)
     const socket = await dial(port)
     const chunk = `4000\r\n${' '.repeat(0x4000)}\r\n`
@@ -362,7 +362,7 @@ describe.each([
     expect(kept).toEqual([])
   })
 
-  it('announced as too long still lets its sender finish writing before it reads the 413', async () => {
+  it('B1 announced as too long still lets its sender finish writing before it reads the 413', async () => {
     const outcomes: string[] = []
     const { port } = await serve(express, { options: { count: (outcome) => outcomes.push(outcome) } })
     const socket = await dial(port)
@@ -375,7 +375,7 @@ describe.each([
     expect(await closed(socket)).toMatch(/^HTTP\/1\.1 413 /)
   })
 
-  it('that trickles gets 408 at the deadline, and the connection is closed', async () => {
+  it('A13 that trickles gets 408 at the deadline, and the connection is closed', async () => {
     const { port, kept } = await serve(express, { options: { bodyTimeoutMs: 150 } })
     const socket = await dial(port)
     socket.write(head({ 'content-length': 1_000 }))

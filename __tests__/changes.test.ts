@@ -59,7 +59,7 @@ describe('every change', () => {
     ])
   })
 
-  it('is one even where many deliveries tell of it, and none where the state stays', async () => {
+  it('D1 is one even where many deliveries tell of it, and none where the state stays', async () => {
     const { platform, marketplace } = await createScene()
     const seen: PurchaseChange[] = []
     marketplace.onPurchaseChange((change) => void seen.push(change))
@@ -88,7 +88,7 @@ describe('every change', () => {
     await until('the journal is done', async () => (await pendingChanges(marketplace)) === 0)
   })
 
-  it('is told again under the same id by the next process when one ends in the middle of its handler', async () => {
+  it('H5 is told again under the same id by the next process when one ends in the middle of its handler', async () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const ids: string[] = []
@@ -112,7 +112,7 @@ describe('every change', () => {
 })
 
 describe('the changes of one subscription', () => {
-  it('come in order and never two at once, while those of others go on', async () => {
+  it('H6 come in order and never two at once, while those of others go on', async () => {
     const { platform, marketplace } = await createScene({ worker: { ...QUICK, concurrency: 4 } })
     const states = ['purchased', 'suspended', 'purchased', 'suspended', 'canceled']
     const uids = []
@@ -139,7 +139,7 @@ describe('the changes of one subscription', () => {
     expect(await marketplace.journal.list({ status: 'dead' })).toEqual([])
   })
 
-  it('wait behind one that fails, and those of others do not', async () => {
+  it('H6 wait behind one that fails, and those of others do not', async () => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     const failing = await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b1')
     await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b2')
@@ -160,7 +160,7 @@ describe('the changes of one subscription', () => {
 })
 
 describe('a handler that fails', () => {
-  it('is called again under the same id until it is dead, said once, and lives again by a replay', async () => {
+  it('H1 is called again under the same id until it is dead, said once, and lives again by a replay', async () => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     const calls: { id: string; attempt: number }[] = []
     const dead: DeadEntry[] = []
@@ -228,7 +228,7 @@ describe('a handler that fails', () => {
     ['a megabyte', () => 'x'.repeat(1_000_000)],
     ['a revoked proxy', () => revokedProxy()],
   ]
-  it.each(things)('by throwing %s is a handler that fails', async (_what, thing) => {
+  it.each(things)('H1 by throwing %s is a handler that fails', async (_what, thing) => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     let calls = 0
     const dead: DeadEntry[] = []
@@ -245,7 +245,7 @@ describe('a handler that fails', () => {
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
-  it.each(things)('not by returning %s, unless it rejects', async (what, thing) => {
+  it.each(things)('H1, H2 not by returning %s, unless it rejects', async (what, thing) => {
     const { platform, marketplace } = await createScene({ worker: { ...QUICK, handlerTimeoutMs: 100 } })
     const dead: DeadEntry[] = []
     marketplace.onDead((entry) => void dead.push(entry))
@@ -266,7 +266,7 @@ describe('a handler that fails', () => {
   })
 })
 
-describe('a handler that never settles', () => {
+describe('H2 a handler that never settles', () => {
   it('is told to stop by its signal, and its slot is free for others', async () => {
     const { platform, marketplace } = await createScene({
       worker: { pollMs: 50, concurrency: 1, handlerTimeoutMs: 100, handlerRetryDelaysMs: [] },
@@ -309,7 +309,7 @@ describe('a handler that never settles', () => {
 })
 
 describe('a handler', () => {
-  it('may call back into the marketplace, whatever it asks', async () => {
+  it('H7 may call back into the marketplace, whatever it asks', async () => {
     const { platform, marketplace } = await createScene({ worker: { pollMs: 50, concurrency: 1 } })
     const answers: unknown[] = []
     marketplace.onPurchaseChange(async ({ business_uid, subscription_uid, id }, { marketplace: m }) => {
@@ -332,7 +332,7 @@ describe('a handler', () => {
     expect(answers).toEqual([true, true, 'purchased', undefined, true, 'ok'])
   })
 
-  it('may even close the marketplace and wait for it', async () => {
+  it('H7 may even close the marketplace and wait for it', async () => {
     const { platform, marketplace } = await createScene({ closeGraceMs: 100 })
     const closed = gate()
     marketplace.onPurchaseChange(async (_change, { marketplace: m }) => {
@@ -343,7 +343,7 @@ describe('a handler', () => {
     await until('closed', async () => (await closed.opened) === undefined, 3_000)
   })
 
-  it('gets a payload that it cannot change, and so cannot another', async () => {
+  it('H9 gets a payload that it cannot change, and so cannot another', async () => {
     const { platform, marketplace } = await createScene()
     const kept: PurchaseChange[] = []
     const faults: unknown[] = []

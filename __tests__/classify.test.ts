@@ -67,14 +67,17 @@ describe('classify', () => {
         business_uid: 'b-1',
         purchasable_uid: 'p-1',
         app: null,
+        event_time: null,
         says: 'notice',
       },
     })
   })
 
   it('says of every event what it speaks of', () => {
-    const install = { subscription_uid: null, business_uid: 'b-1', purchasable_uid: null }
-    const notice = { subscription_uid: 's-1', business_uid: 'b-1', purchasable_uid: 'p-1', app: null }
+    const install = { subscription_uid: null, business_uid: 'b-1', purchasable_uid: null, event_time: null }
+    const ids = { subscription_uid: 's-1', business_uid: 'b-1', purchasable_uid: 'p-1' }
+    const notice = { ...ids, app: null, event_time: null }
+    const event_time = '2024-05-01T10:00:00.000+02:00'
     expect(subjectOf(purchase('created', NOTICE))).toEqual({ ...notice, says: 'notice' })
     expect(subjectOf(purchase('update', NOTICE))).toEqual({ ...notice, says: 'notice' })
     expect(subjectOf(purchase('update', RECORD))).toEqual({ ...notice, app: 'the-app', says: 'record' })
@@ -92,6 +95,9 @@ describe('classify', () => {
       expect(nameOf(own)).toBe(`application/${says}`)
       expect(nameOf(other)).toBe(`app_subscription/${says}`)
       for (const envelope of [own, other]) expect(subjectOf(envelope)).toEqual({ ...install, app: 'x', says })
+      const timed = { ...own, data: { ...own.data, event_time } }
+      expect(subjectOf(timed)).toEqual({ ...install, app: 'x', event_time, says })
+      expect(subjectOf({ ...own, data: { ...own.data, event_time: 7 } })).toMatchObject({ event_time: null })
     }
   })
 
@@ -186,7 +192,7 @@ describe('an envelope that is not recognised', () => {
     },
   )
 
-  it('is one of an unknown pair, named without its values', () => {
+  it('B11 is one of an unknown pair, named without its values', () => {
     for (const envelope of [
       { entity_name: 'canary', event_type: 'created', data: NOTICE },
       { entity_name: 'purchasable_subscription', event_type: 'canary', data: NOTICE },
@@ -279,7 +285,7 @@ describe('an envelope that is not recognised', () => {
 })
 
 describe('hostile data', () => {
-  it('pollutes nothing with __proto__ and constructor', () => {
+  it('B8 pollutes nothing with __proto__ and constructor', () => {
     const keys =
       '"__proto__":{"polluted":1,"purchase_state":"purchased"},"constructor":{"prototype":{"polluted":1}}'
     const result = classify(
@@ -294,12 +300,12 @@ describe('hostile data', () => {
     expect((result.data as { polluted?: number }).polluted).toBeUndefined()
   })
 
-  it('cannot lend identifiers through __proto__', () => {
+  it('B8 cannot lend identifiers through __proto__', () => {
     const data = JSON.parse('{"__proto__":{"business_id":"b","subscription_uid":"s"}}')
     expect(classify(purchase('update', data)).recognised).toBe(false)
   })
 
-  it('nested 500,000 deep in an unknown field is kept as it came', () => {
+  it('B9 nested 500,000 deep in an unknown field is kept as it came', () => {
     const depth = 500_000
     for (const [open, close] of [
       ['[', ']'],
@@ -348,7 +354,7 @@ describe('hostile data', () => {
     expect(classify(purchase('update', data)).recognised).toBe(false)
   })
 
-  it('gives distinct identifiers distinct strings', () => {
+  it('B7 gives distinct identifiers distinct strings', () => {
     const id = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 4 }),
       fc.string({ unit: 'grapheme', maxLength: 4 }),
@@ -382,6 +388,7 @@ describe('an event of the app’s own', () => {
         business_uid: null,
         purchasable_uid: null,
         app: null,
+        event_time: null,
         says: 'notice',
       },
     })

@@ -6,7 +6,7 @@ import { createSecretCheck, secretFaults, targetUrl } from '../lib/express/deliv
 const OLD = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const NEW = 'p5GdXa-1KuEo6NsBjV4tWq'
 
-describe('the check of a delivery secret', () => {
+describe('A2 the check of a delivery secret', () => {
   it('knows each of the configured secrets and nothing else', () => {
     const isSecret = createSecretCheck([OLD, NEW])
     expect([OLD, NEW].map(isSecret)).toEqual([true, true])
@@ -36,7 +36,7 @@ describe('the check of a delivery secret', () => {
   })
 })
 
-describe('a weak delivery secret', () => {
+describe('A5 a weak delivery secret', () => {
   it.each([
     '',
     'short',
@@ -87,7 +87,7 @@ describe('a weak delivery secret', () => {
   })
 })
 
-describe('a random delivery secret', () => {
+describe('A5 a random delivery secret', () => {
   it('has no faults in any usual form', () => {
     for (let seed = 0; seed < 500; seed++) {
       const digest = createHash('sha256').update(String(seed)).digest()

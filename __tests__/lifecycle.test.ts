@@ -16,7 +16,7 @@ import { gate, until } from './support/until.js'
 const B1 = 'business-one'
 
 describe('start and close', () => {
-  it('may be called in any order and any number of times', async () => {
+  it('K2 may be called in any order and any number of times', async () => {
     const platform = await startPlatform()
     for (let round = 0; round < 50; round++) {
       const marketplace = openMarketplace(platform)
@@ -39,7 +39,7 @@ describe('start and close', () => {
     }
   })
 
-  it('works on the same file life after life', async () => {
+  it('K2 works on the same file life after life', async () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -177,7 +177,7 @@ describe('close', () => {
 })
 
 describe('a process', () => {
-  it('ends by itself with code 0 after close', async () => {
+  it('K4 ends by itself with code 0 after close', async () => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const receiver = loadReceiver(settingsFor(platform))
@@ -191,7 +191,7 @@ describe('a process', () => {
     expect(await endOf(receiver.ended, 4_000)).toEqual({ code: 0, signal: null, stderr: '' })
   })
 
-  it('ends by itself with code 0 at SIGTERM with everything in flight', async () => {
+  it('K1 ends by itself with code 0 at SIGTERM with everything in flight', async () => {
     const platform = await startPlatform()
     const uids = ['b1', 'b2', 'b3', 'b4', 'b5', 'b6'].map(
       (business_uid) => platform.purchase({ business_uid, payment: 'succeeded' }).uid,
@@ -286,7 +286,7 @@ describe('before the store is open', () => {
 describe('options', () => {
   const SECRET = 'canary-5Qz8'
 
-  it('that are wrong are named all at once, without a secret', () => {
+  it('L2 that are wrong are named all at once, without a secret', () => {
     const wrong = {
       app: { clientId: '', clientSecret: 7, purchasableUid: [''], clientSecrets: SECRET },
       platform: {

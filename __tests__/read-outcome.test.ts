@@ -14,7 +14,7 @@ describe('what a read means', () => {
     expect(nextInMs).toBe(24 * HOUR)
   })
 
-  it('verifies a read that shows no change after an event, with growing pauses, and then reconciles', () => {
+  it('D7 verifies a read that shows no change after an event, with growing pauses, and then reconciles', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.event()
@@ -23,7 +23,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
   })
 
-  it('stops verifying when the record moves, however late', () => {
+  it('D7 stops verifying when the record moves, however late', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.event()
@@ -40,7 +40,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
   })
 
-  it('keeps the newer record when an older one is shown', () => {
+  it('D9 keeps the newer record when an older one is shown', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.event()
@@ -50,7 +50,7 @@ describe('what a read means', () => {
     expect(older.nextInMs).toBe(5 * SECOND)
   })
 
-  it('does not take a read of an older record for a confirmation', () => {
+  it('D9 does not take a read of an older record for a confirmation', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 5))
     const readAt = reader.readAt()
@@ -59,7 +59,7 @@ describe('what a read means', () => {
     expect(reader.readAt()).toBe(readAt)
   })
 
-  it('believes an older record that the platform has kept to for an hour: its clock was set back', () => {
+  it('D9 believes an older record that the platform has kept to for an hour: its clock was set back', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.event()
@@ -73,7 +73,7 @@ describe('what a read means', () => {
     expect(reader.elapsed()).toBeGreaterThanOrEqual(HOUR)
   })
 
-  it('starts the hour anew when the older record shown is another one', () => {
+  it('D9 starts the hour anew when the older record shown is another one', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.reads(found_('purchased', 3))
@@ -81,7 +81,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 4)).moved).toBeUndefined()
   })
 
-  it('takes the later of two reads with the same updated_at', () => {
+  it('D8 takes the later of two reads with the same updated_at', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 5))
     expect(reader.reads(found_('suspended', 5)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
@@ -100,7 +100,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('cancelled', 2)).moved).toBeUndefined()
   })
 
-  it('denies a record that disappears only after three reads over a minute', () => {
+  it('D12 denies a record that disappears only after three reads over a minute', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     const first = reader.reads({ kind: 'missing' })
@@ -115,7 +115,7 @@ describe('what a read means', () => {
     expect(third.found).toMatchObject({ gone: 'missing', state: null })
   })
 
-  it('forgets two reads without the record when the third shows it', () => {
+  it('D12 forgets two reads without the record when the third shows it', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.reads({ kind: 'missing' })
@@ -125,7 +125,7 @@ describe('what a read means', () => {
     expect(reader.reads({ kind: 'missing' }).moved).toBeUndefined()
   })
 
-  it('verifies a purchase that the read does not show yet', () => {
+  it('D7 verifies a purchase that the read does not show yet', () => {
     const reader = createReader()
     expect(reader.reads({ kind: 'missing' }).nextInMs).toBe(5 * SECOND)
     expect(reader.reads({ kind: 'missing' }).nextInMs).toBe(30 * SECOND)
@@ -139,14 +139,14 @@ describe('what a read means', () => {
     expect(reader.reads({ kind: 'missing' }).nextInMs).toBeNull()
   })
 
-  it('revokes when the business has uninstalled and the platform refuses its token', () => {
+  it('D17 revokes when the business has uninstalled and the platform refuses its token', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
     expect(reader.reads({ kind: 'token_refused' }).moved).toMatchObject({ from: 'purchased', to: null })
   })
 
-  it('does not revoke on a refused token alone, nor on an uninstall alone', () => {
+  it('D17 does not revoke on a refused token alone, nor on an uninstall alone', () => {
     const refusedOnly = createReader()
     refusedOnly.reads(found_('purchased', 1))
     expect(refusedOnly.reads({ kind: 'token_refused' }).moved).toBeUndefined()
@@ -165,7 +165,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(true)
   })
 
-  it('comes back from revoked when the platform shows the record again', () => {
+  it('D17 comes back from revoked when the platform shows the record again', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
@@ -183,7 +183,7 @@ describe('what a read means', () => {
     }
   })
 
-  it('gives up a refused subscription only after twelve tries and three days', () => {
+  it('E8 gives up a refused subscription only after twelve tries and three days', () => {
     const tries = createReader()
     tries.reads(found_('purchased', 1))
     for (let refusal = 0; refusal < 100; refusal++) {
@@ -193,7 +193,7 @@ describe('what a read means', () => {
     expect(tries.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).toBeNull()
   })
 
-  it('waits as long as the platform asks when it limits the rate', () => {
+  it('E6 waits as long as the platform asks when it limits the rate', () => {
     const reader = createReader()
     const { nextInMs, settled } = reader.reads({ kind: 'throttled', retryAfterMs: MINUTE })
     expect(settled).toBe(false)

@@ -51,7 +51,7 @@ describe.each([
       expect(kept[0]?.[0]?.text).toBe(text)
     })
 
-    it('an array as one envelope each, in one call, and answers with all ids', async () => {
+    it('B12 an array as one envelope each, in one call, and answers with all ids', async () => {
       const { app, kept } = setUp(express)
       const reply = await request(app).post(`/hooks/${SECRET}`).send([EVENT, null, 7]).expect(200)
       expect(reply.body).toEqual({ received: true, id: 'e1', ids: ['e1', 'e2', 'e3'] })
@@ -64,12 +64,15 @@ describe.each([
       expect(reply.body).toEqual({ received: true, id: 'e1', ids: ['e1'] })
     })
 
-    it.each(['null', '[]', '7', '"text"', 'true', '{}', '[[]]'])('%s, whatever it may mean', async (text) => {
-      const { app, kept } = setUp(express)
-      await request(app).post(`/hooks/${SECRET}`).type('json').send(text).expect(200)
-      expect(kept).toHaveLength(1)
-      expect(kept[0]).toHaveLength(1)
-    })
+    it.each(['null', '[]', '7', '"text"', 'true', '{}', '[[]]'])(
+      'B12 %s, whatever it may mean',
+      async (text) => {
+        const { app, kept } = setUp(express)
+        await request(app).post(`/hooks/${SECRET}`).type('json').send(text).expect(200)
+        expect(kept).toHaveLength(1)
+        expect(kept[0]).toHaveLength(1)
+      },
+    )
 
     it('up to 1,000 elements apart, and more than that as a whole', async () => {
       const { app, kept } = setUp(express)
@@ -78,7 +81,7 @@ describe.each([
       expect(kept.map((envelopes) => envelopes.length)).toEqual([1_000, 1])
     })
 
-    it('what is not recognised, and says why', async () => {
+    it('B11 what is not recognised, and says why', async () => {
       const accept = async (envelopes: readonly Envelope[]) =>
         envelopes.map(({ value }, i) => ({
           id: `e${i}`,
@@ -91,7 +94,7 @@ describe.each([
       expect(two.body.issues).toEqual(['[0] odd', '[0] very odd', '[1] odd', '[1] very odd'])
     })
 
-    it('a delivery whose sender is gone before the reply, once', async () => {
+    it('A15 a delivery whose sender is gone before the reply, once', async () => {
       const gate = barrier()
       const { app, kept, outcomes } = setUp(express, {}, gate.passed)
       const { port } = await listen(app)
@@ -122,7 +125,7 @@ describe.each([
   })
 
   describe('finds the secret', () => {
-    it.each(['', '/', '?a=1&a=2&a[b]=%', '/?x', '?%E0%A4%A'])('with %j behind it', async (suffix) => {
+    it.each(['', '/', '?a=1&a=2&a[b]=%', '/?x', '?%E0%A4%A'])('A4 with %j behind it', async (suffix) => {
       const { app, kept } = setUp(express)
       await request(app).post(`/hooks/${SECRET}${suffix}`).send(EVENT).expect(200)
       expect(kept).toHaveLength(1)
@@ -153,15 +156,18 @@ describe.each([
       expect([root, nested, other].map(({ kept }) => kept.length)).toEqual([1, 1, 1])
     })
 
-    it('old or new while it is rotated', async () => {
-      const { app } = setUp(express, { isSecret: createSecretCheck([SECRET, NEXT_SECRET]) })
+    it('A3 old or new while it is rotated, and only the new one afterwards', async () => {
+      const { app } = setUp(express, { isSecret: createSecretCheck([NEXT_SECRET, SECRET]) })
       for (const secret of [SECRET, NEXT_SECRET]) {
         await request(app).post(`/hooks/${secret}`).send(EVENT).expect(200)
       }
+      const { app: later } = setUp(express, { isSecret: createSecretCheck([NEXT_SECRET]) })
+      await request(later).post(`/hooks/${SECRET}`).send(EVENT).expect(404)
+      await request(later).post(`/hooks/${NEXT_SECRET}`).send(EVENT).expect(200)
     })
   })
 
-  describe('answers 404 with nothing in it', () => {
+  describe('A1 answers 404 with nothing in it', () => {
     it.each([
       '',
       '/',
@@ -182,7 +188,7 @@ describe.each([
       '/%ff%fe',
       `/${'x'.repeat(10_000)}`,
       '/__proto__',
-    ])('at <mount>%s', async (path) => {
+    ])('A4 at <mount>%s', async (path) => {
       const { app, kept } = setUp(express)
       for (const method of ['post', 'get', 'put'] as const) {
         const reply = await request(app)[method](`/hooks${path}`)
@@ -215,7 +221,7 @@ describe.each([
   })
 
   it.each(['get', 'put', 'patch', 'delete', 'options', 'head'] as const)(
-    'answers %s with 405',
+    'A7 answers %s with 405',
     async (method) => {
       const { app, kept } = setUp(express)
       const reply = await request(app)[method](`/hooks/${SECRET}`)
@@ -337,7 +343,7 @@ describe.each([
     await until(() => outcomes.length === 1)
   })
 
-  it('never repeats the secret in a reply', async () => {
+  it('A6, L4 never repeats the secret in a reply', async () => {
     const { app } = setUp(express, { accept: () => Promise.reject(new Error(SECRET)) })
     const send = (text: string) => request(app).post(`/hooks/${SECRET}`).type('json').send(text)
     for (const reply of [await send('{}'), await send('{'), await request(app).get(`/hooks/${SECRET}`)]) {

@@ -34,52 +34,55 @@ describe('secrets', () => {
     ['a reset connection', (res: ServerResponse) => res.socket?.destroy()],
     ['a page', (res: ServerResponse) => res.end(`<p>${CLIENT_SECRET}</p>`)],
     ['a token that works', (res: ServerResponse) => res.end(JSON.stringify({ access_token: TOKEN }))],
-  ])('show in no log, reply, decision, health, journal or database file with %s', async (_name, answer) => {
-    const lines = captureDebug()
-    const platform = await serve((_req, res) => {
-      if (_req.url?.startsWith('/oauth/token')) return answer(res)
-      return res.writeHead(500).end(`echo ${_req.headers.authorization}`)
-    })
-    const folder = mkdtempSync(join(tmpdir(), 'marketplace-secrets-'))
-    cleanUps.push(() => rmSync(folder, { recursive: true, force: true }))
-    const marketplace = createMarketplace({
-      app: { clientId: 'client', clientSecret: CLIENT_SECRET, purchasableUid: 'p1' },
-      platform: { baseUrl: platform, authUrl: platform, timeoutMs: 500 },
-      deliverySecrets: DELIVERY_SECRET,
-      store: `sqlite:${join(folder, 'm.db')}`,
-      closeGraceMs: 500,
-    })
-    cleanUps.push(() => marketplace.close())
-    const app = await serve(express().use('/hooks', marketplace.router))
+  ])(
+    'L1, L4, L5, L6 show in no log, reply, decision, health, journal or database file with %s',
+    async (_name, answer) => {
+      const lines = captureDebug()
+      const platform = await serve((_req, res) => {
+        if (_req.url?.startsWith('/oauth/token')) return answer(res)
+        return res.writeHead(500).end(`echo ${_req.headers.authorization}`)
+      })
+      const folder = mkdtempSync(join(tmpdir(), 'marketplace-secrets-'))
+      cleanUps.push(() => rmSync(folder, { recursive: true, force: true }))
+      const marketplace = createMarketplace({
+        app: { clientId: 'client', clientSecret: CLIENT_SECRET, purchasableUid: 'p1' },
+        platform: { baseUrl: platform, authUrl: platform, timeoutMs: 500 },
+        deliverySecrets: DELIVERY_SECRET,
+        store: `sqlite:${join(folder, 'm.db')}`,
+        closeGraceMs: 500,
+      })
+      cleanUps.push(() => marketplace.close())
+      const app = await serve(express().use('/hooks', marketplace.router))
 
-    const replies: unknown[] = []
-    for (const [path, init] of [
-      [DELIVERY_SECRET, { method: 'POST', body: notice() }],
-      [DELIVERY_SECRET, { method: 'POST', body: '{' }],
-      [DELIVERY_SECRET, { method: 'GET' }],
-      [`${DELIVERY_SECRET}x`, { method: 'POST', body: notice() }],
-    ] as const) {
-      const reply = await fetch(`${app}/hooks/${path}`, init)
-      replies.push(reply.status, Object.fromEntries(reply.headers), await reply.text())
-    }
-    const shown = [
-      replies,
-      await marketplace.refresh('b1'),
-      await marketplace.explain('b1'),
-      await marketplace.health(),
-      await marketplace.journal.list(),
-      inspect(marketplace, { depth: 8 }),
-      lines,
-    ]
-    expect(replies[0]).toBe(200)
-    expect(inspect(shown, { depth: Number.POSITIVE_INFINITY })).not.toMatch(CANARY)
-    for (const file of readdirSync(folder)) {
-      expect(readFileSync(join(folder, file), 'latin1')).not.toMatch(CANARY)
-    }
-    await marketplace.close()
-  })
+      const replies: unknown[] = []
+      for (const [path, init] of [
+        [DELIVERY_SECRET, { method: 'POST', body: notice() }],
+        [DELIVERY_SECRET, { method: 'POST', body: '{' }],
+        [DELIVERY_SECRET, { method: 'GET' }],
+        [`${DELIVERY_SECRET}x`, { method: 'POST', body: notice() }],
+      ] as const) {
+        const reply = await fetch(`${app}/hooks/${path}`, init)
+        replies.push(reply.status, Object.fromEntries(reply.headers), await reply.text())
+      }
+      const shown = [
+        replies,
+        await marketplace.refresh('b1'),
+        await marketplace.explain('b1'),
+        await marketplace.health(),
+        await marketplace.journal.list(),
+        inspect(marketplace, { depth: 8 }),
+        lines,
+      ]
+      expect(replies[0]).toBe(200)
+      expect(inspect(shown, { depth: Number.POSITIVE_INFINITY })).not.toMatch(CANARY)
+      for (const file of readdirSync(folder)) {
+        expect(readFileSync(join(folder, file), 'latin1')).not.toMatch(CANARY)
+      }
+      await marketplace.close()
+    },
+  )
 
-  it('show in no error of the platform client, at any depth', async () => {
+  it('L2 show in no error of the platform client, at any depth', async () => {
     const closed = await serve((_req, res) => res.end())
     await cleanUps.pop()?.()
     const client = createPlatformClient({
@@ -102,12 +105,12 @@ describe('secrets', () => {
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toMatch(CANARY)
   })
 
-  it('show in no error when fetch itself quotes the address', async () => {
+  it('L2 show in no error when fetch itself quotes the address', async () => {
     const quoting = async (url: unknown) => {
       const cause = new TypeError(`Invalid URL ${url}`)
       throw new TypeError(`Failed to parse URL from ${url}`, { cause })
     }
-    const send = createHttp({ fetch: quoting as typeof fetch, clock: systemClock })
+    const { send } = createHttp({ fetch: quoting as typeof fetch, clock: systemClock })
     const error = await send({
       method: 'POST',
       url: new URL(`http://x/?client_secret=${CLIENT_SECRET}`),
@@ -115,7 +118,7 @@ describe('secrets', () => {
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toMatch(CANARY)
   })
 
-  it('are in no address that a tracer may record: only the token call suppresses tracing', async () => {
+  it('L3 are in no address that a tracer may record: only the token call suppresses tracing', async () => {
     const storage = new AsyncLocalStorage<Context>()
     context.setGlobalContextManager({
       active: () => storage.getStore() ?? ROOT_CONTEXT,
@@ -150,7 +153,7 @@ describe('secrets', () => {
     ])
   })
 
-  it('show in no result where an address cannot be parsed', async () => {
+  it('L2 show in no result where an address cannot be parsed', async () => {
     const broken = `http://[${CLIENT_SECRET}`
     const app = { clientId: 'client', clientSecret: CLIENT_SECRET }
     const client = createPlatformClient({ ...app, baseUrl: broken, authUrl: broken, clock: systemClock })
@@ -168,7 +171,7 @@ describe('secrets', () => {
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toMatch(CANARY)
   })
 
-  it('show in no fault of the options', () => {
+  it('L2 show in no fault of the options', () => {
     const build = () =>
       createMarketplace({
         app: { clientId: '', clientSecret: CLIENT_SECRET },

@@ -728,9 +728,9 @@ describe('life and limits', () => {
       await reply.catch(() => console.log('done'))
     `
     const args = ['--import', 'tsx', '--input-type=module', '-e', script]
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 15_000 })
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 40_000 })
     expect(stdout.trim()).toBe('done')
-  })
+  }, 50_000)
 })
 
 describe('sampleDelivery', () => {

@@ -1,168 +1,27 @@
+import './support/failing-disk.js'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
-import { newId } from '../lib/ids.js'
 import { systemClock } from '../lib/schedule.js'
 import { isAbandoned, newLeaseToken } from '../lib/store/lease-token.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
-import type { SqliteDriverName } from '../lib/store/sqlite-drivers.js'
-import { type NewEvent, type ReadFinish, type Store, subscriptionKey } from '../lib/store/store.js'
+import { findSqlite, type SqliteDriverName } from '../lib/store/sqlite-drivers.js'
+import { onCleanUp, temporaryFolder } from './support/clean-up.js'
+import { eventOf } from './support/events.js'
+import { disk } from './support/failing-disk.js'
+
+// What every store promises is in store-conformance.test.ts; here is what only SQLite has.
 
 const hasNodeSqlite = process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined
 const drivers: SqliteDriverName[] = hasNodeSqlite ? ['node:sqlite', 'libsql'] : ['libsql']
-const cleanUps: (() => unknown)[] = []
 
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+afterEach(() => {
+  disk.syncsFail = false
 })
 
 describe.each(drivers)('the SQLite store on %s', (driver) => {
-  it('keeps an event and owes a read of its subscription', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1')])
-    expect(await store.counts()).toMatchObject({ pending: 1, subscriptions: 1, wanted: 1 })
-    const claim = await store.claimRead({ leaseMs: 1_000, except: [], lane: 'new' })
-    expect(claim).toMatchObject({
-      id: 's1',
-      wanted: 1,
-      done: 0,
-      subscription: { businessUid: 'b-s1', record: null },
-    })
-  })
-
-  it('keeps an event once, however often it is handed over', async () => {
-    const { store } = await open(driver)
-    const once = event('s1')
-    await store.accept([once])
-    await store.accept([once, event('s2')])
-    expect(await store.counts()).toMatchObject({ pending: 2 })
-  })
-
-  it('counts every event of one subscription in one batch, and leases it once', async () => {
-    const { store } = await open(driver)
-    await Promise.all(Array.from({ length: 50 }, () => store.accept([event('s1')])))
-    const claim = await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })
-    expect(claim).toMatchObject({ wanted: 50 })
-    expect(await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })).toBeUndefined()
-  })
-
-  it('reads a subscription again that was wanted during its read', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1')])
-    const first = await claimNew(store)
-    await store.accept([event('s1')])
-    expect(await store.finishRead(first, found('purchased'))).toBe(true)
-    const second = await until(() => store.claimRead({ leaseMs: 1_000, except: [], lane: 'known' }))
-    expect(second).toMatchObject({ wanted: 2, done: 1 })
-  })
-
-  it('hands an abandoned read to the next, and lets the late one change nothing', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1')])
-    const late = await store.claimRead({ leaseMs: 1, except: [], lane: 'new' })
-    const next = await until(() => store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' }))
-    expect(next).toMatchObject({ lapses: 1 })
-    expect(await store.finishRead(late as never, found('purchased'))).toBe(false)
-    expect(await store.renewRead(late as never, 1_000)).toBe(false)
-    expect((await store.subscriptionsOf('b-s1'))[0]).toMatchObject({ state: null })
-    expect(await store.finishRead(next, found('suspended'))).toBe(true)
-    expect((await store.subscriptionsOf('b-s1'))[0]).toMatchObject({ state: 'suspended' })
-  })
-
-  it('writes a change together with the read that showed it', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1')])
-    const id = newId(Date.now())
-    const seen: unknown[] = []
-    await store.finishRead(await claimNew(store), {
-      ...found('purchased'),
-      change: {
-        id,
-        key: subscriptionKey('s1'),
-        payload(subscriptions) {
-          seen.push(...subscriptions.map((each) => each.state))
-          return '{"to":"purchased"}'
-        },
-      },
-    })
-    expect(seen).toEqual(['purchased'])
-    expect(await store.listEntries({ kind: 'change' })).toMatchObject([{ id, payload: { to: 'purchased' } }])
-  })
-
-  it('does not claim for a business that is being read', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1')])
-    expect(await store.claimRead({ leaseMs: 1_000, except: ['b-s1'], lane: 'new' })).toBeUndefined()
-  })
-
-  it('lets a notice correct a business that the platform has refused, and never one that it has shown', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1', 'forged')])
-    const refused = { settled: false, failure: 'token_refused', progress: null, nextInMs: 60_000 }
-    await store.finishRead(await claimNew(store), refused)
-    await store.accept([event('s1')])
-    await store.finishRead(await claimNew(store), found('purchased'))
-    await store.accept([event('s1', 'forged')])
-    expect(await store.subscriptionsOf('forged')).toEqual([])
-    expect(await store.subscriptionsOf('b-s1')).toHaveLength(1)
-  })
-
-  it('hands out the entries of one key one after the other', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1'), event('s1'), event('s2')])
-    const first = await store.claimEntries({ limit: 10, leaseMs: 60_000, kinds: ['event'] })
-    expect(first.map((entry) => entry.subscriptionUid)).toEqual(['s1', 's2'])
-    expect(await store.claimEntries({ limit: 10, leaseMs: 60_000, kinds: ['event'] })).toEqual([])
-    await store.finishEntries(first.map(({ id, leaseToken }) => ({ id, leaseToken, result: { to: 'done' } })))
-    const second = await store.claimEntries({ limit: 10, leaseMs: 60_000, kinds: ['event'] })
-    expect(second.map((entry) => entry.subscriptionUid)).toEqual(['s1'])
-  })
-
-  it('holds back what stands behind an entry that is to be tried again, and nothing else', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1'), event('s1'), event('s2'), event('s2')])
-    const [s1, s2] = await store.claimEntries({ limit: 10, leaseMs: 60_000, kinds: ['event'] })
-    await store.finishEntries([
-      { ...leaseOf(s1), result: { to: 'retry', inMs: 60_000, error: 'no' } },
-      { ...leaseOf(s2), result: { to: 'dead', error: 'no' } },
-    ])
-    const next = await store.claimEntries({ limit: 10, leaseMs: 60_000, kinds: ['event'] })
-    expect(next.map((entry) => entry.subscriptionUid)).toEqual(['s2'])
-  })
-
-  it('replays a dead entry from its first attempt', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1')])
-    const [entry] = await store.claimEntries({ limit: 1, leaseMs: 60_000, kinds: ['event'] })
-    await store.finishEntries([{ ...leaseOf(entry), result: { to: 'dead', error: 'no' } }])
-    expect(await store.replayEntry(leaseOf(entry).id)).toBe(true)
-    expect(await store.replayEntry('no such entry')).toBe(false)
-    expect(await store.claimEntries({ limit: 1, leaseMs: 1, kinds: ['event'] })).toMatchObject([
-      { attempt: 1 },
-    ])
-  })
-
-  it('skips what nobody handles, and nothing that somebody does', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1'), { ...event('s2'), name: 'application/installed' }])
-    expect(
-      await store.skipEntries({ limit: 10, kinds: ['event'], exceptNames: ['application/installed'] }),
-    ).toBe(1)
-    const left = await store.claimEntries({ limit: 10, leaseMs: 1, kinds: ['event'] })
-    expect(left.map((entry) => entry.name)).toEqual(['application/installed'])
-  })
-
-  it('finds everything again when it is opened anew', async () => {
-    const { store, path } = await open(driver)
-    await store.accept([event('s1')])
-    await store.close()
-    const again = await open(driver, path)
-    expect(await again.store.counts()).toMatchObject({ pending: 1, wanted: 1 })
-  })
-
   it('hands on at once what a process left behind when it died', async () => {
     const { store, path } = await open(driver)
     await store.accept([event('s1')])
@@ -183,21 +42,28 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     expect(entries).toMatchObject([{ attempt: 2, lapses: 1 }])
   })
 
-  it('prunes what is over and keeps what is pending', async () => {
-    const { store } = await open(driver)
-    await store.accept([event('s1'), event('s2')])
-    const [entry] = await store.claimEntries({ limit: 1, leaseMs: 60_000, kinds: ['event'] })
-    await store.finishEntries([{ ...leaseOf(entry), result: { to: 'done' } }])
-    expect(await store.prune({ doneMs: -1_000, changesMs: 0, deadMs: 0 })).toBe(1)
-    expect(await store.counts()).toMatchObject({ pending: 1 })
+  it('C6 keeps nothing for sure while the disk cannot be synced, and goes on by itself when it can', async () => {
+    const { store, path } = await open(driver)
+    await store.accept([event('s1')])
+    disk.syncsFail = true
+    for (const refused of [store.accept([event('s2')]), store.accept([event('s3')])]) {
+      await expect(refused).rejects.toMatchObject({ code: 'store_unavailable' })
+    }
+    await expect(store.accept([event('s4')])).rejects.toMatchObject({ code: 'store_unavailable' })
+    disk.syncsFail = false
+    const last = event('s5')
+    await store.accept([last])
+    const before = await store.listEntries({})
+    expect(before.map(({ id }) => id)).toContain(last.id)
+    await store.close()
+    expect(await (await open(driver, path)).store.listEntries({})).toEqual(before)
   })
 
-  it('refuses a damaged file with a clear error, and leaves it as it is', async () => {
+  it('C16 refuses a damaged file with a clear error, and leaves it as it is', async () => {
     const path = join(temporaryFolder(), 'damaged.db')
     const bytes = Buffer.from('this is no database, but somebody may want it back'.repeat(100))
     writeFileSync(path, bytes)
-    const store = createSqlStore(createSqliteEngine({ path, clock: systemClock, driver }))
-    await expect(store.open()).rejects.toMatchObject({
+    await expect(storeAt(path, driver).open()).rejects.toMatchObject({
       code: 'store_corrupt',
       message: expect.stringContaining(path),
     })
@@ -206,12 +72,44 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
 
   it('says what to do when the folder does not exist', async () => {
     const path = join(temporaryFolder(), 'nowhere', 'm.db')
-    const store = createSqlStore(createSqliteEngine({ path, clock: systemClock, driver }))
-    await expect(store.open()).rejects.toMatchObject({
+    await expect(storeAt(path, driver).open()).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringContaining(path),
     })
     expect(existsSync(path)).toBe(false)
+  })
+
+  it('C16 says the same of a damaged file at every try, and opens the backup that is put in its place', async () => {
+    const folder = temporaryFolder()
+    const [path, backup] = [join(folder, 'm.db'), join(folder, 'backup.db')]
+    const kept = await open(driver, backup)
+    await kept.store.accept([event('s1')])
+    await kept.store.close()
+    writeFileSync(path, 'this is no database'.repeat(100))
+    const store = storeAt(path, driver)
+    onCleanUp(() => store.close())
+    await expect(store.open()).rejects.toMatchObject({ code: 'store_corrupt' })
+    await expect(store.open()).rejects.toMatchObject({ code: 'store_corrupt' })
+    renameSync(backup, path)
+    await store.open()
+    expect(await store.counts()).toMatchObject({ pending: 1 })
+  })
+})
+
+describe('the drivers of SQLite', () => {
+  it('say what to install where there is none', async () => {
+    await expect(findSqlite('none' as SqliteDriverName)).rejects.toMatchObject({
+      code: 'store_driver_missing',
+      message: expect.stringContaining('npm install'),
+    })
+  })
+
+  it.each(drivers)('open %s, with the version of its library', async (driver) => {
+    const openSqlite = await findSqlite(driver)
+    const connection = openSqlite(':memory:')
+    onCleanUp(() => connection.close())
+    expect(connection.version[0]).toBe(3)
+    expect(connection.all('select ? as a', [1])).toMatchObject([{ a: 1 }])
   })
 })
 
@@ -233,7 +131,7 @@ describe('a lease token', () => {
 describe('the SQLite store on a library whose SQLite must not share a file', () => {
   it('refuses a second instance on the file while the first is open', async () => {
     const { store, path } = await open('libsql')
-    const second = createSqlStore(createSqliteEngine({ path, clock: systemClock, driver: 'libsql' }))
+    const second = storeAt(path, 'libsql')
     await expect(second.open()).rejects.toMatchObject({ code: 'store_in_use' })
     await store.accept([event('s1')])
     await store.close()
@@ -243,59 +141,17 @@ describe('the SQLite store on a library whose SQLite must not share a file', () 
   })
 })
 
+function storeAt(path: string, driver: SqliteDriverName) {
+  return createSqlStore(createSqliteEngine({ path, clock: systemClock, driver }))
+}
+
 async function open(driver: SqliteDriverName, path = join(temporaryFolder(), 'm.db')) {
-  const store = createSqlStore(createSqliteEngine({ path, clock: systemClock, driver }))
+  const store = storeAt(path, driver)
   await store.open()
-  cleanUps.push(() => store.close())
+  onCleanUp(() => store.close())
   return { store, path }
 }
 
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'marketplace-store-'))
-  cleanUps.push(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
-
-function event(subscriptionUid: string, businessUid = `b-${subscriptionUid}`): NewEvent {
-  return {
-    id: newId(Date.now()),
-    kind: 'event',
-    name: 'purchasable_subscription/update',
-    key: subscriptionKey(subscriptionUid),
-    businessUid,
-    subscriptionUid,
-    payload: '{}',
-    issues: null,
-    wanted: { what: 'subscription', subscriptionUid, businessUid, purchasableUid: 'p' },
-  }
-}
-
-function found(state: string): ReadFinish {
-  const record = { uid: 's1', business_uid: 'b-s1', purchasable_uid: 'p', purchase_state: state }
-  return {
-    found: { record, state, gone: null, confirmed: true },
-    settled: true,
-    failure: null,
-    progress: null,
-    nextInMs: 60_000,
-  }
-}
-
-async function claimNew(store: Store) {
-  return until(() => store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' }))
-}
-
-function leaseOf(entry: { id: string; leaseToken: string } | undefined) {
-  if (!entry) throw new Error('nothing was claimed')
-  return { id: entry.id, leaseToken: entry.leaseToken }
-}
-
-async function until<T>(ask: () => Promise<T | undefined>): Promise<T> {
-  const deadline = Date.now() + 5_000
-  for (;;) {
-    const answer = await ask()
-    if (answer !== undefined) return answer
-    if (Date.now() > deadline) throw new Error('nothing came in time')
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
+function event(subscriptionUid: string) {
+  return eventOf(subscriptionUid, `b-${subscriptionUid}`)
 }

@@ -23,7 +23,29 @@ export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
 export type { SubscriptionRecord } from './record.js'
 export type { Clock } from './schedule.js'
-export type { EntryFilter, JournalEntry, Store } from './store/store.js'
+export { postgresStore } from './store/open-store.js'
+export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
+export type {
+  ClaimEntries,
+  ClaimRead,
+  Entry,
+  EntryFilter,
+  EntryFinish,
+  EntryKind,
+  EntryStatus,
+  Hint,
+  JournalEntry,
+  KeepTimes,
+  Leased,
+  NewEvent,
+  ReadClaim,
+  ReadFinish,
+  SkipEntries,
+  Store,
+  StoreCounts,
+  Subscription,
+  Wanted,
+} from './store/store.js'
 export type { DeadEntry } from './work/dispatcher.js'
 export type { Handler, HandlerContext } from './work/handlers.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'

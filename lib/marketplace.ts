@@ -13,7 +13,7 @@ import { createLifecycle } from './lifecycle.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
-import { identifierOf } from './record.js'
+import { identifierOf, storable } from './record.js'
 import { SECOND } from './schedule.js'
 import { storeFor } from './store/open-store.js'
 import { createTelemetry } from './telemetry.js'
@@ -63,7 +63,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       keep: options.retention,
       reading: {
         read: platform.readSubscription,
-        stateOf: (record) => canonicalState(record.purchase_state),
+        isWaitingForToken: platform.isWaitingForToken,
+        stateOf: (record) => canonicalState(storable(record.purchase_state)),
         entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
         concurrency: platformOptions.concurrency,
         reconcileEveryMs: freshness.reconcileEveryMs,
@@ -101,7 +102,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const lifecycle = createLifecycle({
     store,
     worker: worker || undefined,
-    onClose: entitlements.close,
+    onClose() {
+      entitlements.close()
+      platform.close()
+    },
     closeGraceMs: options.closeGraceMs,
     clock,
     onOpenFailed(error) {

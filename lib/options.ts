@@ -6,6 +6,7 @@ import { secretFaults } from './express/delivery-secret.js'
 import type { SubscriptionRecord } from './record.js'
 import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from './schedule.js'
 import { storeFaults } from './store/open-store.js'
+import { isPool, type PostgresPool } from './store/postgres-pool.js'
 import type { Store } from './store/store.js'
 
 /** What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction. */
@@ -31,8 +32,11 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   }
   /** The last path segment of the address the platform delivers to: one, or several while rotating. */
   deliverySecrets: string | string[]
-  /** `sqlite:<path>`, `sqlite::memory:`, or a `Store`. Default `sqlite:marketplace.db`. */
-  store?: string | Store | undefined
+  /**
+   * `sqlite:<path>`, `sqlite::memory:`, `postgres://…`, a pool of `pg`, or a `Store`, for example `postgresStore()`.
+   * Default `sqlite:marketplace.db`.
+   */
+  store?: string | PostgresPool | Store | undefined
   /** Which records let a business in. Default: `purchase_state` is exactly `purchased`. */
   entitledWhen?: ((record: SubscriptionRecord) => boolean) | undefined
   freshness?:
@@ -91,85 +95,6 @@ export type VerifyDelivery = (delivery: {
   text: string | undefined
 }) => boolean | Promise<boolean>
 
-/** Options as used: every default in place. Throws a `ConfigError` that names all faults at once. */
-export function readOptions(options: unknown) {
-  const schema = z.strictObject({
-    app: z.strictObject({
-      clientId: text,
-      clientSecret: text,
-      purchasableUid: oneOrMore(text, 0),
-      codeName: oneOrMore(text, 0),
-    }),
-    platform: z.strictObject({
-      baseUrl: httpUrl,
-      authUrl: httpUrl,
-      fetch: fn.optional(),
-      timeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
-      concurrency: z.int().min(1).max(100).default(4),
-    }),
-    deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults)), 1),
-    store: z
-      .union([
-        z.string().superRefine(without(storeFaults)),
-        z.custom<Store>(isStore, 'expected a URL or a Store'),
-      ])
-      .default('sqlite:marketplace.db'),
-    entitledWhen: fn.optional(),
-    freshness: group({
-      waitMs: duration(2 * SECOND, 0, MINUTE),
-      reconcileEveryMs: duration(DAY, SECOND, 30 * DAY),
-      maxStaleMs: duration(72 * HOUR, SECOND, 365 * DAY),
-    }),
-    worker: z.union([
-      z.literal(false),
-      group({
-        concurrency: z.int().min(1).max(1_000).default(8),
-        handlerTimeoutMs: duration(30 * SECOND, 10, HOUR),
-        handlerRetryDelaysMs: z
-          .array(
-            z
-              .number()
-              .min(0)
-              .max(30 * DAY),
-          )
-          .max(100)
-          .optional(),
-        leaseMs: duration(60 * SECOND, SECOND, HOUR),
-        pollMs: duration(SECOND, 10, MINUTE),
-      }),
-    ]),
-    receiver: group({
-      bodyLimitBytes: z
-        .int()
-        .min(1_024)
-        .max(16 * 1024 * 1024)
-        .default(64 * 1024),
-      bodyTimeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
-      acceptTimeoutMs: duration(3 * SECOND, 10, MINUTE),
-    }),
-    retention: group({
-      doneMs: duration(7 * DAY, MINUTE, 3_650 * DAY),
-      changesMs: duration(90 * DAY, MINUTE, 3_650 * DAY),
-      deadMs: duration(30 * DAY, MINUTE, 3_650 * DAY),
-    }),
-    verifyDelivery: fn.optional(),
-    events: z
-      .custom<EventDefinitions>(isObject, 'expected definitions by name')
-      .superRefine(without(eventFaults))
-      .optional(),
-    closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
-    clock: z
-      .custom<Clock>((value) => isObject(value) && 'now' in value, 'expected a Clock')
-      .default(systemClock),
-  })
-  const result = schema.safeParse(options)
-  if (result.success) return result.data
-  // Paths and rules only: a fault never repeats a value, which may be a secret.
-  throw new ConfigError(sentences(result.error.issues))
-}
-
-export type ResolvedOptions = ReturnType<typeof readOptions>
-
 const text = z.string().min(1, 'expected a text that is not empty')
 const fn = z.custom<(...args: never[]) => unknown>(
   (value) => typeof value === 'function',
@@ -178,6 +103,86 @@ const fn = z.custom<(...args: never[]) => unknown>(
 const httpUrl = z
   .string()
   .refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
+
+const OPTIONS = z.strictObject({
+  app: z.strictObject({
+    clientId: text,
+    clientSecret: text,
+    purchasableUid: oneOrMore(text, 0),
+    codeName: oneOrMore(text, 0),
+  }),
+  platform: z.strictObject({
+    baseUrl: httpUrl,
+    authUrl: httpUrl,
+    fetch: fn.optional(),
+    timeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
+    concurrency: z.int().min(1).max(100).default(4),
+  }),
+  deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults)), 1),
+  store: z
+    .union([
+      z.string().superRefine(without(storeFaults)),
+      z.custom<Store | PostgresPool>(isStore, 'expected an address, a pool of pg, or a Store'),
+    ])
+    .default('sqlite:marketplace.db'),
+  entitledWhen: fn.optional(),
+  freshness: group({
+    waitMs: duration(2 * SECOND, 0, MINUTE),
+    reconcileEveryMs: duration(DAY, SECOND, 30 * DAY),
+    maxStaleMs: duration(72 * HOUR, SECOND, 365 * DAY),
+  }),
+  worker: z.union([
+    z.literal(false),
+    group({
+      concurrency: z.int().min(1).max(1_000).default(8),
+      handlerTimeoutMs: duration(30 * SECOND, 10, HOUR),
+      handlerRetryDelaysMs: z
+        .array(
+          z
+            .number()
+            .min(0)
+            .max(30 * DAY),
+        )
+        .max(100)
+        .optional(),
+      leaseMs: duration(60 * SECOND, SECOND, HOUR),
+      pollMs: duration(SECOND, 10, MINUTE),
+    }),
+  ]),
+  receiver: group({
+    bodyLimitBytes: z
+      .int()
+      .min(1_024)
+      .max(16 * 1024 * 1024)
+      .default(64 * 1024),
+    bodyTimeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
+    acceptTimeoutMs: duration(3 * SECOND, 10, MINUTE),
+  }),
+  retention: group({
+    doneMs: duration(7 * DAY, MINUTE, 3_650 * DAY),
+    changesMs: duration(90 * DAY, MINUTE, 3_650 * DAY),
+    deadMs: duration(30 * DAY, MINUTE, 3_650 * DAY),
+  }),
+  verifyDelivery: fn.optional(),
+  events: z
+    .custom<EventDefinitions>(isObject, 'expected definitions by name')
+    .superRefine(without(eventFaults))
+    .optional(),
+  closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
+  clock: z
+    .custom<Clock>((value) => isObject(value) && 'now' in value, 'expected a Clock')
+    .default(systemClock),
+})
+
+/** Options as used: every default in place. Throws a `ConfigError` that names all faults at once. */
+export function readOptions(options: unknown) {
+  const result = OPTIONS.safeParse(options)
+  if (result.success) return result.data
+  // Paths and rules only: a fault never repeats a value, which may be a secret.
+  throw new ConfigError(sentences(result.error.issues))
+}
+
+export type ResolvedOptions = ReturnType<typeof readOptions>
 
 /** A check whose faults become the option's. */
 function without<T>(faultsOf: (value: T) => readonly string[]) {
@@ -226,5 +231,5 @@ function isObject(value: unknown): value is object {
 }
 
 function isStore(value: unknown): boolean {
-  return isObject(value) && 'accept' in value && 'claimRead' in value
+  return isObject(value) && (('accept' in value && 'claimRead' in value) || isPool(value))
 }

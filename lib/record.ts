@@ -115,6 +115,14 @@ export function parseRecord(value: unknown): SubscriptionRecord | undefined {
   return result.success ? result.data : undefined
 }
 
+/**
+ * A text from outside as every database keeps it: PostgreSQL takes no NUL, and half of a surrogate pair is no UTF-8.
+ * For what people read and states are compared by; identifiers with such characters are refused instead.
+ */
+export function storable(text: string): string {
+  return text.replace(/[\0\p{Cs}]/gu, '\ufffd')
+}
+
 /** `updated_at` as ms since 1970; NaN when it is missing or unreadable: then it says nothing about age. */
 export function updatedAtMs({ updated_at }: SubscriptionRecord): number {
   return typeof updated_at === 'string' ? Date.parse(updated_at) : Number.NaN

@@ -1,10 +1,19 @@
 /**
- * A receiver as a process of its own, to be killed or ended. It loads everything, says so, and waits for its settings,
- * so that the next one can be loaded while the one before is still alive. At SIGTERM it closes and then ends by itself.
+ * A receiver as a process of its own, to be killed, frozen or ended. It loads everything, says so, and waits for its
+ * settings, so that the next one can be loaded while the one before is still alive. At SIGTERM it closes and then ends by
+ * itself.
  */
 import type { AddressInfo } from 'node:net'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import express from 'express'
 import { createMarketplace, type Marketplace } from '../../lib/index.js'
+import { systemClock } from '../../lib/schedule.js'
+import { storeFor } from '../../lib/store/open-store.js'
+import { createPostgresEngine } from '../../lib/store/postgres.js'
+import type { Engine } from '../../lib/store/schema.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import { createSqliteEngine } from '../../lib/store/sqlite.js'
+import type { Store } from '../../lib/store/store.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 
 export interface ChildSettings {
@@ -14,23 +23,40 @@ export interface ChildSettings {
   /** False: it only receives. */
   works: boolean
   /** What its handler does with a change. */
-  handler: 'returns' | 'never returns'
+  handler: 'returns' | 'never returns' | 'kills its process'
   closeGraceMs: number
+  leaseMs?: number
+  /** Kills itself there, at the commit after so many. It must not work, so that every commit is of deliveries. */
+  dies?: { at: DeathPoint; after: number }
+  /** Tells its parent of every finish of leased work, and whether the lease was still its own. */
+  tellsFinishes?: boolean
 }
+
+export type DeathPoint =
+  | 'before the write'
+  | 'before the commit'
+  | 'before the sync'
+  | 'during the sync'
+  | 'after the sync'
 
 process.once('message', (settings: ChildSettings) => begin(settings))
 process.send?.({ is: 'loaded', pid: process.pid })
 
-function begin({ store, baseUrl, authUrl, works, handler, closeGraceMs }: ChildSettings) {
+function begin(settings: ChildSettings) {
+  const { baseUrl, authUrl, works, handler, closeGraceMs, leaseMs } = settings
+  const delays = monitorEventLoopDelay({ resolution: 5 })
   const marketplace = createMarketplace({
     app: { ...CLIENT, purchasableUid: OUR_ITEM },
     platform: { baseUrl, authUrl, timeoutMs: 5_000 },
     deliverySecrets: DELIVERY_SECRET,
-    store,
+    store: storeOf(settings),
     closeGraceMs,
-    worker: works && { pollMs: 50 },
+    worker: works && { pollMs: 50, leaseMs },
   })
-  marketplace.onPurchaseChange(() => (handler === 'returns' ? undefined : new Promise(() => {})))
+  marketplace.onPurchaseChange(() => {
+    if (handler === 'kills its process') process.kill(process.pid, 'SIGKILL')
+    return handler === 'returns' ? undefined : new Promise(() => {})
+  })
 
   const app = express()
     .use('/hooks', marketplace.router)
@@ -38,6 +64,17 @@ function begin({ store, baseUrl, authUrl, works, handler, closeGraceMs }: ChildS
     .get('/decisions', async (req, res) => {
       const businesses = String(req.query.of).split(',')
       res.json(await Promise.all(businesses.map((each) => marketplace.explain(each))))
+    })
+    // How long the event loop has stood still at most since the last time it was asked, in milliseconds.
+    .get('/longest-standstill', (_req, res) => {
+      res.json(delays.max / 1e6)
+      delays.reset()
+      delays.enable()
+    })
+    // From within: a turn of the event loop has no SQLite transaction open, and so no lock on the file.
+    .get('/freeze', (_req, res) => {
+      process.kill(process.pid, 'SIGSTOP')
+      res.json('thawed')
     })
   const server = app.listen(0, '127.0.0.1', () => {
     process.send?.({ is: 'listening', port: (server.address() as AddressInfo).port })
@@ -49,6 +86,72 @@ function begin({ store, baseUrl, authUrl, works, handler, closeGraceMs }: ChildS
     server.closeAllConnections()
     process.disconnect?.()
   })
+}
+
+function storeOf({ store: address, dies, tellsFinishes }: ChildSettings): string | Store {
+  if (dies) return createSqlStore(mortal(engineOf(address), dies))
+  return tellsFinishes ? telling(storeFor(address, systemClock)) : address
+}
+
+function engineOf(address: string): Engine {
+  const clock = systemClock
+  if (address.startsWith('sqlite:'))
+    return createSqliteEngine({ path: address.slice('sqlite:'.length), clock })
+  return createPostgresEngine({
+    connection: address,
+    schema: 'marketplace_webhooks',
+    maxConnections: 5,
+    clock,
+  })
+}
+
+/** The engine with a way to end its process in the midst of a commit. */
+function mortal(engine: Engine, { at, after }: { at: DeathPoint; after: number }): Engine {
+  let isOpen = false
+  let commits = 0
+  const reach = (point: DeathPoint) => {
+    if (isOpen && point === at && commits >= after) process.kill(process.pid, 'SIGKILL')
+  }
+  return {
+    ...engine,
+    // Called last when it is opened: from here on every write is of deliveries.
+    watch() {
+      isOpen = true
+    },
+    write(work) {
+      reach('before the write')
+      return engine.write(async (trx) => {
+        const result = await work(trx)
+        reach('before the commit')
+        return result
+      })
+    },
+    async durable() {
+      reach('before the sync')
+      const synced = engine.durable()
+      reach('during the sync')
+      await synced
+      reach('after the sync')
+      if (isOpen) commits++
+    },
+  }
+}
+
+function telling(store: Store): Store {
+  return {
+    ...store,
+    async finishRead(claim, finish) {
+      const isHeld = await store.finishRead(claim, finish)
+      process.send?.({ is: 'finished', what: 'read', id: claim.id, isHeld })
+      return isHeld
+    },
+    async finishEntries(finishes) {
+      const held = await store.finishEntries(finishes)
+      for (const { id } of finishes)
+        process.send?.({ is: 'finished', what: 'entry', id, isHeld: held.includes(id) })
+      return held
+    },
+  }
 }
 
 /** Every entry of the journal, page by page. */

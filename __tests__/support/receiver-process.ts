@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
+import type { Simulator } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
 import type { ChildSettings } from './receiver-child.js'
 import { DELIVERY_SECRET } from './settings.js'
@@ -11,8 +12,17 @@ export interface ReceiverProcess {
   target(): string
   get<T>(path: string): Promise<T>
   signal(name: NodeJS.Signals): void
+  /** What it has told of its finishes, if it was asked to. */
+  finishes: readonly Finish[]
   /** How it ended. */
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stderr: string }>
+}
+
+export interface Finish {
+  what: 'read' | 'entry'
+  id: string
+  /** Whether the lease was still its own. */
+  isHeld: boolean
 }
 
 // CommonJS, because loading TypeScript takes 0.8 s of CPU that way and 2 s with `--import tsx`.
@@ -27,12 +37,16 @@ const NODE = [
 export function loadReceiver(settings: ChildSettings, under: readonly string[] = []): ReceiverProcess {
   const [command, ...rest] = [...under, process.execPath, ...NODE] as [string, ...string[]]
   const child = spawn(command, rest, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], cwd: process.cwd() })
+  const finishes: Finish[] = []
   let stderr = ''
   let port = 0
   // Under strace the receiver is a child of the child.
   let pid = 0
   child.stderr?.on('data', (chunk) => {
     stderr += chunk
+  })
+  child.on('message', (message: Finish & { is: string }) => {
+    if (message.is === 'finished') finishes.push(message)
   })
   const ended = new Promise<Awaited<ReceiverProcess['ended']>>((resolve) => {
     child.once('close', (code, signal) => resolve({ code, signal, stderr }))
@@ -69,6 +83,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
       return (await response.json()) as T
     },
     signal,
+    finishes,
     ended,
   }
 }
@@ -80,4 +95,25 @@ function said(child: ChildProcess, what: string): Promise<Record<string, unknown
     })
     child.once('close', (code, signal) => reject(new Error(`ended before it was ${what}: ${signal ?? code}`)))
   })
+}
+
+/** Short, so that a takeover is. */
+export const LEASE_MS = 1_000
+
+/** The settings of a receiver that works, on a platform and a store. */
+export function childSettings(
+  { baseUrl, authUrl }: Pick<Simulator, 'baseUrl' | 'authUrl'>,
+  store: string,
+  more: Partial<ChildSettings>,
+): ChildSettings {
+  return {
+    store,
+    baseUrl,
+    authUrl,
+    works: true,
+    handler: 'returns',
+    closeGraceMs: 500,
+    leaseMs: LEASE_MS,
+    ...more,
+  }
 }

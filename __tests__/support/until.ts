@@ -2,7 +2,7 @@
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,
-  withinMs = 5_000,
+  withinMs = 10_000,
 ): Promise<Exclude<T, undefined | null | false>> {
   const deadline = Date.now() + withinMs
   for (;;) {

@@ -29,6 +29,8 @@ export function createEntitlements(options: {
   const known = new LRUCache<string, Answer>({ max: maxEntries })
   const unknown = new LRUCache<string, Answer>({ max: maxEntries })
   const loads = new Map<string, Load>()
+  // A database that does not even refuse in time is asked once a second, not by every caller.
+  let silentUntil = 0
 
   const unsubscribe = store.subscribe((hint) => {
     if (hint.type === 'journal') return
@@ -52,6 +54,7 @@ export function createEntitlements(options: {
   function load(businessUid: string): Promise<Decision> {
     let current = loads.get(businessUid)
     if (!current) {
+      if (silentUntil > clock.now()) return Promise.resolve(lastKnown(businessUid))
       current = createLoad(businessUid)
       loads.set(businessUid, current)
     }
@@ -63,9 +66,11 @@ export function createEntitlements(options: {
     let stopWaiting = () => {}
 
     async function run(): Promise<Decision> {
+      let askedAt = clock.now()
       try {
         for (;;) {
           outdated = false
+          askedAt = clock.now()
           const subscriptions = await store.subscriptionsOf(businessUid)
           if (outdated) continue
           const patienceMs = readUnderWay(subscriptions)
@@ -81,6 +86,7 @@ export function createEntitlements(options: {
           })
         }
       } catch {
+        if (clock.now() - askedAt >= SECOND) silentUntil = clock.now() + SECOND
         return lastKnown(businessUid)
       } finally {
         loads.delete(businessUid)

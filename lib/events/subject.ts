@@ -7,6 +7,8 @@ export interface Subject {
   purchasable_uid: string | null
   /** The app's unique name or code name, where the event carries it. */
   app: string | null
+  /** When an install or uninstall happened, by the platform; ISO 8601 with its offset. */
+  event_time: string | null
   says: Says
 }
 
@@ -26,6 +28,7 @@ export function completeSubject(subject: Partial<Subject> | undefined): Subject 
     business_uid: identifierOf(subject?.business_uid),
     purchasable_uid: identifierOf(subject?.purchasable_uid),
     app: identifierOf(subject?.app),
+    event_time: textOf(subject?.event_time),
     says: says !== undefined && SAYS.includes(says) ? says : 'other',
   }
 }
@@ -43,6 +46,7 @@ export function noticeSubject(data: Notice): Subject {
     business_uid: data.business_id,
     purchasable_uid: data.purchasable_uid,
     app: null,
+    event_time: null,
     says: 'notice',
   }
 }
@@ -54,17 +58,30 @@ export function recordSubject(record: SubscriptionRecord): Subject {
     purchasable_uid: record.purchasable_uid,
     // "Code name of the app" (interface document, Subscription record).
     app: identifierOf(record.display_name),
+    event_time: null,
     says: 'record',
   }
 }
 
 /** Of an install or uninstall, in either of its two forms. */
 export function installSubject(says: 'installed' | 'uninstalled') {
-  return (data: { business_id: string; app_id?: string; app_code_name?: string }): Subject => ({
+  return (data: InstallData): Subject => ({
     subscription_uid: null,
     business_uid: data.business_id,
     purchasable_uid: null,
     app: data.app_id ?? data.app_code_name ?? null,
+    event_time: textOf(data.event_time),
     says,
   })
+}
+
+export interface InstallData {
+  business_id: string
+  app_id?: string
+  app_code_name?: string
+  event_time?: unknown
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }

@@ -14,7 +14,7 @@ export type ReadResult =
   /** A good answer that holds no record of that uid. */
   | { kind: 'missing' }
   /** No answer, or none to go by: it says nothing about the business. */
-  | { kind: 'outage'; code: string }
+  | { kind: 'outage'; code: ErrorCode }
   | { kind: 'throttled'; retryAfterMs?: number }
   /** The platform refuses this read, or shows a record of another business. */
   | { kind: 'refused'; code: 'platform_refused' | 'platform_record_mismatch' }
@@ -39,7 +39,7 @@ export interface PlatformOptions {
 /** The three calls of the interface document, exactly as written there. Retries nothing but a 401, and that once. */
 export function createPlatformClient(options: PlatformOptions) {
   const { baseUrl, authUrl, clientId, clientSecret, concurrency = 4, clock } = options
-  const send = createHttp(options)
+  const { send, close } = createHttp(options)
   const limitReads = createLimit(concurrency)
   const limitTokens = createLimit(concurrency)
   const tokens = createTokens({
@@ -124,13 +124,15 @@ export function createPlatformClient(options: PlatformOptions) {
       }
     },
 
+    isWaitingForToken: tokens.isFetching,
+
     /** A token of the app for a business. Rejects with a `MarketplaceError` that says who refused. */
     async fetchAppToken(businessUid: string): Promise<string> {
       try {
         return await tokens.get(businessUid)
       } catch (error) {
         if (!(error instanceof ReadFailure)) throw error
-        const code = CODE_OF_TOKEN_FAILURE[error.result.kind] ?? 'platform_reply_invalid'
+        const code = codeOfTokenFailure(error.result)
         throw new MarketplaceError(code, `Cannot get a token for the business: ${code.replaceAll('_', ' ')}`)
       }
     },
@@ -140,6 +142,8 @@ export function createPlatformClient(options: PlatformOptions) {
       url: () => addressOf(baseUrl, '/platform/v1/webhook/subscribe'),
       secrets: [clientSecret],
     }),
+
+    close,
   }
 }
 
@@ -149,11 +153,11 @@ export interface ReadRequest {
   signal?: AbortSignal | undefined
 }
 
-const CODE_OF_TOKEN_FAILURE: Partial<Record<ReadResult['kind'], ErrorCode>> = {
-  throttled: 'platform_throttled',
-  refused: 'platform_refused',
-  token_refused: 'token_refused',
-  credentials_refused: 'app_credentials_refused',
+function codeOfTokenFailure(result: ReadResult): ErrorCode {
+  if (result.kind === 'throttled') return 'platform_throttled'
+  if (result.kind === 'token_refused') return 'token_refused'
+  if (result.kind === 'credentials_refused') return 'app_credentials_refused'
+  return 'code' in result ? result.code : 'platform_reply_invalid'
 }
 
 /** Carries a result out of the token cache, where many may wait for it. */

@@ -22,7 +22,11 @@ export interface HttpReply {
   isPage: boolean
 }
 
-export type SendHttp = (request: HttpRequest) => Promise<HttpReply>
+export interface Http {
+  send(request: HttpRequest): Promise<HttpReply>
+  /** Gives up what is under way, which would keep the process alive until its deadline; and whatever comes later. */
+  close(): void
+}
 
 /**
  * The only place that calls the platform. One deadline over connecting, headers and body; a cap on the decoded body;
@@ -35,18 +39,22 @@ export function createHttp(options: {
   timeoutMs?: number | undefined
   maxReplyBytes?: number | undefined
   clock: Clock
-}): SendHttp {
+}): Http {
   const { fetch = globalThis.fetch, timeoutMs = 10 * SECOND, maxReplyBytes = 1024 * 1024, clock } = options
+  const underWay = new Set<AbortController>()
+  let isClosed = false
 
-  return async function send({ method, url, headers = {}, body, signal, isSecretInUrl = false }) {
+  async function send(request: HttpRequest): Promise<HttpReply> {
+    const { method, url, headers = {}, body, signal, isSecretInUrl = false } = request
     const controller = new AbortController()
+    underWay.add(controller)
     let isLate = false
     const timer = clock.setTimeout(() => {
       isLate = true
       controller.abort()
     }, timeoutMs)
     const onAbort = () => controller.abort()
-    if (signal?.aborted) controller.abort()
+    if (isClosed || signal?.aborted) controller.abort()
     signal?.addEventListener('abort', onAbort, { once: true })
 
     async function exchange(): Promise<HttpReply> {
@@ -78,12 +86,21 @@ export function createHttp(options: {
     } catch (error) {
       if (error instanceof MarketplaceError) throw error
       if (isLate) throw failure('platform_timeout', `no complete answer within ${timeoutMs} ms`)
-      if (signal?.aborted) throw failure('platform_unreachable', 'the call was given up')
+      if (isClosed || signal?.aborted) throw failure('platform_unreachable', 'the call was given up')
       throw failure('platform_unreachable', `the connection failed (${networkCode(error)})`)
     } finally {
       clock.clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
+      underWay.delete(controller)
     }
+  }
+
+  return {
+    send,
+    close() {
+      isClosed = true
+      for (const controller of underWay) controller.abort()
+    },
   }
 }
 

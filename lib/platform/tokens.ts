@@ -10,6 +10,8 @@ export interface FetchedToken {
 export interface Tokens {
   /** A token for the business: cached, or fetched once for all who wait. Rejects as `fetchToken` does. */
   get(businessUid: string): Promise<string>
+  /** Whether a token for the business is being fetched. */
+  isFetching(businessUid: string): boolean
   /** Forgets `token` if it is still the business's: 401 is the only proof that a token has ended. */
   drop(businessUid: string, token: string): void
 }
@@ -45,6 +47,7 @@ export function createTokens(options: {
       }
       return current
     },
+    isFetching: (businessUid) => fetching.has(businessUid),
     drop(businessUid, token) {
       if (tokens.peek(businessUid)?.token === token) tokens.delete(businessUid)
     },

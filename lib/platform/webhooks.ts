@@ -1,5 +1,5 @@
 import { type ErrorCode, MarketplaceError } from '../errors.js'
-import type { HttpReply, SendHttp } from './http.js'
+import type { Http, HttpReply } from './http.js'
 import { errorWords, saysError } from './replies.js'
 
 export type TokenKind = 'app' | 'business' | 'directory'
@@ -53,7 +53,11 @@ export interface Registration {
  * `argument_invalid`, `platform_refused`, `platform_throttled`, `platform_failing`, `platform_reply_invalid` (a page
  * where an answer should be), or as the connection does.
  */
-export function createRegisterWebhook(options: { send: SendHttp; url(): URL; secrets: readonly string[] }) {
+export function createRegisterWebhook(options: {
+  send: Http['send']
+  url(): URL
+  secrets: readonly string[]
+}) {
   const { send, url, secrets } = options
 
   return async function registerWebhook(registration: Registration): Promise<RegisterResult> {

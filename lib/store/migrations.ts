@@ -22,9 +22,10 @@ export const MIGRATIONS: readonly Migration[] = [
       lapses integer not null,
       failure text,
       progress text,
+      install_at bigint,
       uninstalled_at bigint,
       created_at bigint not null
-    )`,
+    ) ${engine.busyTable}`,
     sql`create index subscriptions_business on subscriptions (business_uid)`,
     // The claim walks this index from its start and stops at the first row: rows given up or not yet due cost nothing.
     sql`create index subscriptions_due on subscriptions (lane, refresh_at) where refresh_at is not null`,
@@ -45,10 +46,12 @@ export const MIGRATIONS: readonly Migration[] = [
       lease_token text,
       error text,
       received_at bigint not null
-    )`,
+    ) ${engine.busyTable}`,
     // Due rows, and the oldest pending row of a key; both hold pending rows only, so they stay as small as the backlog.
     sql`create index journal_due on journal (due_at) where status = 'pending'`,
     sql`create index journal_key on journal (key, seq) where status = 'pending'`,
+    // No two handlers at once for one key, whatever two instances claim in the same moment.
+    sql`create unique index journal_leased on journal (key) where status = 'pending' and lease_token is not null`,
     // What pruning looks for; a row enters it when it ends, not when it is accepted.
     sql`create index journal_ended on journal (status, kind, received_at) where status <> 'pending'`,
     sql`create index journal_business on journal (business_uid, seq)`,

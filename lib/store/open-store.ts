@@ -1,17 +1,49 @@
-import type { Clock } from '../schedule.js'
+import { type Clock, systemClock } from '../schedule.js'
+import { createPostgresEngine } from './postgres.js'
+import { isPool, type PostgresPool } from './postgres-pool.js'
 import { createSqlStore } from './sql-store.js'
 import { createSqliteEngine } from './sqlite.js'
 import type { Store } from './store.js'
 
 const SQLITE = /^sqlite:(?<path>.+)$/s
+const POSTGRES = /^postgres(?:ql)?:\/\//
+/** Also the name of the channel of its notifications; quoted wherever it is used, and cut by nobody. */
+const SCHEMA = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
+const DEFAULT_SCHEMA = 'marketplace_webhooks'
 
 /** What is wrong with an address of a store; never repeats it, for it may hold a password. */
 export function storeFaults(address: string): string[] {
-  return SQLITE.test(address) ? [] : ['expected sqlite:<path>, sqlite::memory:, or a Store']
+  const isAddress = SQLITE.test(address) || (POSTGRES.test(address) && URL.canParse(address))
+  return isAddress ? [] : ['expected sqlite:<path>, sqlite::memory:, postgres://…, a pool of pg, or a Store']
 }
 
-/** The store for an option that has no faults: an address, or a `Store` as it is. Nothing is opened yet. */
-export function storeFor(option: string | Store, clock: Clock): Store {
-  if (typeof option !== 'string') return option
-  return createSqlStore(createSqliteEngine({ path: SQLITE.exec(option)?.groups?.path ?? '', clock }))
+/** The store for an option that has no faults. Nothing is opened yet. */
+export function storeFor(option: string | PostgresPool | Store, clock: Clock): Store {
+  if (typeof option === 'string') {
+    const path = SQLITE.exec(option)?.groups?.path
+    return path ? createSqlStore(createSqliteEngine({ path, clock })) : postgresStore(option, { clock })
+  }
+  return isPool(option) ? postgresStore(option, { clock }) : option
+}
+
+/**
+ * A store on PostgreSQL with settings of its own, for the option `store`.
+ *
+ * @param connection a `postgres://` address, or a pool of `pg` that stays the app's to close
+ * @throws RangeError for a schema that is no plain name
+ */
+export function postgresStore(
+  connection: string | PostgresPool,
+  options: {
+    /** Where the tables stand; made at the first start. Default `marketplace_webhooks`. */
+    schema?: string
+    /** Connections at most, one of them for notifications; for an address only. Default 10. */
+    maxConnections?: number
+    clock?: Clock
+  } = {},
+): Store {
+  const { schema = DEFAULT_SCHEMA, maxConnections = 10, clock = systemClock } = options
+  if (!SCHEMA.test(schema))
+    throw new RangeError('Cannot use the schema: expected a plain name of letters, digits and _')
+  return createSqlStore(createPostgresEngine({ connection, schema, maxConnections, clock }))
 }

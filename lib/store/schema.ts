@@ -1,4 +1,5 @@
-import type { Generated, Kysely, RawBuilder } from 'kysely'
+import type { Generated, Kysely, RawBuilder, Transaction } from 'kysely'
+import type { Hint } from './store.js'
 
 /** The two tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
 export interface Tables {
@@ -29,6 +30,9 @@ export interface SubscriptionsTable {
   failure: string | null
   /** The refresher's memory between tries (json). */
   progress: string | null
+  /** When what was last told of installs happened, by the platform. */
+  install_at: number | null
+  /** When it was told, if it was an uninstall. */
   uninstalled_at: number | null
   created_at: number
 }
@@ -57,7 +61,10 @@ export interface JournalTable {
 
 /** What differs between engines. Everything else is one SQL. */
 export interface Engine {
-  db: Kysely<Tables>
+  /** Runs queries that only read. May run `work` again where the engine could not finish it. */
+  read<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>
+  /** Runs one transaction. May run `work` again, as a whole, where the engine could not finish it. */
+  write<T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T>
   /** Whether all that use it run on this machine. */
   isLocal: boolean
   /** The engine's own time as an SQL expression: a lease must be judged by one clock. */
@@ -66,19 +73,32 @@ export interface Engine {
   rows(json: string, columns: Record<string, 'text' | 'integer'>): RawBuilder<unknown>
   /** Ends a select that picks rows to lease, so that claimers pass each other by. */
   skipLocked: RawBuilder<unknown>
+  /** Ends a select whose rows must not change until the transaction ends. */
+  forUpdate: RawBuilder<unknown>
   /** The column type of a row number that counts up by itself. */
   rowNumber: RawBuilder<unknown>
+  /** Ends a `create table`: what the engine should know of a table whose rows change all the time. */
+  busyTable: RawBuilder<unknown>
   open(): Promise<void>
   /** Runs `migrations` from the schema's version on, one process at a time. */
   migrate(migrations: readonly Migration[]): Promise<void>
   /** Resolves when everything committed before the call is on disk. */
   durable(): Promise<void>
+  /** Tells other processes on the same data; a hint that is lost only costs time. */
+  announce(hint: Hint): void
   /** Tells of commits made by others. */
-  watch(onForeignCommit: () => void): void
+  watch(onHint: (hint: Hint) => void): void
   close(): Promise<void>
   /** Whether an error speaks of one row's data, so that the rest of a batch can be kept without it. */
   isDataError(error: unknown): boolean
 }
+
+/** What an engine tells when anything may have been committed by others. */
+export const ANYTHING: readonly Hint[] = [
+  { type: 'decided', businessUid: null },
+  { type: 'wanted', businessUid: null },
+  { type: 'journal' },
+]
 
 /** Additive only: code of the version before must go on working on the new schema. */
 export type Migration = (engine: Engine) => RawBuilder<unknown>[]

@@ -1,17 +1,19 @@
-import { sql, type Transaction } from 'kysely'
+import { sql } from 'kysely'
 import { MarketplaceError } from '../errors.js'
 import { createGroupCommit } from './group-commit.js'
 import { createJournal } from './journal.js'
 import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
 import type { Hint, NewEvent, Store, Wanted } from './store.js'
 import { createSubscriptions } from './subscriptions.js'
+import { createWanted } from './wanted.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
 export function createSqlStore(engine: Engine): Store {
   const listeners = new Set<(hint: Hint) => void>()
   const subscriptions = createSubscriptions(engine)
+  const { want } = createWanted(engine)
   const journal = createJournal(engine)
   let opening: Promise<void> | undefined
   let closed = false
@@ -20,24 +22,29 @@ export function createSqlStore(engine: Engine): Store {
     isDataError: engine.isDataError,
     async commit(batch) {
       const wanted = batch.flatMap((item) => item.wanted)
-      await write(async (trx) => {
+      await engine.write(async (trx) => {
         await journal.insert(
           trx,
           batch.flatMap((item) => item.events),
         )
-        await subscriptions.want(trx, wanted)
+        await want(trx, wanted)
       })
       // What is committed is visible to others before it is durable; only the reply must wait.
       await engine.durable()
     },
   })
 
-  async function write<T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T> {
-    return read(() => engine.db.transaction().execute(work))
-  }
+  const read: Engine['read'] = (work) => whileOpen(() => engine.read(work))
+  const write: Engine['write'] = (work) => whileOpen(() => engine.write(work))
+  const underWay = new Set<Promise<unknown>>()
 
   function tell(hint: Hint) {
     for (const listener of listeners) listener(hint)
+  }
+
+  function announce(hint: Hint) {
+    tell(hint)
+    engine.announce(hint)
   }
 
   return {
@@ -47,11 +54,7 @@ export function createSqlStore(engine: Engine): Store {
         await engine.migrate(MIGRATIONS)
         if (engine.isLocal) await endAbandonedLeases(engine)
         await engine.durable()
-        engine.watch(() => {
-          tell({ type: 'decided', businessUid: null })
-          tell({ type: 'wanted', businessUid: null })
-          tell({ type: 'journal' })
-        })
+        engine.watch(tell)
       })
       // A failed opening may be tried again.
       await opening.catch((error) => {
@@ -64,27 +67,33 @@ export function createSqlStore(engine: Engine): Store {
       if (closed) return
       closed = true
       await opening?.catch(() => {})
+      await Promise.allSettled(underWay)
       if (opening) await engine.close()
     },
 
     async accept(events) {
       const wanted = events.flatMap((event) => event.wanted ?? [])
-      await submit({ events, wanted })
-      for (const each of wanted) tell({ type: 'wanted', businessUid: each.businessUid })
-      tell({ type: 'journal' })
+      for (const event of events) refuseUnfit(event)
+      for (const each of wanted) refuseUnfit(each)
+      await whileOpen(() => submit({ events, wanted }))
+      for (const each of wanted) announce({ type: 'wanted', businessUid: each.businessUid })
+      announce({ type: 'journal' })
     },
 
     async want(wanted) {
-      await submit({ events: [], wanted: [wanted] })
-      tell({ type: 'wanted', businessUid: wanted.businessUid })
+      refuseUnfit(wanted)
+      await whileOpen(() => submit({ events: [], wanted: [wanted] }))
+      announce({ type: 'wanted', businessUid: wanted.businessUid })
     },
 
-    subscriptionsOf: (businessUid) => read(() => subscriptions.ofBusiness(engine.db, businessUid)),
+    subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
     claimRead: (options) => write((trx) => subscriptions.claim(trx, options)),
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
     async finishRead(claim, finish) {
       const finished = await write(async (trx) => {
+        // Two reads of one business's subscriptions must not each decide by the other's old state.
+        if (finish.change) await subscriptions.lockBusiness(trx, claim.subscription.businessUid)
         if (!(await subscriptions.finish(trx, claim, finish))) return false
         if (finish.change) {
           const siblings = await subscriptions.ofBusiness(trx, claim.subscription.businessUid)
@@ -93,8 +102,8 @@ export function createSqlStore(engine: Engine): Store {
         return true
       })
       if (finished) {
-        tell({ type: 'decided', businessUid: claim.subscription.businessUid })
-        if (finish.change) tell({ type: 'journal' })
+        announce({ type: 'decided', businessUid: claim.subscription.businessUid })
+        if (finish.change) announce({ type: 'journal' })
       }
       return finished
     },
@@ -103,18 +112,19 @@ export function createSqlStore(engine: Engine): Store {
     skipEntries: (options) => write((trx) => journal.skip(trx, options)),
     renewEntry: (entry, leaseMs) => write((trx) => journal.renew(trx, entry, leaseMs)),
     finishEntries: (finishes) => write((trx) => journal.finish(trx, finishes)),
-    listEntries: (filter) => read(() => journal.list(filter)),
+    listEntries: (filter) => read((db) => journal.list(db, filter)),
 
     async replayEntry(id) {
       const found = await write((trx) => journal.replay(trx, id))
-      if (found) tell({ type: 'journal' })
+      if (found) announce({ type: 'journal' })
       return found
     },
 
     prune: (keep) =>
       write(async (trx) => (await journal.prune(trx, keep)) + (await subscriptions.prune(trx, keep))),
 
-    counts: () => read(async () => ({ ...(await subscriptions.counts()), ...(await journal.counts()) })),
+    counts: () =>
+      read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journal.counts(db)) })),
 
     subscribe(listener) {
       listeners.add(listener)
@@ -122,28 +132,41 @@ export function createSqlStore(engine: Engine): Store {
     },
   }
 
-  async function read<T>(work: () => Promise<T>): Promise<T> {
+  /** What has begun before `close()` is let finish. */
+  async function whileOpen<T>(work: () => Promise<T>): Promise<T> {
     if (closed || !opening)
       throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
-    await opening
+    const call = opening.then(work)
+    underWay.add(call)
     try {
-      return await work()
+      return await call
     } catch (error) {
-      throw asStoreError(error, engine)
+      if (error instanceof MarketplaceError) throw error
+      const why = error instanceof Error ? error.message : 'unknown error'
+      throw new MarketplaceError('store_unavailable', `Cannot use the store: ${why}`, { cause: error })
+    } finally {
+      underWay.delete(call)
     }
   }
 }
 
-// Data errors pass as they are: the group commit asks the engine about them.
-function asStoreError(error: unknown, engine: Engine): unknown {
-  if (error instanceof MarketplaceError || engine.isDataError(error)) return error
-  const why = error instanceof Error ? error.message : 'unknown error'
-  return new MarketplaceError('store_unavailable', `Cannot use the store: ${why}`, { cause: error })
+/** Two identifiers must not be kept as one: some libraries cut at NUL, and half of a surrogate pair is no UTF-8. */
+function refuseUnfit(row: object) {
+  for (const [name, value] of Object.entries(row)) {
+    if (NAMES_OF_IDENTIFIERS.has(name) && typeof value === 'string' && /[\0\p{Cs}]/u.test(value)) {
+      throw new MarketplaceError(
+        'argument_invalid',
+        `Cannot keep ${name}: it has NUL or half of a surrogate pair`,
+      )
+    }
+  }
 }
 
+const NAMES_OF_IDENTIFIERS = new Set(['id', 'key', 'businessUid', 'subscriptionUid', 'purchasableUid'])
+
 /** What a process of this machine left behind when it died is due at once, not when its leases run out. */
-async function endAbandonedLeases({ db, now }: Engine) {
-  await db.transaction().execute(async (trx) => {
+async function endAbandonedLeases({ write, now }: Engine) {
+  await write(async (trx) => {
     const { rows } = await sql<{ token: string }>`
       select lease_token as token from subscriptions where lease_token is not null
       union select lease_token from journal where status = 'pending' and lease_token is not null`.execute(trx)

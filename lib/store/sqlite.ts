@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { Kysely, sql } from 'kysely'
 import { MarketplaceError } from '../errors.js'
 import type { Clock } from '../schedule.js'
-import type { Engine, Tables } from './schema.js'
+import { ANYTHING, type Engine, type Tables } from './schema.js'
 import { retryWhileBusy, sqliteCode } from './sqlite-busy.js'
 import { createSqliteDialect } from './sqlite-dialect.js'
 import {
@@ -106,7 +106,7 @@ export function createSqliteEngine(options: {
       suspect = error
       return new MarketplaceError(
         'store_corrupt',
-        `Cannot use the SQLite file ${path}: it is damaged or no database. It was left as it is; restore a backup, or move it away to start empty`,
+        `Cannot use the SQLite file ${path}: it is damaged or no database. It was neither mended nor replaced; restore a backup, or move it away to start empty`,
         { cause: error },
       )
     }
@@ -119,7 +119,8 @@ export function createSqliteEngine(options: {
   })
 
   return {
-    db,
+    read: (work) => work(db),
+    write: (work) => db.transaction().execute(work),
     // A WAL lives in shared memory: every process on the file is on this machine.
     isLocal: true,
     now: () => sql<number>`${clock.now()}`,
@@ -127,9 +128,11 @@ export function createSqliteEngine(options: {
       const fields = Object.keys(columns).map((name) => sql`value ->> ${sql.lit(name)} as ${sql.ref(name)}`)
       return sql`(select ${sql.join(fields)} from json_each(${json}))`
     },
-    // One writer at a time: nothing is ever locked when a claim looks.
+    // One writer at a time: nothing is ever locked, and nothing changes under a transaction.
     skipLocked: sql``,
+    forUpdate: sql``,
     rowNumber: sql`integer primary key autoincrement`,
+    busyTable: sql``,
 
     async open() {
       openConnection = await findSqlite(driver)
@@ -137,6 +140,8 @@ export function createSqliteEngine(options: {
         await openWithin(5_000)
       } catch (error) {
         if (sqliteCode(error) === 'BUSY') {
+          // Our own earlier try, which libsql has not let go of yet.
+          if (suspect !== undefined) throw explain(suspect)
           throw new MarketplaceError(
             'store_in_use',
             `Cannot open the SQLite file ${path}: another process or instance holds it, and this SQLite library (before 3.51.3) must not share it`,
@@ -146,13 +151,7 @@ export function createSqliteEngine(options: {
         const explained = explain(error)
         throw explained instanceof MarketplaceError
           ? explained
-          : new MarketplaceError(
-              'store_unavailable',
-              `Cannot open the SQLite file ${path}: ${words(error)}`,
-              {
-                cause: error,
-              },
-            )
+          : unavailable(`Cannot open the SQLite file ${path}: ${words(error)}`, error)
       }
     },
 
@@ -178,13 +177,14 @@ export function createSqliteEngine(options: {
         await fs.fdatasync(walFile)
       } catch (error) {
         suspect = error
-        throw new MarketplaceError('store_unavailable', `Cannot sync the store: ${words(error)}`, {
-          cause: error,
-        })
+        throw unavailable(`Cannot sync the store: ${words(error)}`, error)
       }
     },
 
-    watch(onForeignCommit) {
+    // Others see it by themselves.
+    announce() {},
+
+    watch(onHint) {
       if (inMemory || !connection || !isSafeForTwoConnections(connection.version)) return
       let seen: unknown
       let timer: unknown
@@ -192,7 +192,7 @@ export function createSqliteEngine(options: {
         // data_version moves when another connection commits; reading it costs a few microseconds.
         try {
           const [row] = (connection?.all('pragma data_version', []) ?? []) as { data_version: number }[]
-          if (seen !== undefined && row?.data_version !== seen) onForeignCommit()
+          if (seen !== undefined && row?.data_version !== seen) ANYTHING.forEach(onHint)
           seen = row?.data_version
         } catch {
           // The next transaction says what is wrong.
@@ -230,6 +230,10 @@ function letGo(connection: SqliteConnection) {
 /** The WAL-reset bug is fixed in SQLite 3.51.3 (2026-03-13). */
 function isSafeForTwoConnections([major = 0, minor = 0, patch = 0]: readonly number[]): boolean {
   return major * 1e6 + minor * 1e3 + patch >= 3_051_003
+}
+
+function unavailable(message: string, cause: unknown): MarketplaceError {
+  return new MarketplaceError('store_unavailable', message, { cause })
 }
 
 function words(error: unknown): string {

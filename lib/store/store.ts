@@ -11,7 +11,7 @@ import type { SubscriptionRecord } from '../record.js'
  * Times are milliseconds since 1970, from one clock: the store's.
  */
 export interface Store {
-  /** Opens and migrates. Rejects `store_driver_missing`, `store_corrupt`, `store_in_use` or `store_unavailable`. */
+  /** Opens and migrates. Rejects `store_driver_missing`, `store_corrupt`, `store_in_use`, `store_unavailable`, `closed`. */
   open(): Promise<void>
   /** Waits for what is under way, then lets go of the database. Safe to call twice, and before `open`. */
   close(): Promise<void>
@@ -19,7 +19,7 @@ export interface Store {
   /**
    * Keeps events and marks what they speak of as wanted, in one transaction that is on disk when this resolves.
    * Concurrent calls share commits. Rejects `store_unavailable` when the events may not have been kept.
-   * An event whose `id` is already kept is kept once.
+   * An event whose `id` is already kept is kept once. Rejects `argument_invalid` for what no database can keep.
    */
   accept(events: readonly NewEvent[]): Promise<void>
   /** Marks without an event: a subscription to track, or all of a business's to be read again. Durable like `accept`. */
@@ -92,12 +92,15 @@ export interface NewEvent {
 
 /** What an event asks to be read again. */
 export type Wanted =
-  /** This subscription, learned of by this event if it is new. */
+  /**
+   * This subscription, learned of if it is new. The first word for its business and item stands until a read fails with
+   * `platform_record_missing`, `platform_refused`, `platform_record_mismatch` or `token_refused`; then the next counts.
+   */
   | { what: 'subscription'; subscriptionUid: string; businessUid: string; purchasableUid: string | null }
   /** This subscription if it is known; an event alone does not make it the app's. */
   | { what: 'known'; subscriptionUid: string; businessUid: string }
-  /** Every known subscription of the business. `installed` true or false notes an install or uninstall; null neither. */
-  | { what: 'business'; businessUid: string; installed: boolean | null }
+  /** Every known subscription of the business. Of installs and uninstalls the last to happen counts: `at`; null: now. */
+  | { what: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }
 
 export interface Subscription {
   subscriptionUid: string
@@ -229,17 +232,14 @@ export interface JournalEntry {
   dueAt: string | null
 }
 
-/** Since a row was received or last wanted. */
+/** Since it was received or wanted. */
 export type KeepTimes = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 
-export interface StoreCounts {
-  subscriptions: number
-  wanted: number
-  givenUp: number
-  pending: number
-  dead: number
-  unrecognised: number
-}
+/** Subscriptions known, of them wanted and given up; journal entries pending, dead, and unrecognised. */
+export type StoreCounts = Record<
+  'subscriptions' | 'wanted' | 'givenUp' | 'pending' | 'dead' | 'unrecognised',
+  number
+>
 
 /** `wanted`: a read is due. `journal`: an entry is due. `decided`: what is known of a business changed; null: of any. */
 export type Hint =

@@ -4,6 +4,7 @@ import { type Clock, HOUR, MINUTE, SECOND } from '../schedule.js'
 import { type Entry, type EntryFinish, MAX_LAPSES, type Store } from '../store/store.js'
 import type { AnyHandler, Handlers } from './handlers.js'
 import { createLeaseLoop } from './lease-loop.js'
+import { whileHeld } from './while-held.js'
 
 /** Pauses between tries of a handler; after the last of them the entry is dead until it is replayed. */
 export const HANDLER_RETRY_DELAYS_MS: readonly number[] = [
@@ -61,6 +62,7 @@ export function createDispatcher(options: {
 
   const loop = createLeaseLoop<Entry>({
     concurrency,
+    leaseMs,
     renewEveryMs,
     pollMs,
     clock,
@@ -82,11 +84,14 @@ export function createDispatcher(options: {
   }
 
   async function dispatch(entry: Entry, signal: AbortSignal) {
+    // Claimed so slowly that the lease is over: it may be somebody else's.
+    if (signal.aborted) return
     const result =
       entry.lapses >= MAX_LAPSES
         ? dead('its handlers ended the process again and again')
         : await call(entry, signal)
-    const [finished] = await store.finishEntries([{ id: entry.id, leaseToken: entry.leaseToken, result }])
+    const finish = { id: entry.id, leaseToken: entry.leaseToken, result }
+    const [finished] = await whileHeld(() => store.finishEntries([finish]), signal, clock)
     if (!finished) return
     if (result.to !== 'retry') returned.delete(entry.id)
     onHandled(entry, result)

@@ -1,6 +1,6 @@
 import type { Subject } from '../events/subject.js'
 import { newId } from '../ids.js'
-import type { Clock } from '../schedule.js'
+import { type Clock, DAY } from '../schedule.js'
 import { businessKey, type NewEvent, type Store, subscriptionKey, type Wanted } from '../store/store.js'
 
 /** One element of a delivery: the parsed value, and its JSON text where the sender's own bytes are at hand. */
@@ -71,11 +71,13 @@ export function createIntake(options: {
     }
   }
 
-  function wantedBy({ says, subscription_uid, business_uid, purchasable_uid, app }: Subject): Wanted | null {
+  function wantedBy(subject: Subject): Wanted | null {
+    const { says, subscription_uid, business_uid, purchasable_uid, app } = subject
     if (!business_uid) return null
     if (says === 'installed' || says === 'uninstalled') {
       const isOurs = codeNames.length === 0 || app === null || codeNames.includes(app)
-      return isOurs ? { what: 'business', businessUid: business_uid, installed: says === 'installed' } : null
+      const install = { installed: says === 'installed', at: timeOf(subject.event_time) }
+      return isOurs ? { what: 'business', businessUid: business_uid, install } : null
     }
     if (!subscription_uid) return null
     // A notice is sent for the app's own subscriptions, a record for every subscription of the business: a notice
@@ -98,6 +100,13 @@ export function createIntake(options: {
       ? null
       : { what: 'known', subscriptionUid: subscription_uid, businessUid: business_uid }
   }
+}
+
+/** In ms since 1970; null without an offset, which might be off by hours, and for a zero date, which is no time. */
+function timeOf(text: string | null): number | null {
+  if (text === null || !/^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:?\d\d)$/.test(text)) return null
+  const at = Date.parse(text)
+  return at > DAY ? at : null
 }
 
 /** JSON, or undefined for what is nested too deeply to be written (`JSON.stringify` ends at some thousand levels). */

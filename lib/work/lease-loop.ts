@@ -14,34 +14,55 @@ export interface LeaseLoop {
 /** Wake-ups during this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
 const REST_MS = 10
 
+/** Each holds a lease, which is renewed while it waits. */
+const MAX_WAITING = 250
+
 /**
  * Takes leased items and runs them, at most `concurrency` at once: the one loop behind reading and handling.
  * It looks when woken, when an item ends, and every `pollMs` whatever else fails to wake it.
- * A lease is renewed while its item runs; when the renewal finds it lost, the item's signal is aborted.
+ * A lease is renewed while its item runs; when it is lost, or could not be renewed
+ * until its end, the item's signal is aborted.
  */
 export function createLeaseLoop<Item>(options: {
   concurrency: number
+  /** Whether a running item only waits for something, and so takes no slot; at most `MAX_WAITING` do. */
+  isWaiting?(item: Item): boolean
   /** Leases up to `limit` items; fewer than asked means: no more for now. */
   claim(limit: number): Promise<Item[]>
   /** Never rejects for what the item is about; what it throws goes to `onError`. */
   run(item: Item, signal: AbortSignal): Promise<void>
   renew(item: Item): Promise<boolean>
+  leaseMs: number
   renewEveryMs: number
   pollMs: number
   clock: Clock
   onError(error: unknown): void
 }): LeaseLoop {
-  const { concurrency, claim, run, renew, renewEveryMs, pollMs, clock, onError } = options
-  const running = new Map<AbortController, Promise<void>>()
+  const {
+    concurrency,
+    isWaiting = () => false,
+    claim,
+    run,
+    renew,
+    leaseMs,
+    renewEveryMs,
+    pollMs,
+    clock,
+    onError,
+  } = options
+  const running = new Map<AbortController, { item: Item; done: Promise<void> }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let turn: Promise<void> | undefined
   let lookedAt = clock.now()
   let restUntil = 0
+  let pollAt = 0
   let timer: unknown
   // When to look next, in steps of REST_MS, so that there are never many.
   const wanted = new Set<number>()
 
   function lookAt(time: number) {
+    // A poll comes first; retries that are hours ahead must not pile up here.
+    if (time > clock.now() + 2 * pollMs) return
     const slot = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS
     // A flood of wake-ups asks for the same look again and again.
     if (wanted.has(slot) && timer !== undefined) return
@@ -52,7 +73,7 @@ export function createLeaseLoop<Item>(options: {
   function arm() {
     if (state !== 'started' || turn) return
     clock.clearTimeout(timer)
-    timer = clock.setTimeout(look, Math.max(0, Math.min(...wanted) - clock.now()))
+    timer = clock.setTimeout(look, Math.max(0, Math.min(pollAt, ...wanted) - clock.now()))
   }
 
   function look() {
@@ -66,41 +87,60 @@ export function createLeaseLoop<Item>(options: {
       .finally(() => {
         turn = undefined
         restUntil = clock.now() + REST_MS
-        lookAt(clock.now() + spread(pollMs, 0.2))
+        pollAt = clock.now() + spread(pollMs, 0.2)
+        arm()
       })
   }
 
   async function takeAll() {
     lookedAt = clock.now()
-    while (state === 'started' && running.size < concurrency) {
-      const items = await claim(concurrency - running.size)
-      for (const item of items) begin(item)
+    while (state === 'started') {
+      const waiting = [...running.values()].filter(({ item }) => isWaiting(item)).length
+      const free = concurrency - (running.size - Math.min(waiting, MAX_WAITING))
+      if (free <= 0) return
+      const askedAt = clock.now()
+      const items = await claim(free)
+      for (const item of items) begin(item, askedAt + leaseMs)
       if (items.length === 0) return
     }
   }
 
-  function begin(item: Item) {
+  /** Until `heldUntil` nobody else can have the item: a lease is counted from before it was asked for. */
+  function begin(item: Item, heldUntil: number) {
     const controller = new AbortController()
+    const abort = () => controller.abort()
+    let lapse: unknown
     let renewal: unknown
+    const holdUntil = (time: number) => {
+      clock.clearTimeout(lapse)
+      // The answer may have come so late that somebody else has it already.
+      if (time <= clock.now()) abort()
+      else lapse = clock.setTimeout(abort, time - clock.now())
+    }
     const renewLater = () => {
       renewal = clock.setTimeout(async () => {
+        const askedAt = clock.now()
         // A renewal that could not be asked for is tried again; the lease's end decides.
-        const held = await renew(item).catch(() => true)
-        if (!held) controller.abort()
-        else if (running.has(controller)) renewLater()
+        const held = await renew(item).catch(() => undefined)
+        if (!running.has(controller)) return
+        if (held === false) return abort()
+        if (held) holdUntil(askedAt + leaseMs)
+        renewLater()
       }, renewEveryMs)
     }
+    holdUntil(heldUntil)
     renewLater()
     const done = run(item, controller.signal)
       .catch(onError)
       .finally(() => {
         clock.clearTimeout(renewal)
+        clock.clearTimeout(lapse)
         running.delete(controller)
         // Without a rest: a slot is free, and what is waiting for it has waited.
         if (turn) lookAt(clock.now())
         else look()
       })
-    running.set(controller, done)
+    running.set(controller, { item, done })
   }
 
   return {
@@ -115,7 +155,6 @@ export function createLeaseLoop<Item>(options: {
     async close(graceMs) {
       state = 'closed'
       clock.clearTimeout(timer)
-      await turn
       await endWithin(graceMs)
       if (running.size === 0) return
       for (const controller of running.keys()) controller.abort()
@@ -131,10 +170,13 @@ export function createLeaseLoop<Item>(options: {
   function endWithin(ms: number) {
     return new Promise<void>((resolve) => {
       const timer = clock.setTimeout(resolve, ms, true)
-      Promise.all(running.values()).then(() => {
-        clock.clearTimeout(timer)
-        resolve()
-      })
+      // A claim under way may still begin something.
+      Promise.resolve(turn)
+        .then(() => Promise.all([...running.values()].map(({ done }) => done)))
+        .then(() => {
+          clock.clearTimeout(timer)
+          resolve()
+        })
     })
   }
 }

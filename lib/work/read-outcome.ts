@@ -85,11 +85,9 @@ export function concludeRead(
 
   function shown(record: SubscriptionRecord): Conclusion {
     const state = stateOf(record)
-    const same =
-      before.gone === null &&
-      before.record !== null &&
-      JSON.stringify(record) === JSON.stringify(before.record)
-    const owed = same ? progress.owed : Math.max(0, progress.owed - 1)
+    // What comes back after it was gone need not be the change that an event promised.
+    const isNews = before.gone === null && JSON.stringify(record) !== JSON.stringify(before.record)
+    const owed = isNews ? Math.max(0, progress.owed - 1) : progress.owed
     const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
     const isServedLongAfterUninstall = uninstalledAt !== null && now - uninstalledAt >= LAG_LIMIT_MS
     return {
@@ -97,7 +95,7 @@ export function concludeRead(
       settled: true,
       failure: null,
       progress: remember(verifyInMs === undefined ? {} : { owed, verified: progress.verified + 1 }),
-      nextInMs: verifyInMs ?? reconcileInMs,
+      nextInMs: Math.min(verifyInMs ?? reconcileInMs, reconcileInMs),
       clearUninstalled: isServedLongAfterUninstall,
       ...movedTo(state, record),
     }
@@ -116,7 +114,7 @@ export function concludeRead(
         verified: progress.verified + 1,
         dissent: { record: text, since },
       }),
-      nextInMs: verifyInMs ?? since + LAG_LIMIT_MS - now,
+      nextInMs: Math.min(verifyInMs ?? since + LAG_LIMIT_MS - now, reconcileInMs),
     }
   }
 
@@ -131,7 +129,7 @@ export function concludeRead(
       settled: true,
       failure: 'platform_record_missing',
       progress: remember({ owed: progress.owed, verified: progress.verified + 1 }),
-      nextInMs: isHopeless ? null : (verifyInMs ?? reconcileInMs),
+      nextInMs: isHopeless ? null : Math.min(verifyInMs ?? reconcileInMs, reconcileInMs),
     }
   }
 

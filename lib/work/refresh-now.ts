@@ -18,7 +18,7 @@ export function createRefreshNow<Decision>(options: {
     let look = () => {}
     const unsubscribe = store.subscribe(() => look())
     try {
-      await store.want({ what: 'business', businessUid, installed: null })
+      await store.want({ what: 'business', businessUid, install: null })
       for (;;) {
         // A read that failed has been tried: it goes on by itself, and the decision says so.
         const owed = (await store.subscriptionsOf(businessUid)).some(

@@ -13,6 +13,7 @@ import {
 } from '../store/store.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { type Conclusion, concludeRead } from './read-outcome.js'
+import { whileHeld } from './while-held.js'
 
 /** A change as it is written into the journal and handed to `onPurchaseChange`. */
 export interface PurchaseChange {
@@ -41,6 +42,8 @@ export interface PurchaseChange {
 export function createRefresher(options: {
   store: Pick<Store, 'claimRead' | 'finishRead' | 'renewRead'>
   read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
+  /** Whether reads for the business wait for its token: a slow token endpoint must not hold up those that have one. */
+  isWaitingForToken(businessUid: string): boolean
   stateOf(record: SubscriptionRecord): string
   entitledBy(subscriptions: Subscription[], now: number): boolean
   concurrency: number
@@ -54,8 +57,18 @@ export function createRefresher(options: {
   onRead?(claim: ReadClaim, result: ReadResult, conclusion: Conclusion): void
   onError(error: unknown): void
 }) {
-  const { store, read, stateOf, entitledBy, concurrency, leaseMs, renewEveryMs, pollMs, reconcileEveryMs } =
-    options
+  const {
+    store,
+    read,
+    isWaitingForToken,
+    stateOf,
+    entitledBy,
+    concurrency,
+    leaseMs,
+    renewEveryMs,
+    pollMs,
+    reconcileEveryMs,
+  } = options
   const { clock, random = Math.random, onRead = () => {}, onError } = options
   const busy = new Set<string>()
   let pausedUntil = 0
@@ -67,10 +80,13 @@ export function createRefresher(options: {
     (lane): LeaseLoop =>
       createLeaseLoop<ReadClaim>({
         concurrency,
+        leaseMs,
         renewEveryMs,
         pollMs,
         clock,
         onError,
+        // Made-up ones among the new must not fill the line for tokens in front of customers.
+        isWaiting: (claim) => lane === 'known' && isWaitingForToken(claim.subscription.businessUid),
         renew: (claim) => store.renewRead(claim, leaseMs),
         run: (claim, signal) =>
           refresh(claim, signal).finally(() => busy.delete(claim.subscription.businessUid)),
@@ -105,10 +121,8 @@ export function createRefresher(options: {
     const now = clock.now()
     const conclusion = concludeRead(claim, result, { now, random, reconcileEveryMs, stateOf })
     const { moved, ...finish } = conclusion
-    const isHeld = await store.finishRead(
-      claim,
-      moved ? { ...finish, change: changeOf(claim, moved) } : finish,
-    )
+    const written = moved ? { ...finish, change: changeOf(claim, moved) } : finish
+    const isHeld = await whileHeld(() => store.finishRead(claim, written), signal, clock)
     if (!isHeld) return
     onRead(claim, result, conclusion)
     wake(WANTED_AGAIN_MS)

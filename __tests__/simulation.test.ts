@@ -1,0 +1,159 @@
+import './support/simulation/quick-construction.js'
+import { describe, expect, it, jest } from '@jest/globals'
+import type { SubscriptionRecord } from '../lib/record.js'
+import { DAY, SECOND } from '../lib/schedule.js'
+import type { ReadClaim } from '../lib/store/store.js'
+import { createLeaseLoop } from '../lib/work/lease-loop.js'
+import { concludeRead } from '../lib/work/read-outcome.js'
+import { breaksOf } from './support/simulation/breaks.js'
+import { createDatabase } from './support/simulation/database.js'
+import { simulate } from './support/simulation/run.js'
+import { STORES } from './support/simulation/stores.js'
+import { createTables } from './support/simulation/tables.js'
+import { createVirtualClock } from './support/virtual-clock.js'
+
+/**
+ * The whole system, some instances of it, in worlds made of nothing but a seed: a platform that lags, lies and fails,
+ * deliveries that are lost, doubled and late, instances that are killed, frozen and cut off.
+ * `npm run simulate` makes as many of them as you like, or one again.
+ */
+/** As many worlds as the time allows, at most so many; on the package's SQL each takes some times longer. */
+const MOST = 200
+const TIME_MS = 3_000
+const FIRST = 1
+
+jest.setTimeout(60_000)
+
+describe.each(Object.entries(STORES))('D19 a simulated world on %s', (store, open) => {
+  it('keeps every promise, whatever its seed', async () => {
+    const database = await open()
+    const endAt = Date.now() + TIME_MS
+    for (let made = 0; made < MOST && (made === 0 || Date.now() < endAt); made++) {
+      const { seed, failures } = await simulate(FIRST + made, database)
+      if (failures[0])
+        throw new Error(`npm run simulate -- --seed ${seed} (${store}): ${failures[0].message}`)
+    }
+    await database.close()
+  })
+
+  it('is the same world whenever its seed is run', async () => {
+    const database = await open()
+    const { trace } = await simulate(FIRST, database)
+    expect(trace.length).toBeGreaterThan(20)
+    // Another in between: nothing of it may be left.
+    await simulate(FIRST + 1, database)
+    expect((await simulate(FIRST, database)).trace).toEqual(trace)
+    await database.close()
+  })
+})
+
+describe('D19 what a simulated world finds out', () => {
+  const tables = createTables()
+
+  it.each(breaksOf(tables))('%s: %s', async (_what, promised, broken, tilt = {}) => {
+    const kept = new Set<string>()
+    for (let seed = 1; seed <= 100; seed++) {
+      const { failures } = await simulate(seed, tables, { broken, tilt, patienceMs: 30 * 60_000 })
+      if (failures.some((each) => each.promised === promised)) return
+      for (const each of failures) kept.add(each.promised)
+    }
+    throw new Error(`not found out in 100 worlds; found were: ${[...kept].join(', ')}`)
+  })
+})
+
+describe('what simulated worlds have found', () => {
+  it.each([
+    ['as it was when it went', (record: SubscriptionRecord) => record],
+    [
+      'newer than when it went, which may still not be the last word',
+      (record: SubscriptionRecord) => ({ ...record, updated_at: EARLIER }),
+    ],
+    ['and was never read before', () => null],
+  ])('D7 a record that is back, %s, is not yet the change that an event promised', (_how, before) => {
+    const record = {
+      uid: 's',
+      business_uid: 'b',
+      purchasable_uid: 'i',
+      purchase_state: 'purchased',
+      updated_at: AT,
+    }
+    const wanted = 3
+    const progress = JSON.stringify({ generation: wanted - 1, owed: 0 })
+    const subscription = {
+      subscriptionUid: 's',
+      businessUid: 'b',
+      record: before(record),
+      state: null,
+      gone: 'revoked' as const,
+      readAt: Date.parse(AT),
+      wantedAt: Date.parse(AT),
+      pending: true,
+      failure: null,
+      refreshAt: null,
+    }
+    const claim = {
+      id: 's',
+      leaseToken: 'lease',
+      wanted,
+      done: 2,
+      lapses: 0,
+      uninstalledAt: null,
+      createdAt: 0,
+    }
+    const env = { now: Date.parse(AT), random: () => 0.5, reconcileEveryMs: DAY, stateOf: () => 'purchased' }
+    const { nextInMs } = concludeRead({ ...claim, progress, subscription }, { kind: 'found', record }, env)
+    expect(nextInMs).toBeLessThanOrEqual(5 * SECOND)
+  })
+
+  it('D6 what a reader held while it stood still for longer than its lease is not confirmed when it goes on', async () => {
+    const database = await createDatabase()
+    let now = Date.parse(AT)
+    await database.begin(() => now)
+    const store = database.storeFor({ announce() {}, watch() {} })
+    await store.open()
+    await store.want({ what: 'subscription', subscriptionUid: 's', businessUid: 'b', purchasableUid: null })
+    const claim = (await store.claimRead({ lane: 'new', except: [], leaseMs: 60 * SECOND })) as ReadClaim
+    const record = { uid: 's', business_uid: 'b', purchasable_uid: 'i', purchase_state: 'purchased' }
+    now += DAY
+    await store.finishRead(claim, {
+      found: { record, state: 'purchased', gone: null, confirmed: true },
+      settled: true,
+      failure: null,
+      progress: null,
+      nextInMs: DAY,
+    })
+    const [subscription] = await store.subscriptionsOf('b')
+    expect(subscription?.readAt ?? 0).toBeLessThanOrEqual(Date.parse(AT) + 60 * SECOND)
+    await database.close()
+  })
+
+  it('a loop that was woken often goes back to looking once in a poll', async () => {
+    const clock = createVirtualClock({ isBusy: () => false })
+    let looks = 0
+    const loop = createLeaseLoop<object>({
+      concurrency: 4,
+      claim: async () => {
+        looks++
+        return []
+      },
+      run: async () => {},
+      renew: async () => true,
+      leaseMs: 60 * SECOND,
+      renewEveryMs: 10 * SECOND,
+      pollMs: SECOND,
+      clock: clock.forProcess(),
+      onError() {},
+    })
+    loop.start()
+    for (let wakes = 0; wakes < 200; wakes++) {
+      loop.wake()
+      await clock.advance(137)
+    }
+    looks = 0
+    await clock.advance(60 * SECOND)
+    expect(looks).toBeLessThan(80)
+  })
+})
+
+const AT = '2030-01-01T00:00:00.000Z'
+const EARLIER = '2029-12-31T23:59:59.000Z'

@@ -1,0 +1,117 @@
+import { canonicalState } from '../../../lib/entitlement/purchase-state.js'
+import type { Simulator } from '../../../lib/testing/index.js'
+import { OUR_ITEM } from '../settings.js'
+import type { Books, JournalRow, SubscriptionRow } from './books.js'
+import type { Commerce } from './commerce.js'
+import type { Instance } from './instances.js'
+import type { Acknowledged, Sender } from './sender.js'
+
+/** What still keeps instances, database and platform from agreeing, one sentence each; none when they do. */
+export async function disagreements(options: {
+  instances: readonly Instance[]
+  commerce: Commerce
+  platform: Simulator
+  sender: Sender
+  books: Books
+}): Promise<string[]> {
+  const { instances, commerce, platform, sender, books } = options
+  if (sender.waiting() > 0) return [`${sender.waiting()} deliveries are not acknowledged`]
+  const kept = await books.subscriptions()
+  const found = differencesOfStates(platform, kept)
+  for (const { number, url } of instances) {
+    const entitled = await get<{ entitled: boolean; reason: string }[]>(
+      `${url}/explain?of=${commerce.businesses.join(',')}`,
+    )
+    for (const [at, business] of commerce.businesses.entries()) {
+      const answer = entitled?.[at]
+      if (answer?.entitled !== commerce.isAllowed(business)) {
+        const rows = kept.filter((row) => row.business_uid === business).map(line)
+        found.push(
+          `instance ${number} says ${answer?.entitled} (${answer?.reason}) of ${business}, the platform says ${commerce.isAllowed(business)}: ${rows.join('; ')}`,
+        )
+      }
+    }
+    const health = await get<{ status: string; problems: string[] }>(`${url}/health`)
+    if (health?.status !== 'ok')
+      found.push(`instance ${number} is ${health?.status}: ${health?.problems.join(', ')}`)
+  }
+  return found
+}
+
+/** What no handler has ended yet, in one sentence; none when there is nothing. */
+export async function unhandled(books: Books): Promise<string[]> {
+  const pending = (await books.journal()).filter(({ status }) => status === 'pending')
+  return pending.length === 0
+    ? []
+    : [`${pending.length} entries of the journal are pending: ${line(pending[0])}`]
+}
+
+function differencesOfStates(platform: Simulator, kept: readonly SubscriptionRow[]): string[] {
+  const rows = new Map(kept.map((row) => [row.subscription_uid, row]))
+  return platform
+    .subscriptions()
+    .flatMap(({ uid, business_uid, purchasable_uid, purchase_state, updated_at }) => {
+      if (purchasable_uid !== OUR_ITEM) return []
+      const row = rows.get(uid)
+      const isCanceled = canonicalState(purchase_state) === 'canceled'
+      // Uninstalled: read before the platform shut the door, or revoked by the refusal, or first heard of after it.
+      if (isCanceled && (row?.gone === 'revoked' || row?.state === 'canceled')) return []
+      if (isCanceled && row?.failure === 'token_refused' && row.state === null) return []
+      if (row?.state === purchase_state && row.gone === null && row.updated_at === updated_at) return []
+      return [`${uid} of ${business_uid} is ${purchase_state} since ${updated_at}, and kept as ${line(row)}`]
+    })
+}
+
+/**
+ * Acknowledged notices of the app's own subscriptions that no read has followed: each must cause one that begins after
+ * it was kept. A token that is refused ends a read, too.
+ */
+export function noticesWithoutRead(
+  platform: Simulator,
+  acknowledged: readonly Acknowledged[],
+  journal: readonly JournalRow[],
+): { id: string; text: string }[] {
+  const received = new Map(journal.map(({ id, received_at }) => [id, received_at]))
+  const readAt = new Map<string, number>()
+  // The log is in the order in which requests were answered, and some are answered slowly.
+  const note = (uid = '', at: number) => readAt.set(uid, Math.max(at, readAt.get(uid) ?? 0))
+  for (const { endpoint, status, subscription_uid, business_uid, at } of platform.requests) {
+    if (endpoint === 'read' && status === 200) note(subscription_uid, at)
+    if (endpoint === 'token' && status === 403) note(business_uid, at)
+  }
+  return acknowledged.flatMap(({ ids, envelope }) => {
+    const { subscription_uid, purchasable_uid, business_id } = envelope.data as Record<string, string>
+    const keptAt = received.get(ids[0] as string)
+    if (purchasable_uid !== OUR_ITEM || !subscription_uid || keptAt === undefined) return []
+    const last = Math.max(readAt.get(subscription_uid) ?? 0, readAt.get(business_id as string) ?? 0)
+    if (last >= keptAt) return []
+    return [{ id: ids[0] as string, text: `${subscription_uid}: kept at ${keptAt}, last read at ${last}` }]
+  })
+}
+
+/** Of the last change of each business: `entitled` is what an app that only listens to changes goes by. */
+export function wrongLastChanges(
+  commerce: Commerce,
+  journal: readonly JournalRow[],
+): { id: string; text: string }[] {
+  const last = new Map<string, JournalRow>()
+  for (const row of journal) if (row.kind === 'change') last.set(String(row.business_uid), row)
+  return [...last].flatMap(([business, { id, payload }]) => {
+    const { entitled } = JSON.parse(payload)
+    if (entitled === commerce.isAllowed(business)) return []
+    return [{ id, text: `the last change of ${business} says entitled: ${entitled}: ${payload}` }]
+  })
+}
+
+export function line(row: object | undefined): string {
+  return row ? JSON.stringify(row) : 'nothing'
+}
+
+async function get<T>(url: string): Promise<T | undefined> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(10_000) })
+    return (await response.json()) as T
+  } catch {
+    return undefined
+  }
+}

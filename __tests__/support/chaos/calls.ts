@@ -1,0 +1,48 @@
+import { overlaps, type Window } from './clock.js'
+import type { CallLine } from './instance-child.js'
+import type { Life } from './instances.js'
+
+/** One call of a handler. `to` is the end of its process when it never came to its own. */
+export interface Call extends Window {
+  id: string
+  attempt: number
+  life: Life
+  outcome: 'ends' | 'fails' | 'stops' | 'killed' | 'running'
+}
+
+/** Every call of every life, in the order in which they began. */
+export function callsOf(lives: readonly Life[]): Call[] {
+  return lives
+    .flatMap((life) => {
+      const lines = life.calls()
+      const ends = new Map(lines.filter(({ is }) => is !== 'begins').map((line) => [line.call, line]))
+      return lines
+        .filter(({ is }) => is === 'begins')
+        .map((begun) => callOf(life, begun, ends.get(begun.call)))
+    })
+    .sort((a, b) => a.from - b.from)
+}
+
+function callOf(life: Life, { id, attempt, at: from }: CallLine, end: CallLine | undefined): Call {
+  const isOver = life.to !== Number.POSITIVE_INFINITY
+  const outcome = end ? (end.is as 'ends' | 'fails' | 'stops') : isOver ? 'killed' : 'running'
+  return { id, attempt, life, from, to: end?.at ?? life.to, outcome }
+}
+
+/** What a thawed process still does before it learns that its leases have passed on. */
+const WAKING_MS = 2_000
+
+/**
+ * Whether the process was frozen during the call or just before it, with its lease in hand. Nobody can keep such a
+ * process from what it does at waking up: handlers are called at least once.
+ */
+export function wasFrozen({ from, to, life }: Call): boolean {
+  return life.frozen.some((frozen) =>
+    overlaps({ from: frozen.from, to: frozen.to + WAKING_MS }, { from, to }),
+  )
+}
+
+export function wordsOf({ id, attempt, life, from, to, outcome }: Call): string {
+  const frozen = life.frozen.map((each) => `${Math.round(each.from)}-${Math.round(each.to)}`)
+  return `${id} attempt ${attempt} at instance ${life.instance} (life ${life.number}, pid frozen ${frozen.join(' ') || 'never'}): ${from.toFixed(1)}-${to.toFixed(1)} ${outcome}`
+}

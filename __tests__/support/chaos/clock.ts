@@ -1,0 +1,29 @@
+/** Milliseconds on the machine's monotonic clock, which all its processes share. */
+export function now(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}
+
+/** A stretch of time; `to` is Infinity while it lasts. */
+export interface Window {
+  from: number
+  to: number
+}
+
+export function overlaps(a: Window, b: Window): boolean {
+  return a.from < b.to && b.from < a.to
+}
+
+/** How much of `span` is covered by at least one of `windows`. */
+export function coveredMs(span: Window, windows: readonly Window[]): number {
+  let covered = 0
+  let until = span.from
+  for (const { from, to } of [...windows].sort((a, b) => a.from - b.from)) {
+    const begin = Math.max(from, until)
+    const end = Math.min(to, span.to)
+    if (end > begin) covered += end - begin
+    until = Math.max(until, end)
+  }
+  return covered
+}
+
+export const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`

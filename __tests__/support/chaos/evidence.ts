@@ -1,0 +1,50 @@
+import type { Finding } from './audit.js'
+import type { JournalRow } from './books.js'
+import { callsOf, wordsOf } from './calls.js'
+import type { Life } from './instances.js'
+import type { Trouble } from './monkey.js'
+
+/** Enough for a report, and for a person to go on reading. */
+const SHOWN = 8
+
+/** What is wrong, with the rows and calls concerned and what was broken at the time; '' when nothing is. */
+export function evidenceFor(options: {
+  findings: readonly Finding[]
+  seed: number
+  journal: readonly JournalRow[]
+  lives: readonly Life[]
+  troubles: readonly Trouble[]
+  began: number
+}): string {
+  const { findings, seed, journal, lives, troubles, began } = options
+  if (findings.length === 0) return ''
+  const ids = new Set(findings.slice(0, SHOWN).flatMap((finding) => finding.ids))
+  const keys = new Set(journal.filter(({ id }) => ids.has(id)).map(({ key }) => key))
+  const words = new Set(findings.slice(0, SHOWN).flatMap(({ text }) => text.split(/[^\w-]+/)))
+  const rows = journal.filter(
+    ({ id, key, business_uid: business, subscription_uid: uid }) =>
+      ids.has(id) || (keys.has(key) && ids.size < SHOWN) || words.has(String(uid ?? business)),
+  )
+  const calls = callsOf(lives).filter(({ id }) => ids.has(id))
+  return [
+    `CHAOS_SEED=${seed} has the same schedule again, as far as time allows. The run began at ${Math.round(began)}.`,
+    `${findings.length} findings:`,
+    ...findings.slice(0, SHOWN).map(({ promise, text }) => `- ${promise}: ${text}`),
+    'journal:',
+    ...rows.slice(-40).map((row) => `  ${JSON.stringify({ ...row, payload: gist(row) })}`),
+    'calls:',
+    ...calls.map((call) => `  ${wordsOf(call)}`),
+    'faults:',
+    ...troubles.map(
+      ({ what, how, target, from, to }) =>
+        `  ${Math.round(from)}-${Math.round(to)} ${what}${how && ` (${how})`} of ${typeof target === 'number' ? `instance ${target}` : target}`,
+    ),
+  ].join('\n')
+}
+
+/** Of a change what it says; of an install when it happened; of any other event its name, which stands beside it. */
+function gist({ kind, payload }: JournalRow): string {
+  if (kind !== 'change') return JSON.parse(payload).data?.event_time ?? ''
+  const { from, to, entitled, record } = JSON.parse(payload)
+  return `${from} -> ${to}, entitled ${entitled}, updated_at ${record?.updated_at}`
+}

@@ -1,0 +1,105 @@
+/**
+ * One of several instances: an Express app with a marketplace, to be killed and frozen. It writes down every call of its
+ * handlers as it begins and as it ends, each in one write, so that what it did outlives it. It loads everything, says
+ * so, and waits for its settings.
+ */
+import { openSync, writeSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { createMarketplace } from '../../../lib/index.js'
+import { seeded } from '../../../lib/testing/random.js'
+import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
+import { now } from './clock.js'
+
+export interface InstanceSettings {
+  store: string
+  baseUrl: string
+  authUrl: string
+  leaseMs: number
+  maxStaleMs: number
+  reconcileEveryMs: number
+  /** Where it writes its calls. */
+  callsFile: string
+  seed: string
+}
+
+/** A line of the calls file. `stops` is a handler that did as its signal told it. */
+export interface CallLine {
+  is: 'begins' | 'ends' | 'fails' | 'stops'
+  at: number
+  /** Within this life. */
+  call: number
+  id: string
+  attempt: number
+}
+
+process.once('message', (settings: InstanceSettings) => begin(settings))
+process.once('disconnect', () => process.exit())
+process.send?.({ is: 'loaded' })
+
+function begin(settings: InstanceSettings) {
+  const { store, baseUrl, authUrl, leaseMs, maxStaleMs, reconcileEveryMs, callsFile, seed } = settings
+  const random = seeded(seed).stream('handlers')
+  const file = openSync(callsFile, 'a')
+  let calls = 0
+
+  const marketplace = createMarketplace({
+    app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours' },
+    platform: { baseUrl, authUrl, timeoutMs: 2_000 },
+    deliverySecrets: DELIVERY_SECRET,
+    store,
+    freshness: { maxStaleMs, reconcileEveryMs },
+    // As many tries as a run can need, so that what goes dead went dead for another reason.
+    worker: { leaseMs, handlerRetryDelaysMs: Array<number>(100).fill(300) },
+  })
+
+  async function handle({ id }: { id: string }, context: { signal: AbortSignal; attempt: number }) {
+    const { signal, attempt } = context
+    const call = ++calls
+    const note = (is: CallLine['is']) =>
+      writeSync(file, `${JSON.stringify({ is, at: now(), call, id, attempt } satisfies CallLine)}\n`)
+    note('begins')
+    const { forMs, fails } = workOf(random(), leaseMs)
+    if (!(await worked(forMs, signal))) {
+      note('stops')
+      throw new Error('told to stop')
+    }
+    note(fails && attempt === 1 ? 'fails' : 'ends')
+    if (fails && attempt === 1) throw new Error('fails at first')
+  }
+  marketplace.onAny(handle)
+  marketplace.onPurchaseChange(handle)
+
+  const asked = (of: unknown) => String(of).split(',')
+  const app = express()
+    .use('/hooks', marketplace.router)
+    .get('/entitled', async (req, res) => {
+      res.json(await Promise.all(asked(req.query.of).map((business) => marketplace.isEntitled(business))))
+    })
+    .get('/explain', async (req, res) => {
+      res.json(await Promise.all(asked(req.query.of).map((business) => marketplace.explain(business))))
+    })
+    .get('/health', async (_req, res) => void res.json(await marketplace.health()))
+  const server = app.listen(0, '127.0.0.1', () => {
+    process.send?.({ is: 'listening', port: (server.address() as AddressInfo).port })
+  })
+}
+
+/** Most are done at once, some take a while, a few longer than a lease; a few fail. */
+function workOf(chance: number, leaseMs: number): { forMs: number; fails: boolean } {
+  if (chance < 0.01) return { forMs: leaseMs * 1.5, fails: false }
+  if (chance < 0.05) return { forMs: 400 + chance * 10_000, fails: false }
+  return { forMs: chance < 0.5 ? 0 : chance * 20, fails: chance > 0.98 }
+}
+
+/** False when the signal came first. */
+function worked(ms: number, signal: AbortSignal): Promise<boolean> {
+  if (ms === 0) return Promise.resolve(true)
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(true), ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve(false)
+    })
+  })
+}

@@ -1,0 +1,176 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onCleanUp, temporaryFolder } from '../clean-up.js'
+import { startProxy, type TcpProxy } from '../tcp-proxy.js'
+import { now, type Window } from './clock.js'
+import type { CallLine, InstanceSettings } from './instance-child.js'
+
+/** One process, from its start to its end. */
+export interface Life extends Window {
+  instance: number
+  number: number
+  frozen: Window[]
+  /** What it wrote to stderr. */
+  said: string
+  /** Ended by itself: nobody killed it. */
+  endedByItself: boolean
+  calls(): CallLine[]
+}
+
+export interface Instance {
+  number: number
+  /** Where it listens; undefined while there is no process. */
+  url: string | undefined
+  isFrozen: boolean
+  /** Its way to the database. */
+  wire: TcpProxy
+  kill(): Promise<void>
+  /** A new process; resolves when it listens. */
+  begin(): Promise<void>
+  freeze(): void
+  thaw(): void
+}
+
+/** Several processes of one app, each with its own way to one database. One more is always loaded, to be the next. */
+export async function startInstances(options: {
+  count: number
+  databasePort: number
+  /** The database's address, without a detour. */
+  store: string
+  seed: number
+  settings: Omit<InstanceSettings, 'store' | 'callsFile' | 'seed'>
+}) {
+  const { count, databasePort, store, seed, settings } = options
+  const folder = temporaryFolder()
+  const lives: Life[] = []
+  let spare = loadProcess()
+
+  async function createInstance(number: number): Promise<Instance> {
+    const wire = await startProxy({ to: databasePort })
+    let child: ChildProcess | undefined
+    let life: Life | undefined
+    let ended: Promise<unknown> = Promise.resolve()
+
+    const instance: Instance = {
+      number,
+      url: undefined,
+      isFrozen: false,
+      wire,
+
+      async begin() {
+        const process = spare
+        spare = loadProcess()
+        await said(process, 'loaded')
+        const callsFile = join(folder, `calls-${lives.length}`)
+        const own: Life = {
+          instance: number,
+          number: lives.length,
+          from: now(),
+          to: Number.POSITIVE_INFINITY,
+          frozen: [],
+          said: '',
+          endedByItself: false,
+          calls: () => readCalls(callsFile),
+        }
+        lives.push(own)
+        child = process
+        life = own
+        process.stderr?.on('data', (chunk) => {
+          own.said += chunk
+        })
+        ended = new Promise((resolve) => process.once('close', resolve)).then(() => {
+          own.to = now()
+          own.endedByItself = child !== undefined
+          instance.url = undefined
+        })
+        const listening = said(process, 'listening')
+        process.send({
+          ...settings,
+          store: wire.through(store),
+          callsFile,
+          seed: `${seed}/${own.number}`,
+        } satisfies InstanceSettings)
+        instance.url = `http://127.0.0.1:${(await listening).port}`
+      },
+
+      async kill() {
+        const killed = child
+        child = undefined
+        killed?.kill('SIGKILL')
+        await ended
+      },
+
+      freeze() {
+        life?.frozen.push({ from: now(), to: Number.POSITIVE_INFINITY })
+        instance.isFrozen = true
+        child?.kill('SIGSTOP')
+      },
+
+      thaw() {
+        child?.kill('SIGCONT')
+        instance.isFrozen = false
+        const last = life?.frozen.at(-1)
+        if (last) last.to = now()
+      },
+    }
+    onCleanUp(instance.kill)
+    return instance
+  }
+
+  onCleanUp(() => spare.kill('SIGKILL'))
+  const instances: Instance[] = []
+  for (let number = 0; number < count; number++) {
+    const instance = await createInstance(number)
+    instances.push(instance)
+    await instance.begin()
+  }
+  return { instances, lives: lives as readonly Life[] }
+}
+
+export type Instances = Awaited<ReturnType<typeof startInstances>>
+
+// CommonJS, because loading TypeScript takes 0.8 s of CPU that way and 2 s with `--import tsx`.
+const NODE = [
+  '--require',
+  'tsx/cjs',
+  '--eval',
+  `require(${JSON.stringify(join(__dirname, 'instance-child.ts'))})`,
+]
+
+function loadProcess(): ChildProcess {
+  const child = spawn(process.execPath, NODE, {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    cwd: process.cwd(),
+  })
+  child.on('message', (message: Said) => heard.set(child, [...(heard.get(child) ?? []), message]))
+  return child
+}
+
+type Said = { is: string; port?: number }
+/** What processes have said so far: a spare one is loaded long before anybody asks. */
+const heard = new WeakMap<ChildProcess, Said[]>()
+
+function said(child: ChildProcess, what: string): Promise<Said> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const message = heard.get(child)?.find(({ is }) => is === what)
+      if (message) resolve(message)
+    }
+    child.on('message', look)
+    child.once('close', (code, signal) => reject(new Error(`ended before it was ${what}: ${signal ?? code}`)))
+    look()
+  })
+}
+
+function readCalls(file: string): CallLine[] {
+  let text = ''
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch {
+    // Killed before its first line.
+  }
+  // What a kill has cut off is no line.
+  const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as CallLine)
+}

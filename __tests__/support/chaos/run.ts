@@ -1,0 +1,251 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { seeded } from '../../../lib/testing/random.js'
+import { startPostgres } from '../postgres.js'
+import { startPlatform } from '../scene.js'
+import { disagreements, noticesWithoutRead, unhandled, wrongLastChanges } from './agreement.js'
+import { type Audit, audit, type Finding } from './audit.js'
+import { createBooks, type JournalRow } from './books.js'
+import { callsOf } from './calls.js'
+import { now, seconds } from './clock.js'
+import { createCommerce } from './commerce.js'
+import { evidenceFor } from './evidence.js'
+import { figuresOf } from './figures.js'
+import { startInstances } from './instances.js'
+import { createMonkey } from './monkey.js'
+import { startSender } from './sender.js'
+import { createVisitors } from './visitors.js'
+
+const LEASE_MS = 3_000
+const BUSINESSES = 50
+/** Between two moves of some business; each tells of itself in one to five deliveries. */
+const MOVE_EVERY_MS = 90
+/**
+ * After the last fault, until all agree. Pauses between reads grow with an outage (full jitter over 2 s, 4 s, 8 s ...): a
+ * read that has failed six times, which is seldom, waits up to a minute.
+ */
+export const AGREE_WITHIN_MS = 90_000
+
+/** Somebody else's lease and a look; the first verification, which would hide that a notice was forgotten, comes later. */
+const READ_WITHIN_MS = LEASE_MS + 1_500
+
+export interface ChaosOptions {
+  instances: number
+  /** Storms begin until this time is over. */
+  forMs: number
+  /** A storm, then calm until all agree, and so on. */
+  stormMs: number
+  seed: number
+  /** How long `purchased` stands without a read; reads by the clock come four times as often. */
+  maxStaleMs: number
+  onProgress?(line: string): void
+}
+
+export interface ChaosReport {
+  /** A small table. */
+  figures: string
+  /** What was wrong, with its evidence; empty when every promise was kept. */
+  wrong: string
+}
+
+/** Several instances on one database, a platform, customers and visitors, and everything that fails. */
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { instances: count, forMs, stormMs, seed, maxStaleMs, onProgress = () => {} } = options
+  const chance = seeded(seed)
+  // What goes stale and comes back is no change of purchase_state, and the last change does not know of it.
+  const canGoStale = maxStaleMs < forMs
+  const findings: Finding[] = []
+  const find = (promise: string, text: string, ...ids: string[]) => findings.push({ promise, text, ids })
+
+  const database = await startPostgres({ settings: { max_connections: '120' } })
+  const address = await database.createDatabase()
+  const books = createBooks(database, address)
+  const platform = await startPlatform({ seed, deliveryConcurrency: 20 })
+  const { baseUrl, authUrl } = platform
+  const { instances, lives } = await startInstances({
+    count,
+    databasePort: database.port,
+    store: address,
+    seed,
+    settings: { baseUrl, authUrl, leaseMs: LEASE_MS, maxStaleMs, reconcileEveryMs: maxStaleMs / 4 },
+  })
+  const sender = await startSender(instances)
+  for (const event of TOLD) await platform.register(event, sender.url)
+  // So that events come while their subscription is being read.
+  platform.faults.add({ on: 'read', kind: 'slow', ms: [20, 400], probability: 0.5 })
+  platform.faults.add({ on: 'delivery', kind: 'delay', ms: [0, 1_500], probability: 0.3 })
+  platform.faults.add({ on: 'delivery', kind: 'duplicate', probability: 0.1 })
+  platform.faults.add({ on: 'delivery', kind: 'reorder', hold: 3, probability: 0.1 })
+
+  const hands = Math.min(count, 3)
+  const monkey = createMonkey({ instances, database, platform, seeded: chance, hands, leaseMs: LEASE_MS })
+  const commerce = createCommerce({ platform, businesses: BUSINESSES, random: chance.stream('commerce') })
+  const visitors = createVisitors({
+    instances,
+    commerce,
+    monkey,
+    random: chance.stream('visitors'),
+    maxStaleMs,
+    onWrong: (text) => find('nobody is let in wrongly', text),
+  })
+
+  const began = now()
+  const recoveries: number[] = []
+  let last: Audit | undefined
+  let isOver = false
+  const going = () => !isOver
+  commerce.begin()
+  const beside = Promise.all([visitors.come(() => isOver), watchUpdatedAt(going), reportProgress(going)])
+
+  try {
+    while (now() - began < forMs && findings.length === 0) {
+      const stormEnds = Math.min(now() + stormMs, began + forMs)
+      monkey.storm()
+      while (now() < stormEnds) {
+        commerce.step()
+        await pause(MOVE_EVERY_MS)
+      }
+      await monkey.calm()
+      await platform.settled()
+      await comeToRest()
+    }
+    if (canGoStale && findings.length === 0) await stayRight()
+  } finally {
+    isOver = true
+  }
+  await beside
+
+  const figures = figuresOf({
+    seed,
+    count,
+    ranMs: now() - began,
+    sender,
+    monkey,
+    visitors,
+    recoveries,
+    lives,
+    commerce,
+    audit: last,
+    platform,
+  })
+  const journal = await books.journal()
+  const wrong = evidenceFor({ findings, seed, journal, lives, troubles: monkey.troubles, began })
+  return { figures, wrong }
+
+  /** All agree in bounded time, everybody takes deliveries again, and the books are in order. */
+  async function comeToRest() {
+    const from = now()
+    let told = from
+    let left: string[] = []
+    do {
+      left = await differences().catch((error) => [String(error)])
+      if (left.length > 0) await pause(100)
+      if (left.length > 0 && now() - told > 2_000) {
+        told = now()
+        onProgress(
+          `after ${seconds(told - from)} of calm: ${left.length} differences, such as ${left[0]?.slice(0, 160)}`,
+        )
+      }
+    } while (left.length > 0 && now() - from < AGREE_WITHIN_MS)
+    recoveries.push(now() - from)
+    for (const text of left) find(`all agree within ${seconds(AGREE_WITHIN_MS)}`, text)
+
+    const agreedAt = now()
+    let unread: ReturnType<typeof noticesWithoutRead>
+    do {
+      unread = noticesWithoutRead(platform, sender.acknowledged, await books.journal())
+      if (unread.length > 0) await pause(50)
+    } while (unread.length > 0 && now() - agreedAt < READ_WITHIN_MS)
+    for (const { id, text } of unread) {
+      find('a read follows each notice', text, id)
+    }
+    const { journal, calls } = await atOneMoment()
+    for (const { id, text } of left.length > 0 || canGoStale ? [] : wrongLastChanges(commerce, journal)) {
+      find('the last change says whether the business is entitled', text, id)
+    }
+    last = audit({
+      journal,
+      calls,
+      acknowledged: sender.acknowledged,
+      lives,
+      troubles: monkey.troubles,
+      leaseMs: LEASE_MS,
+    })
+    findings.push(...last.findings)
+    for (const instance of instances) await takesDeliveries(instance, journal)
+  }
+
+  async function differences(): Promise<string[]> {
+    const found = await disagreements({ instances, commerce, platform, sender, books })
+    return found.length > 0 ? found : unhandled(books)
+  }
+
+  /** Journal and calls between two changes, for reads go on by the clock; with what is pending only when it stays so. */
+  async function atOneMoment() {
+    const deadline = now() + READ_WITHIN_MS
+    for (;;) {
+      const journal = await books.journal()
+      const calls = callsOf(lives)
+      const isSame = JSON.stringify(await books.journal()) === JSON.stringify(journal)
+      const isHandled = journal.every(({ status }) => status !== 'pending')
+      if ((isSame && isHandled) || now() > deadline) return { journal, calls }
+      await pause(50)
+    }
+  }
+
+  /** With all well and nothing going on, reads by the clock alone keep the answers fresh. */
+  async function stayRight() {
+    const until = now() + maxStaleMs * 1.5
+    while (now() < until && findings.length === 0) {
+      const left = await disagreements({ instances, commerce, platform, sender, books })
+      for (const text of left) find('what is right stays right', text)
+      await pause(500)
+    }
+  }
+
+  async function takesDeliveries(instance: (typeof instances)[number], journal: readonly JournalRow[]) {
+    const again = journal.find(({ kind }) => kind === 'event')?.payload
+    const deadline = now() + 15_000
+    while (again && !(await sender.give(instance, again))) {
+      if (now() < deadline) continue
+      find('everybody takes deliveries again', `instance ${instance.number} does not`)
+      return
+    }
+  }
+
+  /** As the database has it, also between the changes. */
+  async function watchUpdatedAt(isGoing: () => boolean) {
+    const latest = new Map<string, string>()
+    while (isGoing()) {
+      const rows = await books.subscriptions().catch(() => [])
+      for (const { subscription_uid: uid, updated_at: at } of rows) {
+        if (at === null) continue
+        const before = latest.get(uid)
+        if (before !== undefined && at < before)
+          find('updated_at never goes back', `${uid}: ${before}, then ${at}`)
+        latest.set(uid, at)
+      }
+      await pause(500)
+    }
+  }
+
+  async function reportProgress(isGoing: () => boolean) {
+    for (let next = 10_000; isGoing(); await pause(200)) {
+      if (now() - began < next) continue
+      next += 10_000
+      const strikes = `${monkey.troubles.length} faults, ${recoveries.length} recoveries`
+      const { answers } = visitors.counts()
+      onProgress(
+        `${seconds(now() - began)}: ${sender.taken()} deliveries, ${sender.acknowledged.length} acknowledged, ${answers} answers, ${strikes}, ${findings.length} findings`,
+      )
+    }
+  }
+}
+
+/** All of a business's doings but one form of installs: two tell the same. */
+const TOLD = [
+  'purchasable_subscription/create',
+  'purchasable_subscription/update',
+  'purchasable_subscription/updated',
+  'application/installed',
+  'application/uninstalled',
+] as const

@@ -1,0 +1,59 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll } from '@jest/globals'
+import { temporaryFolder } from './clean-up.js'
+import { type PostgresServer, startPostgres } from './postgres.js'
+
+export interface TestEngine {
+  name: EngineName
+  /** For the option `store`: an empty database of the running test's own. Brings a stopped server up again. */
+  freshAddress(): Promise<string>
+  /** The server behind the addresses; throws where there is none. */
+  server(): PostgresServer
+}
+
+/** What the promises of the store are kept on: one server for a whole test file, or files. */
+export const ENGINES = { SQLite: useSqlite, PostgreSQL: usePostgres } satisfies Record<
+  string,
+  () => TestEngine
+>
+
+export type EngineName = keyof typeof ENGINES
+
+/** For `describe.each(ENGINE_NAMES)`. */
+export const ENGINE_NAMES = Object.keys(ENGINES) as EngineName[]
+
+/** To be called where hooks may be: in a `describe`, or at the top of a test file. */
+export function useEngine(name: EngineName): TestEngine {
+  return ENGINES[name]()
+}
+
+function useSqlite(): TestEngine {
+  return {
+    name: 'SQLite',
+    freshAddress: async () => `sqlite:${join(temporaryFolder(), 'marketplace.db')}`,
+    server() {
+      throw new Error('SQLite has no server')
+    },
+  }
+}
+
+function usePostgres(): TestEngine {
+  let postgres: PostgresServer | undefined
+  function server(): PostgresServer {
+    if (!postgres)
+      throw new Error('PostgreSQL is started before the first test, not while tests are collected')
+    return postgres
+  }
+  beforeAll(async () => {
+    postgres = await startPostgres({ lives: 'file' })
+  })
+  afterAll(() => postgres?.close())
+  return {
+    name: 'PostgreSQL',
+    async freshAddress() {
+      await server().start()
+      return server().createDatabase()
+    },
+    server,
+  }
+}

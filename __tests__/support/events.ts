@@ -1,0 +1,18 @@
+import type { NewEvent } from '../../lib/store/store.js'
+import { eventOf as eventOfStore } from '../../lib/testing/conformance/lab.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { OUR_ITEM } from './settings.js'
+
+/** A delivery that says that a subscription of ours has changed. */
+export function notice(business_id: string, subscription_uid: string) {
+  return sampleDelivery('purchasable_subscription/update', {
+    business_id,
+    subscription_uid,
+    purchasable_uid: OUR_ITEM,
+  })
+}
+
+/** What such a delivery is to the store. */
+export function eventOf(subscriptionUid: string, businessUid = 'b1'): NewEvent {
+  return eventOfStore(subscriptionUid, { businessUid })
+}

@@ -1,0 +1,18 @@
+import { it } from '@jest/globals'
+import type { EngineName } from './engines.js'
+
+/** Why two processes may not use one database here; undefined where they may. */
+function whyNotShared(engine: EngineName): string | undefined {
+  if (engine === 'PostgreSQL') return undefined
+  const version = process.versions.sqlite
+  const [major = 0, minor = 0, patch = 0] = (version ?? '').split('.').map(Number)
+  if (major * 1e6 + minor * 1e3 + patch >= 3_051_003) return undefined
+  return `NOT LOOKED AT: two processes on one SQLite file need node:sqlite 3.51.3, here is ${version ?? 'none'}`
+}
+
+/** A test of several processes on one database; where they may not be, its title says why it was not looked at. */
+export function itWhereShared(engine: EngineName) {
+  const whyNot = whyNotShared(engine)
+  return (title: string, test: () => Promise<void>, timeoutMs: number) =>
+    whyNot ? it.skip(`${title} (${whyNot})`, () => {}) : it(title, test, timeoutMs)
+}

@@ -1,0 +1,212 @@
+import type { Promised } from './oracle.js'
+import type { Profile } from './profile.js'
+import type { Break } from './run.js'
+import type { createTables } from './tables.js'
+
+type Tables = ReturnType<typeof createTables>
+
+/** A way to break a promise, and the kind of world that finds it out soonest. */
+export type Control = [what: string, promised: Promised, broken: Break, tilt?: Partial<Profile>]
+
+const STEADY = { callFaults: 0, lies: false, ties: false, latenciesMs: [10, 300, 3_000], lagsMs: [0] }
+
+/** For each promise, ways to break it that some world must find out. */
+export function breaksOf({ rows, lines }: Tables): Control[] {
+  return [
+    [
+      'a store that answers before it has kept, now and then',
+      'acknowledged is stored',
+      (store) => {
+        let count = 0
+        return { accept: (events) => (++count % 5 === 0 ? Promise.resolve() : store.accept(events)) }
+      },
+    ],
+    [
+      'a store that keeps the event and forgets what it asks to be read',
+      'acknowledged is stored',
+      (store) => ({ accept: (events) => store.accept(events.map((event) => ({ ...event, wanted: null }))) }),
+    ],
+    [
+      'a read that settles what was wanted while it was under way',
+      'store equals platform',
+      (store) => ({
+        finishRead: (claim, finish) =>
+          store.finishRead({ ...claim, wanted: rows().get(claim.id)?.wanted ?? claim.wanted }, finish),
+      }),
+      {
+        isLossy: false,
+        races: 0.5,
+        steps: 6,
+        durationMs: 5_000,
+        reconcileEveryMs: 86_400_000,
+        platform: STEADY,
+      },
+    ],
+    [
+      'a reader that gives up after a failure',
+      'store equals platform',
+      (store) => ({
+        finishRead: (claim, finish) =>
+          store.finishRead(claim, finish.failure ? { ...finish, nextInMs: null } : finish),
+      }),
+    ],
+    [
+      'a store that takes the last word on an install to arrive for the last to happen',
+      'store equals platform',
+      (store) => ({
+        accept: (events) =>
+          store.accept(
+            events.map(({ wanted, ...event }) => {
+              const install = wanted?.what === 'business' && wanted.install && { ...wanted.install, at: null }
+              return { ...event, wanted: install ? { ...wanted, install } : wanted }
+            }),
+          ),
+      }),
+      {
+        steps: 100,
+        businesses: 3,
+        instances: 1,
+        isLossy: true,
+        durationMs: 60_000,
+        races: 0,
+        disasters: 0,
+        platform: STEADY,
+      },
+    ],
+    [
+      'a store that writes purchased whatever was read',
+      'only what the platform said',
+      (store) => ({
+        finishRead: (claim, finish) => {
+          if (finish.found?.record) finish.found.record.purchase_state = 'purchased'
+          return store.finishRead(claim, finish)
+        },
+      }),
+    ],
+    [
+      'a store that lets an older record replace a newer one',
+      'updated_at never goes back',
+      (store) => ({
+        async claimRead(options) {
+          const claim = await store.claimRead(options)
+          const record = claim?.subscription.record
+          if (!claim || !record) return claim
+          return {
+            ...claim,
+            subscription: { ...claim.subscription, record: { ...record, updated_at: null } },
+          }
+        },
+      }),
+      {
+        steps: 40,
+        businesses: 1,
+        durationMs: 30_000,
+        platform: { ...STEADY, callFaults: 0.5, latenciesMs: [5] },
+      },
+    ],
+    [
+      'a store that ignores the fence of a read',
+      'updated_at never goes back',
+      (store) => ({
+        finishRead: (claim, finish) => {
+          const row = rows().get(claim.id)
+          if (row) row.token = claim.leaseToken
+          return store.finishRead(claim, finish)
+        },
+      }),
+      {
+        races: 0.5,
+        steps: 12,
+        businesses: 1,
+        durationMs: 120_000,
+        instances: 3,
+        disasters: 8,
+        leaseMs: 5_000,
+        platform: STEADY,
+      },
+    ],
+    [
+      'a store that loses a change',
+      'changes reach every handler',
+      (store) => ({
+        finishRead: (claim, { change: _lost, ...finish }) => store.finishRead(claim, finish),
+      }),
+    ],
+    [
+      'a dispatcher that does not try again',
+      'changes reach every handler',
+      (store) => ({
+        finishEntries: (finishes) =>
+          store.finishEntries(finishes.map((finish) => ({ ...finish, result: { to: 'done' } }))),
+      }),
+    ],
+    [
+      'a store that believes what a delivery says',
+      'entitled only while the platform says so',
+      (store) => ({
+        async accept(events) {
+          await store.accept(events)
+          for (const { payload, subscriptionUid } of events) {
+            const row = rows().get(subscriptionUid ?? '')
+            const { data } = JSON.parse(payload)
+            if (row && data.purchase_state)
+              Object.assign(row, { record: data, state: data.purchase_state, readAt: 4e12 })
+          }
+        },
+      }),
+    ],
+    [
+      'an answer whose age is not asked',
+      'entitled only while the platform says so',
+      (store) => ({
+        subscriptionsOf: async (business) =>
+          (await store.subscriptionsOf(business)).map((each) => ({ ...each, readAt: each.readAt && 4e12 })),
+      }),
+      {
+        isLossy: false,
+        races: 0,
+        disasters: 0,
+        durationMs: 300_000,
+        maxStaleMs: 60_000,
+        instances: 1,
+        leaseMs: 5_000,
+        pollMs: 60_000,
+        reconcileEveryMs: 86_400_000,
+      },
+    ],
+    [
+      'an answer that is never looked up again',
+      'answers follow the store',
+      (store) => {
+        const first = new Map<string, ReturnType<typeof store.subscriptionsOf>>()
+        return {
+          async subscriptionsOf(business) {
+            const answer = first.get(business) ?? store.subscriptionsOf(business)
+            if ((await answer).length > 0) first.set(business, answer)
+            return answer
+          },
+        }
+      },
+    ],
+    [
+      'a claim that takes what is leased',
+      'one handler at once',
+      (store) => ({
+        claimEntries(options) {
+          for (const line of lines()) if (line.status === 'pending') line.dueAt = 0
+          return store.claimEntries(options)
+        },
+      }),
+    ],
+    [
+      'a claim that passes over what waits for its next try',
+      'changes in order',
+      (store) => ({
+        claimEntries(options) {
+          for (const line of lines()) if (line.kind === 'change') line.key = line.id
+          return store.claimEntries(options)
+        },
+      }),
+    ],
+  ]
+}

@@ -1,0 +1,75 @@
+import { sql } from 'kysely'
+import { MIGRATIONS } from '../../../lib/store/migrations.js'
+import { createSqlStore } from '../../../lib/store/sql-store.js'
+import { createSqliteEngine } from '../../../lib/store/sqlite.js'
+import type { Hint, Store } from '../../../lib/store/store.js'
+
+/** Where a run keeps what it keeps: the package's own SQL, or plain tables. */
+export interface Database {
+  /** A store for one process: `announce` takes its hints to the others, `watch` is given what takes theirs. */
+  storeFor(wire: Wire): Store
+  /** Empty, and on the time of a new run. */
+  begin(clockOfRun: () => number): Promise<void>
+  subscriptions(): Promise<
+    { uid: string; business: string; state: string | null; gone: string | null; failure: string | null }[]
+  >
+  /** In the order in which the entries came. */
+  journal(): Promise<
+    { id: string; kind: string; key: string; status: string; payload: string; error: string | null }[]
+  >
+  close(): Promise<void>
+}
+
+export interface Wire {
+  announce(hint: Hint): void
+  watch(onHint: (hint: Hint) => void): void
+}
+
+/**
+ * One database for all processes of all runs, in memory: the package's own SQL on its own engine. Each process has a
+ * store of its own over it, as it would have a connection of its own.
+ */
+export async function createDatabase(): Promise<Database> {
+  let now = () => 0
+  const clock = { now: () => now(), setTimeout: () => undefined, clearTimeout() {} }
+  const engine = createSqliteEngine({ path: ':memory:', clock })
+  await engine.open()
+  await engine.migrate(MIGRATIONS)
+
+  return {
+    storeFor(wire) {
+      return createSqlStore({
+        ...engine,
+        ...wire,
+        isLocal: false,
+        open: async () => {},
+        close: async () => {},
+        migrate: async () => {},
+      })
+    },
+
+    async begin(clockOfRun) {
+      now = clockOfRun
+      for (const table of ['subscriptions', 'journal', 'sqlite_sequence']) {
+        await engine.write((trx) => sql`delete from ${sql.table(table)}`.execute(trx))
+      }
+    },
+
+    subscriptions: () =>
+      engine.read((db) =>
+        db
+          .selectFrom('subscriptions')
+          .select(['subscription_uid as uid', 'business_uid as business', 'state', 'gone', 'failure'])
+          .execute(),
+      ),
+    journal: () =>
+      engine.read((db) =>
+        db
+          .selectFrom('journal')
+          .select(['id', 'kind', 'key', 'status', 'payload', 'error'])
+          .orderBy('seq')
+          .execute(),
+      ),
+    close: () => engine.close(),
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * As many simulated worlds as you like, on all cores:
+ *
+ *     npm run simulate                     # 10,000 worlds on plain tables, 1,000 on the package's SQL
+ *     npm run simulate -- 50000 --from 7   # so many of them; where the seeds begin
+ *     npm run simulate -- --seed 123       # one world, with all that happens in it
+ */
+import { spawn } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { WorldReport, WorldsRequest } from './worlds.js'
+
+const { values, positionals } = parseArgs({
+  options: { seed: { type: 'string' }, from: { type: 'string', default: '1' } },
+  allowPositionals: true,
+})
+const WORLDS = fileURLToPath(new URL('./worlds.ts', import.meta.url))
+/** On the package's own SQL a world takes some times longer, so fewer. */
+const SHARES: [WorldsRequest['store'], share: number][] = [
+  ['plain tables', 1],
+  ['the SQL of the package', 0.1],
+]
+const TELL_EVERY_MS = 10_000
+
+for (const [store, share] of SHARES) {
+  const first = Number(values.seed ?? values.from)
+  const count = values.seed ? 1 : Math.ceil(Number(positionals[0] ?? 10_000) * share)
+  if (!Number.isInteger(first) || !(count > 0)) throw new Error('expected whole numbers')
+  const began = performance.now()
+  let made = 0
+  let broken = 0
+  const speed = () =>
+    `${made} of ${count} worlds on ${store}, ${Math.round((made / (performance.now() - began)) * 60_000)} a minute, ${broken} broken`
+  const telling = setInterval(() => print(speed()), TELL_EVERY_MS)
+
+  const processes = Math.min(count, availableParallelism())
+  await Promise.all(
+    Array.from({ length: processes }, (_, core) => {
+      const own = Math.ceil((count - core) / processes)
+      const request = { store, from: first + core, count: own, step: processes, withTrace: !!values.seed }
+      return worlds(request, (report) => {
+        made++
+        if (report.trace) print(report.trace.join('\n'))
+        if (!report.broken) return
+        broken++
+        print(`npm run simulate -- --seed ${report.seed} (${store}): ${report.broken}`)
+        process.exitCode = 1
+      })
+    }),
+  )
+  clearInterval(telling)
+  print(speed())
+}
+
+/** Resolves when all have been made; rejects when their process ended before. */
+async function worlds(request: WorldsRequest, onWorld: (report: WorldReport) => void) {
+  const script = `require(${JSON.stringify(WORLDS)})`
+  const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script, JSON.stringify(request)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let left = request.count
+  for await (const line of createInterface(child.stdout)) {
+    left--
+    onWorld(JSON.parse(line) as WorldReport)
+  }
+  if (left > 0) throw new Error(`a process ended with ${left} worlds to make`)
+}
+
+function print(line: string) {
+  process.stdout.write(`${line}\n`)
+}

@@ -1,0 +1,316 @@
+import { canonicalState } from '../../../lib/entitlement/purchase-state.js'
+import type { PurchaseChange } from '../../../lib/index.js'
+import type {
+  Entry,
+  EntryFinish,
+  Leased,
+  NewEvent,
+  ReadClaim,
+  ReadFinish,
+  Store,
+} from '../../../lib/store/store.js'
+import type { Database } from './database.js'
+import type { Platform, Said } from './platform.js'
+import type { Process } from './process.js'
+
+/** The promises a run is watched for; a run fails with one of them. */
+export type Promised =
+  | 'acknowledged is stored'
+  | 'store equals platform'
+  | 'only what the platform said'
+  | 'updated_at never goes back'
+  | 'changes reach every handler'
+  | 'entitled only while the platform says so'
+  | 'answers follow the store'
+  | 'one handler at once'
+  | 'changes in order'
+
+export class BrokenPromise extends Error {
+  readonly promised: Promised
+
+  constructor(promised: Promised, message: string) {
+    super(`${promised}: ${message}`)
+    this.promised = promised
+  }
+}
+
+/** How long an answer may rest on what the store held before: the cache's 5 s, two slow calls, the wait for a read. */
+const ANSWER_WINDOW_MS = 11_000
+
+interface Active {
+  entry: string
+  lease: Lease | undefined
+  process: Process
+  signal: AbortSignal
+}
+
+interface Lease {
+  token: string
+  until: number
+  process: Process
+}
+
+/** Watches all of a run from outside: what reached the database, what handlers were called with, what was answered. */
+export function createOracle(options: {
+  now(): number
+  item: string
+  handlers: number
+  maxStaleMs: number
+  leaseMs: number
+}) {
+  const { now, item, handlers, maxStaleMs, leaseMs } = options
+  const failures: BrokenPromise[] = []
+  const said = new Map<string, Said[]>()
+  const newest = new Map<string, number>()
+  const leases = new Map<string, Lease>()
+  const active = new Map<string, Set<Active>>()
+  const changes = new Map<string, { id: string; uid: string; order: number; ended: 'no' | 'done' | 'dead' }>()
+  const changesOf = new Map<string, string[]>()
+  const returned = new Map<string, Set<number>>()
+  const acknowledged = new Map<string, string[]>()
+  /** Of what came about installs the last that happened, when it happened, and when subscriptions became known. */
+  const installs = new Map<string, { installed: boolean; at: number; cameAt: number }>()
+  const knownAt = new Map<string, number>()
+  const granted = new Map<string, Map<string, number>>()
+  const history = new Map<string, { at: number; grants: boolean; freshest: number }[]>()
+
+  function fail(promised: Promised, message: string) {
+    failures.push(new BrokenPromise(promised, `${message} (at ${(now() - Date.UTC(2030, 0, 1)) / 1000} s)`))
+  }
+
+  function onFinishRead(claim: ReadClaim, { found, change }: ReadFinish) {
+    const { subscriptionUid: uid, businessUid: business } = claim.subscription
+    if (found?.record && found.gone === null) {
+      const { updated_at, purchase_state } = found.record
+      const wasSaid = said
+        .get(uid)
+        ?.some((each) => each.updatedAt === updated_at && each.state === purchase_state)
+      if (!wasSaid)
+        fail('only what the platform said', `${uid} is kept as ${purchase_state} of ${updated_at}`)
+      const time = Date.parse(String(updated_at))
+      if (time < (newest.get(uid) ?? 0)) {
+        const before = new Date(newest.get(uid) ?? 0).toISOString()
+        fail('updated_at never goes back', `${uid} went from ${before} to ${updated_at}`)
+      }
+      newest.set(uid, Math.max(time, newest.get(uid) ?? 0))
+    }
+    if (found) {
+      const grants =
+        found.gone === null && found.record?.purchasable_uid === item && found.state === 'purchased'
+      const ofBusiness = granted.get(business) ?? new Map<string, number>()
+      granted.set(business, ofBusiness)
+      // Confirmed at its finish at the latest, and when it was said at the earliest.
+      if (grants) ofBusiness.set(uid, said.get(uid)?.at(-1)?.at ?? 0)
+      else ofBusiness.delete(uid)
+      const list = history.get(business) ?? [{ at: 0, grants: false, freshest: 0 }]
+      history.set(business, list)
+      list.push({ at: now(), grants: ofBusiness.size > 0, freshest: Math.max(0, ...ofBusiness.values()) })
+    }
+    if (!change) return
+    const ids = changesOf.get(uid) ?? []
+    changesOf.set(uid, ids)
+    changes.set(change.id, { id: change.id, uid, order: ids.length, ended: 'no' })
+    ids.push(change.id)
+  }
+
+  function onFinishEntries(finishes: readonly EntryFinish[], finished: readonly string[]) {
+    for (const { id, result } of finishes) {
+      if (!finished.includes(id)) continue
+      leases.delete(id)
+      const change = changes.get(id)
+      if (change && result.to !== 'retry') change.ended = result.to
+    }
+  }
+
+  return {
+    failures,
+
+    onSaid(each: Said) {
+      const list = said.get(each.uid) ?? []
+      list.push(each)
+      said.set(each.uid, list)
+    },
+
+    /** What the database did for `process`. */
+    onCommit(process: Process, method: keyof Store, args: readonly unknown[], result: unknown) {
+      if (method === 'finishRead' && result === true)
+        onFinishRead(args[0] as ReadClaim, args[1] as ReadFinish)
+      if (method === 'finishEntries')
+        onFinishEntries(args[0] as readonly EntryFinish[], result as readonly string[])
+      if (method === 'claimEntries') {
+        for (const { id, leaseToken: token } of result as Entry[]) {
+          leases.set(id, { token, until: now() + leaseMs, process })
+        }
+      }
+      if (method === 'renewEntry' && result === true) {
+        const { id, leaseToken } = args[0] as Leased
+        const lease = leases.get(id)
+        if (lease?.token === leaseToken) lease.until = now() + leaseMs
+      }
+      if (method === 'accept') {
+        for (const { wanted } of args[0] as NewEvent[]) {
+          if (wanted?.what === 'business' && wanted.install) {
+            const at = Math.min(wanted.install.at ?? now(), now())
+            const { installed } = wanted.install
+            if (at >= (installs.get(wanted.businessUid)?.at ?? 0))
+              installs.set(wanted.businessUid, { installed, at, cameAt: now() })
+          }
+          if (wanted?.what === 'subscription' && !knownAt.has(wanted.subscriptionUid))
+            knownAt.set(wanted.subscriptionUid, now())
+        }
+      }
+    },
+
+    onAcknowledged(ids: readonly string[], uids: readonly string[]) {
+      for (const id of ids) acknowledged.set(id, [...uids])
+    },
+
+    /** Answers what to call when the handler has ended, with whether it returned. */
+    onHandler(
+      process: Process,
+      handler: number,
+      key: string,
+      id: string,
+      signal: AbortSignal,
+    ): (hasReturned: boolean) => void {
+      const lease = leases.get(id)
+      const mine: Active = {
+        entry: id,
+        lease: lease?.process === process ? lease : undefined,
+        process,
+        signal,
+      }
+      const others = active.get(key) ?? new Set<Active>()
+      active.set(key, others)
+      for (const other of others) {
+        if (other.signal.aborted || other.process.isDead()) continue
+        if (other.entry === id && other.process === process) continue
+        // What was frozen, or could not renew, has lost its lease and cannot know it; nor does it count when it comes late.
+        const hasLost = (each: Active) =>
+          (each.lease?.until ?? 0) <= now() && each.process.troubledUntil() >= now() - 2 * leaseMs
+        if (hasLost(other) || hasLost(mine)) continue
+        fail(
+          'one handler at once',
+          `${key}: ${id} in ${process.name}, ${other.entry} in ${other.process.name}`,
+        )
+      }
+      others.add(mine)
+      const change = changes.get(id)
+      if (change) {
+        const earlier = (changesOf.get(change.uid) ?? []).slice(0, change.order)
+        const open = earlier.filter((each) => changes.get(each)?.ended === 'no')
+        if (open.length > 0)
+          fail('changes in order', `${change.uid}: the change ${change.order} came too early`)
+      }
+      return (hasReturned) => {
+        others.delete(mine)
+        if (!hasReturned) return
+        const by = returned.get(id) ?? new Set()
+        returned.set(id, by.add(handler))
+      }
+    },
+
+    onAnswer(process: Process, business: string, entitled: boolean) {
+      const spoken = [...said.values()]
+        .flat()
+        .filter((each) => each.businessUid === business && each.item === item)
+      const lastPurchased = Math.max(
+        0,
+        ...spoken.filter(({ state }) => state === 'purchased').map(({ at }) => at),
+      )
+      // A reply may be under way for 5 s, a call of the store for 2 s, and a process stand still for all of its lease.
+      const slackMs = leaseMs + 10_000 + Math.abs(process.skewMs)
+      if (entitled && now() - lastPurchased > maxStaleMs + slackMs) {
+        const ago = lastPurchased === 0 ? 'never' : `${(now() - lastPurchased) / 1_000} s ago`
+        fail('entitled only while the platform says so', `${business} is let in; the platform said so ${ago}`)
+      }
+      const since = now() - ANSWER_WINDOW_MS
+      if (process.troubledUntil() >= since - 10_000) return
+      const list = history.get(business) ?? []
+      const from = Math.max(
+        0,
+        list.findLastIndex(({ at }) => at <= since),
+      )
+      const window = list.slice(from)
+      if (entitled && !window.some(({ grants }) => grants)) {
+        fail(
+          'answers follow the store',
+          `${business} is let in by ${process.name}, and the store has not said so lately`,
+        )
+      }
+      const isSure =
+        window.length > 0 &&
+        (window[0]?.at ?? now()) <= since &&
+        window.every(({ grants, freshest }) => grants && now() - freshest < maxStaleMs - 10_000)
+      if (!entitled && isSure) {
+        fail(
+          'answers follow the store',
+          `${business} is kept out by ${process.name}, and the store says purchased`,
+        )
+      }
+    },
+
+    /** What is not yet as it shall be in the end; undefined when all is. */
+    async unfinished(database: Database, platform: Platform): Promise<string | undefined> {
+      for (const row of await database.subscriptions()) {
+        const truth = canonicalState(platform.state(row.uid))
+        const isUnknown = truth === 'none' || !platform.uidsOf(row.business).includes(row.uid)
+        const words = `${row.uid} is ${row.state} (${row.gone ?? row.failure ?? 'well'}), on the platform ${truth}`
+        if (isUnknown) {
+          if (row.state !== null) return words
+        } else if (platform.isRefusing(row.business)) {
+          // Without a token only the uninstall tells: this one, and it came when the subscription was known.
+          const word = installs.get(row.business)
+          const isTold =
+            word?.installed === false &&
+            word.at >= (platform.refusingSince(row.business) ?? 0) &&
+            word.cameAt > (knownAt.get(row.uid) ?? Number.POSITIVE_INFINITY)
+          if (row.state !== truth && row.state !== null && isTold) return words
+        } else if (row.state !== truth && !(truth === 'canceled' && row.gone === 'revoked')) return words
+      }
+      const pending = (await database.journal()).find(({ status }) => status === 'pending')
+      return pending && `${pending.kind} of ${pending.key} waits for its handlers (${pending.error})`
+    },
+
+    async checkEnd(database: Database) {
+      const journal = await database.journal()
+      const rows = new Map((await database.subscriptions()).map((row) => [row.uid, row]))
+      const kept = new Map(journal.map((entry) => [entry.id, entry]))
+      for (const [id, uids] of acknowledged) {
+        if (!kept.has(id))
+          fail('acknowledged is stored', 'a delivery was answered 200 and is not in the journal')
+        for (const uid of uids) {
+          if (!rows.has(uid)) fail('acknowledged is stored', `${uid} was announced and is not known`)
+        }
+      }
+      for (const { id, uid, order } of changes.values()) {
+        const by = returned.get(id)?.size ?? 0
+        const isDead = kept.get(id)?.status === 'dead'
+        if (by < handlers && !isDead) {
+          fail('changes reach every handler', `change ${order} of ${uid} reached ${by} of ${handlers}`)
+        }
+      }
+      const states = new Map<string, string | null>()
+      for (const { kind, payload } of journal) {
+        if (kind !== 'change') continue
+        const { subscription_uid: uid, from, to } = JSON.parse(payload) as PurchaseChange
+        if (from !== (states.get(uid) ?? null)) {
+          fail('changes in order', `${uid} goes on from ${from}, and was left at ${states.get(uid) ?? null}`)
+        }
+        states.set(uid, to)
+      }
+      for (const [uid, { state }] of rows) {
+        if (state !== (states.get(uid) ?? null)) {
+          fail(
+            'changes reach every handler',
+            `${uid} is ${state}, and changes end at ${states.get(uid) ?? null}`,
+          )
+        }
+      }
+    },
+
+    giveUp: (what: string) => fail('store equals platform', what),
+  }
+}
+
+export type Oracle = ReturnType<typeof createOracle>

@@ -1,0 +1,181 @@
+import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
+import { createMarketplace, MarketplaceError } from '../../../lib/index.js'
+import type { Hint, Store } from '../../../lib/store/store.js'
+import { STORE_METHODS } from '../../../lib/testing/index.js'
+import type { Wire } from './database.js'
+import { type DoorReply, knock } from './door.js'
+import type { Random } from './random.js'
+import { clockOf, type Time } from './time.js'
+
+export interface StoreProfile {
+  latenciesMs: readonly number[]
+  /** When a process hears of what others committed. */
+  hints: 'at once' | 'late' | 'never'
+}
+
+/** What of a call reaches the database, as the watcher of a run sees it. */
+export type CommitListener = (method: keyof Store, args: readonly unknown[], result: unknown) => void
+
+/**
+ * One instance of the package as a process: it can be killed (not one line of it runs any more), frozen (it goes on
+ * later, where it was), cut off from the platform, or from the store. A call that is under way when its process dies
+ * may still reach the database; the process never hears of it.
+ */
+export function createProcess(options: {
+  name: string
+  time: Time
+  random: Random
+  profile: StoreProfile
+  skewMs: number
+  storeFor(wire: Wire): Store
+  /** Its hints on their way to the other processes. */
+  announce(hint: Hint): void
+  /** Counts what is under way in the database. */
+  follow<T>(work: Promise<T>): Promise<T>
+  fetchFor(process: { isCutOff(): boolean; enter(): Promise<void> | undefined }): typeof fetch
+  settings: Omit<MarketplaceOptions, 'store' | 'clock' | 'platform'> & {
+    platform: Omit<MarketplaceOptions['platform'], 'fetch'>
+  }
+  secret: string
+  onCommit: CommitListener
+  isWell(): boolean
+}) {
+  const { name, time, random, profile, skewMs, storeFor, follow, settings, secret, onCommit, isWell } =
+    options
+  let state: 'running' | 'frozen' | 'dead' = 'running'
+  let platformCut = 0
+  let storeCut = 0
+  let frozen = 0
+  let troubledUntil = 0
+  let onHint: ((hint: Hint) => void) | undefined
+  let waiting: (() => void)[] = []
+
+  /** Runs code of this process: now, when it goes on, or never. */
+  function run(code: () => void) {
+    if (state === 'running') code()
+    else if (state === 'frozen') waiting.push(code)
+  }
+
+  const isDead = () => state === 'dead'
+
+  function enter(): Promise<void> | undefined {
+    return state === 'running' ? undefined : new Promise((resolve) => run(resolve))
+  }
+
+  function storeOf(): Store {
+    const real = storeFor({
+      announce: options.announce,
+      watch(listener) {
+        onHint = listener
+      },
+    })
+    const store = {
+      subscribe: (listener: (hint: Hint) => void) => real.subscribe((hint) => run(() => listener(hint))),
+    } as Store
+    for (const method of METHODS) {
+      const inner = real[method] as (...args: unknown[]) => Promise<unknown>
+      // biome-ignore lint/suspicious/noExplicitAny: every method of a store alike
+      ;(store as any)[method] = (...args: unknown[]) => call(method, inner, args)
+    }
+    return store
+  }
+
+  async function call(method: keyof Store, inner: (...args: unknown[]) => Promise<unknown>, args: unknown[]) {
+    if (isDead()) return new Promise<never>(() => {})
+    const before = latency()
+    if (before > 0) {
+      await time.sleep(before)
+      // What a process had sent when it died may have left it, or not.
+      if (isDead() && random.chance(0.5)) return new Promise<never>(() => {})
+    }
+    const isCut = storeCut > 0 && method !== 'close'
+    if (isCut && random.chance(0.6)) {
+      await time.sleep(random.pick([0, 50, 1_000]))
+      await enter()
+      throw new MarketplaceError('store_unavailable', 'Cannot use the store: no way there')
+    }
+    let result: unknown
+    try {
+      result = await follow(inner(...args))
+      onCommit(method, args, result)
+    } finally {
+      const after = latency()
+      if (after > 0) await time.sleep(after)
+      const entered = enter()
+      if (entered) await entered
+    }
+    if (isCut && method !== 'open') {
+      throw new MarketplaceError('store_unavailable', 'Cannot use the store: the way back was lost')
+    }
+    return result
+  }
+
+  function latency(): number {
+    return isWell() ? 0 : random.pick(profile.latenciesMs)
+  }
+
+  const fetch = options.fetchFor({ isCutOff: () => platformCut > 0, enter })
+  const marketplace: Marketplace = createMarketplace({
+    ...settings,
+    store: storeOf(),
+    clock: clockOf(time, skewMs, run),
+    platform: { ...settings.platform, fetch },
+  })
+
+  /** Until `forMs` are over; what of it overlaps adds up. */
+  function during(forMs: number, change: (by: 1 | -1) => void) {
+    change(1)
+    time.after(forMs, () => change(-1))
+    troubledUntil = Math.max(troubledUntil, time.now() + forMs)
+  }
+
+  return {
+    name,
+    marketplace,
+    run,
+    enter,
+    skewMs,
+    isDead,
+    isRunning: () => state === 'running',
+    /** Until when it could not do its work as it should; in the past when it could. */
+    troubledUntil: () => troubledUntil,
+
+    kill() {
+      state = 'dead'
+      waiting = []
+    },
+    freeze(forMs: number) {
+      during(forMs, (by) => {
+        frozen += by
+        if (state === 'dead') return
+        state = frozen > 0 ? 'frozen' : 'running'
+        if (state === 'frozen') return
+        for (const code of waiting.splice(0)) time.after(0, () => run(code))
+      })
+    },
+    cutFromPlatform: (forMs: number) =>
+      during(forMs, (by) => {
+        platformCut += by
+      }),
+    cutFromStore: (forMs: number) =>
+      during(forMs, (by) => {
+        storeCut += by
+      }),
+
+    /** A hint of another process; it comes when it comes. */
+    hear(hint: Hint) {
+      if (profile.hints === 'never' || isDead()) return
+      time.after(profile.hints === 'late' ? 500 : 1, () => {
+        if (storeCut === 0) run(() => onHint?.(hint))
+      })
+    },
+
+    deliver(pieces: readonly string[], isCutOff: boolean, onReply: (reply: DoorReply) => void) {
+      run(() => knock(marketplace.router as never, { url: `/${secret}`, pieces, isCutOff }, onReply))
+    },
+  }
+}
+
+export type Process = ReturnType<typeof createProcess>
+
+const METHODS = [...STORE_METHODS, 'close'] as const

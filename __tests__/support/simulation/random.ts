@@ -1,0 +1,45 @@
+/** Everything that is left to chance in a simulated run comes from one of these, and so from the seed. */
+export interface Random {
+  /** [0, 1) */
+  next(): number
+  chance(probability: number): boolean
+  /** Whole numbers, both ends included. */
+  between(low: number, high: number): number
+  pick<T>(from: readonly T[]): T
+  /** By weight. */
+  choose<K extends string>(weights: Readonly<Record<K, number>>): K
+  /** A stream of its own: what one part of the run draws does not move what another draws. */
+  fork(): Random
+}
+
+/** mulberry32: 32 bits of state, quick, and good enough to mix faults. */
+export function createRandom(seed: number): Random {
+  let state = seed | 0
+
+  function next(): number {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), state | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+
+  const random: Random = {
+    next,
+    chance: (probability) => next() < probability,
+    between: (low, high) => low + Math.floor(next() * (high - low + 1)),
+    pick: (from) => from[Math.floor(next() * from.length)] as (typeof from)[number],
+    choose(weights) {
+      const entries = Object.entries<number>(weights)
+      let rest = next() * entries.reduce((sum, [, weight]) => sum + weight, 0)
+      for (const [name, weight] of entries) {
+        rest -= weight
+        if (rest < 0) return name as keyof typeof weights
+      }
+      return (entries.at(-1) as [string, number])[0] as keyof typeof weights
+    },
+    fork: () => createRandom(Math.floor(next() * 4_294_967_296)),
+  }
+  // The first numbers of neighbouring seeds are alike; those after them are not.
+  for (let i = 0; i < 4; i++) next()
+  return random
+}

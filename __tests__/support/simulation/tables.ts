@@ -1,0 +1,366 @@
+import type { SubscriptionRecord } from '../../../lib/record.js'
+import {
+  type ClaimEntries,
+  type ClaimRead,
+  type Entry,
+  type EntryFinish,
+  type Leased,
+  MAX_LAPSES,
+  type NewEvent,
+  type ReadClaim,
+  type ReadFinish,
+  type SkipEntries,
+  type Store,
+  type Subscription,
+  WANTED_AGAIN_MS,
+  type Wanted,
+} from '../../../lib/store/store.js'
+import type { Database, Wire } from './database.js'
+
+export interface Row {
+  uid: string
+  business: string
+  record: SubscriptionRecord | null
+  state: string | null
+  gone: 'missing' | 'revoked' | null
+  readAt: number | null
+  wanted: number
+  done: number
+  wantedAt: number
+  refreshAt: number | null
+  notBefore: number
+  lane: 'known' | 'new'
+  token: string | null
+  lapses: number
+  failure: string | null
+  progress: string | null
+  installAt: number | null
+  uninstalledAt: number | null
+  createdAt: number
+}
+
+export interface Line extends Omit<Entry, 'leaseToken' | 'attempt'> {
+  seq: number
+  status: 'pending' | 'done' | 'dead'
+  dueAt: number
+  attempts: number
+  token: string | null
+  error: string | null
+}
+
+const DISPROVED = new Set<string | null>([
+  'platform_record_missing',
+  'platform_refused',
+  'platform_record_mismatch',
+  'token_refused',
+])
+
+/**
+ * What a store promises in words (the port's comments), as plain objects: a part of the time of a database, so that more
+ * worlds can be tried. The same runs are made on the package's own SQL too.
+ */
+export function createTables(): Database & { rows(): Map<string, Row>; lines(): Line[] } {
+  let now = () => 0
+  let rows = new Map<string, Row>()
+  let lines: Line[] = []
+  let open: Line[] = []
+  let count = 0
+
+  function due(row: Row) {
+    if (row.token !== null || (row.refreshAt !== null && row.refreshAt <= now())) return
+    row.refreshAt = Math.max(row.notBefore, now())
+  }
+
+  function mark(row: Row) {
+    row.wanted++
+    row.wantedAt = now()
+    row.failure = null
+    due(row)
+  }
+
+  function want(each: Wanted) {
+    if (each.what === 'business') {
+      for (const row of rows.values()) {
+        if (row.business !== each.businessUid) continue
+        mark(row)
+        if (!each.install) continue
+        const at = Math.min(each.install.at ?? now(), now())
+        if (at < (row.installAt ?? 0)) continue
+        row.installAt = at
+        row.uninstalledAt = each.install.installed ? null : now()
+      }
+      return
+    }
+    const row = rows.get(each.subscriptionUid)
+    if (row) {
+      const isDisproved = each.what === 'subscription' && row.record === null && DISPROVED.has(row.failure)
+      mark(row)
+      if (isDisproved) row.business = each.businessUid
+    } else if (each.what === 'subscription') {
+      rows.set(each.subscriptionUid, {
+        uid: each.subscriptionUid,
+        business: each.businessUid,
+        record: null,
+        state: null,
+        gone: null,
+        readAt: null,
+        wanted: 1,
+        done: 0,
+        wantedAt: now(),
+        refreshAt: now(),
+        notBefore: 0,
+        lane: 'new',
+        token: null,
+        lapses: 0,
+        failure: null,
+        progress: null,
+        installAt: null,
+        uninstalledAt: null,
+        createdAt: now(),
+      })
+    }
+  }
+
+  function append(
+    line: Pick<Line, 'id' | 'kind' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload'>,
+  ) {
+    const { id } = line
+    if (lines.some((each) => each.id === id)) return
+    const added: Line = {
+      ...line,
+      issues: null,
+      receivedAt: now(),
+      lapses: 0,
+      seq: ++count,
+      status: 'pending',
+      dueAt: now(),
+      attempts: 0,
+      token: null,
+      error: null,
+    }
+    lines.push(added)
+    open.push(added)
+  }
+
+  function ofBusiness(business: string): Subscription[] {
+    return [...rows.values()]
+      .filter((row) => row.business === business)
+      .sort((a, b) => a.createdAt - b.createdAt || (a.uid < b.uid ? -1 : 1))
+      .map(asSubscription)
+  }
+
+  function claimRead({ leaseMs, except, lane }: ClaimRead): ReadClaim | undefined {
+    let first: Row | undefined
+    for (const row of rows.values()) {
+      if (row.lane !== lane || row.refreshAt === null || row.refreshAt > now()) continue
+      if (except.includes(row.business)) continue
+      if (!first || row.refreshAt < (first.refreshAt as number)) first = row
+    }
+    if (!first) return undefined
+    const row = first
+    if (row.token !== null) row.lapses++
+    row.token = `lease ${++count}`
+    row.refreshAt = now() + leaseMs
+    const { uid: id, token: leaseToken, wanted, done, lapses, uninstalledAt, createdAt, progress } = row
+    const subscription = asSubscription(row)
+    return { id, leaseToken, subscription, wanted, done, lapses, uninstalledAt, createdAt, progress }
+  }
+
+  function finishRead(claim: ReadClaim, finish: ReadFinish): boolean {
+    const row = rows.get(claim.id)
+    if (row?.token !== claim.leaseToken) return false
+    const { found, settled, failure, progress, nextInMs, clearUninstalled, change } = finish
+    if (found) {
+      row.record = found.record && (JSON.parse(JSON.stringify(found.record)) as SubscriptionRecord)
+      row.state = found.state
+      row.gone = found.gone
+      // What was held while the process stood still is known for no longer than its lease.
+      if (found.confirmed) row.readAt = Math.min(now(), row.refreshAt as number)
+      if (found.record) {
+        row.lane = 'known'
+        row.business = found.record.business_uid
+      }
+    }
+    if (settled) row.done = claim.wanted
+    row.failure = row.wanted > claim.wanted ? null : failure
+    row.progress = progress
+    if (clearUninstalled) row.uninstalledAt = null
+    row.token = null
+    row.lapses = 0
+    row.notBefore = now() + WANTED_AGAIN_MS
+    if (row.wanted > claim.wanted) row.refreshAt = row.notBefore
+    else row.refreshAt = nextInMs === null ? null : now() + nextInMs
+    if (change) {
+      const { businessUid, subscriptionUid } = claim.subscription
+      const payload = change.payload(ofBusiness(businessUid), now())
+      append({
+        id: change.id,
+        kind: 'change',
+        name: '',
+        key: change.key,
+        businessUid,
+        subscriptionUid,
+        payload,
+      })
+    }
+    return true
+  }
+
+  function isFirst(line: Line, kinds: ClaimEntries['kinds']): boolean {
+    return !open.some(
+      (each) =>
+        each !== line &&
+        each.key === line.key &&
+        each.status === 'pending' &&
+        (each.token !== null || (each.seq < line.seq && kinds.includes(each.kind))),
+    )
+  }
+
+  function claimEntries({ limit, leaseMs, kinds }: ClaimEntries): Entry[] {
+    const token = `lease ${++count}`
+    const claimed = open
+      .filter((each) => each.status === 'pending' && each.dueAt <= now() && kinds.includes(each.kind))
+      .filter((each) => each.token !== null || isFirst(each, kinds))
+      .sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq)
+      .slice(0, limit)
+    for (const line of claimed) {
+      if (line.token !== null) line.lapses = Math.min(line.lapses + 1, MAX_LAPSES)
+      line.attempts++
+      line.token = token
+      line.dueAt = now() + leaseMs
+    }
+    return claimed
+      .sort((a, b) => a.seq - b.seq)
+      .map((line) => ({ ...line, leaseToken: token, attempt: line.attempts }))
+  }
+
+  function skipEntries({ limit, kinds, exceptNames }: SkipEntries): number {
+    const skipped = open
+      .filter((each) => each.dueAt <= now() && each.token === null && !exceptNames.includes(each.name))
+      .filter(({ kind }) => kind !== 'change' && kinds.includes(kind))
+      .slice(0, limit)
+    for (const line of skipped) line.status = 'done'
+    tidy()
+    return skipped.length
+  }
+
+  function finishEntries(finishes: readonly EntryFinish[]): string[] {
+    const finished: string[] = []
+    for (const { id, leaseToken, result } of finishes) {
+      const line = open.find((each) => each.id === id)
+      if (line?.token !== leaseToken) continue
+      line.status = result.to === 'retry' ? 'pending' : result.to
+      line.dueAt = now() + (result.to === 'retry' ? result.inMs : 0)
+      line.error = result.to === 'done' ? null : result.error
+      line.token = null
+      line.lapses = 0
+      finished.push(id)
+    }
+    tidy()
+    return finished
+  }
+
+  function renew(of: { token: string | null } | undefined, { leaseToken }: Leased): boolean {
+    return of !== undefined && of.token === leaseToken
+  }
+
+  function tidy() {
+    open = open.filter(({ status }) => status === 'pending')
+  }
+
+  return {
+    storeFor(wire) {
+      const listeners = new Set<Parameters<Store['subscribe']>[0]>()
+      let opened = false
+      const announce: Wire['announce'] = (hint) => {
+        for (const listener of listeners) listener(hint)
+        wire.announce(hint)
+      }
+      const store: Store = {
+        async open() {
+          if (opened) return
+          opened = true
+          wire.watch((hint) => {
+            for (const listener of listeners) listener(hint)
+          })
+        },
+        async close() {},
+        async accept(events: readonly NewEvent[]) {
+          // Not at once: a group commit collects.
+          await new Promise(setImmediate)
+          for (const event of events) append(event)
+          const wanted = events.flatMap((event) => event.wanted ?? [])
+          for (const each of wanted) want(each)
+          for (const each of wanted) announce({ type: 'wanted', businessUid: each.businessUid })
+          announce({ type: 'journal' })
+        },
+        async want(wanted) {
+          await new Promise(setImmediate)
+          want(wanted)
+          announce({ type: 'wanted', businessUid: wanted.businessUid })
+        },
+        subscriptionsOf: async (business) => ofBusiness(business),
+        claimRead: async (options) => claimRead(options),
+        async renewRead(claim, leaseMs) {
+          const row = rows.get(claim.id)
+          if (!renew(row, claim)) return false
+          ;(row as Row).refreshAt = now() + leaseMs
+          return true
+        },
+        async finishRead(claim, finish) {
+          if (!finishRead(claim, finish)) return false
+          announce({ type: 'decided', businessUid: claim.subscription.businessUid })
+          if (finish.change) announce({ type: 'journal' })
+          return true
+        },
+        claimEntries: async (options) => claimEntries(options),
+        skipEntries: async (options) => skipEntries(options),
+        async renewEntry(entry, leaseMs) {
+          const line = open.find(({ id }) => id === entry.id)
+          if (!renew(line, entry)) return false
+          ;(line as Line).dueAt = now() + leaseMs
+          return true
+        },
+        finishEntries: async (finishes) => finishEntries(finishes),
+        listEntries: () => Promise.reject(new Error('nobody asks in a run')),
+        replayEntry: () => Promise.reject(new Error('nobody asks in a run')),
+        prune: async () => 0,
+        counts: () => Promise.reject(new Error('nobody asks in a run')),
+        subscribe(listener) {
+          listeners.add(listener)
+          return () => void listeners.delete(listener)
+        },
+      }
+      return store
+    },
+    async begin(clockOfRun) {
+      now = clockOfRun
+      rows = new Map()
+      lines = []
+      open = []
+      count = 0
+    },
+    subscriptions: async () => [...rows.values()],
+    journal: async () => lines,
+    /** To tamper with. */
+    rows: () => rows,
+    lines: () => lines,
+    close: async () => {},
+  }
+}
+
+function asSubscription(row: Row): Subscription {
+  const { uid, business, record, state, gone, readAt, wantedAt, wanted, done, failure, refreshAt } = row
+  return {
+    subscriptionUid: uid,
+    businessUid: business,
+    record: record && { ...record },
+    state,
+    gone,
+    readAt,
+    wantedAt,
+    pending: wanted > done,
+    failure,
+    refreshAt,
+  }
+}

@@ -1,0 +1,85 @@
+import { type CompiledQuery, sql } from 'kysely'
+import { type Clock, systemClock } from '../../lib/schedule.js'
+import { createPostgresEngine } from '../../lib/store/postgres.js'
+import type { Engine } from '../../lib/store/schema.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import { createSqliteEngine } from '../../lib/store/sqlite.js'
+import type { Store } from '../../lib/store/store.js'
+import { onCleanUp } from './clean-up.js'
+
+export interface StoreWithSql {
+  store: Store
+  engine: Engine
+  /** One statement over the store's own connections; answers the rows. An SQLite file may let nobody else in. */
+  sql<Columns = Row>(text: string): Promise<Columns[]>
+  /** What the store asks the database while `work` runs. */
+  queriesOf(work: () => Promise<unknown>): Promise<CompiledQuery[]>
+  /**
+   * Runs a query with `prefix` in front, and undoes what it did. With libsql the last that the store can do: there the
+   * statement stays in progress.
+   */
+  explain(prefix: string, query: CompiledQuery): Promise<Row[]>
+}
+
+/** A store at an address, open, with a way in beside its port. Closed after the test. */
+export async function openStoreWithSql(
+  address: string,
+  options: { clock?: Clock; schema?: string } = {},
+): Promise<StoreWithSql> {
+  const { clock = systemClock, schema = 'marketplace_webhooks' } = options
+  let queries: CompiledQuery[] | undefined
+  const plain = address.startsWith('sqlite:')
+    ? createSqliteEngine({ path: address.slice('sqlite:'.length), clock })
+    : createPostgresEngine({ connection: address, schema, maxConnections: 5, clock })
+  const engine: Engine = {
+    ...plain,
+    write: (work) =>
+      plain.write((trx) =>
+        work(
+          trx.withPlugin({
+            transformQuery({ node, queryId }) {
+              queries?.push(trx.getExecutor().compileQuery(node, queryId))
+              return node
+            },
+            transformResult: async ({ result }) => result,
+          }),
+        ),
+      ),
+  }
+  const store = createSqlStore(engine)
+  onCleanUp(() => store.close())
+  await store.open()
+
+  return {
+    store,
+    engine,
+    async sql<Columns>(text: string) {
+      const { rows } = await plain.write((trx) => sql.raw<Columns>(text).execute(trx))
+      return rows
+    },
+    async queriesOf(work) {
+      const asked: CompiledQuery[] = []
+      queries = asked
+      await work()
+      queries = undefined
+      return asked
+    },
+    async explain(prefix, query) {
+      const explained = { ...query, sql: `${prefix} ${query.sql}` }
+      if (engine.isLocal) return plain.read(async (db) => (await db.executeQuery<Row>(explained)).rows)
+      let rows: Row[] = []
+      await plain
+        .write(async (trx) => {
+          rows = (await trx.executeQuery<Row>(explained)).rows
+          throw UNDO
+        })
+        .catch((error) => {
+          if (error !== UNDO) throw error
+        })
+      return rows
+    },
+  }
+}
+
+type Row = Record<string, unknown>
+const UNDO = new Error('undone')

@@ -1,0 +1,214 @@
+import { MarketplaceError } from '../errors.js'
+import { type Clock, SECOND } from '../schedule.js'
+import { endsConnection } from './postgres-errors.js'
+
+/** What is asked of a pool of `pg` (node-postgres 8.16 or newer), by shape: its types are no dependency. */
+export interface PostgresPool {
+  connect(callback: (error: Error | undefined, client: PostgresClient | undefined) => void): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+  off(event: 'error', listener: (error: Error) => void): unknown
+  options?: { max?: number }
+}
+
+export interface PostgresClient {
+  query(query: {
+    text: string
+    values?: unknown[]
+    types?: { getTypeParser(oid: number): (value: string) => unknown }
+  }): Promise<unknown>
+  /** With an error or true the connection is destroyed instead of being used again. */
+  release(destroy?: Error | boolean): void
+  on(event: string, listener: (message: unknown) => void): unknown
+  off(event: string, listener: (message: unknown) => void): unknown
+}
+
+export function isPool(value: object): value is PostgresPool {
+  return ['connect', 'on', 'off'].every((name) => name in value)
+}
+
+/** A connection on loan. Every call ends in bounded time; once one has failed to, the connection is not used again. */
+export interface PostgresConnection {
+  query(text: string, values?: readonly unknown[]): Promise<unknown[]>
+  onNotification(listener: (message: { channel: string; payload?: string }) => void): void
+  onLost(listener: () => void): void
+  /** Gives it back; with `destroy` nobody gets it again. */
+  release(destroy?: boolean): void
+}
+
+/** For a free connection, or a new one; a network that swallows packets must not hold a delivery for ever. */
+const CONNECT_MS = 3 * SECOND
+/** The database is told to give up before we do, so that it does not go on with what nobody waits for. */
+export const STATEMENT_MS = 5 * SECOND
+const REPLY_MS = STATEMENT_MS + SECOND
+
+export interface PostgresConnections {
+  /** How many there may be at once, as far as that is known. */
+  max: number
+  acquire(): Promise<PostgresConnection>
+  close(): Promise<void>
+}
+
+/** Connections from an app's own pool, or from one of ours when given an address. */
+export function createConnections(
+  from: string | PostgresPool,
+  clock: Clock,
+  max: number,
+): PostgresConnections {
+  let pool: PostgresPool | undefined = typeof from === 'string' ? undefined : from
+  let own: { end(): Promise<void> } | undefined
+  let opening: Promise<PostgresPool> | undefined
+  const answeredAt = new WeakMap<PostgresClient, number>()
+  let silentAt = 0
+
+  // An idle connection that breaks is reported here, and would end the process if nobody listened.
+  const ignore = () => {}
+  pool?.on('error', ignore)
+
+  async function openOwn(connectionString: string): Promise<PostgresPool> {
+    const { Pool } = await importPg()
+    const opened = new Pool({
+      connectionString,
+      max,
+      connectionTimeoutMillis: CONNECT_MS,
+      keepAlive: true,
+      application_name: 'marketplace-webhooks',
+    })
+    opened.on('error', ignore)
+    own = opened
+    pool = opened
+    return opened
+  }
+
+  async function openPool(): Promise<PostgresPool> {
+    opening ??= openOwn(from as string)
+    return opening.catch((error) => {
+      opening = undefined
+      throw error
+    })
+  }
+
+  async function connect(): Promise<Loan> {
+    const source = pool ?? (await openPool())
+    const connecting = new Promise<Loan>((resolve, reject) => {
+      source.connect((error, client) => {
+        // At once: the end of a new connection may come in one packet with its beginning, and an error that nobody
+        // listens for ends the process. No promise comes in time.
+        if (client) resolve(lend(client))
+        else reject(error)
+      })
+    })
+    try {
+      return await within(connecting, CONNECT_MS, clock)
+    } catch (error) {
+      // Should it come after all, it is given back.
+      connecting.then((loan) => loan.release(true)).catch(() => {})
+      throw error
+    }
+  }
+
+  function lend(client: PostgresClient): Loan {
+    const listeners: [event: string, listener: (message: unknown) => void][] = []
+    let broken: Error | undefined
+    function listen(event: string, listener: (message: unknown) => void) {
+      listeners.push([event, listener])
+      client.on(event, listener)
+    }
+    // A connection on loan reports its end to nobody else.
+    listen('error', (error) => {
+      broken = error as Error
+    })
+
+    return {
+      isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= silentAt,
+      async query(text, values) {
+        // Nobody waits a second time for what has failed to answer, be it the rollback.
+        if (broken) throw broken
+        try {
+          const query = { text, types: NUMBERS_AS_NUMBERS, ...(values && { values: [...values] }) }
+          const result = await within(client.query(query), REPLY_MS, clock, () => {
+            silentAt = clock.now()
+          })
+          answeredAt.set(client, clock.now())
+          return (result as { rows?: unknown[] }).rows ?? []
+        } catch (error) {
+          if (!isAnswer(error)) broken = asError(error)
+          throw error
+        }
+      },
+      onNotification: (listener) => listen('notification', listener as (message: unknown) => void),
+      onLost(listener) {
+        listen('error', listener)
+        listen('end', listener)
+      },
+      release(destroy = false) {
+        for (const [event, listener] of listeners.splice(0)) client.off(event, listener)
+        client.release(broken ?? destroy)
+      },
+    }
+  }
+
+  return {
+    max: pool?.options?.max ?? max,
+
+    async acquire() {
+      for (;;) {
+        const loan = await connect()
+        if (!loan.isSuspect) return loan
+        loan.release(true)
+      }
+    },
+
+    async close() {
+      await opening?.catch(() => {})
+      if (own) await own.end()
+      else pool?.off('error', ignore)
+    },
+  }
+}
+
+interface Loan extends PostgresConnection {
+  /** Where one connection has fallen silent, those that lay idle meanwhile may have too, and each would cost as long. */
+  isSuspect: boolean
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('lost')
+}
+
+/** Whether the database answered and can be asked again on the same connection; else the connection is gone or unfit. */
+function isAnswer(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) && !endsConnection(error)
+}
+
+// Texts stay texts, whatever parsers the app has set: 20 int8, 21 int2, 23 int4, 1700 numeric (a sum of int8).
+const NUMERIC = new Set([20, 21, 23, 1700])
+const NUMBERS_AS_NUMBERS = {
+  getTypeParser: (oid: number) => (NUMERIC.has(oid) ? Number : (value: string) => value),
+}
+
+async function within<T>(promise: Promise<T>, ms: number, clock: Clock, onLate = () => {}): Promise<T> {
+  let timer: unknown
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = clock.setTimeout(() => {
+      onLate()
+      reject(new Error(`no answer from the database within ${ms} ms`))
+    }, ms)
+  })
+  return Promise.race([promise, late]).finally(() => clock.clearTimeout(timer))
+}
+
+type OwnPool = PostgresPool & { end(): Promise<void> }
+
+// A variable, so that neither TypeScript nor a bundler asks for a library that is optional.
+async function importPg(): Promise<{ Pool: new (options: object) => OwnPool }> {
+  const name = 'pg'
+  try {
+    const module = await import(name)
+    return module.default ?? module
+  } catch (error) {
+    throw new MarketplaceError('store_driver_missing', 'Cannot open PostgreSQL: `npm install pg`', {
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,93 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { MarketplaceError } from '../errors.js'
+import { type Clock, MINUTE, SECOND } from '../schedule.js'
+import { postgresCode } from './postgres-errors.js'
+import type { Engine, Migration, Tables } from './schema.js'
+
+/** Refuses a server on which the promises cannot be kept, and says why. */
+export async function checkServer({ read }: Pick<Engine, 'read'>): Promise<void> {
+  const { rows } = await read((db) =>
+    sql<Record<'version' | 'encoding' | 'recovering' | 'fsync' | 'pages', string>>`select
+      current_setting('server_version_num') as version, current_setting('server_encoding') as encoding,
+      pg_is_in_recovery()::text as recovering, current_setting('fsync') as fsync,
+      current_setting('full_page_writes') as pages`.execute(db),
+  )
+  const server = rows[0]
+  if (!server) throw new Error('it answers without an answer')
+  if (Number(server.version) < 130_000) throw refused('it is older than version 13')
+  if (server.encoding !== 'UTF8')
+    throw refused(`the database's encoding is ${server.encoding}, and must be UTF8`)
+  if (server.recovering === 'true') throw refused('it is a read-only standby')
+  if (server.fsync !== 'on' || server.pages !== 'on') {
+    process.emitWarning(
+      'PostgreSQL runs with fsync or full_page_writes off: what was acknowledged is lost when its machine fails',
+      { type: 'MarketplaceWarning', code: 'postgres_not_durable' },
+    )
+  }
+}
+
+/** Runs what is missing of the migrations, one process at a time. A role that may not create needs nothing missing. */
+export async function migratePostgres(
+  engine: Engine,
+  options: { schema: string; migrations: readonly Migration[]; clock: Clock },
+): Promise<void> {
+  const { schema, migrations, clock } = options
+  const deadline = clock.now() + MINUTE
+  while ((await engine.read((db) => versionOf(db, schema))) < migrations.length) {
+    if (await engine.write((trx) => migrateIfAlone(trx))) return
+    if (clock.now() > deadline) throw refused('another process has been migrating it for over a minute')
+    await new Promise<void>((resolve) => {
+      clock.setTimeout(resolve, SECOND / 10)
+    })
+  }
+
+  async function migrateIfAlone(trx: Transaction<Tables>): Promise<boolean> {
+    const { rows } = await sql<{ alone: string }>`
+      select pg_try_advisory_xact_lock(hashtextextended(${`marketplace-webhooks ${schema}`}, 0))::text as alone`.execute(
+      trx,
+    )
+    if (rows[0]?.alone !== 'true') return false
+    const version = await versionOf(trx, schema)
+    if (version === 0) {
+      // Not "if not exists": that asks for the right to create schemas also where one was made for this role.
+      const { rows: schemas } = await sql<{ found: string | null }>`
+        select to_regnamespace(quote_ident(${schema}))::text as found`.execute(trx)
+      if (!schemas[0]?.found) await sql`create schema ${sql.ref(schema)}`.execute(trx)
+      await sql`create table marketplace_schema (version integer not null)`.execute(trx)
+      await sql`insert into marketplace_schema values (0)`.execute(trx)
+    }
+    for (const migration of migrations.slice(version)) {
+      for (const statement of migration(engine)) await statement.execute(trx)
+    }
+    await sql`update marketplace_schema set version = ${migrations.length}`.execute(trx)
+    return true
+  }
+}
+
+/** 0 before the first migration. */
+async function versionOf(db: Kysely<Tables>, schema: string): Promise<number> {
+  const { rows: tables } = await sql<{ found: string | null }>`
+    select to_regclass(quote_ident(${schema}) || '.marketplace_schema')::text as found`.execute(db)
+  if (!tables[0]?.found) return 0
+  const { rows } = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
+  return rows[0]?.version ?? 0
+}
+
+/** What opening rejects with: always says what to do, where that is known. */
+export function asOpenError(error: unknown): MarketplaceError {
+  if (error instanceof MarketplaceError) return error
+  const why = WHY[postgresCode(error)] ?? (error instanceof Error ? error.message : 'unknown error')
+  return refused(why, error)
+}
+
+const WHY: Record<string, string> = {
+  '28P01': 'user name or password are wrong (28P01)',
+  '28000': 'this user may not connect from here (28000)',
+  '3D000': 'the database does not exist (3D000); create it first',
+  '42501':
+    'the user may not create what is missing (42501); start the app once with a user that may, or grant CREATE on the database',
+}
+
+function refused(why: string, cause?: unknown): MarketplaceError {
+  return new MarketplaceError('store_unavailable', `Cannot use the PostgreSQL database: ${why}`, { cause })
+}

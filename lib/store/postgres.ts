@@ -1,0 +1,86 @@
+import { Kysely, sql } from 'kysely'
+import { type Clock, fullJitter, SECOND } from '../schedule.js'
+import { createPostgresDialect } from './postgres-dialect.js'
+import { isDataError, isTransient } from './postgres-errors.js'
+import { createListener } from './postgres-listener.js'
+import { createConnections, type PostgresPool } from './postgres-pool.js'
+import { asOpenError, checkServer, migratePostgres } from './postgres-setup.js'
+import type { Engine, Tables } from './schema.js'
+
+/** Enough for a deadlock or a connection that ended; a database that is down is the caller's to wait for. */
+const TRIES = 4
+
+/**
+ * PostgreSQL 13 or newer, shared by any number of instances. Leases go by the database's clock; a commit is on disk
+ * when it returns, whatever the role's default; every call ends in bounded time.
+ */
+export function createPostgresEngine(options: {
+  /** A `postgres://` address, or a pool of the app's own, which stays the app's to close. */
+  connection: string | PostgresPool
+  schema: string
+  /** Connections at most, one of which listens. A pool of the app's own has its own limit. */
+  maxConnections: number
+  clock: Clock
+}): Engine {
+  const { connection, schema, maxConnections, clock } = options
+  const connections = createConnections(connection, clock, maxConnections)
+  const listener = createListener({ connections, channel: schema, clock })
+  const db = new Kysely<Tables>({ dialect: createPostgresDialect(connections, schema) })
+
+  const write: Engine['write'] = async (work) => {
+    for (let failures = 0; ; failures++) {
+      try {
+        return await db.transaction().execute(work)
+      } catch (error) {
+        // Every transaction may run again: events are kept once by their id, and a finish is fenced by its lease.
+        if (failures === TRIES - 1 || !isTransient(error)) throw error
+        await new Promise<void>((resolve) => {
+          clock.setTimeout(resolve, fullJitter(failures, SECOND / 20, SECOND))
+        })
+      }
+    }
+  }
+
+  const engine: Engine = {
+    // Also in a transaction: only there the settings hold.
+    read: (work) => write(work),
+    write,
+    isLocal: false,
+    // A sub-select is asked once and may bound an index; a volatile function in a condition is asked for every row.
+    now: () => sql<number>`(select (extract(epoch from clock_timestamp()) * 1000)::bigint)`,
+    rows(json, columns) {
+      const typed = Object.entries(columns).map(
+        ([name, type]) => sql`${sql.ref(name)} ${sql.raw(type === 'integer' ? 'bigint' : 'text')}`,
+      )
+      return sql`(select * from json_to_recordset(${json}::json) as given(${sql.join(typed)}))`
+    },
+    skipLocked: sql`for update skip locked`,
+    forUpdate: sql`for update`,
+    rowNumber: sql`bigint generated always as identity primary key`,
+    busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
+
+    async open() {
+      await checkServer(engine).catch((error) => {
+        throw asOpenError(error)
+      })
+    },
+
+    async migrate(migrations) {
+      await migratePostgres(engine, { schema, migrations, clock }).catch((error) => {
+        throw asOpenError(error)
+      })
+    },
+
+    async durable() {},
+    announce: listener.announce,
+    watch: listener.start,
+
+    async close() {
+      await listener.close()
+      await connections.close()
+    },
+
+    isDataError,
+  }
+  return engine
+}

@@ -1,0 +1,111 @@
+import { sql, type Transaction } from 'kysely'
+import type { Engine, Tables } from './schema.js'
+import type { Wanted } from './store.js'
+
+/** Marking rows of `subscriptions` as wanted: the generation goes up, and the row is due as soon as reads may follow. */
+export function createWanted(engine: Engine) {
+  return {
+    /** Marks rows as wanted; in one statement per kind of mark, each row at most once per statement. */
+    async want(trx: Transaction<Tables>, wanted: readonly Wanted[]) {
+      const named = new Map<
+        string,
+        { uid: string; business: string; purchasable: string | null; times: number }
+      >()
+      const known = new Map<string, { uid: string; times: number }>()
+      const businesses = new Map<
+        string,
+        { business: string; installed: number | null; at: number; times: number }
+      >()
+      for (const each of wanted) {
+        if (each.what === 'subscription') {
+          const { subscriptionUid: uid, businessUid: business, purchasableUid: purchasable } = each
+          named.set(uid, { uid, business, purchasable, times: (named.get(uid)?.times ?? 0) + 1 })
+        } else if (each.what === 'known') {
+          const uid = each.subscriptionUid
+          known.set(uid, { uid, times: (known.get(uid)?.times ?? 0) + 1 })
+        } else {
+          const { businessUid: business, install } = each
+          const { times, ...before } = businesses.get(business) ?? {
+            business,
+            installed: null,
+            at: 0,
+            times: 0,
+          }
+          const at = install?.at ?? Number.MAX_SAFE_INTEGER
+          const last = install && at >= before.at ? { installed: Number(install.installed), at } : {}
+          businesses.set(business, { ...before, ...last, times: times + 1 })
+        }
+      }
+      if (named.size > 0) await wantNamed(trx, sortedJson(named))
+      if (known.size > 0) await wantKnown(trx, sortedJson(known))
+      if (businesses.size > 0) await wantBusinesses(trx, sortedJson(businesses))
+    },
+  }
+
+  /**
+   * A subscription named by a notice or by `track`. The first word for whose it is stands until the platform refuses
+   * it, and then the next counts; once it has been read the record does. A forged notice costs a read and no more.
+   */
+  async function wantNamed(trx: Transaction<Tables>, json: string) {
+    const columns = { uid: 'text', business: 'text', purchasable: 'text', times: 'integer' } as const
+    await sql`
+      insert into subscriptions
+        (subscription_uid, business_uid, purchasable_uid, wanted, done, wanted_at, refresh_at, lane, lapses, created_at)
+      select uid, business, purchasable, times, 0, ${engine.now()}, ${engine.now()}, 'new', 0, ${engine.now()}
+      from ${engine.rows(json, columns)} as named where true
+      on conflict (subscription_uid) do update set
+        wanted = subscriptions.wanted + excluded.wanted,
+        wanted_at = excluded.wanted_at,
+        failure = null,
+        refresh_at = ${due()},
+        business_uid = case when ${disproved}
+          then excluded.business_uid else subscriptions.business_uid end,
+        purchasable_uid = case when ${disproved}
+          then excluded.purchasable_uid else subscriptions.purchasable_uid end`.execute(trx)
+  }
+
+  // Due now, or when the pause after the last read is over; a leased row keeps its lease's end (the finish sees that it was wanted again), an overdue one its place.
+  function due() {
+    return sql`case
+      when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${engine.now()}
+        then subscriptions.refresh_at
+      when subscriptions.not_before > ${engine.now()} then subscriptions.not_before
+      else ${engine.now()} end`
+  }
+
+  async function wantKnown(trx: Transaction<Tables>, json: string) {
+    await sql`
+      update subscriptions set
+        wanted = subscriptions.wanted + marks.times, wanted_at = ${engine.now()}, failure = null,
+        refresh_at = ${due()}
+      from ${engine.rows(json, { uid: 'text', times: 'integer' })} as marks
+      where subscriptions.subscription_uid = marks.uid`.execute(trx)
+  }
+
+  async function wantBusinesses(trx: Transaction<Tables>, json: string) {
+    const columns = { business: 'text', installed: 'integer', at: 'integer', times: 'integer' } as const
+    const isLast = sql`marks.installed is not null
+      and (subscriptions.install_at is null or marks.at >= subscriptions.install_at)`
+    await sql`
+      update subscriptions set
+        wanted = subscriptions.wanted + marks.times, wanted_at = ${engine.now()}, failure = null,
+        refresh_at = ${due()},
+        uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
+          when marks.installed = 0 then ${engine.now()} end,
+        install_at = case when ${isLast} then marks.at else subscriptions.install_at end
+      from (
+        select business, installed, times, case when at > ${engine.now()} then ${engine.now()} else at end as at
+        from ${engine.rows(json, columns)} as told
+      ) as marks
+      where subscriptions.business_uid = marks.business`.execute(trx)
+  }
+}
+
+/** Never read, and the platform has refused or not shown it for the business named so far. */
+const disproved = sql`(subscriptions.record is null and subscriptions.failure in
+  ('platform_record_missing', 'platform_refused', 'platform_record_mismatch', 'token_refused'))`
+
+// Sorted, so that two transactions over the same rows lock them in one order.
+function sortedJson(rows: Map<string, object>): string {
+  return JSON.stringify([...rows.keys()].sort().map((key) => rows.get(key)))
+}

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import {
+  type Check,
+  claimed,
+  claimedAll,
+  eventOf,
+  fails,
+  has,
+  LONG,
+  named,
+  only,
+  SHORT,
+  same,
+  shows,
+} from './lab.js'
+
+const change = { id: 'late', key: 'k', payload: () => '"late"' }
+
+/** What holds when a lease is no longer the caller's. */
+export const FENCING: readonly Check[] = [
+  {
+    name: 'finishRead: false, and nothing written, when the lease has passed to somebody else',
+    async check(lab) {
+      const { store } = lab
+      await store.want(named('s1', 'b1'))
+      const late = await claimed(store, { leaseMs: SHORT })
+      const holder = await lab.until('the lease runs out', () =>
+        store.claimRead({ leaseMs: LONG, except: [], lane: 'new' }),
+      )
+      const before = await only(store, 'b1')
+      assert.equal(await store.finishRead(late, shows(late, 'purchased', { change })), false)
+      same(await only(store, 'b1'), before)
+      same(await store.listEntries({}), [])
+      same(await claimedAll(store), [], 'the late finish has ended the lease of the holder')
+      assert.equal(await store.finishRead(holder, shows(holder, 'suspended')), true)
+      assert.equal(await store.finishRead(late, shows(late, 'purchased', { change })), false)
+      has(await only(store, 'b1'), { state: 'suspended', pending: false })
+      same(await store.listEntries({}), [])
+    },
+  },
+  {
+    name: 'finishRead: false, and nothing written, the second time',
+    async check({ store }) {
+      await store.want(named('s1', 'b1'))
+      const claim = await claimed(store)
+      assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
+      const before = await only(store, 'b1')
+      assert.equal(await store.finishRead(claim, { ...fails('platform_timeout', null), change }), false)
+      same(await only(store, 'b1'), before)
+      same(await store.listEntries({}), [])
+    },
+  },
+  {
+    name: 'finishRead: false for a lease of another subscription, or one made up',
+    async check({ store }) {
+      await store.accept([
+        eventOf('s1', { businessUid: 'b1', wanted: named('s1', 'b1') }),
+        eventOf('s2', { businessUid: 'b2' }),
+      ])
+      const [first, second] = [await claimed(store), await claimed(store)]
+      for (const leaseToken of [second.leaseToken, 'made up', '']) {
+        const forged = { ...first, leaseToken }
+        assert.equal(await store.finishRead(forged, shows(forged, 'purchased', { change })), false)
+      }
+      for (const business of ['b1', 'b2']) has(await only(store, business), { state: null, pending: true })
+      assert.equal((await store.listEntries({ kind: 'change' })).length, 0)
+    },
+  },
+  {
+    name: 'finishRead: what was read before a lapse never replaces what was read after it',
+    async check(lab) {
+      const { store } = lab
+      await store.want(named('s1', 'b1'))
+      let late = await claimed(store, { leaseMs: SHORT })
+      const finished: boolean[] = []
+      for (const state of ['one', 'two', 'three']) {
+        const holder = await lab.until('the lease runs out', () =>
+          store.claimRead({ leaseMs: SHORT, except: [], lane: 'new' }),
+        )
+        finished.push(await store.finishRead(late, shows(late, `late ${state}`)))
+        late = holder
+      }
+      await store.renewRead(late, LONG)
+      finished.push(await store.finishRead(late, shows(late, 'last')))
+      same(finished, [false, false, false, true])
+      assert.equal((await only(store, 'b1')).state, 'last')
+    },
+  },
+]

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import type { Hint, KeepTimes, Store } from '../../store/store.js'
+import {
+  type Check,
+  claimed,
+  DEAD,
+  DONE,
+  ending,
+  entries,
+  entry,
+  eventOf,
+  fails,
+  idsOf,
+  isNumber,
+  known,
+  LATER,
+  named,
+  only,
+  SHORT,
+  same,
+  shows,
+} from './lab.js'
+
+const FOR_EVER: KeepTimes = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
+
+export const KEEPING: readonly Check[] = [
+  {
+    name: 'prune: deletes what is over and past its time, and nothing else',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(['done', 'dead', 'leased'].map((id) => eventOf(id, { id, key: id })))
+      const leased = await entries(store)
+      await store.finishEntries(leased.slice(0, 2).map((each, i) => ending(each, i === 0 ? DONE : DEAD)))
+      const claim = await claimed(store)
+      const change = { id: 'change', key: 'change', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { change }))
+      await store.finishEntries([ending(await entry(store), DONE)])
+      await store.accept([eventOf('pending', { id: 'pending' })])
+      await lab.pass(5)
+
+      const left = async () => idsOf(await store.listEntries({})).sort()
+      assert.equal(await pruneAll(store, FOR_EVER), 0)
+      assert.equal(await pruneAll(store, { ...FOR_EVER, doneMs: 0 }), 1)
+      same(await left(), ['change', 'dead', 'leased', 'pending'])
+      assert.equal(await pruneAll(store, { ...FOR_EVER, doneMs: 0, changesMs: 0 }), 1)
+      same(await left(), ['dead', 'leased', 'pending'])
+      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 1)
+      same(await left(), ['leased', 'pending'])
+      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 0)
+    },
+  },
+  {
+    name: 'prune: deletes one small batch at a time, and answers 0 when there is no more',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(
+        Array.from({ length: 1_500 }, (_, i) => eventOf('s1', { key: `${i}`, wanted: null })),
+      )
+      await store.skipEntries({ limit: 2_000, kinds: ['event'], exceptNames: [] })
+      await lab.pass(5)
+      const first = await store.prune({ doneMs: 0, changesMs: LATER, deadMs: LATER })
+      isNumber(first, 'the answer of prune')
+      assert(first > 0 && first <= 1_000, `the first batch was of ${first} rows`)
+      assert.equal(first + (await pruneAll(store, { doneMs: 0, changesMs: LATER, deadMs: LATER })), 1_500)
+      same(await store.listEntries({}), [])
+    },
+  },
+  {
+    name: 'prune: forgets what was given up and never read, and never what was read or is still owed',
+    async check(lab) {
+      const { store } = lab
+      await store.want(named('made up', 'b1'))
+      await store.finishRead(await claimed(store), fails('platform_record_missing', null))
+      await known(store, 'read', 'purchased', 'b1')
+      await store.want(named('failing', 'b1'))
+      await store.finishRead(await claimed(store), fails('platform_timeout'))
+      await store.want(named('owed', 'b1'))
+      await lab.pass(5)
+      const left = async () =>
+        (await store.subscriptionsOf('b1')).map(({ subscriptionUid }) => subscriptionUid).sort()
+      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: LATER }), 0)
+      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 1)
+      same(await left(), ['failing', 'owed', 'read'])
+    },
+  },
+  {
+    name: 'counts: says how much there is of everything, in numbers',
+    async check({ store }) {
+      await known(store, 'read')
+      await store.want(named('given up'))
+      await store.finishRead(await claimed(store), fails('platform_refused', null))
+      await store.accept(['e1', 'e2', 'e3', 'e4', 'e5'].map((id) => eventOf('owed', { id, key: id })))
+      await store.accept([eventOf('x', { id: 'u1', key: 'u1', kind: 'unrecognised', wanted: null })])
+      const leased = await entries(store, { limit: 4 })
+      await store.finishEntries(leased.slice(0, 3).map((each, i) => ending(each, i === 0 ? DONE : DEAD)))
+      const counts = await store.counts()
+      same(counts, {
+        subscriptions: 3,
+        wanted: 1,
+        givenUp: 1,
+        pending: 3,
+        dead: 2,
+        unrecognised: 1,
+      })
+    },
+  },
+  {
+    name: 'subscribe: tells of what was accepted, wanted, decided and replayed, when it can be seen',
+    async check({ store }) {
+      const hints: Hint[] = []
+      store.subscribe((hint) => void hints.push(hint))
+      const told = async (type: Hint['type'], businessUid?: string | null) => {
+        // Null speaks of every business.
+        const meant = (hint: Hint) =>
+          hint.type === type &&
+          ('businessUid' in hint ? [businessUid, null].includes(hint.businessUid) : true)
+        assert(hints.splice(0).some(meant), `no hint "${type}" of ${businessUid}`)
+      }
+      await store.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
+      await told('wanted', 'b1')
+      await store.accept([eventOf('s9', { businessUid: 'b9', wanted: null })])
+      await told('journal')
+      await store.want(named('s1', 'b1'))
+      await told('wanted', 'b1')
+      const claim = await claimed(store)
+      hints.splice(0)
+      const seen: unknown[] = []
+      store.subscribe((hint) => {
+        if (hint.type === 'decided') seen.push(store.subscriptionsOf('b1'))
+      })
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      await told('decided', 'b1')
+      const [[first]] = (await Promise.all(seen)) as [[{ state: string }]]
+      assert.equal(first.state, 'purchased', 'told before it could be seen')
+      await store.accept([eventOf('s2', { id: 'e2', businessUid: 'b2' })])
+      const second = await claimed(store)
+      hints.splice(0)
+      const change = { id: 'c1', key: 'c1', payload: () => '1' }
+      await store.finishRead(second, shows(second, 'purchased', { change }))
+      await told('journal')
+      await store.replayEntry('c1')
+      await told('journal')
+    },
+  },
+  {
+    name: 'subscribe: every listener is told until it stops, and of nothing that was not committed',
+    async check(lab) {
+      const { store } = lab
+      const [first, second]: [Hint[], Hint[]] = [[], []]
+      const stop = store.subscribe((hint) => void first.push(hint))
+      store.subscribe((hint) => void second.push(hint))
+      await store.want(named('s1', 'b1'))
+      same([first.length > 0, second.length > 0], [true, true])
+      stop()
+      stop()
+      const late = await claimed(store, { leaseMs: SHORT })
+      const holder = await lab.until('the lease runs out', () =>
+        store.claimRead({ leaseMs: LATER, except: [], lane: 'new' }),
+      )
+      first.splice(0)
+      second.splice(0)
+      assert.equal(await store.finishRead(late, shows(late, 'purchased')), false)
+      same(
+        second.filter(({ type }) => type === 'decided'),
+        [],
+      )
+      await store.finishRead(holder, shows(holder, 'purchased'))
+      assert.equal((await only(store, 'b1')).state, 'purchased')
+      same([first.length, second.length > 0], [0, true])
+    },
+  },
+]
+
+async function pruneAll(store: Store, keep: KeepTimes): Promise<number> {
+  for (let total = 0; ; ) {
+    const deleted = await store.prune(keep)
+    if (deleted === 0) return total
+    total += deleted
+    assert(total < 10_000, 'prune never comes to an end')
+  }
+}

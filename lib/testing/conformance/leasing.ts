@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import {
+  type Check,
+  claimed,
+  claimedAll,
+  eventOf,
+  fails,
+  has,
+  idsOf,
+  isNumber,
+  known,
+  LATER,
+  LONG,
+  named,
+  only,
+  SHORT,
+  same,
+  shows,
+} from './lab.js'
+
+export const LEASING: readonly Check[] = [
+  {
+    name: 'claimRead: answers undefined when nothing is due: nothing known, read, given up, or later',
+    async check({ store }) {
+      const nothing = async () => same(await claimedAll(store), [])
+      await nothing()
+      await known(store, 's1')
+      await nothing()
+      await store.want(named('s2'))
+      await store.finishRead(await claimed(store), fails('platform_refused', null))
+      await store.want(named('s3'))
+      await store.finishRead(await claimed(store), fails('platform_timeout', LATER))
+      await nothing()
+    },
+  },
+  {
+    name: 'claimRead: says what the read has to know',
+    async check({ store }) {
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      await store.want({ what: 'business', businessUid: 'b1', install: { installed: false, at: null } })
+      const before = await only(store, 'b1')
+      const claim = await claimed(store)
+      has(claim, { id: 's1', wanted: 2, done: 0, lapses: 0, progress: null })
+      has(claim.subscription, { subscriptionUid: 's1', businessUid: 'b1', wantedAt: before.wantedAt })
+      isNumber(claim.createdAt, 'createdAt')
+      isNumber(claim.uninstalledAt, 'uninstalledAt')
+      isNumber(claim.wanted, 'wanted')
+      isNumber(claim.done, 'done')
+      isNumber(claim.lapses, 'lapses')
+      isNumber(claim.subscription.wantedAt, 'wantedAt')
+      isNumber(claim.subscription.refreshAt, 'refreshAt')
+      assert(claim.createdAt <= claim.subscription.wantedAt, 'it was wanted before it was heard of')
+      assert.match(claim.leaseToken, /./)
+    },
+  },
+  {
+    name: 'claimRead: names every lease otherwise',
+    async check(lab) {
+      const { store } = lab
+      await store.accept([eventOf('s1'), eventOf('s2')])
+      const tokens = [await claimed(store, { leaseMs: SHORT }), await claimed(store)].map(tokenOf)
+      tokens.push(tokenOf(await lab.until('a lease runs out', async () => (await claimedAll(store))[0])))
+      assert.equal(new Set(tokens).size, 3)
+    },
+  },
+  {
+    name: 'claimRead: leases nothing of the businesses it is told to leave out',
+    async check({ store }) {
+      await store.accept(['s1', 's2'].map((uid) => eventOf(uid, { businessUid: 'b1' })))
+      await store.accept([eventOf('s3', { businessUid: 'b2' })])
+      const many = Array.from({ length: 500 }, (_, i) => `busy ${i}`)
+      assert.equal((await claimed(store, { except: ['b1', ...many] })).id, 's3')
+      for (const lane of ['new', 'known'] as const) {
+        assert.equal(await store.claimRead({ leaseMs: LONG, except: [...many, 'b1'], lane }), undefined)
+      }
+      same(idsOf(await claimedAll(store)).sort(), ['s1', 's2'])
+    },
+  },
+  {
+    name: 'claimRead: what was never read has a lane of its own, also after a failure',
+    async check(lab) {
+      const { store } = lab
+      const from = (lane: 'known' | 'new') => store.claimRead({ leaseMs: LONG, except: [], lane })
+      await store.want(named('s1', 'b1'))
+      assert.equal(await from('known'), undefined)
+      await store.finishRead(await claimed(store), fails('platform_timeout', 0))
+      assert.equal(await from('known'), undefined)
+      const claim = await lab.until('the retry is due', () => from('new'))
+      await store.finishRead(claim, shows(claim, 'purchased', { nextInMs: 0 }))
+      assert.equal(await from('new'), undefined)
+      const again = await lab.until('the next read is due', () => from('known'))
+      await store.finishRead(again, fails('platform_timeout', 0))
+      assert.equal(await from('new'), undefined)
+      assert.equal((await lab.until('the retry is due', () => from('known'))).id, 's1')
+    },
+  },
+  {
+    name: 'claimRead: to twenty that ask at once each subscription is leased to at most one, and none is passed over',
+    async check(lab) {
+      const { store } = lab
+      const uids = Array.from({ length: 10 }, (_, i) => `s${i}`)
+      await store.accept(uids.map((uid) => eventOf(uid)))
+      const leased: string[] = []
+      await lab.until('all are leased', async () => {
+        const claims = await Promise.all(
+          Array.from({ length: 20 }, () => store.claimRead({ leaseMs: LONG, except: [], lane: 'new' })),
+        )
+        leased.push(...claims.flatMap((claim) => claim?.id ?? []))
+        return leased.length >= uids.length
+      })
+      same(leased.sort(), uids)
+      same(await claimedAll(store), [])
+    },
+  },
+  {
+    name: 'claimRead: a lease that runs out is handed to the next, and counted',
+    async check(lab) {
+      const { store } = lab
+      await store.want(named('s1'))
+      assert.equal((await claimed(store, { leaseMs: SHORT })).lapses, 0)
+      for (const lapses of [1, 2, 3]) {
+        const next = await lab.until('the lease runs out', () =>
+          store.claimRead({ leaseMs: SHORT, except: [], lane: 'new' }),
+        )
+        has(next, { id: 's1', lapses, wanted: 1, done: 0 })
+      }
+    },
+  },
+  {
+    name: 'claimRead: a finish ends the row of lapses, also when the read has failed',
+    async check(lab) {
+      const { store } = lab
+      const due = () => store.claimRead({ leaseMs: SHORT, except: [], lane: 'new' })
+      await store.want(named('s1'))
+      await due()
+      const second = await lab.until('the lease runs out', () =>
+        store.claimRead({ leaseMs: LONG, except: [], lane: 'new' }),
+      )
+      assert.equal(second.lapses, 1)
+      assert.equal(await store.finishRead(second, fails('platform_timeout', 0)), true)
+      assert.equal((await lab.until('the retry is due', due)).lapses, 0)
+    },
+  },
+  {
+    name: 'renewRead: holds a lease beyond its first end',
+    async check(lab) {
+      const { store } = lab
+      await store.want(named('s1'))
+      const claim = await claimed(store, { leaseMs: 200 })
+      assert.equal(await store.renewRead(claim, LONG), true)
+      await lab.pass(250)
+      same(await claimedAll(store), [])
+      assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
+    },
+  },
+  {
+    name: 'renewRead: may end a lease sooner, and then it is somebody else\u2019s',
+    async check(lab) {
+      const { store } = lab
+      await store.want(named('s1'))
+      const claim = await claimed(store, { leaseMs: LONG })
+      assert.equal(await store.renewRead(claim, SHORT), true)
+      await lab.until('the lease runs out', async () => (await claimedAll(store))[0])
+      assert.equal(await store.renewRead(claim, LONG), false)
+    },
+  },
+  {
+    name: 'renewRead: false for a lease that is finished, or never was, and nothing is moved by it',
+    async check({ store }) {
+      await store.want(named('s1', 'b1'))
+      const claim = await claimed(store)
+      const made = { id: 's1', leaseToken: 'made up' }
+      assert.equal(await store.renewRead(made, SHORT), false)
+      assert.equal(await store.renewRead({ id: 's2', leaseToken: claim.leaseToken }, SHORT), false)
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      const before = await only(store, 'b1')
+      assert.equal(await store.renewRead(claim, SHORT), false)
+      same(await only(store, 'b1'), before)
+    },
+  },
+]
+
+const tokenOf = ({ leaseToken }: { leaseToken: string }) => leaseToken

@@ -1,0 +1,61 @@
+import { ACCEPTING } from './accepting.js'
+import { ENDING } from './ending-entries.js'
+import { FENCING } from './fencing.js'
+import { FINISHING } from './finishing.js'
+import { HANDING_OVER } from './handing-over.js'
+import { IDENTIFIERS } from './identifiers.js'
+import { INSTALLS } from './installs.js'
+import { KEEPING } from './keeping.js'
+import { type Check, createLab } from './lab.js'
+import { LEASING } from './leasing.js'
+import { LISTING } from './listing.js'
+import { OPENING } from './opening.js'
+import type { StoreConformanceOptions } from './options.js'
+import { SEVERAL } from './several.js'
+import { WANTING } from './wanting.js'
+
+export interface ConformanceCheck {
+  /** A sentence, unique in the suite: the method, and what it promises. */
+  name: string
+  /** Rejects with an `AssertionError` when the promise is broken, and with the store's own error when a call fails. */
+  run(): Promise<void>
+}
+
+/**
+ * What the store port promises, as checks for any test runner: each takes a store of its own.
+ *
+ * ```ts
+ * for (const { name, run } of storeConformance({ createStore: () => new MyStore() })) it(name, run)
+ * ```
+ */
+export function storeConformance(options: StoreConformanceOptions): ConformanceCheck[] {
+  return ALL.filter(({ needs }) => needs === undefined || options[needs] !== undefined).map(
+    ({ name, check }) => ({
+      name,
+      async run() {
+        const lab = await createLab(options)
+        try {
+          await check(lab)
+        } finally {
+          await lab.close()
+        }
+      },
+    }),
+  )
+}
+
+const ALL: readonly Check[] = [
+  ...OPENING,
+  ...ACCEPTING,
+  ...IDENTIFIERS,
+  ...WANTING,
+  ...INSTALLS,
+  ...LEASING,
+  ...FINISHING,
+  ...FENCING,
+  ...HANDING_OVER,
+  ...ENDING,
+  ...LISTING,
+  ...KEEPING,
+  ...SEVERAL,
+]

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { WANTED_AGAIN_MS } from '../../store/store.js'
+import {
+  type Check,
+  claimed,
+  claimedAll,
+  eventOf,
+  fails,
+  has,
+  isNumber,
+  known,
+  named,
+  only,
+  same,
+  shows,
+} from './lab.js'
+
+const business = (businessUid: string) => ({ what: 'business', businessUid, install: null }) as const
+
+export const WANTING: readonly Check[] = [
+  {
+    name: 'want: a subscription is learned of without an event',
+    async check({ store }) {
+      await store.want(named('s1', 'b1'))
+      has(await store.counts(), { subscriptions: 1, wanted: 1, pending: 0 })
+      const claim = await claimed(store)
+      has(claim, { id: 's1', wanted: 1, done: 0, lapses: 0, uninstalledAt: null, progress: null })
+      has(claim.subscription, { businessUid: 'b1', record: null, readAt: null, gone: null, pending: true })
+      isNumber(claim.subscription.wantedAt, 'wantedAt')
+    },
+  },
+  {
+    name: 'want: it is there after a close',
+    needs: 'reopen',
+    async check(lab) {
+      await lab.store.want(named('s1'))
+      assert.equal((await claimed(await lab.reopen())).id, 's1')
+    },
+  },
+  {
+    name: 'want known: marks a subscription that is known, and learns of none',
+    async check({ store }) {
+      await store.accept([
+        eventOf('s1', { wanted: { what: 'known', subscriptionUid: 's1', businessUid: 'b1' } }),
+      ])
+      has(await store.counts(), { pending: 1, subscriptions: 0, wanted: 0 })
+      await store.want(named('s1', 'b1'))
+      await store.want({ what: 'known', subscriptionUid: 's1', businessUid: 'b1' })
+      await store.want({ what: 'known', subscriptionUid: 's2', businessUid: 'b1' })
+      same(
+        (await claimedAll(store)).map(({ id, wanted }) => [id, wanted]),
+        [['s1', 2]],
+      )
+    },
+  },
+  {
+    name: 'want business: marks everything known of it, and nothing of another',
+    async check({ store }) {
+      for (const [uid, of] of [
+        ['s1', 'b1'],
+        ['s2', 'b1'],
+        ['s3', 'b2'],
+      ] as const)
+        await known(store, uid, 'purchased', of)
+      await store.want(business('b1'))
+      await store.want(business('nobody'))
+      const pending = async (uid: string) =>
+        (await store.subscriptionsOf(uid)).map((each) => [each.subscriptionUid, each.pending])
+      same(await pending('b1'), [
+        ['s1', true],
+        ['s2', true],
+      ])
+      same(await pending('b2'), [['s3', false]])
+      has(await store.counts(), { subscriptions: 3, wanted: 2 })
+    },
+  },
+  {
+    name: 'want: revives a subscription whose reads were given up',
+    async check(lab) {
+      const { store } = lab
+      const ways = [
+        () => store.want(named('s1', 'b1')),
+        () => store.want(business('b1')),
+        () => store.accept([eventOf('s1', { businessUid: 'b1' })]),
+      ]
+      await store.want(named('s1', 'b1'))
+      for (const revive of ways) {
+        const claim = await lab.until('it is due', async () => (await claimedAll(store))[0])
+        await store.finishRead(claim, fails('platform_record_missing', null))
+        has(await only(store, 'b1'), { refreshAt: null, failure: 'platform_record_missing', pending: true })
+        has(await store.counts(), { givenUp: 1, wanted: 0 })
+        // Once within the pause between two reads, then after it.
+        if (revive !== ways[0]) await lab.pass(WANTED_AGAIN_MS + 20)
+        await revive()
+        has(await store.counts(), { givenUp: 0, wanted: 1 })
+      }
+      assert.equal(
+        (await lab.until('it is due', async () => (await claimedAll(store))[0])).wanted,
+        ways.length + 1,
+      )
+    },
+  },
+  {
+    name: 'want: ends the failure of the read before, and leaves what is known',
+    async check(lab) {
+      const { store } = lab
+      await known(store, 's1', 'purchased', 'b1')
+      const ways = [
+        business('b1'),
+        named('s1', 'b1'),
+        { what: 'known', subscriptionUid: 's1', businessUid: 'b1' } as const,
+      ]
+      for (const way of ways) {
+        await store.want(way)
+        const claim = await lab.until('it is due', async () => (await claimedAll(store))[0])
+        await store.finishRead(claim, fails('platform_timeout'))
+        has(await only(store, 'b1'), { failure: 'platform_timeout' })
+        await store.want(way)
+        has(await only(store, 'b1'), { failure: null, state: 'purchased', pending: true })
+      }
+    },
+  },
+  {
+    name: 'the first word for whose an unread subscription is stands against later ones',
+    async check({ store }) {
+      await store.accept([eventOf('s1', { businessUid: 'first' })])
+      await store.accept([eventOf('s1', { businessUid: 'second' })])
+      await store.want(named('s1', 'third'))
+      assert.equal((await claimed(store)).subscription.businessUid, 'first')
+      same(await store.subscriptionsOf('second'), [])
+    },
+  },
+  {
+    name: 'the first word stands through outages, and falls when the platform has refused it',
+    async check({ store }) {
+      const refusals = [
+        'platform_record_missing',
+        'platform_refused',
+        'platform_record_mismatch',
+        'token_refused',
+      ]
+      for (const failure of ['platform_unreachable', 'app_credentials_refused', ...refusals]) {
+        await store.accept([eventOf(failure, { businessUid: 'forged' })])
+        const claim = await claimed(store)
+        await store.finishRead(claim, fails(failure))
+        await store.accept([eventOf(failure, { businessUid: 'right' })])
+      }
+      same(uidsOf(await store.subscriptionsOf('right')).sort(), refusals.sort())
+    },
+  },
+  {
+    name: 'once read, the record says whose a subscription is, and no event can change that',
+    async check({ store }) {
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      const claim = await claimed(store)
+      const finish = shows(claim, 'purchased')
+      const found = { ...finish.found, record: { ...finish.found?.record, business_uid: 'b2' } }
+      await store.finishRead(claim, { ...finish, found: found as never, failure: 'token_refused' })
+      await store.accept([eventOf('s1', { businessUid: 'forged' })])
+      same(uidsOf(await store.subscriptionsOf('b2')), ['s1'])
+      same([await store.subscriptionsOf('forged'), await store.subscriptionsOf('b1')].flat(), [])
+    },
+  },
+  {
+    name: 'subscriptionsOf: answers everything known of a business in the order in which it was learned',
+    async check(lab) {
+      const { store } = lab
+      const learned = ['s3', 's1', 's9', 's2']
+      for (const uid of learned) {
+        await store.want(named(uid, 'b1'))
+        // Two of one millisecond have no order.
+        await lab.pass(3)
+      }
+      await store.want(named('s0', 'b2'))
+      await store.want(named('s1', 'b1'))
+      const [claim] = await claimedAll(store)
+      if (claim) await store.finishRead(claim, shows(claim, 'purchased'))
+      same(uidsOf(await store.subscriptionsOf('b1')), learned)
+      same(await store.subscriptionsOf('b'), [])
+    },
+  },
+  {
+    name: 'want: a read is owed until the generation it asked for is settled',
+    async check(lab) {
+      const { store } = lab
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      const claim = await claimed(store)
+      await store.want(named('s1', 'b1'))
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      has(await only(store, 'b1'), { pending: true })
+      const next = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      has(next, { wanted: 2, done: 1 })
+      await store.finishRead(next, { ...shows(next, 'purchased'), settled: false })
+      has(await only(store, 'b1'), { pending: true })
+      await store.want(named('s1', 'b1'))
+      const last = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      has(last, { wanted: 3, done: 1 })
+      await store.finishRead(last, shows(last, 'purchased'))
+      has(await only(store, 'b1'), { pending: false })
+    },
+  },
+]
+
+const uidsOf = (subscriptions: readonly { subscriptionUid: string }[]) =>
+  subscriptions.map(({ subscriptionUid }) => subscriptionUid)
