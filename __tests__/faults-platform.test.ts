@@ -83,10 +83,11 @@ describe('E6 a platform that limits the rate', () => {
     jump(waitMs - 2)
     await looks(3)
     expect(platform.requests).toHaveLength(calls)
-    expect((await marketplace.health()).problems).toEqual(['reads are paused: the platform limits our rate'])
+    const paused = 'reads are paused: the platform limits our rate'
+    expect((await marketplace.health()).problems).toContain(paused)
     jump(2)
     await until('the other', () => marketplace.isEntitled(B2))
-    expect((await marketplace.health()).problems).toEqual([])
+    expect((await marketplace.health()).problems).not.toContain(paused)
     jump(HOUR)
     await until('the one', () => marketplace.isEntitled(B1))
   })
@@ -238,9 +239,9 @@ describe('F5 a platform that refuses the credentials of the app', () => {
       const before = refusal.strikes
       await until('another try', async () => {
         // A try that was under way during the jump may have been refused only after it.
-        const isPaused = (await marketplace.health()).problems.length > 0
+        const { problems } = await marketplace.health()
         if (refusal.strikes > before) return true
-        if (isPaused) jump(MINUTE)
+        if (problems.some((problem) => problem.startsWith('reads are paused'))) jump(MINUTE)
       })
       await looks(2)
       // No more than were under way when the first of them was answered.
@@ -251,6 +252,8 @@ describe('F5 a platform that refuses the credentials of the app', () => {
     refusal.remove()
     jump(HOUR)
     for (const business of businesses) await until(business, () => marketplace.isEntitled(business))
+    // A loop that has not looked since the jump, an hour by this clock, counts as stuck until it looks.
+    await until('good health', async () => (await marketplace.health()).status === 'ok')
     expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
   })
 })
