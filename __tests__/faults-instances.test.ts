@@ -171,7 +171,7 @@ describe('instances on PostgreSQL', () => {
     })
     platform.confirmPayment(uid)
     await scene.deliver(notice('b1', uid))
-    await until('it has heard', () => listening.isEntitled('b1'), 3_000)
+    await until('it has heard', () => listening.isEntitled('b1'), 4_000)
   }, 30_000)
 })
 

@@ -50,14 +50,14 @@ describe('a platform, or its token endpoint,', () => {
       await until('a failed token call', () => failureOf(B2)),
     ]
     expect(failures).toEqual([code, code])
-    expect(Date.now() - begun).toBeLessThan(2_000)
+    expect(Date.now() - begun).toBeLessThan(8_000)
     expect(await marketplace.isEntitled(B1)).toBe(true)
     expect(await marketplace.isEntitled(B2)).toBe(false)
     expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
 
     await Promise.all([base.be('pass'), auth.be('pass')])
-    await until('the end of the one', async () => !(await marketplace.isEntitled(B1)), 8_000)
-    await until('the other', () => marketplace.isEntitled(B2), 8_000)
+    await until('the end of the one', async () => !(await marketplace.isEntitled(B1)))
+    await until('the other', () => marketplace.isEntitled(B2))
   })
 })
 
@@ -106,7 +106,7 @@ describe('E8 a platform that refuses one business', () => {
       })
       for (let other = 0; other < 10; other++) {
         platform.purchase({ business_uid: `other-${other}`, payment: 'succeeded' })
-        await until('the other', () => marketplace.isEntitled(`other-${other}`), 1_500)
+        await until('the other', () => marketplace.isEntitled(`other-${other}`))
       }
       expect(await marketplace.health()).toMatchObject({ status: 'ok' })
       const refused = platform.requests.filter((each) => each.endpoint === 'read' && each.business_uid === B1)
@@ -299,7 +299,7 @@ describe('F9 a token endpoint that does not answer', () => {
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.cancel(uid)
     await deliver(notice(uid, B1))
-    await until('the cancellation', async () => !(await marketplace.isEntitled(B1)), 3_000)
+    await until('the cancellation', async () => !(await marketplace.isEntitled(B1)))
   })
 
   it('does not stop known businesses with a token while other known ones wait for theirs', async () => {
@@ -322,7 +322,7 @@ describe('F9 a token endpoint that does not answer', () => {
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.cancel(uids.get(B1) as string)
     await deliver(notice(uids.get(B1) as string, B1))
-    await until('the cancellation', async () => !(await marketplace.isEntitled(B1)), 3_000)
+    await until('the cancellation', async () => !(await marketplace.isEntitled(B1)))
   })
 })
 

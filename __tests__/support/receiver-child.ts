@@ -25,6 +25,8 @@ export interface ChildSettings {
   /** What its handler does with a change. */
   handler: 'returns' | 'never returns' | 'kills its process'
   closeGraceMs: number
+  /** Of its calls of the platform; 5 s unless told. */
+  timeoutMs?: number
   leaseMs?: number
   /** Kills itself there, at the commit after so many. It must not work, so that every commit is of deliveries. */
   dies?: { at: DeathPoint; after: number }
@@ -43,11 +45,11 @@ process.once('message', (settings: ChildSettings) => begin(settings))
 process.send?.({ is: 'loaded', pid: process.pid })
 
 function begin(settings: ChildSettings) {
-  const { baseUrl, authUrl, works, handler, closeGraceMs, leaseMs } = settings
+  const { baseUrl, authUrl, works, handler, closeGraceMs, timeoutMs = 5_000, leaseMs } = settings
   const delays = monitorEventLoopDelay({ resolution: 5 })
   const marketplace = createMarketplace({
     app: { ...CLIENT, purchasableUid: OUR_ITEM },
-    platform: { baseUrl, authUrl, timeoutMs: 5_000 },
+    platform: { baseUrl, authUrl, timeoutMs },
     deliverySecrets: DELIVERY_SECRET,
     store: storeOf(settings),
     closeGraceMs,
