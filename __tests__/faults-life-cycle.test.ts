@@ -281,14 +281,16 @@ describe('the log', () => {
     const first = classesOf(lines)
     expect(lines.length).toBeGreaterThan(2)
     expect(first).toEqual([...new Set(first)])
-    pass(9 * SECOND)
+    pass(5 * SECOND)
     await outage()
-    expect(classesOf(lines)).toEqual(first)
+    // A class may be new: what is done now and then did not fail in the first outage.
+    expect(classesOf(lines)).toEqual([...new Set(classesOf(lines))])
 
     // Then one more of each that goes on, which says how many were withheld.
-    pass(2 * SECOND)
+    pass(6 * SECOND)
+    const before = lines.length
     await outage()
-    const again = lines.slice(first.length)
+    const again = lines.slice(before)
     expect(classesOf(again)).toEqual([...new Set(classesOf(again))])
     expect(again.length).toBeGreaterThan(2)
     for (const line of again)

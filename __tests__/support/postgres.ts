@@ -5,6 +5,7 @@ import {
   chownSync,
   closeSync,
   copyFileSync,
+  existsSync,
   linkSync,
   mkdirSync,
   mkdtempSync,
@@ -100,7 +101,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   let port = await freePort()
   let server: ChildProcess | undefined
   let ended: Promise<unknown> = Promise.resolve()
-  let frozen: { pids: number[]; client: pg.Client } | undefined
+  let frozen: number[] = []
   let databases = 0
 
   /** A program of PostgreSQL, with what it says in the log. */
@@ -167,21 +168,17 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   }
 
   async function freeze() {
-    if (frozen || !server) return
-    const client = await connect('postgres')
+    if (frozen.length > 0 || !server) return
+    const postmaster = Number(server.pid)
     // First who makes new processes. Its children have sessions of their own, so no signal reaches all at once.
-    signal('SIGSTOP')
-    const { rows } = await client.query<{ pid: number }>('select pid from pg_stat_activity')
-    frozen = { pids: [...rows.map(({ pid }) => pid), Number(server.pid)], client }
-    for (const pid of frozen.pids) send(pid, 'SIGSTOP')
+    await standStill([postmaster])
+    const children = processes().filter(({ parent }) => parent === postmaster)
+    frozen = [postmaster, ...children.map(({ pid }) => pid)]
+    await standStill(frozen)
   }
 
   async function thaw() {
-    if (!frozen) return
-    const { pids, client } = frozen
-    frozen = undefined
-    for (const pid of pids) send(pid, 'SIGCONT')
-    await client.end().catch(() => {})
+    for (const pid of frozen.splice(0)) send(pid, 'SIGCONT')
   }
 
   function signal(name: NodeJS.Signals) {
@@ -269,6 +266,28 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     log,
     close,
   }
+}
+
+/** Resolves when they have stopped: a signal is only asked for when `kill` returns. */
+async function standStill(pids: readonly number[]) {
+  for (const pid of pids) send(pid, 'SIGSTOP')
+  await until('the processes stand still', () =>
+    processes().every(({ pid, state }) => !pids.includes(pid) || /^[TZ]/.test(state)),
+  )
+}
+
+/** Of the whole machine. Linux tells by files, where `ps` may not be installed. */
+function processes(): { pid: number; parent: number; state: string }[] {
+  const lines = existsSync('/proc/self/stat')
+    ? readdirSync('/proc')
+        .filter((name) => /^\d+$/.test(name))
+        // The name of the program, in brackets, may hold anything.
+        .map((pid) => `${pid} ${readText(`/proc/${pid}/stat`).replace(/^.*\) (\S+) (\d+) .*$/s, '$2 $1')}`)
+    : execFileSync('ps', ['-A', '-o', 'pid=,ppid=,state='], { encoding: 'utf8' }).split('\n')
+  return lines.flatMap((line) => {
+    const [pid, parent, state] = line.trim().split(/\s+/)
+    return state ? [{ pid: Number(pid), parent: Number(parent), state }] : []
+  })
 }
 
 const ROLE = 'marketplace'
