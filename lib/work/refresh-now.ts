@@ -24,9 +24,10 @@ export function createRefreshNow<Decision>(options: {
         const owed = (await store.subscriptionsOf(businessUid)).some(
           (each) => each.pending && each.failure === null,
         )
-        if (!owed || clock.now() >= deadline) break
+        const leftMs = deadline - clock.now()
+        if (!owed || leftMs <= 0) break
         await new Promise<void>((resolve) => {
-          const timer = clock.setTimeout(resolve, SECOND / 4, true)
+          const timer = clock.setTimeout(resolve, Math.min(SECOND / 4, leftMs), true)
           look = () => {
             clock.clearTimeout(timer)
             resolve()
