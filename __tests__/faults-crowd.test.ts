@@ -46,6 +46,22 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     },
   )
 
+  it('G6 entries that others hold back are looked at once, and not at every claim', async () => {
+    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    const claim = () => store.claimEntries({ limit: 100, leaseMs: HOUR, kinds: ['event', 'change'] })
+    const keys = Array.from({ length: 50 }, (_, i) => `k${i}`)
+    const inLine = (n: number) =>
+      store.accept(keys.map((key) => ({ ...eventOf('s'), id: `${key}-${n}`, key, wanted: null })))
+    await inLine(0)
+    const result = { to: 'retry', inMs: HOUR, error: 'not yet' } as const
+    await store.finishEntries((await claim()).map(({ id, leaseToken }) => ({ id, leaseToken, result })))
+    for (let n = 1; n <= 40; n++) await inLine(n)
+    // Two thousand, and a claim puts off a thousand.
+    expect([await claim(), await claim()]).toEqual([[], []])
+    const due = await sql(`select id from journal where status = 'pending' and due_at <= ${Date.now()}`)
+    expect(due).toEqual([])
+  })
+
   async function costsTheSame(options: {
     statistics: 'none' | 'of before' | 'fresh'
     index: string

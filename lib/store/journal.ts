@@ -1,13 +1,12 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Selectable, sql, type Transaction } from 'kysely'
 import { storable } from '../record.js'
+import { MINUTE } from '../schedule.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, JournalTable, Tables } from './schema.js'
 import type {
   ClaimEntries,
   Entry,
-  EntryFilter,
   EntryFinish,
-  JournalEntry,
   KeepTimes,
   Leased,
   NewEvent,
@@ -21,6 +20,29 @@ import type {
  * end), done, or dead (waiting for a replay).
  */
 export function createJournal(engine: Engine) {
+  /**
+   * Makes entries that stand behind one that waits for its next try due when that one is, so that no claim has to look
+   * at them again and again; but in `HELD_BACK_MS` at the latest, as it may end before (when it is replayed, say).
+   */
+  async function holdBack(trx: Transaction<Tables>, kinds: ClaimEntries['kinds']) {
+    const among = sql.join(kinds)
+    const until = sql`(
+      select case when first.lease_token is null and first.due_at > ${engine.now()} then first.due_at end
+      from journal as first
+      where first.key = journal.key and first.status = 'pending' and first.kind in (${among})
+      order by first.seq limit 1)`
+    await sql`
+      with held as materialized (
+        select seq, ${until} as until from journal
+        where status = 'pending' and due_at <= ${engine.now()} and lease_token is null and kind in (${among})
+          and ${until} is not null
+        order by due_at limit ${MOST_HELD_BACK} ${engine.skipLocked}
+      )
+      update journal set due_at = case
+        when until < ${engine.now()} + ${HELD_BACK_MS} then until else ${engine.now()} + ${HELD_BACK_MS} end
+      from held where journal.seq = held.seq`.execute(trx)
+  }
+
   return {
     async insert(trx: Transaction<Tables>, events: readonly NewEvent[]) {
       if (events.length === 0) return
@@ -95,6 +117,8 @@ export function createJournal(engine: Engine) {
           due_at = ${engine.now()} + ${leaseMs}
         where seq in (select seq from due)
         returning *`.execute(trx)
+      // Else the backlog was not looked through.
+      if (rows.length < limit) await holdBack(trx, kinds)
       return rows
         .sort((a, b) => a.seq - b.seq)
         .map((row) => ({
@@ -156,24 +180,6 @@ export function createJournal(engine: Engine) {
       return rows.map((row) => row.id)
     },
 
-    async list(
-      db: Kysely<Tables>,
-      { status, kind, businessUid, subscriptionUid, limit = 100, before }: EntryFilter,
-    ) {
-      let query = db.selectFrom('journal').selectAll().orderBy('seq', 'desc')
-      if (status) query = query.where('status', '=', status)
-      if (kind) query = query.where('kind', '=', kind)
-      if (businessUid) query = query.where('business_uid', '=', businessUid)
-      if (subscriptionUid) query = query.where('subscription_uid', '=', subscriptionUid)
-      if (before) {
-        query = query.where('seq', '<', (eb) =>
-          eb.selectFrom('journal').select('seq').where('id', '=', before),
-        )
-      }
-      const rows = await query.limit(Math.min(1_000, Math.max(1, Math.trunc(limit)))).execute()
-      return rows.map(asJournalEntry)
-    },
-
     async replay(trx: Transaction<Tables>, id: string): Promise<boolean> {
       const { rows } = await sql`
         update journal set status = 'pending', due_at = ${engine.now()}, attempts = 0, lapses = 0, lease_token = null
@@ -196,26 +202,12 @@ export function createJournal(engine: Engine) {
         ) returning seq`.execute(trx)
       return rows.length
     },
-
-    async counts(db: Kysely<Tables>) {
-      // Each count by its own index: what is over, by far the most, is not looked through.
-      const { rows } = await sql<{ pending: number; dead: number; unrecognised: number }>`
-        select
-          (select count(*) from journal where status = 'pending') as pending,
-          (select count(*) from journal where status <> 'pending' and status = 'dead') as dead,
-          (select count(*) from journal where status <> 'pending' and status = 'done' and kind = 'unrecognised')
-            + (select count(*) from journal where status <> 'pending' and status = 'dead' and kind = 'unrecognised')
-            + (select count(*) from journal where status = 'pending' and kind = 'unrecognised') as unrecognised
-        `.execute(db)
-      const row = rows[0]
-      return {
-        pending: Number(row?.pending),
-        dead: Number(row?.dead),
-        unrecognised: Number(row?.unrecognised),
-      }
-    },
   }
 }
+
+/** At a time: no transaction should take long. */
+const MOST_HELD_BACK = 1_000
+const HELD_BACK_MS = MINUTE
 
 const EVENT_COLUMNS = {
   id: 'text',
@@ -229,20 +221,3 @@ const EVENT_COLUMNS = {
 } as const
 
 const FINISH_COLUMNS = { id: 'text', token: 'text', status: 'text', in_ms: 'integer', error: 'text' } as const
-
-function asJournalEntry(row: Selectable<JournalTable>): JournalEntry {
-  return {
-    id: row.id,
-    kind: row.kind,
-    name: row.name,
-    status: row.status,
-    businessUid: row.business_uid,
-    subscriptionUid: row.subscription_uid,
-    payload: JSON.parse(row.payload),
-    issues: row.issues === null ? null : JSON.parse(row.issues),
-    attempts: row.attempts,
-    error: row.error,
-    receivedAt: new Date(row.received_at).toISOString(),
-    dueAt: row.status === 'pending' ? new Date(row.due_at).toISOString() : null,
-  }
-}

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { MarketplaceError } from '../errors.js'
 import { createGroupCommit } from './group-commit.js'
 import { createJournal } from './journal.js'
+import { journalListing } from './journal-listing.js'
 import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
 import type { Engine } from './schema.js'
@@ -112,7 +113,7 @@ export function createSqlStore(engine: Engine): Store {
     skipEntries: (options) => write((trx) => journal.skip(trx, options)),
     renewEntry: (entry, leaseMs) => write((trx) => journal.renew(trx, entry, leaseMs)),
     finishEntries: (finishes) => write((trx) => journal.finish(trx, finishes)),
-    listEntries: (filter) => read((db) => journal.list(db, filter)),
+    listEntries: (filter) => read((db) => journalListing.list(db, filter)),
 
     async replayEntry(id) {
       const found = await write((trx) => journal.replay(trx, id))
@@ -124,7 +125,7 @@ export function createSqlStore(engine: Engine): Store {
       write(async (trx) => (await journal.prune(trx, keep)) + (await subscriptions.prune(trx, keep))),
 
     counts: () =>
-      read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journal.counts(db)) })),
+      read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journalListing.counts(db)) })),
 
     subscribe(listener) {
       listeners.add(listener)

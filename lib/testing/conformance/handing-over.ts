@@ -62,6 +62,28 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
+    name: 'claimEntries: what stands behind one to be tried again is due as soon as that is over',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
+      const [a1, b1] = await two(store)
+      await store.finishEntries([ending(a1, retry(200)), ending(b1, retry(200))])
+      same(await entries(store, { limit: 1 }), [])
+      await store.accept(inLine('a3'))
+      const again: Entry[] = []
+      await lab.until('both are due again', async () => {
+        again.push(...(await entries(store)))
+        return again.length === 2
+      })
+      same(idsOf(again).sort(), ['a1', 'b1'])
+      await store.finishEntries(again.map((each) => ending(each, each.id === 'a1' ? DONE : DEAD)))
+      const next = await entries(store)
+      same(idsOf(next), ['a2', 'b2'])
+      await store.finishEntries(next.map((each) => ending(each, DONE)))
+      same(idsOf(await entries(store)), ['a3'])
+    },
+  },
+  {
     name: 'claimEntries: one that is done or dead holds back nothing',
     async check({ store }) {
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
