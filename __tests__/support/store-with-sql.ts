@@ -65,7 +65,9 @@ export async function openStoreWithSql(
       return asked
     },
     async explain(prefix, query) {
-      const explained = { ...query, sql: `${prefix} ${query.sql}` }
+      // libsql has rows only for what says that it returns some.
+      const ending = engine.isLocal && !/\breturning\b/.test(query.sql) ? 'returning *' : ''
+      const explained = { ...query, sql: `${prefix} ${query.sql} ${ending}` }
       if (engine.isLocal) return plain.read(async (db) => (await db.executeQuery<Row>(explained)).rows)
       let rows: Row[] = []
       await plain
