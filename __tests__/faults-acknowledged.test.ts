@@ -147,7 +147,7 @@ describe('C8 while a sync of the disk takes long', () => {
   const canDelay = canTrace()
   const lasts: [ms: number, deliveries: number][] = [
     [200, 8],
-    [2_000, 1],
+    [2_000, 3],
   ]
   if (!canDelay) {
     it.skip('the event loop goes on (NOT LOOKED AT: strace cannot be used here)', () => {})
