@@ -104,6 +104,19 @@ describe('J5 a load that began before a change', () => {
   })
 })
 
+describe('J2 a business whose last subscription turned out to be somebody else\u2019s', () => {
+  it('is not let in by what was once remembered of it, when the store is down', async () => {
+    const { ask, pass, lose, fail } = create()
+    expect(await ask('known-1')).toBe(true)
+    pass(6 * SECOND)
+    lose()
+    expect(await ask('known-1')).toBe(false)
+    pass(6 * SECOND)
+    fail()
+    expect(await ask('known-1')).toBe(false)
+  })
+})
+
 /**
  * Runs in a process of its own, where a million questions take a third of the time that they take in jest's sandbox, and where
  * memory can be weighed. Uses nothing from outside of it.
@@ -152,13 +165,16 @@ function create() {
   let now = Date.UTC(2030, 0, 1)
   let loads = 0
   let state = 'purchased'
+  let isLost = false
+  let isDown = false
   let held: ReturnType<typeof gate<void>> | undefined
   let tell: (hint: Hint) => void = () => {}
   const entitlements = createEntitlements({
     store: {
       subscriptionsOf(businessUid) {
         loads++
-        if (!businessUid.startsWith('known-')) return NOTHING
+        if (isDown) return Promise.reject(new Error('down'))
+        if (isLost || !businessUid.startsWith('known-')) return NOTHING
         const seen = [subscription(businessUid, state, now)]
         const waitsFor = held
         held = undefined
@@ -195,6 +211,13 @@ function create() {
     },
     pass(ms: number) {
       now += ms
+    },
+    /** From now on nothing is known of anybody. */
+    lose() {
+      isLost = true
+    },
+    fail() {
+      isDown = true
     },
   }
 }

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import { newId } from '../lib/ids.js'
 import { postgresStore } from '../lib/index.js'
-import { type ReadClaim, type Store, subscriptionKey } from '../lib/store/store.js'
+import { type Hint, type ReadClaim, type Store, subscriptionKey } from '../lib/store/store.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { eventOf, notice } from './support/events.js'
@@ -224,6 +224,29 @@ describe('two instances', () => {
     }
     // A machine that is busy may make some wait.
     expect(Math.min(...laterMs)).toBeLessThan(1_000)
+  })
+
+  it('are told by each other of what was decided, and of whom, where no delivery tells of it', async () => {
+    const address = await engine.freshAddress()
+    const [here, there] = [postgresStore(address), postgresStore(address)] as const
+    for (const store of [here, there]) {
+      onCleanUp(() => store.close())
+      await store.open()
+    }
+    const business = 'business 1 % ü'
+    await here.accept([eventOf('s1', business)])
+    const claimed = await claim(here, 'new')
+    await listeners(2, address)
+    const heard: Hint[] = []
+    there.subscribe((hint) => void heard.push(hint))
+    await until('what was said before has passed by', async () => {
+      await here.want({ what: 'business', businessUid: 'nobody', install: null })
+      return heard.some((hint) => hint.type === 'wanted' && hint.businessUid === 'nobody')
+    })
+    heard.length = 0
+    await finish(here, claimed, 'purchased')
+    await until('the decision is heard', () => heard.some(({ type }) => type === 'decided'), 2_000)
+    expect(heard).toContainEqual({ type: 'decided', businessUid: business })
   })
 
   it('deciding at once of two subscriptions of one business, say in the last change what is true', async () => {

@@ -115,6 +115,18 @@ describe('what a read means', () => {
     expect(third.found).toMatchObject({ gone: 'missing', state: null })
   })
 
+  it('D12 does not deny for three reads within a minute, which events may cause', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let read = 0; read < 10; read++) {
+      reader.event()
+      expect(reader.reads({ kind: 'missing' }).moved).toBeUndefined()
+      reader.pass(5 * SECOND)
+    }
+    reader.pass(10 * SECOND)
+    expect(reader.reads({ kind: 'missing' }).moved).toMatchObject({ to: null })
+  })
+
   it('D12 forgets two reads without the record when the third shows it', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
@@ -191,6 +203,16 @@ describe('what a read means', () => {
     }
     tries.pass(72 * HOUR)
     expect(tries.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).toBeNull()
+  })
+
+  it('E8 nor after three days alone', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let refusal = 1; refusal < 12; refusal++) {
+      expect(reader.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).not.toBeNull()
+      reader.pass(24 * HOUR)
+    }
+    expect(reader.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).toBeNull()
   })
 
   it('E6 waits as long as the platform asks when it limits the rate', () => {
