@@ -11,14 +11,11 @@ export interface Health {
   counts: StoreCounts | null
 }
 
-/** A loop that has not looked for work for this long is stuck, or its process is. */
-const STUCK_AFTER_MS = MINUTE
-
 /** Opens, starts, reports and closes what `createMarketplace` has wired, in any order and any number of times. */
 export function createLifecycle(options: {
   store: Pick<Store, 'open' | 'close' | 'counts'>
   worker:
-    | { start(): void; idleMs(): number; readsPaused(): string | null; close(graceMs: number): Promise<void> }
+    | { start(): void; isStuck(): boolean; readsPaused(): string | null; close(graceMs: number): Promise<void> }
     | undefined
   onClose(): void
   closeGraceMs: number
@@ -30,16 +27,20 @@ export function createLifecycle(options: {
   let closing: Promise<void> | undefined
   let retry: unknown
   let failures = 0
+  /** Why the store did not open; undefined while it may, and once it has. */
+  let notOpen: unknown
 
   function start(): Promise<void> {
     if (closing)
       return Promise.reject(new MarketplaceError('closed', 'Cannot start the marketplace: it was closed'))
     starting ??= store.open().then(
       () => {
+        notOpen = undefined
         if (!closing) worker?.start()
       },
       (error) => {
         starting = undefined
+        notOpen = error
         throw error
       },
     )
@@ -70,11 +71,11 @@ export function createLifecycle(options: {
       try {
         counts = await store.counts()
       } catch (error) {
-        const why = error instanceof Error ? error.message : 'it cannot be asked'
+        const reason = notOpen ?? error
+        const why = reason instanceof Error ? reason.message : 'it cannot be asked'
         return { status: 'failing', problems: [why], counts: null }
       }
-      const isStuck = worker && worker.idleMs() > STUCK_AFTER_MS
-      const failing = isStuck ? ['the worker has stopped looking for work'] : []
+      const failing = worker?.isStuck() ? ['the worker has stopped looking for work'] : []
       const paused = worker?.readsPaused()
       const degraded = [
         ...(paused ? [paused] : []),

@@ -18,7 +18,7 @@ import { SECOND } from './schedule.js'
 import { storeFor } from './store/open-store.js'
 import { createTelemetry } from './telemetry.js'
 import type { DeadEntry } from './work/dispatcher.js'
-import { type AnyHandler, createHandlers } from './work/handlers.js'
+import { type AnyHandler, createHandlers, requireFunction } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
 import { createPayloads } from './work/payloads.js'
 import { createRefreshNow } from './work/refresh-now.js'
@@ -67,9 +67,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         stateOf: (record) => canonicalState(storable(record.purchase_state)),
         entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
         concurrency: platformOptions.concurrency,
-        reconcileEveryMs: freshness.reconcileEveryMs,
+        reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
         onRead(_claim, result, { moved }) {
           telemetry.count('reads', { outcome: result.kind })
+          if (result.kind !== 'found') {
+            const code = 'code' in result ? result.code : result.kind
+            telemetry.log('reading', code, `a subscription could not be read: ${code}`)
+          }
           if (moved) telemetry.count('changes', { to: wordForState(moved.to) })
         },
       },
@@ -87,11 +91,9 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         },
         onDead(entry) {
           for (const listener of deadListeners) {
-            try {
-              listener(entry)
-            } catch (error) {
-              telemetry.failure('handling', error)
-            }
+            // A promise that rejects, too, must not end the process.
+            const told = (async () => listener(entry))()
+            told.catch((error) => telemetry.failure('handling', error))
           }
         },
       },
@@ -127,6 +129,14 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     return unsubscribe
   }
 
+  function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
+    return async (...given: Arguments): Promise<T> => {
+      if (lifecycle.isClosed())
+        throw new MarketplaceError('closed', 'Cannot use the marketplace: it was closed')
+      return call(...given)
+    }
+  }
+
   const marketplace: Marketplace<Custom> = {
     router: createReceiver({
       isSecret: createSecretCheck(options.deliverySecrets),
@@ -141,14 +151,20 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     }),
 
     on(event, handler) {
-      if (!Object.hasOwn(registry, event))
-        throw new MarketplaceError('event_unknown', `Cannot listen to ${event}: no such event`)
+      if (!Object.hasOwn(registry, event)) {
+        const known = Object.keys(registry).join(', ')
+        throw new MarketplaceError(
+          'event_unknown',
+          `Cannot listen to ${event}: there is no such event, only ${known}`,
+        )
+      }
       return registered(handlers.on(event, handler))
     },
     onAny: (handler) => registered(handlers.onAny(handler as AnyHandler)),
     onUnrecognised: (handler) => registered(handlers.onUnrecognised(handler)),
     onPurchaseChange: (handler) => registered(handlers.onChange(handler)),
     onDead(listener) {
+      requireFunction(listener)
       deadListeners.add(listener)
       return () => void deadListeners.delete(listener)
     },
@@ -157,34 +173,38 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     explain: entitlements.explain,
     requireEntitlement: createRequireEntitlement(entitlements),
 
-    async track({ subscription_uid, business_uid }) {
-      const subscriptionUid = requireUid(subscription_uid, 'subscription_uid')
-      const businessUid = requireUid(business_uid, 'business_uid')
+    track: whileOpen(async (named) => {
+      const subscriptionUid = requireUid(named?.subscription_uid, 'subscription_uid')
+      const businessUid = requireUid(named?.business_uid, 'business_uid')
       await store.want({ what: 'subscription', subscriptionUid, businessUid, purchasableUid: null })
-    },
-
-    refresh: createRefreshNow({
-      store,
-      explain: entitlements.explain,
-      checked: (uid) => requireUid(uid, 'business_uid'),
-      // A token and a read, after the pause that may still be due.
-      timeoutMs: 2 * platformOptions.timeoutMs + SECOND,
-      clock,
     }),
 
-    fetchAppToken: async (businessUid) =>
+    refresh: whileOpen(
+      createRefreshNow({
+        store,
+        explain: entitlements.explain,
+        checked: (uid) => requireUid(uid, 'business_uid'),
+        // A token and a read, after the pause that may still be due.
+        timeoutMs: 2 * platformOptions.timeoutMs + SECOND,
+        clock,
+      }),
+    ),
+
+    fetchAppToken: whileOpen(async (businessUid) =>
       appToken(await platform.fetchAppToken(requireUid(businessUid, 'business_uid'))),
+    ),
     targetUrl: (mountUrl) => targetUrl(mountUrl, options.deliverySecrets[0] as string),
-    registerWebhook: (registration) =>
+    registerWebhook: whileOpen((registration) =>
       platform.registerWebhook({
         ...registration,
         accepts: (event: string) =>
           Object.hasOwn(registry, event) ? registry[event as EventName].tokens : undefined,
       }),
+    ),
 
     journal: {
-      list: (filter = {}) => store.listEntries(filter),
-      replay: (id) => store.replayEntry(id),
+      list: whileOpen((filter = {}) => store.listEntries(filter)),
+      replay: whileOpen((id) => store.replayEntry(id)),
     },
     health: lifecycle.health,
     start: lifecycle.start,

@@ -168,7 +168,10 @@ function reasonFor(
 // The app's own predicate: whatever it throws or answers but true, denies.
 function holds(entitledWhen: DecisionRules['entitledWhen'], record: SubscriptionRecord): boolean {
   try {
-    return entitledWhen(record) === true
+    const answer: unknown = entitledWhen(record)
+    // A promise is no yes, and must not end the process when it rejects.
+    if (answer instanceof Promise) answer.catch(() => {})
+    return answer === true
   } catch {
     return false
   }
@@ -183,10 +186,14 @@ function decisionOf(
 ): Decision {
   const { entitled, known, words } = REASONS[reason]
   const stale = reason === 'stale' || reason === 'store_unavailable'
-  const evidence = subscriptions.map((subscription) => describe(subscription, now))
-  const explanation = [words, ...evidence].join(' ')
+  const evidence = subscriptions.slice(0, MOST_EXPLAINED).map((subscription) => describe(subscription, now))
+  const rest = subscriptions.length - evidence.length
+  const explanation = [words, ...evidence, ...(rest > 0 ? [`And ${rest} more.`] : [])].join(' ')
   return { business_uid, entitled, known, reason, explanation, asOf, stale, subscriptions }
 }
+
+/** Whoever knows the delivery secret can make up subscriptions of a business without end. */
+const MOST_EXPLAINED = 20
 
 function describe(
   { subscription_uid, purchase_state, asOf, failure, pending }: SubscriptionVerdict,

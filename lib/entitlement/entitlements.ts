@@ -19,7 +19,7 @@ export interface Entitlements {
 export function createEntitlements(options: {
   store: Pick<Store, 'subscriptionsOf' | 'subscribe'>
   rules: DecisionRules
-  /** How long a caller waits for a read that a delivery asked for, counted from the delivery. */
+  /** How long a caller waits for a read that a delivery asked for, counted from the delivery, and in all. */
   waitMs: number
   ttlMs?: number
   maxEntries?: number
@@ -66,16 +66,19 @@ export function createEntitlements(options: {
     let stopWaiting = () => {}
 
     async function run(): Promise<Decision> {
-      let askedAt = clock.now()
+      const begunAt = clock.now()
+      let askedAt = begunAt
       try {
         for (;;) {
           outdated = false
           askedAt = clock.now()
           const subscriptions = await store.subscriptionsOf(businessUid)
-          if (outdated) continue
-          const patienceMs = readUnderWay(subscriptions)
+          const now = clock.now()
+          // However many deliveries follow, callers get an answer; one that is outdated already is for them alone.
+          if (outdated && now < begunAt + Math.max(waitMs, SECOND)) continue
+          const patienceMs = Math.min(readUnderWay(subscriptions), begunAt + waitMs - now)
           if (patienceMs <= 0)
-            return keep(businessUid, decide(businessUid, subscriptions, rules, clock.now()))
+            return keep(businessUid, decide(businessUid, subscriptions, rules, now), !outdated)
           // Also looks again by itself: the read may be another process's.
           await new Promise<void>((resolve) => {
             const timer = clock.setTimeout(resolve, Math.min(patienceMs, SECOND / 4))
@@ -111,7 +114,7 @@ export function createEntitlements(options: {
     return Math.max(0, ...until) - now
   }
 
-  function keep(businessUid: string, decision: Decision): Decision {
+  function keep(businessUid: string, decision: Decision, isCurrent: boolean): Decision {
     const now = clock.now()
     const staleAt =
       decision.entitled && decision.asOf !== null
@@ -121,7 +124,7 @@ export function createEntitlements(options: {
     cache.set(businessUid, {
       decision,
       answer: decision.entitled ? YES : NO,
-      freshUntil: Math.min(now + ttlMs, staleAt),
+      freshUntil: isCurrent ? Math.min(now + ttlMs, staleAt) : 0,
     })
     other.delete(businessUid)
     return decision

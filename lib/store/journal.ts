@@ -181,8 +181,11 @@ export function createJournal(engine: Engine) {
     },
 
     async replay(trx: Transaction<Tables>, id: string): Promise<boolean> {
+      // Its handlers may be at work on it: nobody else is to have it while its holder may believe in the lease.
       const { rows } = await sql`
-        update journal set status = 'pending', due_at = ${engine.now()}, attempts = 0, lapses = 0, lease_token = null
+        update journal set status = 'pending', attempts = 0, lapses = 0,
+          due_at = case when lease_token is null then ${engine.now()} else due_at end,
+          lease_token = case when lease_token is null then null else 'taken back by a replay' end
         where id = ${id} returning id`.execute(trx)
       return rows.length > 0
     },

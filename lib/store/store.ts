@@ -51,7 +51,7 @@ export interface Store {
 
   /** Entries for people, newest first. */
   listEntries(filter: EntryFilter): Promise<JournalEntry[]>
-  /** Makes an entry pending again with its attempts at 0, whatever became of it. False when there is none. */
+  /** Makes an entry pending with no attempts: due now, or when the lease of who has it is over. False: there is none. */
   replayEntry(id: string): Promise<boolean>
   /** Deletes one small batch of what is past its keeping time; answers how many rows went, 0 when there is no more. */
   prune(keep: KeepTimes): Promise<number>

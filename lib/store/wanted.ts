@@ -1,6 +1,6 @@
 import { sql, type Transaction } from 'kysely'
 import type { Engine, Tables } from './schema.js'
-import type { Wanted } from './store.js'
+import { WANTED_AGAIN_MS, type Wanted } from './store.js'
 
 /** Marking rows of `subscriptions` as wanted: the generation goes up, and the row is due as soon as reads may follow. */
 export function createWanted(engine: Engine) {
@@ -64,12 +64,14 @@ export function createWanted(engine: Engine) {
           then excluded.purchasable_uid else subscriptions.purchasable_uid end`.execute(trx)
   }
 
-  // Due now, or when the pause after the last read is over; a leased row keeps its lease's end (the finish sees that it was wanted again), an overdue one its place.
+  // Due now, or when the pause after the last read is over (which a clock that was set back would make long); a leased
+  // row keeps its lease's end (the finish sees that it was wanted again), an overdue one its place.
   function due() {
     return sql`case
       when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${engine.now()}
         then subscriptions.refresh_at
-      when subscriptions.not_before > ${engine.now()} then subscriptions.not_before
+      when subscriptions.not_before > ${engine.now()} and subscriptions.not_before <= ${engine.now()} + ${WANTED_AGAIN_MS}
+        then subscriptions.not_before
       else ${engine.now()} end`
   }
 

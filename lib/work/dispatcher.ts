@@ -101,11 +101,14 @@ export function createDispatcher(options: {
 
   async function call(entry: Entry, lost: AbortSignal): Promise<EntryFinish['result']> {
     const payload = deepFreeze(payloadOf(entry))
-    const done = returned.get(entry.id) ?? new Set()
+    // The first try, also of a replay, is for all of them.
+    const done = (entry.attempt > 1 && returned.get(entry.id)) || new Set<AnyHandler>()
     returned.set(entry.id, done)
+    const takers = handlers.for(entry)
+    // Whoever wanted changes has left during the claim: it waits for the next who does.
+    if (entry.kind === 'change' && takers.length === 0) return { to: 'retry', inMs: 0, error: 'no handler' }
     const outcomes = await Promise.allSettled(
-      handlers
-        .for(entry)
+      takers
         .filter((handler) => !done.has(handler))
         .map(async (handler) => {
           await withinTime(handler, payload, entry.attempt, lost)

@@ -1,3 +1,4 @@
+import { MarketplaceError } from '../errors.js'
 import type { Entry, EntryKind } from '../store/store.js'
 
 export interface HandlerContext<M> {
@@ -22,6 +23,7 @@ export function createHandlers() {
   const changes = new Set<AnyHandler>()
 
   function add(handlers: Set<AnyHandler>, handler: AnyHandler) {
+    requireFunction(handler)
     // A wrapper, so that one function registered twice is two handlers and each unsubscribes itself.
     const own: AnyHandler = (payload, context) => handler(payload, context)
     handlers.add(own)
@@ -58,6 +60,12 @@ export function createHandlers() {
       return { kinds, exceptNames }
     },
   }
+}
+
+/** Found only when it is called, what is no function would have made every entry dead. */
+export function requireFunction(handler: unknown) {
+  if (typeof handler !== 'function')
+    throw new MarketplaceError('argument_invalid', 'Cannot register the handler: it is not a function')
 }
 
 export type Handlers = ReturnType<typeof createHandlers>

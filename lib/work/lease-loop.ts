@@ -61,6 +61,9 @@ export function createLeaseLoop<Item>(options: {
   const wanted = new Set<number>()
 
   function lookAt(time: number) {
+    // A clock that was set back must not make the next look hours away.
+    restUntil = Math.min(restUntil, clock.now() + REST_MS)
+    pollAt = Math.min(pollAt, clock.now() + 2 * pollMs)
     // A poll comes first; retries that are hours ahead must not pile up here.
     if (time > clock.now() + 2 * pollMs) return
     const slot = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS

@@ -86,7 +86,7 @@ export function concludeRead(
   function shown(record: SubscriptionRecord): Conclusion {
     const state = stateOf(record)
     // What comes back after it was gone need not be the change that an event promised.
-    const isNews = before.gone === null && JSON.stringify(record) !== JSON.stringify(before.record)
+    const isNews = before.gone === null && (state !== before.state || isUpdated(record, before.record))
     const owed = isNews ? Math.max(0, progress.owed - 1) : progress.owed
     const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
     const isServedLongAfterUninstall = uninstalledAt !== null && now - uninstalledAt >= LAG_LIMIT_MS
@@ -169,7 +169,7 @@ export function concludeRead(
     const refusals = progress.refusals + 1
     const refusedSince = progress.refusedSince ?? now
     if (refusals >= REFUSED_TRIES && now - refusedSince >= REFUSED_OVER_MS) {
-      return { settled: false, failure: code, progress: remember({ refusals, refusedSince }), nextInMs: null }
+      return { settled: false, failure: code, progress: remember({}), nextInMs: null }
     }
     // What was never read may be made up, and what is revoked is answered: neither is worth a call every few minutes.
     const capMs = before.gone ? DAY : before.record === null ? HOUR : RETRY_CAP_MS
@@ -213,6 +213,15 @@ function recall(claim: ReadClaim): Progress {
   // A further event promises a further change; what the platform has been refusing, hiding or insisting on stays.
   const owed = progress.owed + claim.wanted - progress.generation
   return { ...progress, generation: claim.wanted, owed, verified: 0, outages: 0 }
+}
+
+/** By `updated_at` where both have one: fields may come and move without a change. */
+function isUpdated(record: SubscriptionRecord, before: SubscriptionRecord | null): boolean {
+  if (before === null) return true
+  const [now, then] = [updatedAtMs(record), updatedAtMs(before)]
+  return Number.isNaN(now) || Number.isNaN(then)
+    ? JSON.stringify(record) !== JSON.stringify(before)
+    : now !== then
 }
 
 /** By `updated_at`; a missing or unreadable one says nothing about age. */

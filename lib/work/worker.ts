@@ -1,4 +1,4 @@
-import { type Clock, HOUR, SECOND } from '../schedule.js'
+import { type Clock, HOUR, MINUTE, SECOND } from '../schedule.js'
 import type { KeepTimes, Store } from '../store/store.js'
 import { createDispatcher } from './dispatcher.js'
 import { createRefresher } from './refresher.js'
@@ -53,8 +53,11 @@ export function createWorker(options: {
     },
     /** A handler was added: what waited for it need not wait for the next look. */
     handlerAdded: () => dispatcher.wake(),
-    /** Milliseconds since the loop that has not looked for longest has; a loop that is stuck stops looking. */
-    idleMs: () => clock.now() - Math.min(refresher.lookedAt(), dispatcher.lookedAt()),
+    /** Whether a loop has not looked for work for so long that it must be stuck, or its process was. */
+    isStuck() {
+      const idleMs = clock.now() - Math.min(refresher.lookedAt(), dispatcher.lookedAt())
+      return idleMs > Math.max(MINUTE, 3 * pollMs)
+    },
     /** Why all reads wait just now; null when they do not. */
     readsPaused: () => refresher.paused(),
     async close(graceMs: number) {

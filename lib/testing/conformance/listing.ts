@@ -125,17 +125,23 @@ export const LISTING: readonly Check[] = [
     },
   },
   {
-    name: 'replayEntry: of one that is leased ends that lease',
-    async check({ store }) {
-      await store.accept([eventOf('s1', { id: 'e1' })])
-      const late = await entry(store)
-      assert.equal(await store.replayEntry('e1'), true)
-      assert.equal(await store.renewEntry(late, LONG), false)
-      const holder = await entry(store)
-      has(holder, { id: 'e1', attempt: 1, lapses: 0 })
-      assert.equal(await store.renewEntry(late, LONG), false)
+    name: 'replayEntry: of one that is leased takes it from its holder, and hands it out when that lease is over',
+    async check(lab) {
+      const { store } = lab
+      await store.accept([eventOf('s1', { id: 'e1' }), eventOf('s2', { id: 'e2' })])
+      const [late] = await entries(store, { limit: 1, leaseMs: SHORT })
+      const [held] = await entries(store, { limit: 1, leaseMs: LONG })
+      assert(late && held)
+      for (const lost of [late, held]) {
+        assert.equal(await store.replayEntry(lost.id), true)
+        assert.equal(await store.renewEntry(lost, LONG), false)
+        same(await store.finishEntries([ending(lost, DEAD)]), [])
+      }
+      const holder = await lab.until('the lease is over', async () => (await entries(store))[0])
+      has(holder, { id: late.id, attempt: 1 })
+      same(await entries(store), [])
       same(await store.finishEntries([ending(late, DEAD)]), [])
-      same(await store.finishEntries([ending(holder, DONE)]), ['e1'])
+      same(await store.finishEntries([ending(holder, DONE)]), [late.id])
     },
   },
   {
