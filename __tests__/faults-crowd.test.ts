@@ -30,49 +30,29 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     },
   )
 
-  it.each(
-    STATISTICS[engineName].flatMap((statistics) =>
-      (['due', 'held'] as const).map((query) => [statistics, query] as const),
-    ),
-  )('G6 a claim of entries costs what it did (statistics: %s, query: %s)', async (statistics, query) => {
-    await costsTheSame({
-      statistics,
-      query,
-      index: 'journal_due',
-      claim: (store) => store.claimEntries({ limit: 9, leaseMs: HOUR, kinds: ['event', 'change'] }),
-      crowd: [
-        journal('dead', 'dead', Date.now() - HOUR),
-        journal('done', 'done', Date.now() - HOUR),
-        journal('later', 'pending', Date.now() + HOUR),
-      ],
-    })
-  })
-
-  it('G6 entries that others hold back are looked at once, and not at every claim', async () => {
-    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
-    const claim = () => store.claimEntries({ limit: 100, leaseMs: HOUR, kinds: ['event', 'change'] })
-    const keys = Array.from({ length: 50 }, (_, i) => `k${i}`)
-    const inLine = (n: number) =>
-      store.accept(keys.map((key) => ({ ...eventOf('s'), id: `${key}-${n}`, key, wanted: null })))
-    await inLine(0)
-    const result = { to: 'retry', inMs: HOUR, error: 'not yet' } as const
-    await store.finishEntries((await claim()).map(({ id, leaseToken }) => ({ id, leaseToken, result })))
-    for (let n = 1; n <= 40; n++) await inLine(n)
-    // Two thousand, and a claim puts off a thousand.
-    expect([await claim(), await claim()]).toEqual([[], []])
-    const due = await sql(`select id from journal where status = 'pending' and due_at <= ${Date.now()}`)
-    expect(due).toEqual([])
-  })
+  it.each(STATISTICS[engineName])(
+    'G6 a claim of entries costs what it did (statistics: %s)',
+    async (statistics) => {
+      await costsTheSame({
+        statistics,
+        index: 'journal_due',
+        claim: (store) => store.claimEntries({ limit: 8, leaseMs: HOUR, kinds: ['event', 'change'] }),
+        crowd: [
+          journal('dead', 'dead', Date.now() - HOUR),
+          journal('done', 'done', Date.now() - HOUR),
+          journal('later', 'pending', Date.now() + HOUR),
+        ],
+      })
+    },
+  )
 
   async function costsTheSame(options: {
     statistics: 'none' | 'of before' | 'fresh'
-    /** Of those that a claim asks, by the name of what it selects. */
-    query?: 'due' | 'held'
     index: string
     claim(store: Store): Promise<unknown>
     crowd: string[]
   }) {
-    const { statistics, query: name = 'due', index, claim, crowd } = options
+    const { statistics, index, claim, crowd } = options
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     if (engineName === 'PostgreSQL')
@@ -81,7 +61,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     await store.accept(Array.from({ length: 8 }, (_, i) => eventOf(`s${i}`)))
     if (statistics === 'of before') await sql('analyze')
     const queries = await lab.queriesOf(() => claim(store))
-    const query = queries.find((each) => each.sql.includes(`with ${name} as`)) as CompiledQuery
+    const query = queries.find((each) => /with due as/.test(each.sql)) as CompiledQuery
     // The claimed ones are due again.
     await sql(`update subscriptions set refresh_at = 1, lease_token = null where lease_token is not null`)
     await sql(`update journal set due_at = 1, lease_token = null where lease_token is not null`)
@@ -93,9 +73,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
 
     const plan = await planOf(lab, query)
     const crowded = costOf(plan)
-    // Where there is nothing to join with, a scan is planned but never run.
-    const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan' && rowsOf(node) > 1)
-    expect(scans).toEqual([])
+    expect(plan.map((node) => node['Node Type'])).not.toContain('Seq Scan')
     expect(plan.map((node) => node['Index Name'])).toContain(index)
     // An index of 10,000 rows has a level or two more than one of 8.
     expect(crowded.rows).toBeLessThanOrEqual(alone.rows + 30)

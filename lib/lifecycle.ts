@@ -15,7 +15,12 @@ export interface Health {
 export function createLifecycle(options: {
   store: Pick<Store, 'open' | 'close' | 'counts'>
   worker:
-    | { start(): void; isStuck(): boolean; readsPaused(): string | null; close(graceMs: number): Promise<void> }
+    | {
+        start(): void
+        isStuck(): boolean
+        readsPaused(): string | null
+        close(graceMs: number): Promise<void>
+      }
     | undefined
   onClose(): void
   closeGraceMs: number

@@ -65,9 +65,7 @@ export async function openStoreWithSql(
       return asked
     },
     async explain(prefix, query) {
-      // libsql has rows only for what says that it returns some.
-      const ending = engine.isLocal && !/\breturning\b/.test(query.sql) ? 'returning *' : ''
-      const explained = { ...query, sql: `${prefix} ${query.sql} ${ending}` }
+      const explained = { ...query, sql: `${prefix} ${query.sql}` }
       if (engine.isLocal) return plain.read(async (db) => (await db.executeQuery<Row>(explained)).rows)
       let rows: Row[] = []
       await plain

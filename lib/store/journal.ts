@@ -1,6 +1,5 @@
 import { type Selectable, sql, type Transaction } from 'kysely'
 import { storable } from '../record.js'
-import { MINUTE } from '../schedule.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, JournalTable, Tables } from './schema.js'
 import type {
@@ -20,29 +19,6 @@ import type {
  * end), done, or dead (waiting for a replay).
  */
 export function createJournal(engine: Engine) {
-  /**
-   * Makes entries that stand behind one that waits for its next try due when that one is, so that no claim has to look
-   * at them again and again; but in `HELD_BACK_MS` at the latest, as it may end before (when it is replayed, say).
-   */
-  async function holdBack(trx: Transaction<Tables>, kinds: ClaimEntries['kinds']) {
-    const among = sql.join(kinds)
-    const until = sql`(
-      select case when first.lease_token is null and first.due_at > ${engine.now()} then first.due_at end
-      from journal as first
-      where first.key = journal.key and first.status = 'pending' and first.kind in (${among})
-      order by first.seq limit 1)`
-    await sql`
-      with held as materialized (
-        select seq, ${until} as until from journal
-        where status = 'pending' and due_at <= ${engine.now()} and lease_token is null and kind in (${among})
-          and ${until} is not null
-        order by due_at limit ${MOST_HELD_BACK} ${engine.skipLocked}
-      )
-      update journal set due_at = case
-        when until < ${engine.now()} + ${HELD_BACK_MS} then until else ${engine.now()} + ${HELD_BACK_MS} end
-      from held where journal.seq = held.seq`.execute(trx)
-  }
-
   return {
     async insert(trx: Transaction<Tables>, events: readonly NewEvent[]) {
       if (events.length === 0) return
@@ -117,8 +93,6 @@ export function createJournal(engine: Engine) {
           due_at = ${engine.now()} + ${leaseMs}
         where seq in (select seq from due)
         returning *`.execute(trx)
-      // Else the backlog was not looked through.
-      if (rows.length < limit) await holdBack(trx, kinds)
       return rows
         .sort((a, b) => a.seq - b.seq)
         .map((row) => ({
@@ -201,16 +175,12 @@ export function createJournal(engine: Engine) {
               and received_at < ${now} - ${Math.max(keep.deadMs, keep.doneMs)})
             or (status = 'pending' and kind = 'change' and lease_token is null
               and received_at < ${now} - ${keep.changesMs})
-          limit 500
+          limit 500 ${engine.skipLocked}
         ) returning seq`.execute(trx)
       return rows.length
     },
   }
 }
-
-/** At a time: no transaction should take long. */
-const MOST_HELD_BACK = 1_000
-const HELD_BACK_MS = MINUTE
 
 const EVENT_COLUMNS = {
   id: 'text',

@@ -50,9 +50,9 @@ export async function migratePostgres(
     const version = await versionOf(trx, schema)
     if (version === 0) {
       // Not "if not exists": that asks for the right to create schemas also where one was made for this role.
-      const { rows: schemas } = await sql<{ found: string | null }>`
-        select to_regnamespace(quote_ident(${schema}))::text as found`.execute(trx)
-      if (!schemas[0]?.found) await sql`create schema ${sql.ref(schema)}`.execute(trx)
+      const { rows: schemas } = await sql`
+        select from pg_catalog.pg_namespace where nspname = ${schema}`.execute(trx)
+      if (schemas.length === 0) await sql`create schema ${sql.ref(schema)}`.execute(trx)
       await sql`create table marketplace_schema (version integer not null)`.execute(trx)
       await sql`insert into marketplace_schema values (0)`.execute(trx)
     }
@@ -66,9 +66,11 @@ export async function migratePostgres(
 
 /** 0 before the first migration. */
 async function versionOf(db: Kysely<Tables>, schema: string): Promise<number> {
-  const { rows: tables } = await sql<{ found: string | null }>`
-    select to_regclass(quote_ident(${schema}) || '.marketplace_schema')::text as found`.execute(db)
-  if (!tables[0]?.found) return 0
+  // Not by `to_regclass`: its answer may come from before the lock, when another process had not made the table yet.
+  const { rows: tables } = await sql`
+    select from pg_catalog.pg_class join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = ${schema} and relname = 'marketplace_schema'`.execute(db)
+  if (tables.length === 0) return 0
   const { rows } = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
   return rows[0]?.version ?? 0
 }

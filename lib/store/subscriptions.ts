@@ -126,7 +126,10 @@ export function createSubscriptions(engine: Engine) {
             where lane = 'new' and failure is not null and lease_token is null
             order by wanted_at desc limit 500 offset ${MAX_NEVER_READ}
           ) as too_many
-        ) returning subscription_uid`.execute(trx)
+        )
+        -- Said again, of the row as it is when it is locked: it may have been wanted meanwhile.
+        and lane = 'new' and lease_token is null and (refresh_at is null or failure is not null)
+        returning subscription_uid`.execute(trx)
       return rows.length
     },
 

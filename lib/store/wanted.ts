@@ -36,10 +36,25 @@ export function createWanted(engine: Engine) {
           businesses.set(business, { ...before, ...last, times: times + 1 })
         }
       }
+      if (businesses.size > 0)
+        await lockInOrder(trx, [...named.keys(), ...known.keys()], [...businesses.keys()])
       if (named.size > 0) await wantNamed(trx, sortedJson(named))
       if (known.size > 0) await wantKnown(trx, sortedJson(known))
       if (businesses.size > 0) await wantBusinesses(trx, sortedJson(businesses))
     },
+  }
+
+  /** The rows of a business are updated in no order of ours: two batches could each wait for what the other has marked. */
+  async function lockInOrder(trx: Transaction<Tables>, uids: string[], businessUids: string[]) {
+    const texts = (values: string[]) =>
+      engine.rows(JSON.stringify(values.map((value) => ({ value }))), { value: 'text' })
+    await sql`
+      select subscription_uid from subscriptions where subscription_uid in (
+        select value from ${texts(uids)} as named
+        union
+        select subscription_uid from ${texts(businessUids)} as businesses
+          join subscriptions on business_uid = value
+      ) order by subscription_uid ${engine.forUpdate}`.execute(trx)
   }
 
   /**

@@ -1,0 +1,128 @@
+import { describe, expect, it } from '@jest/globals'
+import pg from 'pg'
+import { postgresStore } from '../lib/index.js'
+import { DAY } from '../lib/schedule.js'
+import type { NewEvent, Store, Wanted } from '../lib/store/store.js'
+import { onCleanUp } from './support/clean-up.js'
+import { useEngine } from './support/engines.js'
+import { eventOf } from './support/events.js'
+import { until } from './support/until.js'
+
+const engine = useEngine('PostgreSQL')
+const KEEP = { doneMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
+
+describe('the sweeper, which waits for a row that somebody else has', () => {
+  it.each(['accept', 'want'] as const)(
+    'does not delete a subscription that %s has marked meanwhile',
+    async (how) => {
+      const { address, stores, sql } = await open()
+      const [store, sweeping] = stores
+      await store.accept([eventOf('s1')])
+      await sql(`update subscriptions set refresh_at = null, failure = 'platform_refused',
+      wanted_at = ${Date.now() - 31 * DAY}`)
+      await inTurn(address, `select from subscriptions where subscription_uid = 's1'`, [
+        () => (how === 'accept' ? store.accept([eventOf('s1')]) : store.want(marked('s1'))),
+        () => sweeping.prune(KEEP),
+      ])
+      expect(await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })).toMatchObject({ id: 's1' })
+    },
+  )
+
+  it('does not delete an entry that has been replayed meanwhile', async () => {
+    const { address, stores, sql } = await open()
+    const [store, sweeping] = stores
+    const event = eventOf('s1')
+    await store.accept([event])
+    await sql(`update journal set status = 'done', received_at = ${Date.now() - 8 * DAY}`)
+    const [found] = await inTurn(address, `select from journal where id = '${event.id}'`, [
+      () => store.replayEntry(event.id),
+      () => sweeping.prune(KEEP),
+    ])
+    expect(found).toBe(true)
+    expect(await store.listEntries({})).toMatchObject([{ id: event.id, status: 'pending' }])
+  })
+
+  it('deletes them when nobody has', async () => {
+    const { stores, sql } = await open()
+    await stores[0].accept([eventOf('s1')])
+    await sql(`update subscriptions set refresh_at = null, wanted_at = ${Date.now() - 31 * DAY}`)
+    await sql(`update journal set status = 'done', received_at = ${Date.now() - 8 * DAY}`)
+    expect(await stores[1].prune(KEEP)).toBe(2)
+  })
+})
+
+describe('deliveries to several instances', () => {
+  it('never wait for each other in a circle, whether they name subscriptions or businesses', async () => {
+    const { stores, sql } = await open()
+    const businesses = ['b1', 'b2', 'b3', 'b4']
+    const uids = businesses.flatMap((business) =>
+      ['z', 'm', 'a'].map((letter) => [`${letter}-${business}`, business]),
+    )
+    await stores[0].accept(uids.map(([uid, business]) => eventOf(uid as string, business)))
+    const deadlocks = async () =>
+      Number(
+        (await sql(`select deadlocks from pg_stat_database where datname = current_database()`))[0]
+          ?.deadlocks,
+      )
+    for (let round = 0; round < 60; round++) {
+      const batches = stores.map((_store, i) => {
+        const others = uids.filter(([, business]) => business !== businesses[(round + i) % 4])
+        return [
+          ...others.map(([uid, business]) => eventOf(uid as string, business)),
+          installOf(businesses[(round + i) % 4] as string),
+        ]
+      })
+      await Promise.all(stores.map((store, i) => store.accept(batches[i] as NewEvent[])))
+    }
+    // Counted when a transaction ends, and told a second later at most.
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    expect(await deadlocks()).toBe(0)
+  })
+})
+
+async function open() {
+  const address = await engine.freshAddress()
+  const stores = [postgresStore(address), postgresStore(address)] as [Store, Store]
+  for (const store of stores) {
+    onCleanUp(() => store.close())
+    await store.open()
+  }
+  const database = address.split('/').at(-1) as string
+  const sql = (text: string) =>
+    engine.server().sql(`set search_path = marketplace_webhooks; ${text}`, undefined, database)
+  return { address, stores, sql }
+}
+
+/** Starts each call when the one before waits for the row, which is then let go: locks are granted in order. */
+async function inTurn(address: string, row: string, calls: (() => Promise<unknown>)[]) {
+  const holder = new pg.Client({ connectionString: address })
+  onCleanUp(() => holder.end())
+  await holder.connect()
+  await holder.query(`set search_path = marketplace_webhooks`)
+  await holder.query(`begin`)
+  await holder.query(`${row} for update`)
+  const begun: Promise<unknown>[] = []
+  for (const call of calls) {
+    begun.push(call())
+    await Promise.race([begun.at(-1), waiters(holder, begun.length)])
+  }
+  await holder.query('rollback')
+  return Promise.all(begun)
+}
+
+async function waiters(client: pg.Client, count: number) {
+  await until('it waits for the row', async () => {
+    const { rows } = await client.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return rows.length >= count
+  })
+}
+
+function marked(subscriptionUid: string): Wanted {
+  return { what: 'subscription', subscriptionUid, businessUid: 'b1', purchasableUid: null }
+}
+
+function installOf(businessUid: string): NewEvent {
+  return { ...eventOf('none', businessUid), wanted: { what: 'business', businessUid, install: null } }
+}
