@@ -1,7 +1,10 @@
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { DeadEntry, Marketplace, PurchaseChange } from '../lib/index.js'
-import type { Simulator } from '../lib/testing/index.js'
+import { HOUR, systemClock } from '../lib/schedule.js'
+import { storeFor } from '../lib/store/open-store.js'
+import type { ClaimEntries, Store } from '../lib/store/store.js'
+import { type Simulator, sampleDelivery } from '../lib/testing/index.js'
 import { temporaryFolder } from './support/clean-up.js'
 import { createScene, openMarketplace, startPlatform } from './support/scene.js'
 import { gate, until } from './support/until.js'
@@ -219,6 +222,38 @@ describe('a handler that fails', () => {
     expect(calls).toEqual({ good: 1, bad: 3 })
   })
 
+  it('is called by a replay together with those that have returned', async () => {
+    const { marketplace, deliver } = await createScene({
+      worker: { pollMs: 50, handlerRetryDelaysMs: [HOUR] },
+    })
+    const calls = { good: 0, bad: 0 }
+    marketplace.on('application/installed', () => void calls.good++)
+    marketplace.on('application/installed', () => {
+      calls.bad++
+      throw new Error('not yet')
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await until('the first try is over', async () =>
+      (await marketplace.journal.list({})).some(({ error }) => error !== null),
+    )
+    expect(await marketplace.journal.replay(id)).toBe(true)
+    await until('the second', () => calls.bad === 2)
+    expect(calls).toEqual({ good: 2, bad: 2 })
+  })
+
+  it('does not end the process by a promise of a listener that rejects', async () => {
+    const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, handlerRetryDelaysMs: [] } })
+    const told: string[] = []
+    marketplace.onDead(async () => explode())
+    marketplace.onDead(({ id }) => void told.push(id))
+    marketplace.on('application/installed', () => explode())
+    const ids = [await deliver(sampleDelivery('application/installed'))].map(({ id }) => id)
+    await until('it is dead', () => told.length === 1)
+    // An unhandled rejection would have ended this process by now.
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(told).toEqual(ids)
+  })
+
   const things: [string, () => unknown][] = [
     ['undefined', () => undefined],
     ['null', () => null],
@@ -345,6 +380,70 @@ describe('a handler', () => {
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await until('closed', async () => (await closed.opened) === undefined)
   })
+
+  it('H6 is never called beside itself, also when what it has is replayed', async () => {
+    const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, leaseMs: 1_000 } })
+    const [running, calls]: [Set<number>, number[]] = [new Set(), []]
+    let attempts = 0
+    marketplace.on('application/installed', async (_event, { signal }) => {
+      const own = ++attempts
+      running.add(own)
+      calls.push(running.size)
+      // Until it is told that what it has is not its own any more.
+      if (own === 1) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      running.delete(own)
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await until('it runs', () => attempts === 1)
+    expect(await marketplace.journal.replay(id)).toBe(true)
+    await until('it is called again', () => attempts === 2)
+    expect(calls).toEqual([1, 1])
+  })
+
+  it('that leaves while a change is on its way to it leaves the change to the next', async () => {
+    const inner = storeFor('sqlite::memory:', systemClock)
+    let leave = () => {}
+    const store = new Proxy(inner, {
+      get(target, name: keyof Store) {
+        const method = target[name] as (...given: unknown[]) => unknown
+        if (name !== 'claimEntries') return method.bind(target)
+        return async (options: ClaimEntries) => {
+          const claimed = await inner.claimEntries(options)
+          if (claimed.some(({ kind }) => kind === 'change')) leave()
+          return claimed
+        }
+      },
+    })
+    const { platform, marketplace } = await createScene({ store })
+    const seen: string[] = []
+    leave = marketplace.onPurchaseChange(() => void seen.push('the one that left'))
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('the change is given back', async () => {
+      const [change] = await marketplace.journal.list({ kind: 'change' })
+      return change?.status === 'pending' && change.attempts === 1
+    })
+    leave = () => {}
+    marketplace.onPurchaseChange(() => void seen.push('the next'))
+    await until('it is told', () => seen.length > 0)
+    expect(seen).toEqual(['the next'])
+  })
+
+  it.each([undefined, null, 'application/installed', {}])(
+    'that is %p is refused where it is registered',
+    async (what) => {
+      const marketplace = openMarketplace(await startPlatform())
+      const handler = what as never
+      for (const register of [
+        () => marketplace.on('application/installed', handler),
+        () => marketplace.onAny(handler),
+        () => marketplace.onUnrecognised(handler),
+        () => marketplace.onPurchaseChange(handler),
+        () => marketplace.onDead(handler),
+      ]) {
+        expect(register).toThrow(expect.objectContaining({ code: 'argument_invalid' }))
+      }
+    },
+  )
 
   it('H9 gets a payload that it cannot change, and so cannot another', async () => {
     const { platform, marketplace } = await createScene()

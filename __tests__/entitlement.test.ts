@@ -552,6 +552,31 @@ describe('right after an acknowledged delivery', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
+  it.each(['isEntitled', 'explain', 'refresh'] as const)(
+    '%s answers in its time however often deliveries ask for a read',
+    async (ask) => {
+      const { platform, marketplace, deliver } = await createScene({
+        freshness: { waitMs: 500 },
+        platform: { timeoutMs: 200 },
+      })
+      const { uid } = await buy(platform, marketplace)
+      platform.faults.add({ on: 'read', kind: 'slow', ms: 100 })
+      const flood = { isOver: false }
+      const deliveries = (async () => {
+        while (!flood.isOver) await deliver(notice({ subscription_uid: uid }))
+      })()
+      await until('reads are under way', () => readsOf(platform, uid) > 2)
+      const begun = Date.now()
+      for (let i = 0; i < 3; i++) {
+        const answer = await marketplace[ask](B1)
+        expect(typeof answer === 'boolean' ? answer : answer.entitled).toBe(true)
+      }
+      expect(Date.now() - begun).toBeLessThan(10_000)
+      flood.isOver = true
+      await deliveries
+    },
+  )
+
   it('J4 a thousand callers wait for one read', async () => {
     const { platform, marketplace } = await createScene()
     platform.faults.add({ on: 'read', kind: 'slow', ms: 100 })
@@ -881,7 +906,7 @@ function move(platform: Simulator, uid: string | undefined, row: (typeof TRANSIT
 async function buy(platform: Simulator, marketplace: Marketplace, business_uid = B1) {
   const subscription = platform.purchase({ business_uid, payment: 'succeeded' })
   await platform.settled()
-  expect(await marketplace.isEntitled(business_uid)).toBe(true)
+  await until('the purchase', () => marketplace.isEntitled(business_uid))
   return subscription
 }
 

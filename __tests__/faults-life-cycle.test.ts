@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { format, stripVTControlCharacters } from 'node:util'
 import { describe, expect, it, jest } from '@jest/globals'
 import createDebug from 'debug'
-import { type Clock, MINUTE, SECOND, systemClock } from '../lib/schedule.js'
+import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../lib/schedule.js'
 import { createPostgresEngine } from '../lib/store/postgres.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
@@ -208,6 +208,32 @@ describe('health', () => {
     })
     dead.now = false
   })
+
+  it('K6 does not fail between two looks that are a minute apart, as they may be', async () => {
+    const { clock, pass } = createShiftedClock()
+    const marketplace = openMarketplace(await startPlatform(), { clock, worker: { pollMs: MINUTE } })
+    await marketplace.start()
+    await until('well', async () => (await marketplace.health()).status === 'ok')
+    pass(1.2 * MINUTE)
+    expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
+    pass(3 * MINUTE)
+    expect((await marketplace.health()).status).toBe('failing')
+  })
+
+  it.each(['a new', 'a known'])(
+    'goes on at once with %s subscription when the clock is set back',
+    async (which) => {
+      const { clock, pass } = createShiftedClock()
+      const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
+      const payment = which === 'a new' ? 'succeeded' : 'failed'
+      const known = platform.purchase({ business_uid: 'b0', payment: 'failed' })
+      await until('the first read', async () => (await marketplace.explain('b0')).reason === 'not_purchased')
+      pass(-HOUR)
+      if (payment === 'failed') platform.confirmPayment(known.uid)
+      else platform.purchase({ business_uid: 'b1', payment })
+      await until('the read', () => marketplace.isEntitled(payment === 'failed' ? 'b0' : 'b1'))
+    },
+  )
 
   it('K6 does not ask for a worker where there is none to be', async () => {
     const { clock, pass } = createShiftedClock()

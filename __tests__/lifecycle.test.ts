@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
-import { ConfigError, createMarketplace, type MarketplaceOptions } from '../lib/index.js'
+import { appToken, ConfigError, createMarketplace, type MarketplaceOptions } from '../lib/index.js'
 import { findSqlite } from '../lib/store/sqlite-drivers.js'
 import { type Simulator, sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
@@ -121,6 +121,29 @@ describe('close', () => {
     next.onPurchaseChange(() => again.open())
     await until('access', () => next.isEntitled(B1))
     await until('the change is told', () => again.opened.then(() => true))
+  })
+
+  it('is the end of all that could be asked, which says so', async () => {
+    const { platform, marketplace } = await createFileScene()
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const token = platform.appToken(B1)
+    await marketplace.close()
+    const asked = [
+      () => marketplace.start(),
+      () => marketplace.track({ subscription_uid: uid, business_uid: B1 }),
+      () => marketplace.refresh(B1),
+      () => marketplace.fetchAppToken(B1),
+      () =>
+        marketplace.registerWebhook({
+          event: 'application/installed',
+          targetUrl: 'https://app.test/hooks',
+          token: appToken(token),
+        }),
+      () => marketplace.journal.list(),
+      () => marketplace.journal.replay('e1'),
+    ]
+    for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'closed', retry: false })
+    expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
   it('without grace waits for nothing', async () => {
@@ -280,6 +303,7 @@ describe('before the store is open', () => {
     expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'store_unavailable' })
     expect((await marketplace.health()).status).toBe('failing')
     await expect(marketplace.start()).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect((await marketplace.health()).problems).toEqual([expect.stringContaining(folder)])
 
     mkdirSync(folder)
     await until('it is taken', async () => (await deliver(target, notice(uid))).status === 200)

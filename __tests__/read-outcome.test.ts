@@ -34,6 +34,17 @@ describe('what a read means', () => {
     expect(late.nextInMs).toBe(24 * HOUR)
   })
 
+  it('D7 does not take fields that come and move for what the event told of', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.event()
+    for (const name of ['one name', 'another']) {
+      const read = found_('purchased', 1)
+      if (read.kind === 'found') Object.assign(read.record, { display_name: name })
+      expect(reader.reads(read).nextInMs).toBeLessThan(HOUR)
+    }
+  })
+
   it('does not verify a reconcile, which no event asked for', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
@@ -203,6 +214,21 @@ describe('what a read means', () => {
     }
     tries.pass(72 * HOUR)
     expect(tries.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).toBeNull()
+  })
+
+  it('E8 gives a subscription that is revived all its tries again', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const refused = () => reader.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs
+    for (let refusal = 1; refusal < 12; refusal++) refused()
+    reader.pass(72 * HOUR)
+    expect(refused()).toBeNull()
+    reader.event()
+    for (let refusal = 1; refusal < 12; refusal++) {
+      expect(refused()).not.toBeNull()
+      reader.pass(7 * HOUR)
+    }
+    expect(refused()).toBeNull()
   })
 
   it('E8 nor after three days alone', () => {

@@ -108,17 +108,17 @@ const OPTIONS = z.strictObject({
   app: z.strictObject({
     clientId: text,
     clientSecret: text,
-    purchasableUid: oneOrMore(text, 0),
-    codeName: oneOrMore(text, 0),
+    purchasableUid: oneOrMore(text).default([]),
+    codeName: oneOrMore(text).default([]),
   }),
   platform: z.strictObject({
     baseUrl: httpUrl,
     authUrl: httpUrl,
     fetch: fn.optional(),
     timeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
-    concurrency: z.int().min(1).max(100).default(4),
+    concurrency: count(4, 1, 100),
   }),
-  deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults)), 1),
+  deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults))),
   store: z
     .union([
       z.string().superRefine(without(storeFaults)),
@@ -134,7 +134,7 @@ const OPTIONS = z.strictObject({
   worker: z.union([
     z.literal(false),
     group({
-      concurrency: z.int().min(1).max(1_000).default(8),
+      concurrency: count(8, 1, 1_000),
       handlerTimeoutMs: duration(30 * SECOND, 10, HOUR),
       handlerRetryDelaysMs: z
         .array(
@@ -150,11 +150,7 @@ const OPTIONS = z.strictObject({
     }),
   ]),
   receiver: group({
-    bodyLimitBytes: z
-      .int()
-      .min(1_024)
-      .max(16 * 1024 * 1024)
-      .default(64 * 1024),
+    bodyLimitBytes: count(64 * 1024, 1_024, 16 * 1024 * 1024, ' bytes'),
     bodyTimeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
     acceptTimeoutMs: duration(3 * SECOND, 10, MINUTE),
   }),
@@ -192,22 +188,31 @@ function without<T>(faultsOf: (value: T) => readonly string[]) {
 }
 
 function duration(defaultMs: number, minMs: number, maxMs: number) {
+  return count(defaultMs, minMs, maxMs, ' ms')
+}
+
+function count(usual: number, min: number, max: number, unit = '') {
   return z
-    .int()
-    .min(minMs, `expected ${minMs} ms or more`)
-    .max(maxMs, `expected ${maxMs} ms or less`)
-    .default(defaultMs)
+    .int('expected a whole number')
+    .min(min, `expected ${min}${unit} or more`)
+    .max(max, `expected ${max}${unit} or less`)
+    .default(usual)
 }
 
 /** An optional group of settings, all of them with defaults. */
 function group<Shape extends z.ZodRawShape>(shape: Shape) {
-  return z.strictObject(shape).prefault({} as never)
+  return z
+    .strictObject(shape, {
+      error: ({ code }) =>
+        code === 'invalid_type' ? 'expected an object of settings, or nothing for the defaults' : undefined,
+    })
+    .prefault({} as never)
 }
 
-function oneOrMore<T extends z.ZodType<string>>(each: T, min: number) {
+function oneOrMore<T extends z.ZodType<string>>(each: T) {
   return z.preprocess(
-    (value) => (value === undefined ? [] : typeof value === 'string' ? [value] : value),
-    z.array(each).min(min, 'expected at least one'),
+    (value) => (typeof value === 'string' ? [value] : value),
+    z.array(each, 'expected a text, or several in an array').min(1, 'expected at least one'),
   )
 }
 

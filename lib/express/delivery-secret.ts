@@ -32,14 +32,17 @@ export function createSecretCheck(secrets: readonly string[]): (candidate: strin
 export function secretFaults(secret: unknown): string[] {
   if (typeof secret !== 'string') return ['a delivery secret must be a string']
   const faults: string[] = []
-  if (secret.length < MIN_LENGTH) faults.push(`a delivery secret must have at least ${MIN_LENGTH} characters`)
+  if (secret.length < MIN_LENGTH)
+    faults.push(`a delivery secret must have at least ${MIN_LENGTH} characters: ${HOW_TO_MAKE_ONE}`)
   if (!/^[A-Za-z0-9._~-]*$/.test(secret)) {
     faults.push('a delivery secret may hold only letters, digits and . _ ~ - because it is part of a URL')
   }
   if (new Set(secret).size < MIN_DISTINCT || period(secret) < MIN_LENGTH) {
     faults.push('a delivery secret must not repeat the same few characters')
   } else if (surprises(secret) < MIN_SURPRISES) {
-    faults.push('a delivery secret must be random, not a placeholder, common words or a sequence')
+    faults.push(
+      `a delivery secret must be random, not a placeholder, common words or a sequence: ${HOW_TO_MAKE_ONE}`,
+    )
   }
   return faults
 }
@@ -63,6 +66,7 @@ export function targetUrl(mountUrl: string | URL, secret: string): string {
 }
 
 const MIN_LENGTH = 16
+const HOW_TO_MAKE_ONE = 'make one with `openssl rand -hex 24`'
 /** 16 random hex digits hold fewer than 6 different ones once in 28,000 times. */
 const MIN_DISTINCT = 6
 const MIN_SURPRISES = 8

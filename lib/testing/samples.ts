@@ -1,4 +1,5 @@
 import { EVENTS, type EventName } from '../events/registry.js'
+import { cannot } from './cannot.js'
 import type { Envelope } from './envelopes.js'
 import type { FullSubscription } from './full-subscription.js'
 
@@ -46,6 +47,8 @@ export function sampleDelivery<Name extends EventName>(
   name: Name,
   overrides: Record<string, unknown> = {},
 ): SampleDelivery<Name> {
+  if (!Object.hasOwn(EVENTS, name))
+    throw cannot(`make a sample of ${name}`, `there is no such event, only ${Object.keys(EVENTS).join(', ')}`)
   const { entity_name, event_type } = EVENTS[name]
   return { entity_name, event_type, data: { ...SAMPLE_DATA[name], ...overrides } } as SampleDelivery<Name>
 }
