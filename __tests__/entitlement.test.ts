@@ -2,7 +2,7 @@ import { describe, expect, it, jest } from '@jest/globals'
 import type { Request } from 'express'
 import { TRANSITIONS } from '../lib/entitlement/purchase-state.js'
 import type { Marketplace } from '../lib/index.js'
-import { type Clock, HOUR, systemClock } from '../lib/schedule.js'
+import { type Clock, DAY, HOUR, systemClock } from '../lib/schedule.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
 import type { Store } from '../lib/store/store.js'
@@ -645,6 +645,18 @@ describe('while the platform is down', () => {
     // The first call may still meet a kept-alive connection that the outage has cut.
     await until('a good read', async () => (await marketplace.refresh(B1)).entitled)
     expect(await marketplace.explain(B1)).toMatchObject({ entitled: true, stale: false })
+  })
+
+  it('an answer that may stand for less long than a reconcile takes is confirmed in time', async () => {
+    const freshness = { maxStaleMs: 1_500, reconcileEveryMs: 30 * DAY }
+    const { platform, marketplace } = await createScene({ freshness })
+    const { uid } = await buy(platform, marketplace)
+    const answers = new Set<boolean>()
+    await until('it is read again and again', async () => {
+      answers.add(await marketplace.isEntitled(B1))
+      return readsOf(platform, uid) > 4
+    })
+    expect(answers).toEqual(new Set([true]))
   })
 
   it('an answer that is cached does not outlive maxStaleMs', async () => {

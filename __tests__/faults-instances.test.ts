@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
 import { systemClock } from '../lib/schedule.js'
 import { storeFor } from '../lib/store/open-store.js'
+import type { Hint } from '../lib/store/store.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from './support/engines.js'
 import { notice } from './support/events.js'
@@ -119,7 +120,7 @@ describe('instances on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
   it('G11 that are opened at once on an empty database all open, again and again', async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 10; round++) {
       const address = await engine.freshAddress()
       const stores = Array.from({ length: 5 }, () => storeFor(address, systemClock))
       for (const store of stores) onCleanUp(() => store.close())
@@ -137,7 +138,8 @@ describe('instances on PostgreSQL', () => {
     pool.on('error', () => {})
     onCleanUp(() => pool.end())
     const platform = await startPlatform()
-    const listening = openMarketplace(platform, { store: pool, worker: { pollMs: 300 } })
+    const store = storeFor(pool, systemClock)
+    const listening = openMarketplace(platform, { store, worker: { pollMs: 300 } })
     const scene = await createScene({ store: address, worker: false })
     const { uid } = scene.platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await scene.platform.settled()
@@ -160,7 +162,7 @@ describe('instances on PostgreSQL', () => {
     expect(listens).toBe(0)
     await until('it listens anew', () => listens > 0, 15_000 - (Date.now() - begun))
 
-    // And hears: without a poll in between.
+    // And hears: a look by itself finds the work, but nobody's words.
     await until('its new connection listens', async () => {
       const rows = await engine
         .server()
@@ -170,8 +172,13 @@ describe('instances on PostgreSQL', () => {
       return rows.length >= 2
     })
     platform.confirmPayment(uid)
+    const heard: Hint[] = []
+    store.subscribe((hint) => void heard.push(hint))
     await scene.deliver(notice('b1', uid))
-    await until('it has heard', () => listening.isEntitled('b1'), 4_000)
+    await until('it has heard', () =>
+      heard.some((hint) => hint.type === 'wanted' && hint.businessUid === 'b1'),
+    )
+    await until('it is let in', () => listening.isEntitled('b1'))
   }, 30_000)
 })
 

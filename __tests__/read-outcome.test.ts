@@ -138,6 +138,18 @@ describe('what a read means', () => {
     expect(reader.reads({ kind: 'missing' }).moved).toMatchObject({ to: null })
   })
 
+  it('D12 looks again for what it has found missing, soon and then ever more rarely', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let read = 0; read < 2; read++) {
+      reader.reads({ kind: 'missing' })
+      reader.pass(MINUTE)
+    }
+    const pauses = Array.from({ length: 5 }, () => reader.reads({ kind: 'missing' }).nextInMs)
+    expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 24 * HOUR])
+    expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+
   it('D12 forgets two reads without the record when the third shows it', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))

@@ -142,8 +142,9 @@ export function concludeRead(
         found: { record: before.record, state: null, gone: 'missing', confirmed: true },
         settled: true,
         failure: 'platform_record_missing',
-        progress: remember({}),
-        nextInMs: reconcileInMs,
+        // Looked at again as after an event: who paid must not wait a day for a record that comes back.
+        progress: remember({ owed: 1, verified: 1 }),
+        nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
         ...movedTo(null, before.record),
       }
     }

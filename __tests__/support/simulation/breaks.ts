@@ -39,6 +39,7 @@ export function breaksOf({ rows, lines }: Tables): Control[] {
         steps: 6,
         durationMs: 5_000,
         reconcileEveryMs: 86_400_000,
+        maxStaleMs: 259_200_000,
         platform: STEADY,
       },
     ],

@@ -41,7 +41,8 @@ export function profileOf(random: Random) {
     leaseMs: random.pick([5 * SECOND, 30 * SECOND]),
     pollMs: random.pick([10 * SECOND, MINUTE]),
     waitMs: random.pick([0, SECOND]),
-    maxStaleMs: random.pick([MINUTE, 10 * MINUTE]),
+    // A short one makes reconciles frequent, which would put right what only events should.
+    maxStaleMs: random.pick(isLossy ? [MINUTE, 10 * MINUTE] : [MINUTE, 3 * DAY, 3 * DAY]),
     concurrency: random.pick([1, 4]),
   }
 }
