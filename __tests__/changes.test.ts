@@ -381,6 +381,17 @@ describe('a handler', () => {
     await until('closed', async () => (await closed.opened) === undefined)
   })
 
+  it.each([{ state: 'dead' }, { status: 'ded' }, { limit: '10' }, { businessUid: '' }, null, 'dead'])(
+    'of the operator that asks for %j hears what is wrong, instead of getting everything',
+    async (filter) => {
+      const marketplace = openMarketplace(await startPlatform())
+      await expect(marketplace.journal.list(filter as never)).rejects.toMatchObject({
+        code: 'argument_invalid',
+        message: expect.stringMatching(/^Cannot list the journal: ./),
+      })
+    },
+  )
+
   it('H6 is never called beside itself, also when what it has is replayed', async () => {
     const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, leaseMs: 1_000 } })
     const [running, calls]: [Set<number>, number[]] = [new Set(), []]

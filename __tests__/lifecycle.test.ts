@@ -10,7 +10,7 @@ import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import type { ChildSettings } from './support/receiver-child.js'
 import { loadReceiver } from './support/receiver-process.js'
 import { createScene, deliver, openMarketplace, serve, startPlatform } from './support/scene.js'
-import { CLIENT, OUR_ITEM } from './support/settings.js'
+import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './support/settings.js'
 import { gate, until } from './support/until.js'
 
 const B1 = 'business-one'
@@ -371,6 +371,30 @@ describe('options', () => {
   ])('that are %p throw a ConfigError, not something else', (given) => {
     const error = thrownBy(() => createMarketplace(given as unknown as MarketplaceOptions))
     expect(error).toBeInstanceOf(ConfigError)
+  })
+
+  it.each([
+    [{ app: { purchasableUid: [] } }, 'app.purchasableUid: expected at least one'],
+    [{ app: { purchasableUid: 7 } }, 'app.purchasableUid: expected a text, or several in an array'],
+    [{ worker: true }, 'worker: expected an object of settings, or nothing for the defaults'],
+    [{ worker: { concurrency: 0 } }, 'worker.concurrency: expected 1 or more'],
+    [{ platform: { concurrency: 0.5 } }, 'platform.concurrency: expected a whole number'],
+    [{ receiver: { bodyLimitBytes: 1 } }, 'receiver.bodyLimitBytes: expected 1024 bytes or more'],
+    [{ freshness: { waitMs: -1 } }, 'freshness.waitMs: expected 0 ms or more'],
+    [
+      { deliverySecrets: 'q8Zr3mW5' },
+      'deliverySecrets.0: a delivery secret must have at least 16 characters: make one with `openssl rand -hex 24`',
+    ],
+  ])('such as %j say in words of their own what was expected', (wrong: object, fault) => {
+    const { app, platform, ...rest } = wrong as { app?: object; platform?: object }
+    const given = {
+      app: { ...CLIENT, ...app },
+      platform: { baseUrl: 'https://platform.test', authUrl: 'https://auth.test', ...platform },
+      deliverySecrets: DELIVERY_SECRET,
+      ...rest,
+    }
+    const error = thrownBy(() => createMarketplace(given as unknown as MarketplaceOptions))
+    expect((error as ConfigError).faults).toEqual([fault])
   })
 
   it('that are undefined keep their defaults', async () => {

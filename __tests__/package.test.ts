@@ -24,7 +24,11 @@ describe('the packed package', () => {
     const built = ['esm', 'cjs'].flatMap((form) =>
       sources.flatMap((file) => [`dist/${form}/${file}.js`, `dist/${form}/${file}.d.ts`]),
     )
-    const papers = ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist/cjs/package.json', 'package.json']
+    const papers = [
+      ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md'],
+      ...['docs/faults.md', 'docs/simulator.md', 'docs/store-conformance.md'],
+      ...['dist/cjs/package.json', 'package.json'],
+    ]
     expect([...packed.files].sort()).toEqual([...built, ...papers].sort())
   })
 

@@ -1,7 +1,7 @@
 import './support/failing-disk.js'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { systemClock } from '../lib/schedule.js'
 import { isAbandoned, newLeaseToken } from '../lib/store/lease-token.js'
@@ -74,9 +74,16 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     const path = join(temporaryFolder(), 'nowhere', 'm.db')
     await expect(storeAt(path, driver).open()).rejects.toMatchObject({
       code: 'store_unavailable',
-      message: expect.stringContaining(path),
+      message: `Cannot open the SQLite file ${path}: the folder ${dirname(path)} does not exist: make it first`,
     })
     expect(existsSync(path)).toBe(false)
+  })
+
+  it('says what to do when its path is a folder', async () => {
+    await expect(storeAt(temporaryFolder(), driver).open()).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringMatching(/it is a folder: name a file in it$/),
+    })
   })
 
   it('C16 says the same of a damaged file at every try, and opens the backup that is put in its place', async () => {

@@ -70,6 +70,8 @@ export async function servePage(options: { stage: Stage; here: string; port: num
   })
   app.post('/businesses/:uid/check', async (req, res) => {
     await stage.checkAgain(req.params.uid).catch(() => {})
+    // Also where nothing is known, and so nothing happens that would make it ask.
+    await watcher.ask(req.params.uid)
     res.json({ why: null })
   })
   const switches: Record<string, () => unknown> = {

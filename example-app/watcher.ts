@@ -60,6 +60,7 @@ export function watchDecisions(stage: Stage, onUpdate: () => void) {
   for (const { uid } of BUSINESSES) void ask(uid)
 
   return {
+    ask,
     of: (uid: string): Watched => {
       const { decision = null, isChecking = false, askedAt = null } = watched.get(uid) ?? {}
       return { decision, isChecking, askedAt }

@@ -15,6 +15,7 @@ import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
 import { identifierOf, storable } from './record.js'
 import { SECOND } from './schedule.js'
+import { checkedFilter } from './store/entry-filter.js'
 import { storeFor } from './store/open-store.js'
 import { createTelemetry } from './telemetry.js'
 import type { DeadEntry } from './work/dispatcher.js'
@@ -203,7 +204,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     ),
 
     journal: {
-      list: whileOpen((filter = {}) => store.listEntries(filter)),
+      list: whileOpen((filter = {}) => store.listEntries(checkedFilter(filter))),
       replay: whileOpen((id) => store.replayEntry(id)),
     },
     health: lifecycle.health,

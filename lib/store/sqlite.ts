@@ -13,6 +13,7 @@ import {
   type SqliteConnection,
   type SqliteDriverName,
 } from './sqlite-drivers.js'
+import { faultOfPlace } from './sqlite-place.js'
 
 /**
  * SQLite in WAL mode, durable without ever making the event loop wait for the disk.
@@ -151,7 +152,7 @@ export function createSqliteEngine(options: {
         const explained = explain(error)
         throw explained instanceof MarketplaceError
           ? explained
-          : unavailable(`Cannot open the SQLite file ${path}: ${words(error)}`, error)
+          : unavailable(`Cannot open the SQLite file ${path}: ${faultOfPlace(path) ?? words(error)}`, error)
       }
     },
 

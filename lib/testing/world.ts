@@ -129,11 +129,11 @@ export class World {
   /** One step along the transition table. A row without an event changes and tells nothing. */
   move(uid: string, trigger: Exclude<Trigger, 'User purchases an app'>): FullSubscription {
     const record = this.get(uid)
-    if (record === undefined) throw cannot(trigger, `there is no subscription ${uid}`)
+    if (record === undefined) throw cannot(`play "${trigger}"`, `there is no subscription ${uid}`)
     const row = transition(canonicalState(record.purchase_state) as PurchaseState, trigger)
     if (row === undefined) {
       throw cannot(
-        trigger,
+        `play "${trigger}"`,
         `subscription ${uid} is ${record.purchase_state}, and no transition leads on from there`,
       )
     }

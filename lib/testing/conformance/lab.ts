@@ -15,6 +15,7 @@ import {
   type Wanted,
 } from '../../store/store.js'
 import type { StoreConformanceOptions } from './options.js'
+import { STORE_METHODS } from './store-faults.js'
 
 export interface Check {
   name: string
@@ -54,8 +55,11 @@ export async function createLab(options: StoreConformanceOptions): Promise<Lab> 
 
   async function kept(store: Store | Promise<Store> | undefined): Promise<Store> {
     assert(store, 'the caller answered no store')
-    stores.push(await store)
-    return store
+    const made = await store
+    for (const method of ['open', 'subscribe', ...STORE_METHODS] as const)
+      assert.equal(typeof made[method], 'function', `the store has no method ${method}`)
+    stores.push(made)
+    return made
   }
 
   async function opened(store: Store): Promise<Store> {

@@ -68,6 +68,11 @@ export function withStoreFaults(
   store: Store,
   plan: { seed?: number | string; faults?: readonly StoreFault[] } = {},
 ): Store & { faults: StoreFaults } {
+  if (typeof store?.accept !== 'function')
+    throw cannot(
+      'make a store fail',
+      'expected a Store, such as postgresStore(…) or your own, not its address',
+    )
   const { seed = 1, faults: planned = [] } = plan
   const chance = seeded(seed)
   const rules = new Set<Rule>()
