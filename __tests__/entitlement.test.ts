@@ -884,6 +884,18 @@ describe('the explanation', () => {
     expect(failing.explanation).toMatch(/the last read failed \(platform_unreachable\)/)
     expect((await marketplace.explain('')).explanation).toBe('This is not an identifier of a business.')
   })
+
+  it('is of the twenty that weigh most, however many somebody makes up', async () => {
+    const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
+    const made = Array.from({ length: 200 }, (_, i) => notice({ subscription_uid: `made-up-${i}` }))
+    await deliver(made)
+    const { uid } = await buy(platform, marketplace)
+    const { explanation, subscriptions } = await marketplace.explain(B1)
+    expect(subscriptions).toHaveLength(201)
+    expect(explanation).toMatch(
+      new RegExp(`^The app is purchased. Subscription ${uid}: purchased, .*And 181 more.$`),
+    )
+  })
 })
 
 async function bringTo(

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
 import chromium from '@sparticuz/chromium'
 import { type Browser, type BrowserContextOptions, chromium as browserType, type Page } from 'playwright-core'
+import { until } from './support/until.js'
 
 const PROJECT = resolve(__dirname, '..')
 /** Where to look at what the page looks like. */
@@ -63,6 +64,16 @@ describe('the page of the example app', () => {
     for (const lane of ['platform', 'delivery', 'token', 'read', 'change', 'decision']) {
       await page.waitForSelector(`#happenings [data-lane="${lane}"]`)
     }
+  })
+
+  it('asks again when told to, also where nothing is known', async () => {
+    const page = await open({ business: 'Salon Aurora' })
+    await text(page, '#reason', 'unknown_business')
+    const said = await page.textContent('#said')
+    await until('a second has passed', async () => {
+      await press(page, 'Check again')
+      return (await page.textContent('#said')) !== said
+    })
   })
 
   it('denies it when a payment fails, and lets it in again when the payment is confirmed', async () => {

@@ -118,10 +118,15 @@ export function decide(
   now: number,
 ): Decision {
   const verdicts = subscriptions.map((subscription) => judge(subscription, rules, now))
-  const [best] = [...verdicts].sort(
+  const [best] = byWeight(verdicts)
+  return decisionOf(business_uid, best?.reason ?? 'unknown_business', best?.asOf ?? null, verdicts, now)
+}
+
+/** What the answer rests on first. */
+function byWeight(verdicts: readonly SubscriptionVerdict[]): SubscriptionVerdict[] {
+  return [...verdicts].sort(
     (a, b) => REASONS[a.reason].rank - REASONS[b.reason].rank || (b.asOf ?? '').localeCompare(a.asOf ?? ''),
   )
-  return decisionOf(business_uid, best?.reason ?? 'unknown_business', best?.asOf ?? null, verdicts, now)
 }
 
 /** A decision that rests on no subscription. */
@@ -186,7 +191,9 @@ function decisionOf(
 ): Decision {
   const { entitled, known, words } = REASONS[reason]
   const stale = reason === 'stale' || reason === 'store_unavailable'
-  const evidence = subscriptions.slice(0, MOST_EXPLAINED).map((subscription) => describe(subscription, now))
+  const evidence = byWeight(subscriptions)
+    .slice(0, MOST_EXPLAINED)
+    .map((subscription) => describe(subscription, now))
   const rest = subscriptions.length - evidence.length
   const explanation = [words, ...evidence, ...(rest > 0 ? [`And ${rest} more.`] : [])].join(' ')
   return { business_uid, entitled, known, reason, explanation, asOf, stale, subscriptions }
