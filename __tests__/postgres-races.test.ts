@@ -55,21 +55,27 @@ describe('deliveries to several instances', () => {
   it('never wait for each other in a circle, whether they name subscriptions or businesses', async () => {
     const { stores, sql } = await open()
     const businesses = ['b1', 'b2', 'b3', 'b4']
+    // In small and capital letters, which people sort otherwise than machines.
     const uids = businesses.flatMap((business) =>
-      ['z', 'm', 'a'].map((letter) => [`${letter}-${business}`, business]),
+      ['z', 'M', 'a'].map((letter) => [`${letter}-${business}`, business] as const),
     )
-    await stores[0].accept(uids.map(([uid, business]) => eventOf(uid as string, business)))
+    await stores[0].accept(uids.map(([uid, business]) => eventOf(uid, business)))
     const deadlocks = async () =>
       Number(
         (await sql(`select deadlocks from pg_stat_database where datname = current_database()`))[0]
           ?.deadlocks,
       )
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < 90; round++) {
       const batches = stores.map((_store, i) => {
-        const others = uids.filter(([, business]) => business !== businesses[(round + i) % 4])
+        const at = (round * (i + 1)) % uids.length
+        const order = [...uids.slice(at), ...uids.slice(0, at)]
+        // In turn: subscriptions of both kinds, of one kind alone, and a business beside them.
+        const known = round % 3 === 0 || i === 1 ? order.slice(0, 5) : []
+        const named = order.slice(5)
         return [
-          ...others.map(([uid, business]) => eventOf(uid as string, business)),
-          installOf(businesses[(round + i) % 4] as string),
+          ...known.map(([uid, business]) => knownEventOf(uid, business)),
+          ...named.map(([uid, business]) => eventOf(uid, business)),
+          ...(round % 3 === 1 ? [installOf(businesses[(round + i) % 4] as string)] : []),
         ]
       })
       await Promise.all(stores.map((store, i) => store.accept(batches[i] as NewEvent[])))
@@ -121,6 +127,10 @@ async function waiters(client: pg.Client, count: number) {
 
 function marked(subscriptionUid: string): Wanted {
   return { what: 'subscription', subscriptionUid, businessUid: 'b1', purchasableUid: null }
+}
+
+function knownEventOf(subscriptionUid: string, businessUid: string): NewEvent {
+  return { ...eventOf('none', businessUid), wanted: { what: 'known', subscriptionUid, businessUid } }
 }
 
 function installOf(businessUid: string): NewEvent {

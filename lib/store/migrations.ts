@@ -5,7 +5,7 @@ import type { Migration } from './schema.js'
 export const MIGRATIONS: readonly Migration[] = [
   (engine) => [
     sql`create table subscriptions (
-      subscription_uid text primary key,
+      subscription_uid ${engine.sortedText} primary key,
       business_uid text not null,
       purchasable_uid text,
       record text,

@@ -57,6 +57,7 @@ export function createPostgresEngine(options: {
     skipLocked: sql`for update skip locked`,
     forUpdate: sql`for update`,
     rowNumber: sql`bigint generated always as identity primary key`,
+    sortedText: sql`text collate "C"`,
     busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
 
     async open() {

@@ -77,6 +77,8 @@ export interface Engine {
   forUpdate: RawBuilder<unknown>
   /** The column type of a row number that counts up by itself. */
   rowNumber: RawBuilder<unknown>
+  /** The column type of an identifier whose rows are locked in its order: by bytes, as JavaScript sorts, in no language. */
+  sortedText: RawBuilder<unknown>
   /** Ends a `create table`: what the engine should know of a table whose rows change all the time. */
   busyTable: RawBuilder<unknown>
   open(): Promise<void>

@@ -133,6 +133,7 @@ export function createSqliteEngine(options: {
     skipLocked: sql``,
     forUpdate: sql``,
     rowNumber: sql`integer primary key autoincrement`,
+    sortedText: sql`text`,
     busyTable: sql``,
 
     async open() {

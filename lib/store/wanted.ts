@@ -36,7 +36,7 @@ export function createWanted(engine: Engine) {
           businesses.set(business, { ...before, ...last, times: times + 1 })
         }
       }
-      if (businesses.size > 0)
+      if (known.size + businesses.size > 0)
         await lockInOrder(trx, [...named.keys(), ...known.keys()], [...businesses.keys()])
       if (named.size > 0) await wantNamed(trx, sortedJson(named))
       if (known.size > 0) await wantKnown(trx, sortedJson(known))
@@ -44,7 +44,7 @@ export function createWanted(engine: Engine) {
     },
   }
 
-  /** The rows of a business are updated in no order of ours: two batches could each wait for what the other has marked. */
+  /** Marks of different kinds come one after the other: two batches could each wait for what the other has marked. */
   async function lockInOrder(trx: Transaction<Tables>, uids: string[], businessUids: string[]) {
     const texts = (values: string[]) =>
       engine.rows(JSON.stringify(values.map((value) => ({ value }))), { value: 'text' })
