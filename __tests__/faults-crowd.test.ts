@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import type { CompiledQuery } from 'kysely'
-import type { Store } from '../lib/store/store.js'
+import type { ReadClaim, Store } from '../lib/store/store.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { createScene } from './support/scene.js'
@@ -45,6 +45,23 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
       })
     },
   )
+
+  it('a question about a business looks at no more than a thousand, and at those first that were read', async () => {
+    const lab = await openStoreWithSql(await engine.freshAddress())
+    const { store, sql } = lab
+    await store.accept([eventOf('s1')])
+    const claim = (await store.claimRead({ leaseMs: HOUR, except: [], lane: 'new' })) as ReadClaim
+    const record = { uid: 's1', business_uid: 'b1', purchasable_uid: 'p', purchase_state: 'purchased' }
+    const found = { record, state: 'purchased', gone: null, confirmed: true }
+    await store.finishRead(claim, { found, settled: true, failure: null, progress: null, nextInMs: HOUR })
+    await sql(subscriptions('made up', `${Date.now() + HOUR}`))
+    await sql(`update subscriptions set business_uid = 'b1'`)
+    const known = await store.subscriptionsOf('b1')
+    expect(known).toHaveLength(1_000)
+    expect(known.filter(({ state }) => state === 'purchased').map((each) => each.subscriptionUid)).toEqual([
+      's1',
+    ])
+  })
 
   async function costsTheSame(options: {
     statistics: 'none' | 'of before' | 'fresh'

@@ -84,6 +84,19 @@ describe('what a read means', () => {
     expect(reader.elapsed()).toBeGreaterThanOrEqual(HOUR)
   })
 
+  it('D9 believes it after the hour also when events go on coming', () => {
+    const reader = createReader()
+    reader.reads(found_('suspended', 5))
+    let conclusion = reader.reads(found_('purchased', 4))
+    for (let minutes = 0; minutes < 60; minutes++) {
+      expect(conclusion.moved).toBeUndefined()
+      reader.pass(MINUTE)
+      reader.event()
+      conclusion = reader.reads(found_('purchased', 4))
+    }
+    expect(conclusion.moved).toMatchObject({ from: 'suspended', to: 'purchased' })
+  })
+
   it('D9 starts the hour anew when the older record shown is another one', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
@@ -148,6 +161,19 @@ describe('what a read means', () => {
     const pauses = Array.from({ length: 5 }, () => reader.reads({ kind: 'missing' }).nextInMs)
     expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 24 * HOUR])
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+
+  it('D12 confirms with every read that it is still missing', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let read = 0; read < 3; read++) {
+      reader.pass(MINUTE)
+      reader.reads({ kind: 'missing' })
+    }
+    const readAt = reader.readAt() as number
+    reader.pass(HOUR)
+    reader.reads({ kind: 'missing' })
+    expect(reader.readAt()).toBe(readAt + HOUR)
   })
 
   it('D12 forgets two reads without the record when the third shows it', () => {

@@ -26,7 +26,7 @@ export const MIGRATIONS: readonly Migration[] = [
       uninstalled_at bigint,
       created_at bigint not null
     ) ${engine.busyTable}`,
-    sql`create index subscriptions_business on subscriptions (business_uid)`,
+    sql`create index subscriptions_business on subscriptions (business_uid, lane, created_at desc)`,
     // The claim walks this index from its start and stops at the first row: rows given up or not yet due cost nothing.
     sql`create index subscriptions_due on subscriptions (lane, refresh_at) where refresh_at is not null`,
     sql`create table journal (

@@ -25,7 +25,7 @@ export interface Store {
   /** Marks without an event: a subscription to track, or all of a business's to be read again. Durable like `accept`. */
   want(wanted: Wanted): Promise<void>
 
-  /** Everything known of a business, in the order in which it was learned. */
+  /** What is known of a business, as it was learned; of very many that were never read, the newest are enough. */
   subscriptionsOf(businessUid: string): Promise<Subscription[]>
 
   /** Leases one subscription that is due for a read, or answers undefined. Never one of `except`'s businesses. */
