@@ -171,6 +171,25 @@ describe('E12 ten thousand subscriptions that want a read when an outage ends', 
   })
 })
 
+describe('reads at once', () => {
+  it.each([
+    ['never two', 'one business', [B1], 1],
+    ['several', 'several businesses', [B1, B2], 2],
+  ] as const)('are %s of %s', async (_how, _whose, businesses, expected) => {
+    const { platform, marketplace } = await createScene({ freshness: { waitMs: 0 } })
+    platform.faults.add({ on: 'read', kind: 'slow', ms: 50 })
+    for (const business_uid of businesses) {
+      for (let i = 0; i < 6; i++) platform.purchase({ business_uid, payment: 'succeeded' })
+    }
+    await until('all are read', async () => {
+      const decisions = await Promise.all(businesses.map((each) => marketplace.explain(each)))
+      return decisions.every(({ subscriptions }) => subscriptions.filter((each) => each.asOf).length === 6)
+    })
+    const reads = platform.requests.filter(({ endpoint }) => endpoint === 'read')
+    expect(Math.max(...reads.map(({ inFlight }) => inFlight))).toBe(expected)
+  })
+})
+
 describe('E13 one layer alone tries again', () => {
   it.each([
     ['500', (_req, res) => res.writeHead(500).end('{}')],
