@@ -10,6 +10,7 @@ import { createDatabase } from './support/simulation/database.js'
 import { simulate } from './support/simulation/run.js'
 import { STORES } from './support/simulation/stores.js'
 import { createTables } from './support/simulation/tables.js'
+import { until } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 /**
@@ -129,6 +130,35 @@ describe('what simulated worlds have found', () => {
     expect(subscription?.readAt ?? 0).toBeLessThanOrEqual(Date.parse(AT) + 60 * SECOND)
     await database.close()
   })
+
+  it.each([
+    [40, false],
+    [70, true],
+  ])(
+    'D6 of a lease that is claimed for a minute and had after %d s: that it is over is %p',
+    async (tookS, isOver) => {
+      let now = Date.parse(AT)
+      const items = [{}]
+      const begun: boolean[] = []
+      const loop = createLeaseLoop<object>({
+        concurrency: 1,
+        async claim() {
+          now += tookS * SECOND
+          return items.splice(0)
+        },
+        run: async (_item, signal) => void begun.push(signal.aborted),
+        renew: async () => true,
+        leaseMs: 60 * SECOND,
+        renewEveryMs: 10 * SECOND,
+        pollMs: SECOND,
+        clock: { now: () => now, setTimeout: () => ({}), clearTimeout() {} },
+        onError() {},
+      })
+      loop.start()
+      await until('it has begun', () => begun.length > 0)
+      expect(begun).toEqual([isOver])
+    },
+  )
 
   it('a loop that was woken often goes back to looking once in a poll', async () => {
     const clock = createVirtualClock({ isBusy: () => false })
