@@ -133,7 +133,8 @@ export function createPlatformClient(options: PlatformOptions) {
       } catch (error) {
         if (!(error instanceof ReadFailure)) throw error
         const code = codeOfTokenFailure(error.result)
-        throw new MarketplaceError(code, `Cannot get a token for the business: ${code.replaceAll('_', ' ')}`)
+        const why = WHY_NO_TOKEN[code] ?? code.replaceAll('_', ' ')
+        throw new MarketplaceError(code, `Cannot get a token for the business: ${why}`)
       }
     },
 
@@ -151,6 +152,12 @@ export interface ReadRequest {
   subscriptionUid: string
   businessUid: string
   signal?: AbortSignal | undefined
+}
+
+const WHY_NO_TOKEN: Partial<Record<ErrorCode, string>> = {
+  app_credentials_refused: 'the platform refuses app.clientId and app.clientSecret',
+  token_refused:
+    'the platform refuses it; has the business installed the app, and is platform.authUrl the address of the token endpoint?',
 }
 
 function codeOfTokenFailure(result: ReadResult): ErrorCode {
