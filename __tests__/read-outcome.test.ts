@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { ReadResult } from '../lib/platform/client.js'
 import type { SubscriptionRecord } from '../lib/record.js'
@@ -116,6 +118,24 @@ describe('what a read means', () => {
     reader.reads(found_('purchased', 5))
     const odd: ReadResult = { kind: 'found', record: { ...record('suspended', 5), updated_at } }
     expect(reader.reads(odd).moved).toMatchObject({ to: 'suspended' })
+  })
+
+  it.each(['UTC', 'Asia/Kathmandu', 'America/New_York'])('D9 takes updated_at for UTC, also in %s', (TZ) => {
+    const times = [
+      '2026-01-02T03:04:05.678Z',
+      '2026-01-02T03:04:05.678',
+      '2026-01-02 03:04:05.678',
+      '2026-01-02T05:04:05.678+02:00',
+      '2026-01-01T22:04:05.678-05:00',
+    ]
+    const code = `const { updatedAtMs } = require(${JSON.stringify(join(__dirname, '../lib/record.ts'))})
+      console.log(JSON.stringify(${JSON.stringify(times)}.map((updated_at) => updatedAtMs({ updated_at }))))`
+    const env = { ...process.env, TZ }
+    const out = execFileSync(process.execPath, ['--require', 'tsx/cjs', '--eval', code], {
+      env,
+      encoding: 'utf8',
+    })
+    expect(JSON.parse(out)).toEqual(times.map(() => Date.UTC(2026, 0, 2, 3, 4, 5, 678)))
   })
 
   it('treats both spellings of canceled as one state', () => {

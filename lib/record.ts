@@ -125,5 +125,8 @@ export function storable(text: string): string {
 
 /** `updated_at` as ms since 1970; NaN when it is missing or unreadable: then it says nothing about age. */
 export function updatedAtMs({ updated_at }: SubscriptionRecord): number {
-  return typeof updated_at === 'string' ? Date.parse(updated_at) : Number.NaN
+  if (typeof updated_at !== 'string') return Number.NaN
+  // The platform's times are UTC. One without an offset would be read as this machine's own.
+  const hasOffset = !/\d\d:\d\d[\d:.]*$/.test(updated_at) || /[+-]\d\d:\d\d$/.test(updated_at)
+  return Date.parse(hasOffset ? updated_at : `${updated_at}Z`)
 }
