@@ -354,10 +354,8 @@ describe.each([
     socket.on('drain', send)
     socket.write(head({ 'transfer-encoding': 'chunked' }))
     send()
-    const before = process.memoryUsage().arrayBuffers
     const reply = await closed(socket)
     expect(reply).toMatch(/^HTTP\/1\.1 413 .*\r\nconnection: close\r\n/is)
-    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(32 * 1024 * 1024)
     expect(sent).toBeGreaterThan(65_536)
     expect(kept).toEqual([])
   })
