@@ -2,12 +2,13 @@ import { describe, expect, it, jest } from '@jest/globals'
 import type { Request } from 'express'
 import { TRANSITIONS } from '../lib/entitlement/purchase-state.js'
 import type { Marketplace } from '../lib/index.js'
-import { type Clock, DAY, HOUR, systemClock } from '../lib/schedule.js'
+import { type Clock, DAY, HOUR } from '../lib/schedule.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
 import type { Store } from '../lib/store/store.js'
 import { type Simulator, sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
+import { jumpingClock } from './support/jumping-clock.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from './support/scene.js'
 import { gate, until } from './support/until.js'
 
@@ -950,18 +951,6 @@ function readsOf(platform: Simulator, uid: string): number {
 function answering(reply: unknown): typeof fetch {
   return async (input) =>
     Response.json(String(input).includes('/oauth/token') ? { access_token: 'a-token' } : reply)
-}
-
-/** The system's clock, set forward by leaps; timers keep the system's pace. */
-function jumpingClock() {
-  let ahead = 0
-  const clock: Clock = { ...systemClock, now: () => Date.now() + ahead }
-  return {
-    clock,
-    jump(ms: number) {
-      ahead += ms
-    },
-  }
 }
 
 /** A store in memory that can be made to fail. */

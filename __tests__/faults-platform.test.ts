@@ -11,6 +11,7 @@ import { sampleDelivery } from '../lib/testing/index.js'
 import { concludeRead } from '../lib/work/read-outcome.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { eventOf } from './support/events.js'
+import { jumpingClock } from './support/jumping-clock.js'
 import { createScene, OUR_ITEM, openMarketplace, startPlatform } from './support/scene.js'
 import { until } from './support/until.js'
 
@@ -414,18 +415,6 @@ async function proxyTo(target: string) {
 }
 
 const PAGE = 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 22\r\n\r\n<html>Back soon</html>'
-
-/** The system's clock, set forward by leaps; timers keep the system's pace. */
-function jumpingClock() {
-  let ahead = 0
-  const clock: Clock = { ...systemClock, now: () => Date.now() + ahead }
-  return {
-    clock,
-    jump(ms: number) {
-      ahead += ms
-    },
-  }
-}
 
 /** A clock that stands between its steps, on a whole second at first; timers keep the system's pace. */
 function steppedClock() {

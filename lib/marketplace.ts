@@ -73,7 +73,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
           telemetry.count('reads', { outcome: result.kind })
           if (result.kind !== 'found') {
             const code = 'code' in result ? result.code : result.kind
-            telemetry.log('reading', code, `a subscription could not be read: ${code}`)
+            telemetry.log('reading', code, `${code}: a subscription could not be read`)
           }
           if (moved) telemetry.count('changes', { to: wordForState(moved.to) })
         },
