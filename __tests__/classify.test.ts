@@ -39,12 +39,12 @@ describe('classify', () => {
     const both = { ...NOTICE, ...RECORD, subscription_uid: 's-other' }
     expect(classify(purchase('update', both))).toMatchObject({
       name: 'purchasable_subscription/updated',
-      subject: { says: 'record', subscription_uid: 's-1' },
+      subject: { kind: 'record', subscription_uid: 's-1' },
     })
     expect(classify(purchase('created', both))).toMatchObject({
       name: 'purchasable_subscription/create',
       data: { subscription_uid: 's-1' },
-      subject: { says: 'notice', subscription_uid: 's-1' },
+      subject: { kind: 'notice', subscription_uid: 's-1' },
     })
   })
 
@@ -52,7 +52,7 @@ describe('classify', () => {
     for (const type of ['created', 'update']) {
       expect(classify(purchase(type, { ...NOTICE, uid: 's-2', purchase_state: 'purchased' }))).toMatchObject({
         recognised: true,
-        subject: { says: 'notice', subscription_uid: 's-1', business_uid: 'b-1', purchasable_uid: 'p-1' },
+        subject: { kind: 'notice', subscription_uid: 's-1', business_uid: 'b-1', purchasable_uid: 'p-1' },
       })
     }
   })
@@ -68,7 +68,7 @@ describe('classify', () => {
         purchasable_uid: 'p-1',
         app: null,
         event_time: null,
-        says: 'notice',
+        kind: 'notice',
       },
     })
   })
@@ -78,9 +78,9 @@ describe('classify', () => {
     const ids = { subscription_uid: 's-1', business_uid: 'b-1', purchasable_uid: 'p-1' }
     const notice = { ...ids, app: null, event_time: null }
     const event_time = '2024-05-01T10:00:00.000+02:00'
-    expect(subjectOf(purchase('created', NOTICE))).toEqual({ ...notice, says: 'notice' })
-    expect(subjectOf(purchase('update', NOTICE))).toEqual({ ...notice, says: 'notice' })
-    expect(subjectOf(purchase('update', RECORD))).toEqual({ ...notice, app: 'the-app', says: 'record' })
+    expect(subjectOf(purchase('created', NOTICE))).toEqual({ ...notice, kind: 'notice' })
+    expect(subjectOf(purchase('update', NOTICE))).toEqual({ ...notice, kind: 'notice' })
+    expect(subjectOf(purchase('update', RECORD))).toEqual({ ...notice, app: 'the-app', kind: 'record' })
     for (const says of ['installed', 'uninstalled']) {
       const own = {
         entity_name: 'application',
@@ -131,7 +131,7 @@ describe('classify', () => {
       expect(classify(purchase(type, { business_id: 'b', subscription_uid: 's' }))).toMatchObject({
         recognised: true,
         data: { purchasable_uid: null },
-        subject: { says: 'notice', purchasable_uid: null },
+        subject: { kind: 'notice', purchasable_uid: null },
       })
     }
     const data = { business_id: 'b', app_code_name: 'a' }
@@ -374,7 +374,7 @@ describe('an event of the app’s own', () => {
     event_type: 'renewed',
     data: z.object({ subscription: z.string() }),
     tokens: ['app'],
-    subject: (data) => ({ subscription_uid: data.subscription, says: 'notice' }),
+    subject: (data) => ({ subscription_uid: data.subscription, kind: 'notice' }),
   })
 
   it('is recognised with its own data and subject', () => {
@@ -389,7 +389,7 @@ describe('an event of the app’s own', () => {
         purchasable_uid: null,
         app: null,
         event_time: null,
-        says: 'notice',
+        kind: 'notice',
       },
     })
     expect(own(purchase('update', NOTICE))).toEqual(classify(purchase('update', NOTICE)))
@@ -405,7 +405,7 @@ describe('an event of the app’s own', () => {
         business_uid: null,
         purchasable_uid: null,
         app: null,
-        says: 'other',
+        kind: 'other',
       },
     })
   })

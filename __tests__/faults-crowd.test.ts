@@ -182,10 +182,10 @@ function rowsOf(node: PlanNode): number {
 const NUMBERS = (count: number) =>
   `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${count})`
 
-function subscriptions(word: string, refreshAt: string, count = MANY, wantedAt = 1): string {
+function subscriptions(word: string, refreshAt: string, count = MANY, requestedAt = 1): string {
   return `insert into subscriptions
-    (subscription_uid, business_uid, wanted, done, wanted_at, refresh_at, lane, lapses, created_at)
-    ${NUMBERS(count)} select '${word} ' || n, 'business ' || n, 1, 0, ${wantedAt}, ${refreshAt}, 'new', 0, 1 from numbers`
+    (subscription_uid, business_uid, wanted, done, requested_at, refresh_at, lane, lapses, created_at)
+    ${NUMBERS(count)} select '${word} ' || n, 'business ' || n, 1, 0, ${requestedAt}, ${refreshAt}, 'new', 0, 1 from numbers`
 }
 
 function journal(word: string, status: string, at: number, count = MANY, kind = 'event'): string {

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
+import { HOUR, SECOND, systemClock } from '../lib/clock.js'
 import { createEntitlements } from '../lib/entitlement/entitlements.js'
-import { HOUR, SECOND, systemClock } from '../lib/schedule.js'
 import type { Hint, Subscription } from '../lib/store/store.js'
 import { gate } from './support/until.js'
 
@@ -51,7 +51,7 @@ describe('J4 a thousand callers', () => {
     const first = hold()
     const early = Array.from({ length: 500 }, () => ask('known-1'))
     set('suspended')
-    tell({ type: 'decided', businessUid: 'known-1' })
+    tell({ kind: 'decided', businessUid: 'known-1' })
     const late = Array.from({ length: 500 }, () => ask('known-1'))
     first.open()
     expect(new Set(await Promise.all([...early, ...late]))).toEqual(new Set([false]))
@@ -69,7 +69,7 @@ describe('J5 a load that began before a change', () => {
     const asked = ask('known-1')
     // The load has seen purchased; what it waits for is its way back.
     set('suspended')
-    tell({ type: 'decided', businessUid })
+    tell({ kind: 'decided', businessUid })
     first.open()
     expect(await asked).toBe(false)
     expect(await ask('known-1')).toBe(false)
@@ -83,7 +83,7 @@ describe('J5 a load that began before a change', () => {
     const second = hold()
     const asked = ask('known-1')
     set('canceled')
-    tell({ type: 'decided', businessUid: 'known-1' })
+    tell({ kind: 'decided', businessUid: 'known-1' })
     second.open()
     await asked
     set('purchased')
@@ -97,7 +97,7 @@ describe('J5 a load that began before a change', () => {
     const { ask, loads, hold, tell } = create()
     const first = hold()
     const asked = ask('known-1')
-    tell({ type: 'decided', businessUid: 'known-2' })
+    tell({ kind: 'decided', businessUid: 'known-2' })
     first.open()
     expect(await asked).toBe(true)
     expect(loads()).toBe(1)
@@ -234,7 +234,7 @@ function subscription(businessUid: string, state: string, now: number): Subscrip
     state,
     gone: null,
     readAt: now,
-    wantedAt: now,
+    requestedAt: now,
     pending: false,
     failure: null,
     refreshAt: now + HOUR,

@@ -12,7 +12,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import createDebug from 'debug'
 import express5 from 'express'
-import { systemClock } from '../lib/schedule.js'
+import { systemClock } from '../lib/clock.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
 import type { Store } from '../lib/store/store.js'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { systemClock } from '../lib/schedule.js'
-import { storeFor } from '../lib/store/open-store.js'
+import { systemClock } from '../lib/clock.js'
 import type { Hint } from '../lib/store/store.js'
+import { storeFor } from '../lib/store/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from './support/engines.js'
 import { notice } from './support/events.js'
@@ -176,7 +176,7 @@ describe('instances on PostgreSQL', () => {
     store.subscribe((hint) => void heard.push(hint))
     await scene.deliver(notice('b1', uid))
     await until('it has heard', () =>
-      heard.some((hint) => hint.type === 'wanted' && hint.businessUid === 'b1'),
+      heard.some((hint) => hint.kind === 'requested' && hint.businessUid === 'b1'),
     )
     await until('it is let in', () => listening.isEntitled('b1'))
   }, 30_000)

@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { format, stripVTControlCharacters } from 'node:util'
 import { describe, expect, it, jest } from '@jest/globals'
 import createDebug from 'debug'
-import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../lib/schedule.js'
+import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../lib/clock.js'
 import { createPostgresEngine } from '../lib/store/postgres.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
@@ -332,6 +332,7 @@ function createCountingClock(): { clock: Clock; armed(): number } {
   const timers = new Set<unknown>()
   const clock: Clock = {
     now: systemClock.now,
+    monotonic: systemClock.monotonic,
     setTimeout(callback, delayMs, keepAlive) {
       const timer = systemClock.setTimeout(
         () => {

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
+import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from '../lib/clock.js'
 import type { Marketplace, PurchaseChange } from '../lib/index.js'
-import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from '../lib/schedule.js'
-import { storeFor } from '../lib/store/open-store.js'
 import type { Store } from '../lib/store/store.js'
+import { storeFor } from '../lib/store/store-option.js'
 import { type Simulator, sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from './support/engines.js'
@@ -351,6 +351,7 @@ function freezableClock() {
   const late = new Map<object, () => void>()
   const clock: Clock = {
     now: systemClock.now,
+    monotonic: systemClock.monotonic,
     setTimeout(callback, delayMs, keepAlive) {
       const handle: { timer?: unknown } = {}
       const fire = () => void (isFrozen ? late.set(handle, callback) : callback())

@@ -142,7 +142,7 @@ describe('close', () => {
       () => marketplace.journal.list(),
       () => marketplace.journal.replay('e1'),
     ]
-    for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'closed', retry: false })
+    for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'closed', retryable: false })
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 

@@ -3,10 +3,10 @@ import type { AddressInfo, Socket } from 'node:net'
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from '@jest/globals'
+import { systemClock } from '../lib/clock.js'
 import { createPlatformClient } from '../lib/platform/client.js'
 import { createHttp } from '../lib/platform/http.js'
 import { appToken, businessToken, directoryToken } from '../lib/platform/webhooks.js'
-import { systemClock } from '../lib/schedule.js'
 
 const RECORD = {
   uid: 's1',

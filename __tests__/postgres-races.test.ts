@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
+import { DAY } from '../lib/clock.js'
 import { postgresStore } from '../lib/index.js'
-import { DAY } from '../lib/schedule.js'
-import type { NewEvent, Store, Wanted } from '../lib/store/store.js'
+import type { NewEvent, RefreshRequest, Store } from '../lib/store/store.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
@@ -12,16 +12,16 @@ const engine = useEngine('PostgreSQL')
 const KEEP = { doneMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
 
 describe('the sweeper, which waits for a row that somebody else has', () => {
-  it.each(['accept', 'want'] as const)(
+  it.each(['accept', 'requestRefresh'] as const)(
     'does not delete a subscription that %s has marked meanwhile',
     async (how) => {
       const { address, stores, sql } = await open()
       const [store, sweeping] = stores
       await store.accept([eventOf('s1')])
       await sql(`update subscriptions set refresh_at = null, failure = 'platform_refused',
-      wanted_at = ${Date.now() - 31 * DAY}`)
+      requested_at = ${Date.now() - 31 * DAY}`)
       await inTurn(address, `select from subscriptions where subscription_uid = 's1'`, [
-        () => (how === 'accept' ? store.accept([eventOf('s1')]) : store.want(marked('s1'))),
+        () => (how === 'accept' ? store.accept([eventOf('s1')]) : store.requestRefresh(marked('s1'))),
         () => sweeping.prune(KEEP),
       ])
       expect(await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })).toMatchObject({ id: 's1' })
@@ -45,7 +45,7 @@ describe('the sweeper, which waits for a row that somebody else has', () => {
   it('deletes them when nobody has', async () => {
     const { stores, sql } = await open()
     await stores[0].accept([eventOf('s1')])
-    await sql(`update subscriptions set refresh_at = null, wanted_at = ${Date.now() - 31 * DAY}`)
+    await sql(`update subscriptions set refresh_at = null, requested_at = ${Date.now() - 31 * DAY}`)
     await sql(`update journal set status = 'done', received_at = ${Date.now() - 8 * DAY}`)
     expect(await stores[1].prune(KEEP)).toBe(2)
   })
@@ -125,14 +125,14 @@ async function waiters(client: pg.Client, count: number) {
   })
 }
 
-function marked(subscriptionUid: string): Wanted {
-  return { what: 'subscription', subscriptionUid, businessUid: 'b1', purchasableUid: null }
+function marked(subscriptionUid: string): RefreshRequest {
+  return { kind: 'subscription', subscriptionUid, businessUid: 'b1', purchasableUid: null }
 }
 
 function knownEventOf(subscriptionUid: string, businessUid: string): NewEvent {
-  return { ...eventOf('none', businessUid), wanted: { what: 'known', subscriptionUid, businessUid } }
+  return { ...eventOf('none', businessUid), wanted: { kind: 'known', subscriptionUid, businessUid } }
 }
 
 function installOf(businessUid: string): NewEvent {
-  return { ...eventOf('none', businessUid), wanted: { what: 'business', businessUid, install: null } }
+  return { ...eventOf('none', businessUid), wanted: { kind: 'business', businessUid, install: null } }
 }

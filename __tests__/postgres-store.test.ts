@@ -156,7 +156,7 @@ describe('a database that cannot be used', () => {
     const warnings = heedWarnings()
     const { marketplace, deliver } = await createScene({ store: address.href })
     const error = await marketplace.start().catch((reason) => reason)
-    expect(error).toMatchObject({ name: 'MarketplaceError', code: 'store_unavailable', retry: true })
+    expect(error).toMatchObject({ name: 'MarketplaceError', code: 'store_unavailable', retryable: true })
     expect(error.message).toMatch(words)
     const reply = await deliver(notice('b1', 's1'))
     expect(reply.status).toBe(503)
@@ -240,13 +240,13 @@ describe('two instances', () => {
     const heard: Hint[] = []
     there.subscribe((hint) => void heard.push(hint))
     await until('what was said before has passed by', async () => {
-      await here.want({ what: 'business', businessUid: 'nobody', install: null })
-      return heard.some((hint) => hint.type === 'wanted' && hint.businessUid === 'nobody')
+      await here.requestRefresh({ kind: 'business', businessUid: 'nobody', install: null })
+      return heard.some((hint) => hint.kind === 'requested' && hint.businessUid === 'nobody')
     })
     heard.length = 0
     await finish(here, claimed, 'purchased')
-    await until('the decision is heard', () => heard.some(({ type }) => type === 'decided'), 2_000)
-    expect(heard).toContainEqual({ type: 'decided', businessUid: business })
+    await until('the decision is heard', () => heard.some(({ kind }) => kind === 'decided'), 2_000)
+    expect(heard).toContainEqual({ kind: 'decided', businessUid: business })
   })
 
   it('deciding at once of two subscriptions of one business, say in the last change what is true', async () => {

@@ -1,10 +1,10 @@
 import './support/simulation/quick-construction.js'
 import { describe, expect, it, jest } from '@jest/globals'
+import { DAY, SECOND } from '../lib/clock.js'
 import type { SubscriptionRecord } from '../lib/record.js'
-import { DAY, SECOND } from '../lib/schedule.js'
 import type { ReadClaim } from '../lib/store/store.js'
+import { concludeRead } from '../lib/work/conclude-read.js'
 import { createLeaseLoop } from '../lib/work/lease-loop.js'
-import { concludeRead } from '../lib/work/read-outcome.js'
 import { breaksOf } from './support/simulation/breaks.js'
 import { createDatabase } from './support/simulation/database.js'
 import { simulate } from './support/simulation/run.js'
@@ -90,7 +90,7 @@ describe('what simulated worlds have found', () => {
       state: null,
       gone: 'revoked' as const,
       readAt: Date.parse(AT),
-      wantedAt: Date.parse(AT),
+      requestedAt: Date.parse(AT),
       pending: true,
       failure: null,
       refreshAt: null,
@@ -115,7 +115,12 @@ describe('what simulated worlds have found', () => {
     await database.begin(() => now)
     const store = database.storeFor({ announce() {}, watch() {} })
     await store.open()
-    await store.want({ what: 'subscription', subscriptionUid: 's', businessUid: 'b', purchasableUid: null })
+    await store.requestRefresh({
+      kind: 'subscription',
+      subscriptionUid: 's',
+      businessUid: 'b',
+      purchasableUid: null,
+    })
     const claim = (await store.claimRead({ lane: 'new', except: [], leaseMs: 60 * SECOND })) as ReadClaim
     const record = { uid: 's', business_uid: 'b', purchasable_uid: 'i', purchase_state: 'purchased' }
     now += DAY
@@ -151,7 +156,7 @@ describe('what simulated worlds have found', () => {
         leaseMs: 60 * SECOND,
         renewEveryMs: 10 * SECOND,
         pollMs: SECOND,
-        clock: { now: () => now, setTimeout: () => ({}), clearTimeout() {} },
+        clock: { now: () => now, monotonic: () => now, setTimeout: () => ({}), clearTimeout() {} },
         onError() {},
       })
       loop.start()

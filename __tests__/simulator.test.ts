@@ -850,6 +850,7 @@ function realClock() {
     now() {
       return Date.now() + this.ahead
     },
+    monotonic: () => performance.now(),
     setTimeout: (callback: () => void, delayMs: number) => setTimeout(callback, delayMs).unref(),
     clearTimeout: (handle: unknown) => clearTimeout(handle as NodeJS.Timeout),
   }

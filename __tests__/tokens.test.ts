@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
+import { HOUR, MINUTE } from '../lib/clock.js'
 import { createTokens, type FetchedToken } from '../lib/platform/tokens.js'
-import { HOUR, MINUTE } from '../lib/schedule.js'
 
 describe('tokens', () => {
   it('F3 asks once for many who wait, and once per business', async () => {
@@ -77,7 +77,7 @@ function create(options: { expiresIn?: unknown; maxEntries?: number } = {}) {
   let now = Date.parse('2026-01-01T00:00:00Z')
   let fetches = 0
   let isFailing = false
-  const clock = { now: () => now, setTimeout: () => 0, clearTimeout: () => {} }
+  const clock = { now: () => now, monotonic: () => now, setTimeout: () => 0, clearTimeout: () => {} }
   async function fetchToken(businessUid: string): Promise<FetchedToken> {
     const count = ++fetches
     if (isFailing) {

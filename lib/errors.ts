@@ -1,52 +1,52 @@
 /**
  * Every error this package throws or answers with, as one table: the code is stable, the status is what an HTTP
- * reply carries, and `retry` says whether trying the same thing again may help.
+ * reply carries, and `retryable` says whether trying the same thing again may help.
  */
 export const ERROR_CODES = {
   // Programming and configuration
-  config_invalid: { status: 500, retry: false },
-  token_kind_not_accepted: { status: 500, retry: false },
-  event_unknown: { status: 500, retry: false },
-  argument_invalid: { status: 500, retry: false },
-  closed: { status: 503, retry: false },
+  config_invalid: { status: 500, retryable: false },
+  token_kind_not_accepted: { status: 500, retryable: false },
+  event_unknown: { status: 500, retryable: false },
+  argument_invalid: { status: 500, retryable: false },
+  closed: { status: 503, retryable: false },
   // Deliveries
-  method_not_allowed: { status: 405, retry: false },
-  body_timeout: { status: 408, retry: true },
-  body_too_large: { status: 413, retry: false },
-  body_not_json: { status: 400, retry: false },
-  body_not_utf8: { status: 400, retry: false },
-  body_incomplete: { status: 400, retry: true },
-  body_already_read: { status: 500, retry: false },
-  body_encoding_unsupported: { status: 415, retry: false },
-  body_encoding_broken: { status: 400, retry: false },
-  content_type_unsupported: { status: 415, retry: false },
-  delivery_refused: { status: 403, retry: false },
-  delivery_not_kept: { status: 503, retry: true },
+  method_not_allowed: { status: 405, retryable: false },
+  body_timeout: { status: 408, retryable: true },
+  body_too_large: { status: 413, retryable: false },
+  body_not_json: { status: 400, retryable: false },
+  body_not_utf8: { status: 400, retryable: false },
+  body_incomplete: { status: 400, retryable: true },
+  body_already_read: { status: 500, retryable: false },
+  body_encoding_unsupported: { status: 415, retryable: false },
+  body_encoding_broken: { status: 400, retryable: false },
+  content_type_unsupported: { status: 415, retryable: false },
+  delivery_refused: { status: 403, retryable: false },
+  delivery_not_kept: { status: 503, retryable: true },
   // Guard
-  not_entitled: { status: 402, retry: false },
-  entitlement_unknown: { status: 503, retry: true },
+  not_entitled: { status: 402, retryable: false },
+  entitlement_unknown: { status: 503, retryable: true },
   // Platform
-  platform_unreachable: { status: 503, retry: true },
-  platform_timeout: { status: 503, retry: true },
-  platform_failing: { status: 503, retry: true },
-  platform_throttled: { status: 503, retry: true },
-  platform_redirected: { status: 503, retry: true },
-  platform_reply_too_large: { status: 503, retry: true },
-  platform_reply_invalid: { status: 503, retry: true },
-  platform_refused: { status: 503, retry: true },
-  platform_record_mismatch: { status: 503, retry: true },
-  platform_record_missing: { status: 503, retry: true },
-  token_refused: { status: 503, retry: true },
-  app_credentials_refused: { status: 503, retry: true },
+  platform_unreachable: { status: 503, retryable: true },
+  platform_timeout: { status: 503, retryable: true },
+  platform_failing: { status: 503, retryable: true },
+  platform_throttled: { status: 503, retryable: true },
+  platform_redirected: { status: 503, retryable: true },
+  platform_reply_too_large: { status: 503, retryable: true },
+  platform_reply_invalid: { status: 503, retryable: true },
+  platform_refused: { status: 503, retryable: true },
+  platform_record_mismatch: { status: 503, retryable: true },
+  platform_record_missing: { status: 503, retryable: true },
+  token_refused: { status: 503, retryable: true },
+  app_credentials_refused: { status: 503, retryable: true },
   // Store
-  store_driver_missing: { status: 500, retry: false },
-  store_corrupt: { status: 500, retry: false },
-  store_in_use: { status: 503, retry: true },
-  store_unavailable: { status: 503, retry: true },
+  store_driver_missing: { status: 500, retryable: false },
+  store_corrupt: { status: 500, retryable: false },
+  store_in_use: { status: 503, retryable: true },
+  store_unavailable: { status: 503, retryable: true },
   // Handlers
-  handler_timeout: { status: 500, retry: true },
-  lease_lapsed: { status: 500, retry: true },
-} as const satisfies Record<string, { status: number; retry: boolean }>
+  handler_timeout: { status: 500, retryable: true },
+  lease_lapsed: { status: 500, retryable: true },
+} as const satisfies Record<string, { status: number; retryable: boolean }>
 
 export type ErrorCode = keyof typeof ERROR_CODES
 
@@ -66,8 +66,8 @@ export class MarketplaceError extends Error {
   }
 
   /** Whether the same call may succeed later. */
-  get retry(): boolean {
-    return ERROR_CODES[this.code].retry
+  get retryable(): boolean {
+    return ERROR_CODES[this.code].retryable
   }
 }
 
@@ -95,4 +95,14 @@ export interface Problem {
 export function problem(code: ErrorCode, detail?: string): Problem {
   const title = code.replaceAll('_', ' ')
   return { type: 'about:blank', title, status: ERROR_CODES[code].status, code, ...(detail ? { detail } : {}) }
+}
+
+/** The text of an error of any kind, for a log or a message; never a stack, and bounded. */
+export function messageOf(error: unknown): string {
+  try {
+    const text = (error as { message?: unknown } | null)?.message ?? error
+    return String(text).slice(0, 500) || 'unknown error'
+  } catch {
+    return 'unknown error'
+  }
 }

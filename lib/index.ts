@@ -1,4 +1,5 @@
 export type { Marketplace, Middleware, Unsubscribe } from './api.js'
+export type { Clock } from './clock.js'
 export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
 export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError, type Problem } from './errors.js'
@@ -22,8 +23,6 @@ export { createMarketplace } from './marketplace.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
 export type { SubscriptionRecord } from './record.js'
-export type { Clock } from './schedule.js'
-export { postgresStore } from './store/open-store.js'
 export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
 export type {
   ClaimEntries,
@@ -35,17 +34,18 @@ export type {
   EntryStatus,
   Hint,
   JournalEntry,
-  KeepTimes,
   Leased,
   NewEvent,
   ReadClaim,
   ReadFinish,
+  RefreshRequest,
+  Retention,
   SkipEntries,
   Store,
   StoreCounts,
   Subscription,
-  Wanted,
 } from './store/store.js'
+export { postgresStore } from './store/store-option.js'
 export type { DeadEntry } from './work/dispatcher.js'
 export type { Handler, HandlerContext } from './work/handlers.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'

@@ -1,5 +1,6 @@
+import { fullJitter } from './backoff.js'
+import { type Clock, MINUTE, SECOND } from './clock.js'
 import { MarketplaceError } from './errors.js'
-import { type Clock, fullJitter, MINUTE, SECOND } from './schedule.js'
 import type { Store, StoreCounts } from './store/store.js'
 
 /** For a health check. `failing` should take the instance out of rotation, `degraded` should wake somebody by day. */

@@ -1,4 +1,5 @@
 import type { Marketplace, Unsubscribe } from './api.js'
+import { SECOND } from './clock.js'
 import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
@@ -14,15 +15,14 @@ import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
 import { identifierOf, storable } from './record.js'
-import { SECOND } from './schedule.js'
 import { checkedFilter } from './store/entry-filter.js'
-import { storeFor } from './store/open-store.js'
+import { storeFor } from './store/store-option.js'
 import { createTelemetry } from './telemetry.js'
 import type { DeadEntry } from './work/dispatcher.js'
 import { type AnyHandler, createHandlers, requireFunction } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
 import { createPayloads } from './work/payloads.js'
-import { createRefreshNow } from './work/refresh-now.js'
+import { createRefreshAndWait } from './work/refresh-and-wait.js'
 import { createWorker } from './work/worker.js'
 
 /**
@@ -86,9 +86,9 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         timeoutMs: settings.handlerTimeoutMs,
         retryDelaysMs: settings.handlerRetryDelaysMs,
         onHandled(entry, result) {
-          telemetry.count('handled', { kind: entry.kind, outcome: result.to })
-          if (result.to !== 'done')
-            telemetry.log('handling', result.to, `${entry.kind} ${entry.id}: ${result.error}`)
+          telemetry.count('handled', { kind: entry.kind, outcome: result.kind })
+          if (result.kind !== 'done')
+            telemetry.log('handling', result.kind, `${entry.kind} ${entry.id}: ${result.error}`)
         },
         onDead(entry) {
           for (const listener of deadListeners) {
@@ -177,11 +177,11 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     track: whileOpen(async (named) => {
       const subscriptionUid = requireUid(named?.subscription_uid, 'subscription_uid')
       const businessUid = requireUid(named?.business_uid, 'business_uid')
-      await store.want({ what: 'subscription', subscriptionUid, businessUid, purchasableUid: null })
+      await store.requestRefresh({ kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null })
     }),
 
     refresh: whileOpen(
-      createRefreshNow({
+      createRefreshAndWait({
         store,
         explain: entitlements.explain,
         checked: (uid) => requireUid(uid, 'business_uid'),

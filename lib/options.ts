@@ -1,13 +1,13 @@
 import { z } from 'zod'
+import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from './clock.js'
 import { ConfigError } from './errors.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
 import { secretFaults } from './express/delivery-secret.js'
 import type { SubscriptionRecord } from './record.js'
-import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from './schedule.js'
-import { storeFaults } from './store/open-store.js'
 import { isPool, type PostgresPool } from './store/postgres-pool.js'
 import type { Store } from './store/store.js'
+import { storeFaults } from './store/store-option.js'
 
 /** What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction. */
 export interface MarketplaceOptions<Custom extends EventDefinitions = Record<never, never>> {
@@ -167,6 +167,7 @@ const OPTIONS = z.strictObject({
   closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
   clock: z
     .custom<Clock>((value) => isObject(value) && 'now' in value, 'expected a Clock')
+    .transform(withMonotonic)
     .default(systemClock),
 })
 
@@ -237,4 +238,16 @@ function isObject(value: unknown): value is object {
 
 function isStore(value: unknown): boolean {
   return isObject(value) && (('accept' in value && 'claimRead' in value) || isPool(value))
+}
+
+/** A clock without `monotonic` measures with its wall clock. */
+function withMonotonic(clock: Clock): Clock {
+  return typeof clock.monotonic === 'function'
+    ? clock
+    : {
+        now: () => clock.now(),
+        monotonic: () => clock.now(),
+        setTimeout: (callback, delayMs, keepAlive) => clock.setTimeout(callback, delayMs, keepAlive),
+        clearTimeout: (handle) => clock.clearTimeout(handle),
+      }
 }

@@ -1,7 +1,7 @@
 import { type Context, context, createContextKey, type Meter, metrics } from '@opentelemetry/api'
 import createDebug from 'debug'
+import { type Clock, SECOND } from './clock.js'
 import { MarketplaceError } from './errors.js'
-import { type Clock, SECOND } from './schedule.js'
 
 /**
  * What the package tells of itself: debug lines (`DEBUG=marketplace-webhooks:*`) and OpenTelemetry counters, which

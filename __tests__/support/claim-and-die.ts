@@ -1,4 +1,4 @@
-import { systemClock } from '../../lib/schedule.js'
+import { systemClock } from '../../lib/clock.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { SqliteDriverName } from '../../lib/store/sqlite-drivers.js'

@@ -1,12 +1,23 @@
-import { type Clock, systemClock } from '../../lib/schedule.js'
+import { type Clock, systemClock } from '../../lib/clock.js'
 
-/** The system's clock, set forward (or back) by leaps; timers keep the system's pace. */
-export function jumpingClock(): { clock: Clock; jump(ms: number): void } {
-  let ahead = 0
+/**
+ * The system's clock, set forward (or back): `jump` as if time had passed, `leap` only the wall clock, as when a person
+ * or a time server sets it. Timers keep the system's pace.
+ */
+export function jumpingClock(): { clock: Clock; jump(ms: number): void; leap(ms: number): void } {
+  let passed = 0
+  let set = 0
   return {
-    clock: { ...systemClock, now: () => Date.now() + ahead },
+    clock: {
+      ...systemClock,
+      now: () => Date.now() + passed + set,
+      monotonic: () => systemClock.monotonic() + passed,
+    },
     jump(ms) {
-      ahead += ms
+      passed += ms
+    },
+    leap(ms) {
+      set += ms
     },
   }
 }

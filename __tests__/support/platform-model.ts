@@ -1,5 +1,5 @@
+import type { Clock } from '../../lib/clock.js'
 import { type PurchaseState, type Trigger, transition } from '../../lib/entitlement/purchase-state.js'
-import type { Clock } from '../../lib/schedule.js'
 
 /** What goes wrong with one call of the platform. */
 export type CallFault = (typeof CALL_FAULTS)[number]

@@ -6,14 +6,14 @@
 import type { AddressInfo } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import express from 'express'
+import { systemClock } from '../../lib/clock.js'
 import { createMarketplace, type Marketplace } from '../../lib/index.js'
-import { systemClock } from '../../lib/schedule.js'
-import { storeFor } from '../../lib/store/open-store.js'
 import { createPostgresEngine } from '../../lib/store/postgres.js'
 import type { Engine } from '../../lib/store/schema.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { Store } from '../../lib/store/store.js'
+import { storeFor } from '../../lib/store/store-option.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 
 export interface ChildSettings {

@@ -1,10 +1,10 @@
+import type { Clock } from '../../lib/clock.js'
 import {
   createMarketplace,
   type Marketplace,
   type MarketplaceOptions,
   type PurchaseChange,
 } from '../../lib/index.js'
-import type { Clock } from '../../lib/schedule.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { Store } from '../../lib/store/store.js'

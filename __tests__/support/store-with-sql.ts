@@ -1,5 +1,5 @@
 import { type CompiledQuery, sql } from 'kysely'
-import { type Clock, systemClock } from '../../lib/schedule.js'
+import { type Clock, systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/store/postgres.js'
 import type { Engine } from '../../lib/store/schema.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'

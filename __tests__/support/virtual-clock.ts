@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/schedule.js'
+import type { Clock } from '../../lib/clock.js'
 
 interface Timer {
   at: number
@@ -42,6 +42,7 @@ export function createVirtualClock(options: {
       let isKilled = false
       return {
         now: () => now,
+        monotonic: () => now,
         setTimeout(callback, delayMs) {
           const handle = {}
           if (!isKilled) timers.set(handle, { at: now + Math.max(0, Math.ceil(delayMs)), callback, owner })

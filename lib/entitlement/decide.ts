@@ -1,5 +1,5 @@
+import { HOUR } from '../clock.js'
 import type { SubscriptionRecord } from '../record.js'
-import { HOUR } from '../schedule.js'
 import type { Subscription } from '../store/store.js'
 
 /**

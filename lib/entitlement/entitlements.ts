@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
+import { type Clock, SECOND } from '../clock.js'
 import { identifierOf } from '../record.js'
-import { type Clock, SECOND } from '../schedule.js'
 import type { Store, Subscription } from '../store/store.js'
 import { type Decision, type DecisionRules, decide, decisionWithout } from './decide.js'
 
@@ -33,7 +33,7 @@ export function createEntitlements(options: {
   let silentUntil = 0
 
   const unsubscribe = store.subscribe((hint) => {
-    if (hint.type === 'journal') return
+    if (hint.kind === 'journal') return
     if (hint.businessUid === null) {
       for (const cache of [known, unknown]) for (const answer of cache.values()) answer.freshUntil = 0
       for (const load of loads.values()) load.outdate()
@@ -109,8 +109,8 @@ export function createEntitlements(options: {
   function readUnderWay(subscriptions: Subscription[]): number {
     const now = clock.now()
     const until = subscriptions
-      .filter((each) => each.pending && each.failure === null && each.wantedAt !== null)
-      .map((each) => Math.min(each.wantedAt as number, now) + waitMs)
+      .filter((each) => each.pending && each.failure === null && each.requestedAt !== null)
+      .map((each) => Math.min(each.requestedAt as number, now) + waitMs)
     return Math.max(0, ...until) - now
   }
 

@@ -9,27 +9,27 @@ export interface Subject {
   app: string | null
   /** When an install or uninstall happened, by the platform; ISO 8601 with its offset. */
   event_time: string | null
-  says: Says
+  kind: SubjectKind
 }
 
 /** `notice` the three identifiers · `record` a full subscription, perhaps not the app's · `other` nothing to act on. */
-export type Says = (typeof SAYS)[number]
+export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
-const SAYS = ['notice', 'record', 'installed', 'uninstalled', 'other'] as const
+const SUBJECT_KINDS = ['notice', 'record', 'installed', 'uninstalled', 'other'] as const
 
 /**
  * `subject` with what it leaves out as null, and what is no identifier as null too: whatever an app's own definition
  * answers, no control character or overlong text travels on from here.
  */
 export function completeSubject(subject: Partial<Subject> | undefined): Subject {
-  const says = subject?.says
+  const kind = subject?.kind
   return {
     subscription_uid: identifierOf(subject?.subscription_uid),
     business_uid: identifierOf(subject?.business_uid),
     purchasable_uid: identifierOf(subject?.purchasable_uid),
     app: identifierOf(subject?.app),
     event_time: textOf(subject?.event_time),
-    says: says !== undefined && SAYS.includes(says) ? says : 'other',
+    kind: kind !== undefined && SUBJECT_KINDS.includes(kind) ? kind : 'other',
   }
 }
 
@@ -47,7 +47,7 @@ export function noticeSubject(data: Notice): Subject {
     purchasable_uid: data.purchasable_uid,
     app: null,
     event_time: null,
-    says: 'notice',
+    kind: 'notice',
   }
 }
 
@@ -59,19 +59,19 @@ export function recordSubject(record: SubscriptionRecord): Subject {
     // "Code name of the app" (interface document, Subscription record).
     app: identifierOf(record.display_name),
     event_time: null,
-    says: 'record',
+    kind: 'record',
   }
 }
 
 /** Of an install or uninstall, in either of its two forms. */
-export function installSubject(says: 'installed' | 'uninstalled') {
+export function installSubject(kind: 'installed' | 'uninstalled') {
   return (data: InstallData): Subject => ({
     subscription_uid: null,
     business_uid: data.business_id,
     purchasable_uid: null,
     app: data.app_id ?? data.app_code_name ?? null,
     event_time: textOf(data.event_time),
-    says,
+    kind,
   })
 }
 

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
+import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
-import { type Clock, SECOND, systemClock } from '../schedule.js'
 
 /** A request as Node gives it; `body` is there when an earlier middleware has read the request. */
 export type BodyRequest = IncomingMessage & { body?: unknown }

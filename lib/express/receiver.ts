@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
-import { type Clock, SECOND, systemClock } from '../schedule.js'
 import { type BodyRequest, readBody } from './body.js'
 import { reply, replyProblem } from './reply.js'
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type ErrorCode, problem } from '../errors.js'
-import { type Clock, SECOND, systemClock } from '../schedule.js'
 import { announcesBody } from './body.js'
 
 /** What `Retry-After` asks for when the cause is expected to pass by itself. */

@@ -1,7 +1,7 @@
+import { type Clock, SECOND } from '../clock.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
-import { type Clock, SECOND } from '../schedule.js'
 import { untraced } from '../telemetry.js'
-import { orAborted } from './or-aborted.js'
+import { orAborted } from '../waiting.js'
 
 export interface HttpRequest {
   method: 'GET' | 'POST'

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, HOUR, MINUTE, SECOND } from '../schedule.js'
+import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
 
 export interface FetchedToken {
   accessToken: string

@@ -1,6 +1,6 @@
 import { type ErrorCode, MarketplaceError } from '../errors.js'
+import { errorWords, saysError } from './error-replies.js'
 import type { Http, HttpReply } from './http.js'
-import { errorWords, saysError } from './replies.js'
 
 export type TokenKind = 'app' | 'business' | 'directory'
 

@@ -6,10 +6,10 @@ import type {
   ClaimEntries,
   Entry,
   EntryFinish,
-  KeepTimes,
   Leased,
   NewEvent,
   ReadFinish,
+  Retention,
   SkipEntries,
   Subscription,
 } from './store.js'
@@ -139,9 +139,9 @@ export function createJournal(engine: Engine) {
         finishes.map(({ id, leaseToken: token, result }) => ({
           id,
           token,
-          status: result.to === 'retry' ? 'pending' : result.to,
-          in_ms: result.to === 'retry' ? Math.round(result.inMs) : 0,
-          error: result.to === 'done' ? null : storable(result.error),
+          status: result.kind === 'retry' ? 'pending' : result.kind,
+          in_ms: result.kind === 'retry' ? Math.round(result.inMs) : 0,
+          error: result.kind === 'done' ? null : storable(result.error),
         })),
       )
       const { rows } = await sql<{ id: string }>`
@@ -164,7 +164,7 @@ export function createJournal(engine: Engine) {
       return rows.length > 0
     },
 
-    async prune(trx: Transaction<Tables>, keep: KeepTimes): Promise<number> {
+    async prune(trx: Transaction<Tables>, keep: Retention): Promise<number> {
       const now = engine.now()
       const { rows } = await sql`
         delete from journal where seq in (

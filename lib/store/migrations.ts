@@ -14,7 +14,7 @@ export const MIGRATIONS: readonly Migration[] = [
       read_at bigint,
       wanted bigint not null,
       done bigint not null,
-      wanted_at bigint,
+      requested_at bigint,
       refresh_at bigint,
       not_before bigint,
       lane text not null,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, fullJitter, MINUTE, SECOND } from '../schedule.js'
+import { fullJitter } from '../backoff.js'
+import { type Clock, MINUTE, SECOND } from '../clock.js'
 import type { PostgresConnection, PostgresConnections } from './postgres-pool.js'
 import { ANYTHING } from './schema.js'
 import type { Hint } from './store.js'
@@ -110,15 +111,15 @@ export function createListener(options: {
   }
 
   function receive(payload: string) {
-    const [from, type, business] = payload.split(' ')
-    if (type === 'probe') {
+    const [from, kind, business] = payload.split(' ')
+    if (kind === 'probe') {
       if (from === self) onProbe()
       return
     }
     if (from === self) return
     const businessUid = business ? decodeURIComponent(business) : null
-    if (type === 'journal') onHint({ type })
-    else if (type === 'wanted' || type === 'decided') onHint({ type, businessUid })
+    if (kind === 'journal') onHint({ kind })
+    else if (kind === 'requested' || kind === 'decided') onHint({ kind, businessUid })
   }
 
   async function send(...payloads: string[]) {
@@ -152,7 +153,7 @@ export function createListener(options: {
 
     announce(hint: Hint) {
       if (state !== 'on') return
-      const any: Hint = hint.type === 'journal' ? hint : { type: hint.type, businessUid: null }
+      const any: Hint = hint.kind === 'journal' ? hint : { kind: hint.kind, businessUid: null }
       if (collected.has(words(any))) return
       const isOneTooMany = collected.size >= MAX_NAMED
       collected.set(words(isOneTooMany ? any : hint), isOneTooMany ? any : hint)
@@ -174,8 +175,8 @@ export function createListener(options: {
 }
 
 function words(hint: Hint): string {
-  if (hint.type === 'journal') return hint.type
-  return hint.businessUid === null ? hint.type : `${hint.type} ${encodeURIComponent(hint.businessUid)}`
+  if (hint.kind === 'journal') return hint.kind
+  return hint.businessUid === null ? hint.kind : `${hint.kind} ${encodeURIComponent(hint.businessUid)}`
 }
 
 function quoted(name: string): string {

@@ -1,5 +1,5 @@
+import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import { type Clock, SECOND } from '../schedule.js'
 import { endsConnection } from './postgres-errors.js'
 
 /** What is asked of a pool of `pg` (node-postgres 8.16 or newer), by shape: its types are no dependency. */

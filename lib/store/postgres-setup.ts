@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import { type Clock, MINUTE, SECOND } from '../schedule.js'
 import { postgresCode } from './postgres-errors.js'
 import type { Engine, Migration, Tables } from './schema.js'
 

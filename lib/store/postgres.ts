@@ -1,5 +1,6 @@
 import { Kysely, sql } from 'kysely'
-import { type Clock, fullJitter, SECOND } from '../schedule.js'
+import { fullJitter } from '../backoff.js'
+import { type Clock, SECOND } from '../clock.js'
 import { createPostgresDialect } from './postgres-dialect.js'
 import { isDataError, isTransient } from './postgres-errors.js'
 import { createListener } from './postgres-listener.js'

@@ -19,7 +19,7 @@ export interface SubscriptionsTable {
   /** Generation asked for, +1 by every event. `wanted > done`: a read is owed. */
   wanted: number
   done: number
-  wanted_at: number | null
+  requested_at: number | null
   /** When it is due; while leased, when the lease runs out. Null: given up. */
   refresh_at: number | null
   /** The pause after the last read: an event makes the row due no earlier. */
@@ -97,9 +97,9 @@ export interface Engine {
 
 /** What an engine tells when anything may have been committed by others. */
 export const ANYTHING: readonly Hint[] = [
-  { type: 'decided', businessUid: null },
-  { type: 'wanted', businessUid: null },
-  { type: 'journal' },
+  { kind: 'decided', businessUid: null },
+  { kind: 'requested', businessUid: null },
+  { kind: 'journal' },
 ]
 
 /** Additive only: code of the version before must go on working on the new schema. */

@@ -2,24 +2,24 @@ import { sql } from 'kysely'
 import { MarketplaceError } from '../errors.js'
 import { createGroupCommit } from './group-commit.js'
 import { createJournal } from './journal.js'
-import { journalListing } from './journal-listing.js'
+import { journalQueries } from './journal-queries.js'
 import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
+import { createRefreshRequests } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import type { Hint, NewEvent, Store, Wanted } from './store.js'
+import type { Hint, NewEvent, RefreshRequest, Store } from './store.js'
 import { createSubscriptions } from './subscriptions.js'
-import { createWanted } from './wanted.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
 export function createSqlStore(engine: Engine): Store {
   const listeners = new Set<(hint: Hint) => void>()
   const subscriptions = createSubscriptions(engine)
-  const { want } = createWanted(engine)
+  const { want } = createRefreshRequests(engine)
   const journal = createJournal(engine)
   let opening: Promise<void> | undefined
   let closed = false
 
-  const submit = createGroupCommit<{ events: readonly NewEvent[]; wanted: readonly Wanted[] }>({
+  const submit = createGroupCommit<{ events: readonly NewEvent[]; wanted: readonly RefreshRequest[] }>({
     isDataError: engine.isDataError,
     async commit(batch) {
       const wanted = batch.flatMap((item) => item.wanted)
@@ -77,14 +77,14 @@ export function createSqlStore(engine: Engine): Store {
       for (const event of events) refuseUnfit(event)
       for (const each of wanted) refuseUnfit(each)
       await whileOpen(() => submit({ events, wanted }))
-      for (const each of wanted) announce({ type: 'wanted', businessUid: each.businessUid })
-      announce({ type: 'journal' })
+      for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
+      announce({ kind: 'journal' })
     },
 
-    async want(wanted) {
+    async requestRefresh(wanted) {
       refuseUnfit(wanted)
       await whileOpen(() => submit({ events: [], wanted: [wanted] }))
-      announce({ type: 'wanted', businessUid: wanted.businessUid })
+      announce({ kind: 'requested', businessUid: wanted.businessUid })
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
@@ -103,8 +103,8 @@ export function createSqlStore(engine: Engine): Store {
         return true
       })
       if (finished) {
-        announce({ type: 'decided', businessUid: claim.subscription.businessUid })
-        if (finish.change) announce({ type: 'journal' })
+        announce({ kind: 'decided', businessUid: claim.subscription.businessUid })
+        if (finish.change) announce({ kind: 'journal' })
       }
       return finished
     },
@@ -113,11 +113,11 @@ export function createSqlStore(engine: Engine): Store {
     skipEntries: (options) => write((trx) => journal.skip(trx, options)),
     renewEntry: (entry, leaseMs) => write((trx) => journal.renew(trx, entry, leaseMs)),
     finishEntries: (finishes) => write((trx) => journal.finish(trx, finishes)),
-    listEntries: (filter) => read((db) => journalListing.list(db, filter)),
+    listEntries: (filter) => read((db) => journalQueries.list(db, filter)),
 
     async replayEntry(id) {
       const found = await write((trx) => journal.replay(trx, id))
-      if (found) announce({ type: 'journal' })
+      if (found) announce({ kind: 'journal' })
       return found
     },
 
@@ -125,7 +125,7 @@ export function createSqlStore(engine: Engine): Store {
       write(async (trx) => (await journal.prune(trx, keep)) + (await subscriptions.prune(trx, keep))),
 
     counts: () =>
-      read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journalListing.counts(db)) })),
+      read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journalQueries.counts(db)) })),
 
     subscribe(listener) {
       listeners.add(listener)

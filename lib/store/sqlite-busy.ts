@@ -1,4 +1,4 @@
-import type { Clock } from '../schedule.js'
+import type { Clock } from '../clock.js'
 
 /** Runs `attempt` until it is not busy, waiting outside SQLite so that the event loop goes on. */
 export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, clock: Clock): Promise<T> {

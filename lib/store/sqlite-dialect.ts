@@ -6,7 +6,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
-import type { Clock } from '../schedule.js'
+import type { Clock } from '../clock.js'
 import { retryWhileBusy } from './sqlite-busy.js'
 import type { SqliteConnection } from './sqlite-drivers.js'
 

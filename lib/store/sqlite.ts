@@ -2,8 +2,8 @@ import { close as closeFile, fdatasync, fsync, open as openFile } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { Kysely, sql } from 'kysely'
+import type { Clock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import type { Clock } from '../schedule.js'
 import { ANYTHING, type Engine, type Tables } from './schema.js'
 import { retryWhileBusy, sqliteCode } from './sqlite-busy.js'
 import { createSqliteDialect } from './sqlite-dialect.js'
@@ -13,7 +13,7 @@ import {
   type SqliteConnection,
   type SqliteDriverName,
 } from './sqlite-drivers.js'
-import { faultOfPlace } from './sqlite-place.js'
+import { pathFault } from './sqlite-path.js'
 
 /**
  * SQLite in WAL mode, durable without ever making the event loop wait for the disk.
@@ -153,7 +153,7 @@ export function createSqliteEngine(options: {
         const explained = explain(error)
         throw explained instanceof MarketplaceError
           ? explained
-          : unavailable(`Cannot open the SQLite file ${path}: ${faultOfPlace(path) ?? words(error)}`, error)
+          : unavailable(`Cannot open the SQLite file ${path}: ${pathFault(path) ?? words(error)}`, error)
       }
     },
 

@@ -23,7 +23,7 @@ export interface Store {
    */
   accept(events: readonly NewEvent[]): Promise<void>
   /** Marks without an event: a subscription to track, or all of a business's to be read again. Durable like `accept`. */
-  want(wanted: Wanted): Promise<void>
+  requestRefresh(request: RefreshRequest): Promise<void>
 
   /** What is known of a business, as it was learned; of very many that were never read, the newest are enough. */
   subscriptionsOf(businessUid: string): Promise<Subscription[]>
@@ -33,7 +33,7 @@ export interface Store {
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
   /**
    * Writes what a read found, together with the change it made visible, in one transaction.
-   * When the subscription was wanted again after the claim, it is due again after `WANTED_AGAIN_MS` whatever
+   * When the subscription was wanted again after the claim, it is due again after `MIN_READ_INTERVAL_MS` whatever
    * `nextInMs` says. Answers false, and has written nothing, when the lease is no longer the caller's.
    */
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
@@ -54,7 +54,7 @@ export interface Store {
   /** Makes an entry pending with no attempts: due now, or when the lease of who has it is over. False: there is none. */
   replayEntry(id: string): Promise<boolean>
   /** Deletes one small batch of what is past its keeping time; answers how many rows went, 0 when there is no more. */
-  prune(keep: KeepTimes): Promise<number>
+  prune(keep: Retention): Promise<number>
   counts(): Promise<StoreCounts>
 
   /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
@@ -62,7 +62,7 @@ export interface Store {
 }
 
 /** The pause between two reads of one subscription: a flood of events costs at most 4 reads a second. */
-export const WANTED_AGAIN_MS = 250
+export const MIN_READ_INTERVAL_MS = 250
 /** An item whose lease ran out this many times in a row without a finish may be what ends the process. */
 export const MAX_LAPSES = 5
 
@@ -87,20 +87,20 @@ export interface NewEvent {
   payload: string
   /** Why it was not recognised, one sentence each. */
   issues: readonly string[] | null
-  wanted: Wanted | null
+  wanted: RefreshRequest | null
 }
 
 /** What an event asks to be read again. */
-export type Wanted =
+export type RefreshRequest =
   /**
    * This subscription, learned of if it is new. The first word for its business and item stands until a read fails with
    * `platform_record_missing`, `platform_refused`, `platform_record_mismatch` or `token_refused`; then the next counts.
    */
-  | { what: 'subscription'; subscriptionUid: string; businessUid: string; purchasableUid: string | null }
+  | { kind: 'subscription'; subscriptionUid: string; businessUid: string; purchasableUid: string | null }
   /** This subscription if it is known; an event alone does not make it the app's. */
-  | { what: 'known'; subscriptionUid: string; businessUid: string }
+  | { kind: 'known'; subscriptionUid: string; businessUid: string }
   /** Every known subscription of the business. Of installs and uninstalls the last to happen counts: `at`; null: now. */
-  | { what: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }
+  | { kind: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }
 
 export interface Subscription {
   subscriptionUid: string
@@ -114,7 +114,7 @@ export interface Subscription {
   /** When a read last confirmed `state`. */
   readAt: number | null
   /** When an event, `track` or `refresh` last asked for a read. */
-  wantedAt: number | null
+  requestedAt: number | null
   /** A read was asked for and none begun since has finished well. */
   pending: boolean
   /** Code of the last read's failure, if it failed and no further read has been asked for since. */
@@ -202,7 +202,7 @@ export interface Entry extends Leased {
 
 export interface EntryFinish extends Leased {
   /** `retry` is due again in `inMs`; `dead` waits for a replay. */
-  result: { to: 'done' } | { to: 'retry'; inMs: number; error: string } | { to: 'dead'; error: string }
+  result: { kind: 'done' } | { kind: 'retry'; inMs: number; error: string } | { kind: 'dead'; error: string }
 }
 
 export interface EntryFilter {
@@ -233,7 +233,7 @@ export interface JournalEntry {
 }
 
 /** Since it was received or wanted. */
-export type KeepTimes = Record<'doneMs' | 'changesMs' | 'deadMs', number>
+export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 
 /** Subscriptions known, of them wanted and given up; journal entries pending, dead, and unrecognised. */
 export type StoreCounts = Record<
@@ -243,6 +243,6 @@ export type StoreCounts = Record<
 
 /** `wanted`: a read is due. `journal`: an entry is due. `decided`: what is known of a business changed; null: of any. */
 export type Hint =
-  | { type: 'wanted'; businessUid: string | null }
-  | { type: 'journal' }
-  | { type: 'decided'; businessUid: string | null }
+  | { kind: 'requested'; businessUid: string | null }
+  | { kind: 'journal' }
+  | { kind: 'decided'; businessUid: string | null }

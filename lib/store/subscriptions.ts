@@ -4,12 +4,12 @@ import { newLeaseToken } from './lease-token.js'
 import type { Engine, SubscriptionsTable, Tables } from './schema.js'
 import {
   type ClaimRead,
-  type KeepTimes,
   type Leased,
+  MIN_READ_INTERVAL_MS,
   type ReadClaim,
   type ReadFinish,
+  type Retention,
   type Subscription,
-  WANTED_AGAIN_MS,
 } from './store.js'
 
 const MOST_OF_BUSINESS = 1_000
@@ -104,10 +104,10 @@ export function createSubscriptions(engine: Engine) {
           uninstalled_at = ${clearUninstalled ? null : sql.ref('uninstalled_at')},
           lease_token = null,
           lapses = 0,
-          not_before = ${engine.now()} + ${WANTED_AGAIN_MS},
+          not_before = ${engine.now()} + ${MIN_READ_INTERVAL_MS},
           refresh_at = ${wantedAgain(
             claim,
-            sql`${engine.now()} + ${WANTED_AGAIN_MS}`,
+            sql`${engine.now()} + ${MIN_READ_INTERVAL_MS}`,
             nextInMs === null ? null : sql`${engine.now()} + ${nextInMs}`,
           )}
         where subscription_uid = ${claim.id} and lease_token = ${claim.leaseToken}
@@ -119,18 +119,18 @@ export function createSubscriptions(engine: Engine) {
      * Subscriptions never read that were given up long ago, or that the platform would not show and that are too many:
      * made-up identifiers must not fill the table. One that is real comes back with its next event.
      */
-    async prune(trx: Transaction<Tables>, keep: KeepTimes): Promise<number> {
+    async prune(trx: Transaction<Tables>, keep: Retention): Promise<number> {
       const { rows } = await sql`
         delete from subscriptions where subscription_uid in (
           select subscription_uid from (
             select subscription_uid from subscriptions
-            where refresh_at is null and lane = 'new' and wanted_at < ${engine.now()} - ${keep.deadMs} limit 500
+            where refresh_at is null and lane = 'new' and requested_at < ${engine.now()} - ${keep.deadMs} limit 500
           ) as given_up
           union
           select subscription_uid from (
             select subscription_uid from subscriptions
             where lane = 'new' and failure is not null and lease_token is null
-            order by wanted_at desc limit 500 offset ${MAX_NEVER_READ}
+            order by requested_at desc limit 500 offset ${MAX_NEVER_READ}
           ) as too_many
         )
         -- Said again, of the row as it is when it is locked: it may have been wanted meanwhile.
@@ -176,7 +176,7 @@ function asSubscription(row: SubscriptionsTable): Subscription {
     state: row.state,
     gone: row.gone,
     readAt: row.read_at,
-    wantedAt: row.wanted_at,
+    requestedAt: row.requested_at,
     pending: row.wanted > row.done,
     failure: row.failure,
     refreshAt: row.refresh_at,

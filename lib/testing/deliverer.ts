@@ -1,5 +1,5 @@
+import type { Clock } from '../clock.js'
 import type { EventName } from '../events/registry.js'
-import type { Clock } from '../schedule.js'
 import { type DeliveryStyle, type Envelope, envelopeOf, type Happening } from './envelopes.js'
 import type { ActiveFault, FaultKind, FaultRules } from './faults.js'
 import { type Outcome, type Post, post } from './post.js'

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { validateHeaderValue } from 'node:http'
+import { type Clock, HOUR, SECOND, systemClock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import { type Clock, HOUR, SECOND, systemClock } from '../schedule.js'
 import type { DeliveryStyle } from './envelopes.js'
 import type { SimulatedApp } from './world.js'
 

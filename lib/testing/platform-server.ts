@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Clock } from '../schedule.js'
+import type { Clock } from '../clock.js'
 import { type Answerer, type Call, ENDPOINTS, type Reply, refusal } from './endpoints.js'
 import type { ActiveFault, Endpoint, FaultKind, FaultRules, Subject } from './faults.js'
 

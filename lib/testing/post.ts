@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import type { Clock } from '../schedule.js'
+import type { Clock } from '../clock.js'
 import type { DeliveryStyle } from './envelopes.js'
 
 /** How a delivery went: the status of the reply, or why there was none (an error code, never an address). */

@@ -1,6 +1,6 @@
+import { SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { EVENTS, type EventName } from '../events/registry.js'
-import { SECOND } from '../schedule.js'
 import type { Faults, Simulator } from './api.js'
 import { cannot } from './cannot.js'
 import { Deliverer, type Delivery } from './deliverer.js'

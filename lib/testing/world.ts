@@ -1,10 +1,10 @@
+import type { Clock } from '../clock.js'
 import {
   canonicalState,
   type PurchaseState,
   type Trigger,
   transition,
 } from '../entitlement/purchase-state.js'
-import type { Clock } from '../schedule.js'
 import { Businesses } from './businesses.js'
 import { cannot } from './cannot.js'
 import type { Happening } from './envelopes.js'

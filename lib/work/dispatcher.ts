@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import { type Clock, HOUR, MINUTE, SECOND } from '../schedule.js'
 import { type Entry, type EntryFinish, MAX_LAPSES, type Store } from '../store/store.js'
 import type { AnyHandler, Handlers } from './handlers.js'
 import { createLeaseLoop } from './lease-loop.js'
-import { whileHeld } from './while-held.js'
+import { writeWhileLeased } from './write-while-leased.js'
 
 /** Pauses between tries of a handler; after the last of them the entry is dead until it is replayed. */
 export const HANDLER_RETRY_DELAYS_MS: readonly number[] = [
@@ -91,12 +91,12 @@ export function createDispatcher(options: {
         ? dead('its handlers ended the process again and again')
         : await call(entry, signal)
     const finish = { id: entry.id, leaseToken: entry.leaseToken, result }
-    const [finished] = await whileHeld(() => store.finishEntries([finish]), signal, clock)
+    const [finished] = await writeWhileLeased(() => store.finishEntries([finish]), signal, clock)
     if (!finished) return
-    if (result.to !== 'retry') returned.delete(entry.id)
+    if (result.kind !== 'retry') returned.delete(entry.id)
     onHandled(entry, result)
-    if (result.to === 'retry') loop.wake(result.inMs)
-    if (result.to === 'dead') onDead(asDeadEntry(entry, result.error))
+    if (result.kind === 'retry') loop.wake(result.inMs)
+    if (result.kind === 'dead') onDead(asDeadEntry(entry, result.error))
   }
 
   async function call(entry: Entry, lost: AbortSignal): Promise<EntryFinish['result']> {
@@ -106,7 +106,7 @@ export function createDispatcher(options: {
     returned.set(entry.id, done)
     const takers = handlers.for(entry)
     // Whoever wanted changes has left during the claim: it waits for the next who does.
-    if (entry.kind === 'change' && takers.length === 0) return { to: 'retry', inMs: 0, error: 'no handler' }
+    if (entry.kind === 'change' && takers.length === 0) return { kind: 'retry', inMs: 0, error: 'no handler' }
     const outcomes = await Promise.allSettled(
       takers
         .filter((handler) => !done.has(handler))
@@ -116,12 +116,12 @@ export function createDispatcher(options: {
         }),
     )
     const failure = outcomes.find((outcome) => outcome.status === 'rejected')
-    if (!failure) return { to: 'done' }
+    if (!failure) return { kind: 'done' }
     // Closing is not the handler's failure: the entry is due again at once, for whoever comes next.
-    if (lost.aborted) return { to: 'retry', inMs: 0, error: 'interrupted' }
+    if (lost.aborted) return { kind: 'retry', inMs: 0, error: 'interrupted' }
     const error = wordsOf(failure.reason)
     const inMs = retryDelaysMs[entry.attempt - 1]
-    return inMs === undefined ? dead(error) : { to: 'retry', inMs, error }
+    return inMs === undefined ? dead(error) : { kind: 'retry', inMs, error }
   }
 
   /** Rejects when the handler throws, rejects, or takes too long; then its slot is free although it may still run. */
@@ -161,7 +161,7 @@ export function createDispatcher(options: {
 }
 
 function dead(error: string): EntryFinish['result'] {
-  return { to: 'dead', error }
+  return { kind: 'dead', error }
 }
 
 function asDeadEntry(entry: Entry, error: string): DeadEntry {

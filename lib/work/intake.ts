@@ -1,7 +1,13 @@
+import { type Clock, DAY } from '../clock.js'
 import type { Subject } from '../events/subject.js'
 import { newId } from '../ids.js'
-import { type Clock, DAY } from '../schedule.js'
-import { businessKey, type NewEvent, type Store, subscriptionKey, type Wanted } from '../store/store.js'
+import {
+  businessKey,
+  type NewEvent,
+  type RefreshRequest,
+  type Store,
+  subscriptionKey,
+} from '../store/store.js'
 
 /** One element of a delivery: the parsed value, and its JSON text where the sender's own bytes are at hand. */
 export interface Envelope {
@@ -71,34 +77,34 @@ export function createIntake(options: {
     }
   }
 
-  function wantedBy(subject: Subject): Wanted | null {
-    const { says, subscription_uid, business_uid, purchasable_uid, app } = subject
+  function wantedBy(subject: Subject): RefreshRequest | null {
+    const { kind, subscription_uid, business_uid, purchasable_uid, app } = subject
     if (!business_uid) return null
-    if (says === 'installed' || says === 'uninstalled') {
+    if (kind === 'installed' || kind === 'uninstalled') {
       const isOurs = codeNames.length === 0 || app === null || codeNames.includes(app)
-      const install = { installed: says === 'installed', at: timeOf(subject.event_time) }
-      return isOurs ? { what: 'business', businessUid: business_uid, install } : null
+      const install = { installed: kind === 'installed', at: timeOf(subject.event_time) }
+      return isOurs ? { kind: 'business', businessUid: business_uid, install } : null
     }
     if (!subscription_uid) return null
     // A notice is sent for the app's own subscriptions, a record for every subscription of the business: a notice
     // is ours unless it says otherwise, a record only if it says so.
     const isOurs =
-      says === 'notice'
+      kind === 'notice'
         ? purchasableUids.length === 0 ||
           purchasable_uid === null ||
           purchasableUids.includes(purchasable_uid)
-        : says === 'record' && purchasable_uid !== null && purchasableUids.includes(purchasable_uid)
+        : kind === 'record' && purchasable_uid !== null && purchasableUids.includes(purchasable_uid)
     if (isOurs) {
       return {
-        what: 'subscription',
+        kind: 'subscription',
         subscriptionUid: subscription_uid,
         businessUid: business_uid,
         purchasableUid: purchasable_uid,
       }
     }
-    return says === 'other'
+    return kind === 'other'
       ? null
-      : { what: 'known', subscriptionUid: subscription_uid, businessUid: business_uid }
+      : { kind: 'known', subscriptionUid: subscription_uid, businessUid: business_uid }
   }
 }
 

@@ -1,4 +1,5 @@
-import { type Clock, SECOND, spread } from '../schedule.js'
+import { spread } from '../backoff.js'
+import { type Clock, SECOND } from '../clock.js'
 
 export interface LeaseLoop {
   start(): void

@@ -1,19 +1,19 @@
+import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { newId } from '../ids.js'
 import type { ReadResult } from '../platform/client.js'
 import type { SubscriptionRecord } from '../record.js'
-import { type Clock, MINUTE, SECOND } from '../schedule.js'
 import {
   MAX_LAPSES,
+  MIN_READ_INTERVAL_MS,
   type ReadClaim,
   type ReadFinish,
   type Store,
   type Subscription,
   subscriptionKey,
-  WANTED_AGAIN_MS,
 } from '../store/store.js'
+import { type Conclusion, concludeRead } from './conclude-read.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
-import { type Conclusion, concludeRead } from './read-outcome.js'
-import { whileHeld } from './while-held.js'
+import { writeWhileLeased } from './write-while-leased.js'
 
 /** A change as it is written into the journal and handed to `onPurchaseChange`. */
 export interface PurchaseChange {
@@ -122,10 +122,10 @@ export function createRefresher(options: {
     const conclusion = concludeRead(claim, result, { now, random, reconcileEveryMs, stateOf })
     const { moved, ...finish } = conclusion
     const written = moved ? { ...finish, change: changeOf(claim, moved) } : finish
-    const isHeld = await whileHeld(() => store.finishRead(claim, written), signal, clock)
+    const isHeld = await writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
     if (!isHeld) return
     onRead(claim, result, conclusion)
-    wake(WANTED_AGAIN_MS)
+    wake(MIN_READ_INTERVAL_MS)
     if (finish.nextInMs !== null && finish.nextInMs < 30 * SECOND) wake(finish.nextInMs)
   }
 

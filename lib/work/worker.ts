@@ -1,5 +1,5 @@
-import { type Clock, HOUR, MINUTE, SECOND } from '../schedule.js'
-import type { KeepTimes, Store } from '../store/store.js'
+import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
+import type { Retention, Store } from '../store/store.js'
 import { createDispatcher } from './dispatcher.js'
 import { createRefresher } from './refresher.js'
 
@@ -12,7 +12,7 @@ export function createWorker(options: {
   leaseMs: number
   pollMs: number
   clock: Clock
-  keep: KeepTimes
+  keep: Retention
   reading: Omit<RefresherOptions, keyof Shared>
   handling: Omit<DispatcherOptions, keyof Shared>
   /** What went wrong where nobody waits for it; the area is a word for logs. */
@@ -30,8 +30,8 @@ export function createWorker(options: {
   let sweeping: unknown
 
   const unsubscribe = store.subscribe((hint) => {
-    if (hint.type === 'wanted') refresher.wake()
-    if (hint.type === 'journal') dispatcher.wake()
+    if (hint.kind === 'requested') refresher.wake()
+    if (hint.kind === 'journal') dispatcher.wake()
   })
 
   async function sweep() {

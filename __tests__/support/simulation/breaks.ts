@@ -58,7 +58,7 @@ export function breaksOf({ rows, lines }: Tables): Control[] {
         accept: (events) =>
           store.accept(
             events.map(({ wanted, ...event }) => {
-              const install = wanted?.what === 'business' && wanted.install && { ...wanted.install, at: null }
+              const install = wanted?.kind === 'business' && wanted.install && { ...wanted.install, at: null }
               return { ...event, wanted: install ? { ...wanted, install } : wanted }
             }),
           ),
@@ -138,7 +138,7 @@ export function breaksOf({ rows, lines }: Tables): Control[] {
       'changes reach every handler',
       (store) => ({
         finishEntries: (finishes) =>
-          store.finishEntries(finishes.map((finish) => ({ ...finish, result: { to: 'done' } }))),
+          store.finishEntries(finishes.map((finish) => ({ ...finish, result: { kind: 'done' } }))),
       }),
     ],
     [

@@ -31,7 +31,7 @@ export interface Wire {
  */
 export async function createDatabase(): Promise<Database> {
   let now = () => 0
-  const clock = { now: () => now(), setTimeout: () => undefined, clearTimeout() {} }
+  const clock = { now: () => now(), monotonic: () => now(), setTimeout: () => undefined, clearTimeout() {} }
   const engine = createSqliteEngine({ path: ':memory:', clock })
   await engine.open()
   await engine.migrate(MIGRATIONS)

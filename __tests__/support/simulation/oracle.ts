@@ -118,7 +118,7 @@ export function createOracle(options: {
       if (!finished.includes(id)) continue
       leases.delete(id)
       const change = changes.get(id)
-      if (change && result.to !== 'retry') change.ended = result.to
+      if (change && result.kind !== 'retry') change.ended = result.kind
     }
   }
 
@@ -149,13 +149,13 @@ export function createOracle(options: {
       }
       if (method === 'accept') {
         for (const { wanted } of args[0] as NewEvent[]) {
-          if (wanted?.what === 'business' && wanted.install) {
+          if (wanted?.kind === 'business' && wanted.install) {
             const at = Math.min(wanted.install.at ?? now(), now())
             const { installed } = wanted.install
             if (at >= (installs.get(wanted.businessUid)?.at ?? 0))
               installs.set(wanted.businessUid, { installed, at, cameAt: now() })
           }
-          if (wanted?.what === 'subscription' && !knownAt.has(wanted.subscriptionUid))
+          if (wanted?.kind === 'subscription' && !knownAt.has(wanted.subscriptionUid))
             knownAt.set(wanted.subscriptionUid, now())
         }
       }

@@ -459,7 +459,8 @@ export async function simulate(
     if (method === 'finishEntries') {
       const [finishes] = args as Parameters<Store['finishEntries']>
       return (
-        finishes.map(({ id, result: { to } }) => `${ordinal(id)}${to}`).join() + (result as string[]).length
+        finishes.map(({ id, result: { kind } }) => `${ordinal(id)}${kind}`).join() +
+        (result as string[]).length
       )
     }
     return ''

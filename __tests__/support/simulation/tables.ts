@@ -6,14 +6,14 @@ import {
   type EntryFinish,
   type Leased,
   MAX_LAPSES,
+  MIN_READ_INTERVAL_MS,
   type NewEvent,
   type ReadClaim,
   type ReadFinish,
+  type RefreshRequest,
   type SkipEntries,
   type Store,
   type Subscription,
-  WANTED_AGAIN_MS,
-  type Wanted,
 } from '../../../lib/store/store.js'
 import type { Database, Wire } from './database.js'
 
@@ -26,7 +26,7 @@ export interface Row {
   readAt: number | null
   wanted: number
   done: number
-  wantedAt: number
+  requestedAt: number
   refreshAt: number | null
   notBefore: number
   lane: 'known' | 'new'
@@ -73,13 +73,13 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
 
   function mark(row: Row) {
     row.wanted++
-    row.wantedAt = now()
+    row.requestedAt = now()
     row.failure = null
     due(row)
   }
 
-  function want(each: Wanted) {
-    if (each.what === 'business') {
+  function want(each: RefreshRequest) {
+    if (each.kind === 'business') {
       for (const row of rows.values()) {
         if (row.business !== each.businessUid) continue
         mark(row)
@@ -93,10 +93,10 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
     }
     const row = rows.get(each.subscriptionUid)
     if (row) {
-      const isDisproved = each.what === 'subscription' && row.record === null && DISPROVED.has(row.failure)
+      const isDisproved = each.kind === 'subscription' && row.record === null && DISPROVED.has(row.failure)
       mark(row)
       if (isDisproved) row.business = each.businessUid
-    } else if (each.what === 'subscription') {
+    } else if (each.kind === 'subscription') {
       rows.set(each.subscriptionUid, {
         uid: each.subscriptionUid,
         business: each.businessUid,
@@ -106,7 +106,7 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
         readAt: null,
         wanted: 1,
         done: 0,
-        wantedAt: now(),
+        requestedAt: now(),
         refreshAt: now(),
         notBefore: 0,
         lane: 'new',
@@ -187,7 +187,7 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
     if (clearUninstalled) row.uninstalledAt = null
     row.token = null
     row.lapses = 0
-    row.notBefore = now() + WANTED_AGAIN_MS
+    row.notBefore = now() + MIN_READ_INTERVAL_MS
     if (row.wanted > claim.wanted) row.refreshAt = row.notBefore
     else row.refreshAt = nextInMs === null ? null : now() + nextInMs
     if (change) {
@@ -249,9 +249,9 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
     for (const { id, leaseToken, result } of finishes) {
       const line = open.find((each) => each.id === id)
       if (line?.token !== leaseToken) continue
-      line.status = result.to === 'retry' ? 'pending' : result.to
-      line.dueAt = now() + (result.to === 'retry' ? result.inMs : 0)
-      line.error = result.to === 'done' ? null : result.error
+      line.status = result.kind === 'retry' ? 'pending' : result.kind
+      line.dueAt = now() + (result.kind === 'retry' ? result.inMs : 0)
+      line.error = result.kind === 'done' ? null : result.error
       line.token = null
       line.lapses = 0
       finished.push(id)
@@ -291,13 +291,13 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
           for (const event of events) append(event)
           const wanted = events.flatMap((event) => event.wanted ?? [])
           for (const each of wanted) want(each)
-          for (const each of wanted) announce({ type: 'wanted', businessUid: each.businessUid })
-          announce({ type: 'journal' })
+          for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
+          announce({ kind: 'journal' })
         },
-        async want(wanted) {
+        async requestRefresh(wanted) {
           await new Promise(setImmediate)
           want(wanted)
-          announce({ type: 'wanted', businessUid: wanted.businessUid })
+          announce({ kind: 'requested', businessUid: wanted.businessUid })
         },
         subscriptionsOf: async (business) => ofBusiness(business),
         claimRead: async (options) => claimRead(options),
@@ -309,8 +309,8 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
         },
         async finishRead(claim, finish) {
           if (!finishRead(claim, finish)) return false
-          announce({ type: 'decided', businessUid: claim.subscription.businessUid })
-          if (finish.change) announce({ type: 'journal' })
+          announce({ kind: 'decided', businessUid: claim.subscription.businessUid })
+          if (finish.change) announce({ kind: 'journal' })
           return true
         },
         claimEntries: async (options) => claimEntries(options),
@@ -350,7 +350,7 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
 }
 
 function asSubscription(row: Row): Subscription {
-  const { uid, business, record, state, gone, readAt, wantedAt, wanted, done, failure, refreshAt } = row
+  const { uid, business, record, state, gone, readAt, requestedAt, wanted, done, failure, refreshAt } = row
   return {
     subscriptionUid: uid,
     businessUid: business,
@@ -358,7 +358,7 @@ function asSubscription(row: Row): Subscription {
     state,
     gone,
     readAt,
-    wantedAt,
+    requestedAt,
     pending: wanted > done,
     failure,
     refreshAt,

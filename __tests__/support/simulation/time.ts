@@ -1,4 +1,4 @@
-import type { Clock } from '../../../lib/schedule.js'
+import type { Clock } from '../../../lib/clock.js'
 
 /**
  * The time of a simulated world: it stands still until it is told to go on, then jumps from one due thing to the next.
@@ -56,6 +56,7 @@ export interface Due {
 export function clockOf(time: Time, skewMs: number, enter: (run: () => void) => void): Clock {
   return {
     now: () => time.now() + skewMs,
+    monotonic: () => time.now(),
     setTimeout: (callback, delayMs) => time.after(delayMs, () => enter(callback)),
     clearTimeout(handle) {
       if (handle) (handle as Due).run = undefined

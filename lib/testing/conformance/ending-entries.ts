@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { inLine } from './handing-over.js'
 import { type Check, DONE, ending, entries, has, idsOf, LATER, SHORT, same } from './lab.js'
 
-const retry = (inMs: number) => ({ to: 'retry', inMs, error: 'not yet' }) as const
+const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as const
 
 export const ENDING: readonly Check[] = [
   {
@@ -26,7 +26,7 @@ export const ENDING: readonly Check[] = [
     name: 'finishEntries: says of each what became of it, and why',
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'c1'))
-      const results = [DONE, retry(LATER), { to: 'dead', error: 'it is broken: é €' } as const]
+      const results = [DONE, retry(LATER), { kind: 'dead', error: 'it is broken: é €' } as const]
       const leased = await entries(store)
       await store.finishEntries(leased.map((each, i) => ending(each, results[i] ?? DONE)))
       const [c1, b1, a1] = await store.listEntries({})
@@ -45,7 +45,7 @@ export const ENDING: readonly Check[] = [
       // A message cut in the middle of a character, and one that quotes a body.
       const errors = ['TypeError: \ud83d', 'Error: a\u0000b', 'Error: \udc00\u001b[0m']
       const leased = await entries(store)
-      const finishes = leased.map((each, i) => ending(each, { to: 'dead', error: errors[i] ?? '' }))
+      const finishes = leased.map((each, i) => ending(each, { kind: 'dead', error: errors[i] ?? '' }))
       same((await store.finishEntries(finishes)).sort(), ['a1', 'b1', 'c1'])
       assert.equal((await store.listEntries({ status: 'dead' })).length, 3)
     },

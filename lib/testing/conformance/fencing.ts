@@ -22,7 +22,7 @@ export const FENCING: readonly Check[] = [
     name: 'finishRead: false, and nothing written, when the lease has passed to somebody else',
     async check(lab) {
       const { store } = lab
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       const late = await claimed(store, { leaseMs: SHORT })
       const holder = await lab.until('the lease runs out', () =>
         store.claimRead({ leaseMs: LONG, except: [], lane: 'new' }),
@@ -41,7 +41,7 @@ export const FENCING: readonly Check[] = [
   {
     name: 'finishRead: false, and nothing written, the second time',
     async check({ store }) {
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
       assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
       const before = await only(store, 'b1')
@@ -70,7 +70,7 @@ export const FENCING: readonly Check[] = [
     name: 'finishRead: what was read before a lapse never replaces what was read after it',
     async check(lab) {
       const { store } = lab
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       let late = await claimed(store, { leaseMs: SHORT })
       const finished: boolean[] = []
       for (const state of ['one', 'two', 'three']) {

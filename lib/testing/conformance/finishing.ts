@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { SubscriptionRecord } from '../../record.js'
-import { type ReadClaim, type Store, WANTED_AGAIN_MS } from '../../store/store.js'
+import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store } from '../../store/store.js'
 import {
   type Check,
   claimed,
@@ -25,7 +25,7 @@ export const FINISHING: readonly Check[] = [
   {
     name: 'finishRead: writes the record as it was found, its state, and when',
     async check({ store }) {
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
       const record: SubscriptionRecord = {
         uid: 's1',
@@ -43,7 +43,7 @@ export const FINISHING: readonly Check[] = [
       const subscription = await only(store, 'b1')
       has(subscription, { record, state: 'purchased', gone: null, pending: false, failure: null })
       isNumber(subscription.readAt, 'readAt')
-      assert(subscription.readAt >= (subscription.wantedAt ?? Number.NaN), 'read before it was wanted')
+      assert(subscription.readAt >= (subscription.requestedAt ?? Number.NaN), 'read before it was wanted')
     },
   },
   {
@@ -91,7 +91,7 @@ export const FINISHING: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       const progress = '{ "tries": 2, "why": "\\u0000 €" }'
-      await store.want(named('s1'))
+      await store.requestRefresh(named('s1'))
       await store.finishRead(await claimed(store), { ...fails('platform_timeout', 0), progress })
       const claim = await next(lab)
       assert.equal(claim.progress, progress)
@@ -103,7 +103,7 @@ export const FINISHING: readonly Check[] = [
     name: 'finishRead: makes it due in the time named, at once for 0, and never for null',
     async check(lab) {
       const { store } = lab
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
       await store.finishRead(claim, shows(claim, 'purchased', { nextInMs: 0 }))
       const again = await next(lab)
@@ -122,14 +122,14 @@ export const FINISHING: readonly Check[] = [
       name: `finishRead: what was wanted again during the read is due again after the pause, although the next read was to come ${nextInMs === null ? 'never' : `in ${nextInMs} ms`}`,
       async check(lab) {
         const { store } = lab
-        await store.want(named('s1', 'b1'))
+        await store.requestRefresh(named('s1', 'b1'))
         const claim = await claimed(store)
         await store.accept([eventOf('s1', { businessUid: 'b1' })])
         assert.equal(await store.finishRead(claim, shows(claim, 'purchased', { nextInMs })), true)
         const { readAt, refreshAt, pending } = await only(store, 'b1')
         assert.equal(pending, true)
         isNumber(refreshAt, 'refreshAt')
-        assertAbout(refreshAt - (readAt ?? 0), WANTED_AGAIN_MS)
+        assertAbout(refreshAt - (readAt ?? 0), MIN_READ_INTERVAL_MS)
         has(await next(lab), { wanted: 2, done: 1 })
       },
     }),
@@ -139,18 +139,22 @@ export const FINISHING: readonly Check[] = [
     async check({ store }) {
       await known(store, 's1', 'purchased', 'b1')
       for (let i = 0; i < 5; i++) await store.accept([eventOf('s1', { businessUid: 'b1' })])
-      const { readAt, refreshAt, wantedAt } = await only(store, 'b1')
-      const earliest = Math.max((readAt ?? 0) + WANTED_AGAIN_MS, 0)
+      const { readAt, refreshAt, requestedAt } = await only(store, 'b1')
+      const earliest = Math.max((readAt ?? 0) + MIN_READ_INTERVAL_MS, 0)
       assert((refreshAt ?? 0) >= earliest - MOMENT_MS / 10, 'due before the pause between two reads was over')
-      assert((refreshAt ?? Infinity) <= Math.max(earliest, wantedAt ?? 0) + MOMENT_MS, 'due too late')
+      assert((refreshAt ?? Infinity) <= Math.max(earliest, requestedAt ?? 0) + MOMENT_MS, 'due too late')
     },
   },
   {
     name: 'finishRead: forgets the uninstall only when told',
     async check(lab) {
       const { store } = lab
-      await store.want(named('s1', 'b1'))
-      await store.want({ what: 'business', businessUid: 'b1', install: { installed: false, at: null } })
+      await store.requestRefresh(named('s1', 'b1'))
+      await store.requestRefresh({
+        kind: 'business',
+        businessUid: 'b1',
+        install: { installed: false, at: null },
+      })
       const claim = await claimed(store)
       await store.finishRead(claim, shows(claim, 'purchased', { nextInMs: 0 }))
       const second = await next(lab)
@@ -164,7 +168,7 @@ export const FINISHING: readonly Check[] = [
     async check({ store }) {
       await known(store, 's1', 'canceled', 'b1')
       await known(store, 's9', 'purchased', 'b2')
-      await store.want(named('s2', 'b1'))
+      await store.requestRefresh(named('s2', 'b1'))
       const claim = await claimed(store)
       const seen: [string, string | null][] = []
       let time: unknown
@@ -198,7 +202,7 @@ export const FINISHING: readonly Check[] = [
   {
     name: 'finishRead: when the change cannot be written, nothing is, and the lease is still held',
     async check({ store }) {
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
       const payload = () => {
         throw new RangeError('not now')
@@ -216,8 +220,8 @@ export const FINISHING: readonly Check[] = [
 ]
 
 /** Wants it, and leases it when the pause is over. */
-async function due(lab: Lab, wanted: Parameters<Store['want']>[0]): Promise<ReadClaim> {
-  await lab.store.want(wanted)
+async function due(lab: Lab, wanted: Parameters<Store['requestRefresh']>[0]): Promise<ReadClaim> {
+  await lab.store.requestRefresh(wanted)
   return next(lab)
 }
 

@@ -20,7 +20,7 @@ import {
   shows,
 } from './lab.js'
 
-const retry = (inMs: number) => ({ to: 'retry', inMs, error: 'not yet' }) as const
+const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as const
 
 /** Entries by name: the letter is the key. */
 export const inLine = (...ids: string[]) =>

@@ -110,7 +110,7 @@ export const IDENTIFIERS: readonly Check[] = [
     async check({ store }) {
       const unfit = Object.values(UNFIT).flat()
       const wanted = ['g1', ...unfit, 'g2']
-      const results = await Promise.allSettled(wanted.map((uid) => store.want(named(uid, 'b1'))))
+      const results = await Promise.allSettled(wanted.map((uid) => store.requestRefresh(named(uid, 'b1'))))
       const good = [results[0], results.at(-1)].map((result) => result?.status)
       same(good, ['fulfilled', 'fulfilled'])
       const kept = wanted.filter((_, i) => results[i]?.status === 'fulfilled')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type Check, claimedAll, eventOf, fails, has, isNumber, named } from './lab.js'
 
 const business = (businessUid: string, installed: boolean | null = null, at: number | null = null) =>
-  ({ what: 'business', businessUid, install: installed === null ? null : { installed, at } }) as const
+  ({ kind: 'business', businessUid, install: installed === null ? null : { installed, at } }) as const
 
 export const INSTALLS: readonly Check[] = [
   {
@@ -14,30 +14,30 @@ export const INSTALLS: readonly Check[] = [
         await store.finishRead(claim, fails('platform_timeout'))
         return claim.uninstalledAt
       }
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       assert.equal(await noted(), null)
-      await store.want(business('b1', false))
+      await store.requestRefresh(business('b1', false))
       const at = await noted()
       isNumber(at, 'uninstalledAt')
       for (const other of [
         business('b1', null),
         named('s1', 'b1'),
         business('b2', true),
-        { what: 'known', subscriptionUid: 's1', businessUid: 'b1' } as const,
+        { kind: 'known', subscriptionUid: 's1', businessUid: 'b1' } as const,
       ]) {
-        await store.want(other)
+        await store.requestRefresh(other)
         if (other.businessUid === 'b1') assert.equal(await noted(), at)
       }
-      await store.want(business('b1', true))
+      await store.requestRefresh(business('b1', true))
       assert.equal(await noted(), null)
     },
   },
   {
     name: 'want business: of an install and an uninstall in one call, the last counts',
     async check({ store }) {
-      await store.want(named('s1', 'b1'))
-      await store.want(named('s2', 'b2'))
-      await store.want(named('s3', 'b3'))
+      await store.requestRefresh(named('s1', 'b1'))
+      await store.requestRefresh(named('s2', 'b2'))
+      await store.requestRefresh(named('s3', 'b3'))
       const says = (businessUid: string, installed: boolean, at?: number) =>
         eventOf('none', { key: businessUid, businessUid, wanted: business(businessUid, installed, at) })
       await store.accept([says('b1', false), says('b2', true), says('b1', true), says('b2', false)])
@@ -64,9 +64,9 @@ export const INSTALLS: readonly Check[] = [
         // And so does a time that is still to come: it must not stand for years.
         [true, [true, ago(-1e9)], [false, null]],
       ]
-      for (const i of cases.keys()) await store.want(named(`s${i}`, `b${i}`))
+      for (const i of cases.keys()) await store.requestRefresh(named(`s${i}`, `b${i}`))
       for (const [i, [, ...told]] of cases.entries())
-        for (const [installed, at] of told) await store.want(business(`b${i}`, installed, at))
+        for (const [installed, at] of told) await store.requestRefresh(business(`b${i}`, installed, at))
       const claims = new Map((await claimedAll(store)).map((claim) => [claim.id, claim.uninstalledAt]))
       for (const [i, [isNoted]] of cases.entries())
         assert.equal(claims.get(`s${i}`) !== null, isNoted, `${i}`)

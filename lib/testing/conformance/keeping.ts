@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Hint, KeepTimes, Store } from '../../store/store.js'
+import type { Hint, Retention, Store } from '../../store/store.js'
 import {
   type Check,
   claimed,
@@ -21,7 +21,7 @@ import {
   shows,
 } from './lab.js'
 
-const FOR_EVER: KeepTimes = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
+const FOR_EVER: Retention = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
 
 export const KEEPING: readonly Check[] = [
   {
@@ -69,12 +69,12 @@ export const KEEPING: readonly Check[] = [
     name: 'prune: forgets what was given up and never read, and never what was read or is still owed',
     async check(lab) {
       const { store } = lab
-      await store.want(named('made up', 'b1'))
+      await store.requestRefresh(named('made up', 'b1'))
       await store.finishRead(await claimed(store), fails('platform_record_missing', null))
       await known(store, 'read', 'purchased', 'b1')
-      await store.want(named('failing', 'b1'))
+      await store.requestRefresh(named('failing', 'b1'))
       await store.finishRead(await claimed(store), fails('platform_timeout'))
-      await store.want(named('owed', 'b1'))
+      await store.requestRefresh(named('owed', 'b1'))
       await lab.pass(5)
       const left = async () =>
         (await store.subscriptionsOf('b1')).map(({ subscriptionUid }) => subscriptionUid).sort()
@@ -87,7 +87,7 @@ export const KEEPING: readonly Check[] = [
     name: 'counts: says how much there is of everything, in numbers',
     async check({ store }) {
       await known(store, 'read')
-      await store.want(named('given up'))
+      await store.requestRefresh(named('given up'))
       await store.finishRead(await claimed(store), fails('platform_refused', null))
       await store.accept(['e1', 'e2', 'e3', 'e4', 'e5'].map((id) => eventOf('owed', { id, key: id })))
       await store.accept([eventOf('x', { id: 'u1', key: 'u1', kind: 'unrecognised', wanted: null })])
@@ -109,24 +109,24 @@ export const KEEPING: readonly Check[] = [
     async check({ store }) {
       const hints: Hint[] = []
       store.subscribe((hint) => void hints.push(hint))
-      const told = async (type: Hint['type'], businessUid?: string | null) => {
+      const told = async (kind: Hint['kind'], businessUid?: string | null) => {
         // Null speaks of every business.
         const meant = (hint: Hint) =>
-          hint.type === type &&
+          hint.kind === kind &&
           ('businessUid' in hint ? [businessUid, null].includes(hint.businessUid) : true)
-        assert(hints.splice(0).some(meant), `no hint "${type}" of ${businessUid}`)
+        assert(hints.splice(0).some(meant), `no hint "${kind}" of ${businessUid}`)
       }
       await store.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
-      await told('wanted', 'b1')
+      await told('requested', 'b1')
       await store.accept([eventOf('s9', { businessUid: 'b9', wanted: null })])
       await told('journal')
-      await store.want(named('s1', 'b1'))
-      await told('wanted', 'b1')
+      await store.requestRefresh(named('s1', 'b1'))
+      await told('requested', 'b1')
       const claim = await claimed(store)
       hints.splice(0)
       const seen: unknown[] = []
       store.subscribe((hint) => {
-        if (hint.type === 'decided') seen.push(store.subscriptionsOf('b1'))
+        if (hint.kind === 'decided') seen.push(store.subscriptionsOf('b1'))
       })
       await store.finishRead(claim, shows(claim, 'purchased'))
       await told('decided', 'b1')
@@ -149,7 +149,7 @@ export const KEEPING: readonly Check[] = [
       const [first, second]: [Hint[], Hint[]] = [[], []]
       const stop = store.subscribe((hint) => void first.push(hint))
       store.subscribe((hint) => void second.push(hint))
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       same([first.length > 0, second.length > 0], [true, true])
       stop()
       stop()
@@ -161,7 +161,7 @@ export const KEEPING: readonly Check[] = [
       second.splice(0)
       assert.equal(await store.finishRead(late, shows(late, 'purchased')), false)
       same(
-        second.filter(({ type }) => type === 'decided'),
+        second.filter(({ kind }) => kind === 'decided'),
         [],
       )
       await store.finishRead(holder, shows(holder, 'purchased'))
@@ -171,7 +171,7 @@ export const KEEPING: readonly Check[] = [
   },
 ]
 
-async function pruneAll(store: Store, keep: KeepTimes): Promise<number> {
+async function pruneAll(store: Store, keep: Retention): Promise<number> {
   for (let total = 0; ; ) {
     const deleted = await store.prune(keep)
     if (deleted === 0) return total

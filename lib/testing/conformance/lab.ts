@@ -9,10 +9,10 @@ import {
   type NewEvent,
   type ReadClaim,
   type ReadFinish,
+  type RefreshRequest,
   type Store,
   type Subscription,
   subscriptionKey,
-  type Wanted,
 } from '../../store/store.js'
 import type { StoreConformanceOptions } from './options.js'
 import { STORE_METHODS } from './store-faults.js'
@@ -121,8 +121,8 @@ export function eventOf(subscriptionUid: string, more: Partial<NewEvent> = {}): 
 /** The business of a subscription whose event names no other. */
 export const businessOf = (subscriptionUid: string): string => `business of ${subscriptionUid}`
 
-export function named(subscriptionUid: string, businessUid = businessOf(subscriptionUid)): Wanted {
-  return { what: 'subscription', subscriptionUid, businessUid, purchasableUid: 'item' }
+export function named(subscriptionUid: string, businessUid = businessOf(subscriptionUid)): RefreshRequest {
+  return { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: 'item' }
 }
 
 /** A good read that found this state; the next one is far away. */
@@ -176,7 +176,7 @@ export async function known(
   state = 'purchased',
   businessUid?: string,
 ) {
-  await store.want(named(subscriptionUid, businessUid))
+  await store.requestRefresh(named(subscriptionUid, businessUid))
   const claim = await claimed(store)
   assert.equal(claim.id, subscriptionUid)
   assert.equal(await store.finishRead(claim, shows(claim, state)), true)
@@ -208,8 +208,8 @@ export function ending({ id, leaseToken }: Leased, result: EntryFinish['result']
   return { id, leaseToken, result }
 }
 
-export const DONE: EntryFinish['result'] = { to: 'done' }
-export const DEAD: EntryFinish['result'] = { to: 'dead', error: 'gave up' }
+export const DONE: EntryFinish['result'] = { kind: 'done' }
+export const DEAD: EntryFinish['result'] = { kind: 'dead', error: 'gave up' }
 
 /** That two values are alike in structure. Rows of another realm (jest gives each file one) have other prototypes. */
 export function same(actual: unknown, expected: unknown, message?: string): void {

@@ -26,9 +26,9 @@ export const LEASING: readonly Check[] = [
       await nothing()
       await known(store, 's1')
       await nothing()
-      await store.want(named('s2'))
+      await store.requestRefresh(named('s2'))
       await store.finishRead(await claimed(store), fails('platform_refused', null))
-      await store.want(named('s3'))
+      await store.requestRefresh(named('s3'))
       await store.finishRead(await claimed(store), fails('platform_timeout', LATER))
       await nothing()
     },
@@ -37,19 +37,23 @@ export const LEASING: readonly Check[] = [
     name: 'claimRead: says what the read has to know',
     async check({ store }) {
       await store.accept([eventOf('s1', { businessUid: 'b1' })])
-      await store.want({ what: 'business', businessUid: 'b1', install: { installed: false, at: null } })
+      await store.requestRefresh({
+        kind: 'business',
+        businessUid: 'b1',
+        install: { installed: false, at: null },
+      })
       const before = await only(store, 'b1')
       const claim = await claimed(store)
       has(claim, { id: 's1', wanted: 2, done: 0, lapses: 0, progress: null })
-      has(claim.subscription, { subscriptionUid: 's1', businessUid: 'b1', wantedAt: before.wantedAt })
+      has(claim.subscription, { subscriptionUid: 's1', businessUid: 'b1', requestedAt: before.requestedAt })
       isNumber(claim.createdAt, 'createdAt')
       isNumber(claim.uninstalledAt, 'uninstalledAt')
       isNumber(claim.wanted, 'wanted')
       isNumber(claim.done, 'done')
       isNumber(claim.lapses, 'lapses')
-      isNumber(claim.subscription.wantedAt, 'wantedAt')
+      isNumber(claim.subscription.requestedAt, 'requestedAt')
       isNumber(claim.subscription.refreshAt, 'refreshAt')
-      assert(claim.createdAt <= claim.subscription.wantedAt, 'it was wanted before it was heard of')
+      assert(claim.createdAt <= claim.subscription.requestedAt, 'it was wanted before it was heard of')
       assert.match(claim.leaseToken, /./)
     },
   },
@@ -81,7 +85,7 @@ export const LEASING: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       const from = (lane: 'known' | 'new') => store.claimRead({ leaseMs: LONG, except: [], lane })
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       assert.equal(await from('known'), undefined)
       await store.finishRead(await claimed(store), fails('platform_timeout', 0))
       assert.equal(await from('known'), undefined)
@@ -116,7 +120,7 @@ export const LEASING: readonly Check[] = [
     name: 'claimRead: a lease that runs out is handed to the next, and counted',
     async check(lab) {
       const { store } = lab
-      await store.want(named('s1'))
+      await store.requestRefresh(named('s1'))
       assert.equal((await claimed(store, { leaseMs: SHORT })).lapses, 0)
       for (const lapses of [1, 2, 3]) {
         const next = await lab.until('the lease runs out', () =>
@@ -131,7 +135,7 @@ export const LEASING: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       const due = () => store.claimRead({ leaseMs: SHORT, except: [], lane: 'new' })
-      await store.want(named('s1'))
+      await store.requestRefresh(named('s1'))
       await due()
       const second = await lab.until('the lease runs out', () =>
         store.claimRead({ leaseMs: LONG, except: [], lane: 'new' }),
@@ -145,7 +149,7 @@ export const LEASING: readonly Check[] = [
     name: 'renewRead: holds a lease beyond its first end',
     async check(lab) {
       const { store } = lab
-      await store.want(named('s1'))
+      await store.requestRefresh(named('s1'))
       const claim = await claimed(store, { leaseMs: 200 })
       assert.equal(await store.renewRead(claim, LONG), true)
       await lab.pass(250)
@@ -157,7 +161,7 @@ export const LEASING: readonly Check[] = [
     name: 'renewRead: may end a lease sooner, and then it is somebody else\u2019s',
     async check(lab) {
       const { store } = lab
-      await store.want(named('s1'))
+      await store.requestRefresh(named('s1'))
       const claim = await claimed(store, { leaseMs: LONG })
       assert.equal(await store.renewRead(claim, SHORT), true)
       await lab.until('the lease runs out', async () => (await claimedAll(store))[0])
@@ -167,7 +171,7 @@ export const LEASING: readonly Check[] = [
   {
     name: 'renewRead: false for a lease that is finished, or never was, and nothing is moved by it',
     async check({ store }) {
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
       const made = { id: 's1', leaseToken: 'made up' }
       assert.equal(await store.renewRead(made, SHORT), false)

@@ -107,7 +107,7 @@ export const LISTING: readonly Check[] = [
       const { store } = lab
       await store.accept(['a', 'b', 'c'].map((id) => eventOf(id, { id, key: id })))
       const leased = await entries(store)
-      const results = [DONE, DEAD, { to: 'retry', inMs: LATER, error: 'no' } as const]
+      const results = [DONE, DEAD, { kind: 'retry', inMs: LATER, error: 'no' } as const]
       await store.finishEntries(leased.map((each, i) => ending(each, results[i] ?? DONE)))
       for (const id of ['a', 'b', 'c']) {
         assert.equal(await store.replayEntry(id), true)
@@ -153,7 +153,7 @@ export const LISTING: readonly Check[] = [
       await store.accept([of('leased', 'x')])
       const leased = await entry(store, { leaseMs: LONG })
       await store.accept([of('later', 'x')])
-      await store.finishEntries([ending(await entry(store), { to: 'retry', inMs: LATER, error: 'no' })])
+      await store.finishEntries([ending(await entry(store), { kind: 'retry', inMs: LATER, error: 'no' })])
       await store.accept([of('a', 'x'), of('b', "it's handled"), of('c', ''), of('d', '', 'unrecognised')])
       const skip = (exceptNames: string[], kinds: ('event' | 'unrecognised')[] = ['event']) =>
         store.skipEntries({ limit: 100, kinds, exceptNames })

@@ -5,7 +5,7 @@ import { type Check, claimed, DONE, ending, entry, eventOf, named, only, same, s
 /** Every call that needs the database, with arguments that are in order. */
 const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   accept: (store) => store.accept([eventOf('s1')]),
-  want: (store) => store.want(named('s1')),
+  want: (store) => store.requestRefresh(named('s1')),
   subscriptionsOf: (store) => store.subscriptionsOf('b1'),
   claimRead: (store) => store.claimRead({ leaseMs: 1_000, except: [], lane: 'new' }),
   renewRead: (store) => store.renewRead({ id: 's1', leaseToken: 'none' }, 1_000),
@@ -160,7 +160,7 @@ const NO_CLAIM: Parameters<Store['finishRead']>[0] = {
     state: null,
     gone: null,
     readAt: null,
-    wantedAt: null,
+    requestedAt: null,
     pending: true,
     failure: null,
     refreshAt: 0,

@@ -95,7 +95,7 @@ export const SEVERAL: readonly Check[] = (
         const uids = Array.from({ length: 20 }, (_, i) => `s${i}`)
         const batch = (order: string[]) => [
           ...order.map((uid) => eventOf(uid, { businessUid: 'b1' })),
-          eventOf('s0', { wanted: { what: 'business', businessUid: 'b1', install: null } }),
+          eventOf('s0', { wanted: { kind: 'business', businessUid: 'b1', install: null } }),
         ]
         await Promise.all(
           Array.from({ length: 20 }, (_, i) =>
@@ -150,7 +150,7 @@ export const SEVERAL: readonly Check[] = (
       name: 'two stores: what one is told during the read of the other is read again',
       async check(lab) {
         const [here, there] = [lab.store, await lab.beside()]
-        await here.want(named('s1', 'b1'))
+        await here.requestRefresh(named('s1', 'b1'))
         const claim = await claimed(here)
         await there.accept([eventOf('s1', { businessUid: 'b1' })])
         assert.equal(await here.finishRead(claim, shows(claim, 'purchased')), true)

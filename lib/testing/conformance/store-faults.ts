@@ -16,7 +16,7 @@ export type StoreFaultKind = keyof typeof STORE_FAULT_KINDS
 export const STORE_METHODS = [
   'open',
   'accept',
-  'want',
+  'requestRefresh',
   'subscriptionsOf',
   'claimRead',
   'renewRead',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { WANTED_AGAIN_MS } from '../../store/store.js'
+import { MIN_READ_INTERVAL_MS } from '../../store/store.js'
 import {
   type Check,
   claimed,
@@ -15,25 +15,25 @@ import {
   shows,
 } from './lab.js'
 
-const business = (businessUid: string) => ({ what: 'business', businessUid, install: null }) as const
+const business = (businessUid: string) => ({ kind: 'business', businessUid, install: null }) as const
 
 export const WANTING: readonly Check[] = [
   {
     name: 'want: a subscription is learned of without an event',
     async check({ store }) {
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       has(await store.counts(), { subscriptions: 1, wanted: 1, pending: 0 })
       const claim = await claimed(store)
       has(claim, { id: 's1', wanted: 1, done: 0, lapses: 0, uninstalledAt: null, progress: null })
       has(claim.subscription, { businessUid: 'b1', record: null, readAt: null, gone: null, pending: true })
-      isNumber(claim.subscription.wantedAt, 'wantedAt')
+      isNumber(claim.subscription.requestedAt, 'requestedAt')
     },
   },
   {
     name: 'want: it is there after a close',
     needs: 'reopen',
     async check(lab) {
-      await lab.store.want(named('s1'))
+      await lab.store.requestRefresh(named('s1'))
       assert.equal((await claimed(await lab.reopen())).id, 's1')
     },
   },
@@ -41,12 +41,12 @@ export const WANTING: readonly Check[] = [
     name: 'want known: marks a subscription that is known, and learns of none',
     async check({ store }) {
       await store.accept([
-        eventOf('s1', { wanted: { what: 'known', subscriptionUid: 's1', businessUid: 'b1' } }),
+        eventOf('s1', { wanted: { kind: 'known', subscriptionUid: 's1', businessUid: 'b1' } }),
       ])
       has(await store.counts(), { pending: 1, subscriptions: 0, wanted: 0 })
-      await store.want(named('s1', 'b1'))
-      await store.want({ what: 'known', subscriptionUid: 's1', businessUid: 'b1' })
-      await store.want({ what: 'known', subscriptionUid: 's2', businessUid: 'b1' })
+      await store.requestRefresh(named('s1', 'b1'))
+      await store.requestRefresh({ kind: 'known', subscriptionUid: 's1', businessUid: 'b1' })
+      await store.requestRefresh({ kind: 'known', subscriptionUid: 's2', businessUid: 'b1' })
       same(
         (await claimedAll(store)).map(({ id, wanted }) => [id, wanted]),
         [['s1', 2]],
@@ -62,8 +62,8 @@ export const WANTING: readonly Check[] = [
         ['s3', 'b2'],
       ] as const)
         await known(store, uid, 'purchased', of)
-      await store.want(business('b1'))
-      await store.want(business('nobody'))
+      await store.requestRefresh(business('b1'))
+      await store.requestRefresh(business('nobody'))
       const pending = async (uid: string) =>
         (await store.subscriptionsOf(uid)).map((each) => [each.subscriptionUid, each.pending])
       same(await pending('b1'), [
@@ -79,18 +79,18 @@ export const WANTING: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       const ways = [
-        () => store.want(named('s1', 'b1')),
-        () => store.want(business('b1')),
+        () => store.requestRefresh(named('s1', 'b1')),
+        () => store.requestRefresh(business('b1')),
         () => store.accept([eventOf('s1', { businessUid: 'b1' })]),
       ]
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       for (const revive of ways) {
         const claim = await lab.until('it is due', async () => (await claimedAll(store))[0])
         await store.finishRead(claim, fails('platform_record_missing', null))
         has(await only(store, 'b1'), { refreshAt: null, failure: 'platform_record_missing', pending: true })
         has(await store.counts(), { givenUp: 1, wanted: 0 })
         // Once within the pause between two reads, then after it.
-        if (revive !== ways[0]) await lab.pass(WANTED_AGAIN_MS + 20)
+        if (revive !== ways[0]) await lab.pass(MIN_READ_INTERVAL_MS + 20)
         await revive()
         has(await store.counts(), { givenUp: 0, wanted: 1 })
       }
@@ -108,14 +108,14 @@ export const WANTING: readonly Check[] = [
       const ways = [
         business('b1'),
         named('s1', 'b1'),
-        { what: 'known', subscriptionUid: 's1', businessUid: 'b1' } as const,
+        { kind: 'known', subscriptionUid: 's1', businessUid: 'b1' } as const,
       ]
       for (const way of ways) {
-        await store.want(way)
+        await store.requestRefresh(way)
         const claim = await lab.until('it is due', async () => (await claimedAll(store))[0])
         await store.finishRead(claim, fails('platform_timeout'))
         has(await only(store, 'b1'), { failure: 'platform_timeout' })
-        await store.want(way)
+        await store.requestRefresh(way)
         has(await only(store, 'b1'), { failure: null, state: 'purchased', pending: true })
       }
     },
@@ -125,7 +125,7 @@ export const WANTING: readonly Check[] = [
     async check({ store }) {
       await store.accept([eventOf('s1', { businessUid: 'first' })])
       await store.accept([eventOf('s1', { businessUid: 'second' })])
-      await store.want(named('s1', 'third'))
+      await store.requestRefresh(named('s1', 'third'))
       assert.equal((await claimed(store)).subscription.businessUid, 'first')
       same(await store.subscriptionsOf('second'), [])
     },
@@ -167,12 +167,12 @@ export const WANTING: readonly Check[] = [
       const { store } = lab
       const learned = ['s3', 's1', 's9', 's2']
       for (const uid of learned) {
-        await store.want(named(uid, 'b1'))
+        await store.requestRefresh(named(uid, 'b1'))
         // Two of one millisecond have no order.
         await lab.pass(3)
       }
-      await store.want(named('s0', 'b2'))
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s0', 'b2'))
+      await store.requestRefresh(named('s1', 'b1'))
       const [claim] = await claimedAll(store)
       if (claim) await store.finishRead(claim, shows(claim, 'purchased'))
       same(uidsOf(await store.subscriptionsOf('b1')), learned)
@@ -185,14 +185,14 @@ export const WANTING: readonly Check[] = [
       const { store } = lab
       await store.accept([eventOf('s1', { businessUid: 'b1' })])
       const claim = await claimed(store)
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       await store.finishRead(claim, shows(claim, 'purchased'))
       has(await only(store, 'b1'), { pending: true })
       const next = await lab.until('it is due', async () => (await claimedAll(store))[0])
       has(next, { wanted: 2, done: 1 })
       await store.finishRead(next, { ...shows(next, 'purchased'), settled: false })
       has(await only(store, 'b1'), { pending: true })
-      await store.want(named('s1', 'b1'))
+      await store.requestRefresh(named('s1', 'b1'))
       const last = await lab.until('it is due', async () => (await claimedAll(store))[0])
       has(last, { wanted: 3, done: 1 })
       await store.finishRead(last, shows(last, 'purchased'))

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 /** Why no database can be opened at `path`, and what to do; undefined when the place is not the reason. */
-export function faultOfPlace(path: string): string | undefined {
+export function pathFault(path: string): string | undefined {
   const folder = dirname(resolve(path))
   if (!statSync(folder, { throwIfNoEntry: false }))
     return `the folder ${folder} does not exist: make it first`

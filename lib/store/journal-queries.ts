@@ -3,7 +3,7 @@ import type { JournalTable, Tables } from './schema.js'
 import type { EntryFilter, JournalEntry } from './store.js'
 
 /** The table `journal` as people see it. */
-export const journalListing = {
+export const journalQueries = {
   async list(
     db: Kysely<Tables>,
     { status, kind, businessUid, subscriptionUid, limit = 100, before }: EntryFilter,

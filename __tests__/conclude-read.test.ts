@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
+import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import type { ReadResult } from '../lib/platform/client.js'
 import type { SubscriptionRecord } from '../lib/record.js'
-import { HOUR, MINUTE, SECOND } from '../lib/schedule.js'
 import type { ReadClaim } from '../lib/store/store.js'
-import { type Conclusion, concludeRead, VERIFY_DELAYS_MS } from '../lib/work/read-outcome.js'
+import { type Conclusion, concludeRead, VERIFY_DELAYS_MS } from '../lib/work/conclude-read.js'
 
 describe('what a read means', () => {
   it('takes the first record of a subscription as a change from nothing', () => {
@@ -336,7 +336,7 @@ function createReader() {
       state: null,
       gone: null,
       readAt: null,
-      wantedAt: start,
+      requestedAt: start,
       pending: true,
       failure: null,
       refreshAt: start,

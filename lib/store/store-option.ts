@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../schedule.js'
+import { type Clock, systemClock } from '../clock.js'
 import { createPostgresEngine } from './postgres.js'
 import { isPool, type PostgresPool } from './postgres-pool.js'
 import { createSqlStore } from './sql-store.js'

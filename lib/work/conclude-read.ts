@@ -1,6 +1,7 @@
+import { fullJitter, spread } from '../backoff.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../clock.js'
 import type { ReadResult } from '../platform/client.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
-import { DAY, fullJitter, HOUR, MINUTE, SECOND, spread } from '../schedule.js'
 import type { ReadClaim, ReadFinish } from '../store/store.js'
 
 export interface Conclusion extends Omit<ReadFinish, 'change'> {
@@ -121,7 +122,8 @@ export function concludeRead(
   /** No record, and there was none before (or it is gone already). */
   function stillMissing(): Conclusion {
     const verifyInMs = nextVerification()
-    const isHopeless = before.record === null && now - (before.wantedAt ?? claim.createdAt) >= REFUSED_OVER_MS
+    const isHopeless =
+      before.record === null && now - (before.requestedAt ?? claim.createdAt) >= REFUSED_OVER_MS
     return {
       ...(before.gone
         ? { found: { record: before.record, state: null, gone: before.gone, confirmed: true } }

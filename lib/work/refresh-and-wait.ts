@@ -1,9 +1,9 @@
-import { type Clock, SECOND } from '../schedule.js'
+import { type Clock, SECOND } from '../clock.js'
 import type { Store } from '../store/store.js'
 
 /** Asks for a read of everything known of a business and waits until it is read, or has failed, or time is up. */
-export function createRefreshNow<Decision>(options: {
-  store: Pick<Store, 'want' | 'subscriptionsOf' | 'subscribe'>
+export function createRefreshAndWait<Decision>(options: {
+  store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'subscribe'>
   explain(businessUid: string): Promise<Decision>
   /** Throws for what is no identifier. */
   checked(businessUid: string): string
@@ -18,7 +18,7 @@ export function createRefreshNow<Decision>(options: {
     let look = () => {}
     const unsubscribe = store.subscribe(() => look())
     try {
-      await store.want({ what: 'business', businessUid, install: null })
+      await store.requestRefresh({ kind: 'business', businessUid, install: null })
       for (;;) {
         // A read that failed has been tried: it goes on by itself, and the decision says so.
         const owed = (await store.subscriptionsOf(businessUid)).some(

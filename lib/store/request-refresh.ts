@@ -1,12 +1,12 @@
 import { sql, type Transaction } from 'kysely'
 import type { Engine, Tables } from './schema.js'
-import { WANTED_AGAIN_MS, type Wanted } from './store.js'
+import { MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
 
 /** Marking rows of `subscriptions` as wanted: the generation goes up, and the row is due as soon as reads may follow. */
-export function createWanted(engine: Engine) {
+export function createRefreshRequests(engine: Engine) {
   return {
     /** Marks rows as wanted; in one statement per kind of mark, each row at most once per statement. */
-    async want(trx: Transaction<Tables>, wanted: readonly Wanted[]) {
+    async want(trx: Transaction<Tables>, wanted: readonly RefreshRequest[]) {
       const named = new Map<
         string,
         { uid: string; business: string; purchasable: string | null; times: number }
@@ -17,10 +17,10 @@ export function createWanted(engine: Engine) {
         { business: string; installed: number | null; at: number; times: number }
       >()
       for (const each of wanted) {
-        if (each.what === 'subscription') {
+        if (each.kind === 'subscription') {
           const { subscriptionUid: uid, businessUid: business, purchasableUid: purchasable } = each
           named.set(uid, { uid, business, purchasable, times: (named.get(uid)?.times ?? 0) + 1 })
-        } else if (each.what === 'known') {
+        } else if (each.kind === 'known') {
           const uid = each.subscriptionUid
           known.set(uid, { uid, times: (known.get(uid)?.times ?? 0) + 1 })
         } else {
@@ -65,12 +65,12 @@ export function createWanted(engine: Engine) {
     const columns = { uid: 'text', business: 'text', purchasable: 'text', times: 'integer' } as const
     await sql`
       insert into subscriptions
-        (subscription_uid, business_uid, purchasable_uid, wanted, done, wanted_at, refresh_at, lane, lapses, created_at)
+        (subscription_uid, business_uid, purchasable_uid, wanted, done, requested_at, refresh_at, lane, lapses, created_at)
       select uid, business, purchasable, times, 0, ${engine.now()}, ${engine.now()}, 'new', 0, ${engine.now()}
       from ${engine.rows(json, columns)} as named where true
       on conflict (subscription_uid) do update set
         wanted = subscriptions.wanted + excluded.wanted,
-        wanted_at = excluded.wanted_at,
+        requested_at = excluded.requested_at,
         failure = null,
         refresh_at = ${due()},
         business_uid = case when ${disproved}
@@ -85,7 +85,7 @@ export function createWanted(engine: Engine) {
     return sql`case
       when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${engine.now()}
         then subscriptions.refresh_at
-      when subscriptions.not_before > ${engine.now()} and subscriptions.not_before <= ${engine.now()} + ${WANTED_AGAIN_MS}
+      when subscriptions.not_before > ${engine.now()} and subscriptions.not_before <= ${engine.now()} + ${MIN_READ_INTERVAL_MS}
         then subscriptions.not_before
       else ${engine.now()} end`
   }
@@ -93,7 +93,7 @@ export function createWanted(engine: Engine) {
   async function wantKnown(trx: Transaction<Tables>, json: string) {
     await sql`
       update subscriptions set
-        wanted = subscriptions.wanted + marks.times, wanted_at = ${engine.now()}, failure = null,
+        wanted = subscriptions.wanted + marks.times, requested_at = ${engine.now()}, failure = null,
         refresh_at = ${due()}
       from ${engine.rows(json, { uid: 'text', times: 'integer' })} as marks
       where subscriptions.subscription_uid = marks.uid`.execute(trx)
@@ -105,7 +105,7 @@ export function createWanted(engine: Engine) {
       and (subscriptions.install_at is null or marks.at >= subscriptions.install_at)`
     await sql`
       update subscriptions set
-        wanted = subscriptions.wanted + marks.times, wanted_at = ${engine.now()}, failure = null,
+        wanted = subscriptions.wanted + marks.times, requested_at = ${engine.now()}, failure = null,
         refresh_at = ${due()},
         uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
           when marks.installed = 0 then ${engine.now()} end,

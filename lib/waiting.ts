@@ -1,0 +1,48 @@
+import type { Clock } from './clock.js'
+
+/** Resolves after `ms`, or as soon as `signal` aborts. */
+export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve()
+    const end = () => {
+      clock.clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = clock.setTimeout(end, ms)
+    signal?.addEventListener('abort', end, { once: true })
+  })
+}
+
+/** The result of `promise`, or after `ms` a rejection with what `onLate` returns. The work behind it goes on. */
+export async function withDeadline<T>(
+  promise: Promise<T>,
+  ms: number,
+  clock: Clock,
+  onLate: () => unknown,
+): Promise<T> {
+  let timer: unknown
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = clock.setTimeout(() => reject(onLate()), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clock.clearTimeout(timer))
+}
+
+/**
+ * The result of `promise`, or a rejection as soon as `signal` aborts, even if the promise itself ignores the signal.
+ * The work behind it goes on for other callers; its later result is dropped.
+ */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise
+  let onAbort = () => {}
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(new DOMException('given up', 'AbortError'))
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort)
+  })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
