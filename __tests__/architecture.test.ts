@@ -8,6 +8,7 @@ const GROUND_FLOOR = [
   'clock.ts',
   'backoff.ts',
   'waiting.ts',
+  'health.ts',
   'ids.ts',
   'record.ts',
   'telemetry.ts',

@@ -28,3 +28,15 @@ export const systemClock: Clock = {
   },
   clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
 }
+
+/** A clock without `monotonic` measures with its wall clock. */
+export function withMonotonic(clock: Clock): Clock {
+  return typeof clock.monotonic === 'function'
+    ? clock
+    : {
+        now: () => clock.now(),
+        monotonic: () => clock.now(),
+        setTimeout: (callback, delayMs, keepAlive) => clock.setTimeout(callback, delayMs, keepAlive),
+        clearTimeout: (handle) => clock.clearTimeout(handle),
+      }
+}

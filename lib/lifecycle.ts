@@ -1,6 +1,7 @@
 import { fullJitter } from './backoff.js'
 import { type Clock, MINUTE, SECOND } from './clock.js'
 import { MarketplaceError } from './errors.js'
+import type { Problems } from './health.js'
 import type { Store, StoreCounts } from './store/store.js'
 
 /** For a health check. `failing` should take the instance out of rotation, `degraded` should wake somebody by day. */
@@ -18,17 +19,17 @@ export function createLifecycle(options: {
   worker:
     | {
         start(): void
-        isStuck(): boolean
-        readsPaused(): string | null
         close(graceMs: number): Promise<void>
       }
     | undefined
+  /** What the parts find wrong just now. */
+  problems(): Problems
   onClose(): void
   closeGraceMs: number
   clock: Clock
   onOpenFailed(error: unknown): void
 }) {
-  const { store, worker, onClose, closeGraceMs, clock, onOpenFailed } = options
+  const { store, worker, problems: problemsOfParts, onClose, closeGraceMs, clock, onOpenFailed } = options
   let starting: Promise<void> | undefined
   let closing: Promise<void> | undefined
   let retry: unknown
@@ -81,10 +82,10 @@ export function createLifecycle(options: {
         const why = reason instanceof Error ? reason.message : 'it cannot be asked'
         return { status: 'failing', problems: [why], counts: null }
       }
-      const failing = worker?.isStuck() ? ['the worker has stopped looking for work'] : []
-      const paused = worker?.readsPaused()
+      const parts = problemsOfParts()
+      const { failing } = parts
       const degraded = [
-        ...(paused ? [paused] : []),
+        ...parts.degraded,
         ...(counts.dead > 0
           ? [`${counts.dead} journal entries are dead: see journal.list({ status: 'dead' })`]
           : []),

@@ -10,6 +10,7 @@ import { createRegistry, type EventName } from './events/registry.js'
 import { createSecretCheck, targetUrl } from './express/delivery-secret.js'
 import { createReceiver } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
+import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
@@ -105,6 +106,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const lifecycle = createLifecycle({
     store,
     worker: worker || undefined,
+    problems: () => mergeProblems([...(worker ? [worker.problems()] : []), intake.problems()]),
     onClose() {
       entitlements.close()
       platform.close()
@@ -141,7 +143,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const marketplace: Marketplace<Custom> = {
     router: createReceiver({
       isSecret: createSecretCheck(options.deliverySecrets),
-      accept: intake,
+      accept: intake.accept,
       verifyDelivery: given.verifyDelivery,
       ...options.receiver,
       clock,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from './clock.js'
+import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock, withMonotonic } from './clock.js'
 import { ConfigError } from './errors.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
@@ -238,16 +238,4 @@ function isObject(value: unknown): value is object {
 
 function isStore(value: unknown): boolean {
   return isObject(value) && (('accept' in value && 'claimRead' in value) || isPool(value))
-}
-
-/** A clock without `monotonic` measures with its wall clock. */
-function withMonotonic(clock: Clock): Clock {
-  return typeof clock.monotonic === 'function'
-    ? clock
-    : {
-        now: () => clock.now(),
-        monotonic: () => clock.now(),
-        setTimeout: (callback, delayMs, keepAlive) => clock.setTimeout(callback, delayMs, keepAlive),
-        clearTimeout: (handle) => clock.clearTimeout(handle),
-      }
 }

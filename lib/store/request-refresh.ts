@@ -20,7 +20,7 @@ export function createRefreshRequests(engine: Engine) {
         if (each.kind === 'subscription') {
           const { subscriptionUid: uid, businessUid: business, purchasableUid: purchasable } = each
           named.set(uid, { uid, business, purchasable, times: (named.get(uid)?.times ?? 0) + 1 })
-        } else if (each.kind === 'known') {
+        } else if (each.kind === 'known' || each.kind === 'other_item') {
           const uid = each.subscriptionUid
           known.set(uid, { uid, times: (known.get(uid)?.times ?? 0) + 1 })
         } else {

@@ -99,6 +99,8 @@ export type RefreshRequest =
   | { kind: 'subscription'; subscriptionUid: string; businessUid: string; purchasableUid: string | null }
   /** This subscription if it is known; an event alone does not make it the app's. */
   | { kind: 'known'; subscriptionUid: string; businessUid: string }
+  /** A notice for an item that is not the app's: remembered, so that a person can see why nobody is let in. */
+  | { kind: 'other_item'; subscriptionUid: string; businessUid: string; purchasableUid: string }
   /** Every known subscription of the business. Of installs and uninstalls the last to happen counts: `at`; null: now. */
   | { kind: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }
 

@@ -1,5 +1,6 @@
 import { type Clock, DAY } from '../clock.js'
 import type { Subject } from '../events/subject.js'
+import type { Problems } from '../health.js'
 import { newId } from '../ids.js'
 import {
   businessKey,
@@ -39,12 +40,14 @@ export function createIntake(options: {
 }) {
   const { classify, store, purchasableUids, codeNames, clock, onAccepted = () => {} } = options
 
-  return async function accept(envelopes: readonly Envelope[]): Promise<Receipt[]> {
+  async function accept(envelopes: readonly Envelope[]): Promise<Receipt[]> {
     const events = envelopes.map(asEvent)
     await store.accept(events)
     for (const event of events) onAccepted(event)
     return events.map(({ id, issues }) => ({ id, issues: issues && [...issues] }))
   }
+
+  return { accept, problems: (): Problems => ({ failing: [], degraded: [] }) }
 
   function asEvent({ value, text }: Envelope): NewEvent {
     const id = newId(clock.now())

@@ -1,4 +1,5 @@
 import { type Clock, MINUTE, SECOND } from '../clock.js'
+import type { Problems } from '../health.js'
 import { newId } from '../ids.js'
 import type { ReadResult } from '../platform/client.js'
 import type { SubscriptionRecord } from '../record.js'
@@ -184,8 +185,10 @@ export function createRefresher(options: {
     },
     /** When both lanes last looked for work; the older of the two. */
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
-    /** Why all reads wait just now; null when they do not. */
-    paused: () => (pausedUntil > clock.now() ? `reads are paused: ${pausedBy}` : null),
+    problems: (): Problems => ({
+      failing: [],
+      degraded: pausedUntil > clock.now() ? [`reads are paused: ${pausedBy}`] : [],
+    }),
     running: () => loops.reduce((sum, loop) => sum + loop.running(), 0),
   }
 }

@@ -1,4 +1,5 @@
 import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
+import { mergeProblems, type Problems } from '../health.js'
 import type { Retention, Store } from '../store/store.js'
 import { createDispatcher } from './dispatcher.js'
 import { createRefresher } from './refresher.js'
@@ -43,6 +44,12 @@ export function createWorker(options: {
     if (state === 'started') sweeping = clock.setTimeout(sweep, deleted > 0 ? SECOND / 10 : HOUR)
   }
 
+  /** Whether a loop has not looked for work for so long that it must be stuck, or its process was. */
+  function isStuck() {
+    const idleMs = clock.now() - Math.min(refresher.lookedAt(), dispatcher.lookedAt())
+    return idleMs > Math.max(MINUTE, 3 * pollMs)
+  }
+
   return {
     start() {
       if (state !== 'new') return
@@ -53,13 +60,10 @@ export function createWorker(options: {
     },
     /** A handler was added: what waited for it need not wait for the next look. */
     handlerAdded: () => dispatcher.wake(),
-    /** Whether a loop has not looked for work for so long that it must be stuck, or its process was. */
-    isStuck() {
-      const idleMs = clock.now() - Math.min(refresher.lookedAt(), dispatcher.lookedAt())
-      return idleMs > Math.max(MINUTE, 3 * pollMs)
+    problems(): Problems {
+      const stuck = isStuck() ? ['the worker has stopped looking for work'] : []
+      return mergeProblems([{ failing: stuck, degraded: [] }, refresher.problems()])
     },
-    /** Why all reads wait just now; null when they do not. */
-    readsPaused: () => refresher.paused(),
     async close(graceMs: number) {
       state = 'closed'
       unsubscribe()
