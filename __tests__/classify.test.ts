@@ -94,9 +94,10 @@ describe('classify', () => {
       }
       expect(nameOf(own)).toBe(`application/${says}`)
       expect(nameOf(other)).toBe(`app_subscription/${says}`)
-      for (const envelope of [own, other]) expect(subjectOf(envelope)).toEqual({ ...install, app: 'x', says })
+      for (const envelope of [own, other])
+        expect(subjectOf(envelope)).toEqual({ ...install, app: 'x', kind: says })
       const timed = { ...own, data: { ...own.data, event_time } }
-      expect(subjectOf(timed)).toEqual({ ...install, app: 'x', event_time, says })
+      expect(subjectOf(timed)).toEqual({ ...install, app: 'x', event_time, kind: says })
       expect(subjectOf({ ...own, data: { ...own.data, event_time: 7 } })).toMatchObject({ event_time: null })
     }
   })
