@@ -28,7 +28,7 @@ export function createLimit(concurrency: number) {
         resolve()
       }
       if (signal?.aborted) return onAbort()
-      signal?.addEventListener('abort', onAbort, { once: true })
+      signal?.addEventListener('abort', onAbort)
       waiting.add(enter)
     })
   }
