@@ -5,8 +5,8 @@ import type { createReceiver } from './express/receiver.js'
 import type { createRequireEntitlement, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { Health } from './lifecycle.js'
 import type { RegisterResult, Token } from './platform/webhooks.js'
-import type { EntryFilter, JournalEntry } from './store/store.js'
-import type { DeadEntry } from './work/dispatcher.js'
+import type { DeadEntry, EntryFilter, JournalEntry } from './store/store.js'
+import type { HandlerFailure } from './work/call-handlers.js'
 import type { Handler } from './work/handlers.js'
 import type { UnrecognisedDelivery } from './work/payloads.js'
 import type { PurchaseChange } from './work/refresher.js'
@@ -28,12 +28,17 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     handler: Handler<MarketplaceEvent<Name, Registry<Custom>>, Marketplace<Custom>>,
   ): Unsubscribe
   onAny(handler: Handler<AnyEvent<Registry<Custom>>, Marketplace<Custom>>): Unsubscribe
-  /** For deliveries that are no known event; they are kept all the same. */
+  /** For deliveries that are not a known event. */
   onUnrecognised(handler: Handler<UnrecognisedDelivery, Marketplace<Custom>>): Unsubscribe
   /** For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. */
   onPurchaseChange(handler: Handler<PurchaseChange, Marketplace<Custom>>): Unsubscribe
-  /** Told, in this process and once, when an entry has run out of tries; `journal.replay(id)` revives it. */
+  /**
+   * Called once, in this process, for an entry that ran out of tries, or of time while no handler was registered for it.
+   * `journal.replay(id)` revives it.
+   */
   onDead(listener: (entry: DeadEntry) => void): Unsubscribe
+  /** Called for each failed try of a handler in this process, also when it is tried again. */
+  onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
 
   /** Whether the business may use the app now. Never rejects; what is not known for certain is false. */
   isEntitled(businessUid: string): Promise<boolean>

@@ -25,28 +25,33 @@ export { appToken, businessToken, directoryToken, type Token } from './platform/
 export type { SubscriptionRecord } from './record.js'
 export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
 export type {
-  ClaimEntries,
+  ClaimLanes,
   ClaimRead,
+  DeadEntry,
   Entry,
+  EntryEnd,
   EntryFilter,
-  EntryFinish,
   EntryKind,
   EntryStatus,
+  HandleTopics,
   Hint,
   JournalEntry,
+  LaneClaim,
+  LaneFinish,
   Leased,
   NewEvent,
+  Pruned,
   ReadClaim,
   ReadFinish,
   RefreshRequest,
   Retention,
-  SkipEntries,
   Store,
   StoreCounts,
   Subscription,
+  Topic,
 } from './store/store.js'
 export { postgresStore } from './store/store-option.js'
-export type { DeadEntry } from './work/dispatcher.js'
+export type { HandlerFailure } from './work/call-handlers.js'
 export type { Handler, HandlerContext } from './work/handlers.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'
 export type { PurchaseChange } from './work/refresher.js'

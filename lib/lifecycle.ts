@@ -86,6 +86,9 @@ export function createLifecycle(options: {
       const { failing } = parts
       const degraded = [
         ...parts.degraded,
+        ...(counts.retrying > 0
+          ? [`${counts.retrying} journal entries are being retried: see journal.list({ status: 'retrying' })`]
+          : []),
         ...(counts.dead > 0
           ? [`${counts.dead} journal entries are dead: see journal.list({ status: 'dead' })`]
           : []),

@@ -3,7 +3,7 @@ import { SECOND } from './clock.js'
 import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
-import { MarketplaceError } from './errors.js'
+import { MarketplaceError, messageOf } from './errors.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry, type EventName } from './events/registry.js'
@@ -17,11 +17,13 @@ import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
 import { identifierOf, storable } from './record.js'
 import { checkedFilter } from './store/entry-filter.js'
+import type { DeadEntry } from './store/store.js'
 import { storeFor } from './store/store-option.js'
 import { createTelemetry } from './telemetry.js'
-import type { DeadEntry } from './work/dispatcher.js'
-import { type AnyHandler, createHandlers, requireFunction } from './work/handlers.js'
+import type { HandlerFailure } from './work/call-handlers.js'
+import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
+import { createListeners } from './work/listeners.js'
 import { createPayloads } from './work/payloads.js'
 import { createRefreshAndWait } from './work/refresh-and-wait.js'
 import { createWorker } from './work/worker.js'
@@ -53,7 +55,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const entitlements = createEntitlements({ store, rules, waitMs: freshness.waitMs, clock })
 
   const handlers = createHandlers()
-  const deadListeners = new Set<(entry: DeadEntry) => void>()
+  const deadListeners = createListeners<DeadEntry>((error) => telemetry.failure('handling', error))
+  const errorListeners = createListeners<HandlerFailure>((error) => telemetry.failure('handling', error))
   const { worker: settings } = options
   const worker =
     settings &&
@@ -91,12 +94,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
           if (result.kind !== 'done')
             telemetry.log('handling', result.kind, `${entry.kind} ${entry.id}: ${result.error}`)
         },
-        onDead(entry) {
-          for (const listener of deadListeners) {
-            // A promise that rejects, too, must not end the process.
-            const told = (async () => listener(entry))()
-            told.catch((error) => telemetry.failure('handling', error))
-          }
+        onDead: deadListeners.call,
+        onHandlerError(failure, { handler, errorClass }) {
+          telemetry.warn(
+            `handler_failed ${handler} ${errorClass}`,
+            `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failure.error)}. onHandlerError() reports each failure`,
+          )
+          errorListeners.call(failure)
         },
       },
       onError: telemetry.failure,
@@ -128,8 +132,11 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   }
 
   function registered(unsubscribe: Unsubscribe): Unsubscribe {
-    if (worker) worker.handlerAdded()
-    return unsubscribe
+    if (worker) worker.handlersChanged()
+    return () => {
+      unsubscribe()
+      if (worker) worker.handlersChanged()
+    }
   }
 
   function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
@@ -166,11 +173,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onAny: (handler) => registered(handlers.onAny(handler as AnyHandler)),
     onUnrecognised: (handler) => registered(handlers.onUnrecognised(handler)),
     onPurchaseChange: (handler) => registered(handlers.onChange(handler)),
-    onDead(listener) {
-      requireFunction(listener)
-      deadListeners.add(listener)
-      return () => void deadListeners.delete(listener)
-    },
+    onDead: deadListeners.add,
+    onHandlerError: errorListeners.add,
 
     isEntitled: entitlements.isEntitled,
     explain: entitlements.explain,

@@ -4,7 +4,7 @@ import type { EntryFilter } from './store.js'
 
 const text = z.string().min(1)
 const FILTER = z.strictObject({
-  status: z.enum(['pending', 'done', 'dead']).optional(),
+  status: z.enum(['pending', 'retrying', 'waiting', 'unhandled', 'done', 'dead']).optional(),
   kind: z.enum(['event', 'change', 'unrecognised']).optional(),
   businessUid: text.optional(),
   subscriptionUid: text.optional(),

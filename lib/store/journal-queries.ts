@@ -1,46 +1,142 @@
-import { type Kysely, type Selectable, sql } from 'kysely'
-import type { JournalTable, Tables } from './schema.js'
-import type { EntryFilter, JournalEntry } from './store.js'
+import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
+import type { Engine, JournalTable, Tables } from './schema.js'
+import { type EntryFilter, type EntryKind, type EntryStatus, type JournalEntry, MAX_COUNT } from './store.js'
 
-/** The table `journal` as people see it. */
-export const journalQueries = {
-  async list(
-    db: Kysely<Tables>,
-    { status, kind, businessUid, subscriptionUid, limit = 100, before }: EntryFilter,
-  ) {
-    let query = db.selectFrom('journal').selectAll().orderBy('seq', 'desc')
-    if (status) query = query.where('status', '=', status)
-    if (kind) query = query.where('kind', '=', kind)
-    if (businessUid) query = query.where('business_uid', '=', businessUid)
-    if (subscriptionUid) query = query.where('subscription_uid', '=', subscriptionUid)
-    if (before) {
-      query = query.where('seq', '<', (eb) => eb.selectFrom('journal').select('seq').where('id', '=', before))
-    }
-    const rows = await query.limit(Math.min(1_000, Math.max(1, Math.trunc(limit)))).execute()
-    return rows.map(asJournalEntry)
-  },
+const STATUSES: readonly EntryStatus[] = ['pending', 'waiting', 'unhandled', 'done', 'dead']
+const KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised']
+/** Entries of one business or subscription that one statement looks at: 2,000 take 3 ms on SQLite. */
+const WINDOW = 2_000
 
-  async counts(db: Kysely<Tables>) {
-    // Each count by its own index: what is over, by far the most, is not looked through.
-    const { rows } = await sql<{ pending: number; dead: number; unrecognised: number }>`
-      select
-        (select count(*) from journal where status = 'pending') as pending,
-        (select count(*) from journal where status <> 'pending' and status = 'dead') as dead,
-        (select count(*) from journal where status <> 'pending' and status = 'done' and kind = 'unrecognised')
-          + (select count(*) from journal where status <> 'pending' and status = 'dead' and kind = 'unrecognised')
-          + (select count(*) from journal where status = 'pending' and kind = 'unrecognised') as unrecognised`.execute(
+/** The table `journal` as people see it. No statement looks at more rows than it is told to, whatever the table holds. */
+export function createJournalQueries(engine: Engine) {
+  return {
+    async list({ before, ...filter }: EntryFilter): Promise<JournalEntry[]> {
+      const limit = Math.min(1_000, Math.max(1, Math.trunc(filter.limit ?? 100)))
+      const from = before === undefined ? Number.MAX_SAFE_INTEGER : await seqOf(before)
+      const byOwner = filter.subscriptionUid !== undefined || filter.businessUid !== undefined
+      const ids = byOwner ? await ofOwner(filter, limit, from) : await ofStatus(filter, limit, from)
+      return entriesOf(ids)
+    },
+
+    async counts(db: Kysely<Tables>) {
+      const { rows } = await sql<
+        Record<'pending' | 'retrying' | 'dead' | 'waiting' | 'unrecognised', number>
+      >`
+        select
+          ${counted(sql`status = 'pending'`)} as pending,
+          ${counted(sql`status = 'pending' and attempts > 0`)} as retrying,
+          ${counted(sql`status = 'dead'`)} as dead,
+          ${counted(sql`status = 'waiting'`)} as waiting,
+          ${counted(sql`status in (${sql.join(STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
+            as unrecognised`.execute(db)
+      const [row] = rows
+      if (!row) throw new Error('the server returned no row')
+      const { pending, retrying, dead, waiting, unrecognised } = row
+      return {
+        pending: Number(pending),
+        retrying: Number(retrying),
+        dead: Number(dead),
+        waiting: Number(waiting),
+        unrecognised: Number(unrecognised),
+        oldestPendingMs: await oldestPendingMs(db),
+      }
+    },
+  }
+
+  async function oldestPendingMs(db: Kysely<Tables>): Promise<number | null> {
+    const oldest = KINDS.map(
+      (kind) => sql`select * from (
+        select received_at from journal where status = 'pending' and kind = ${sql.lit(kind)} order by seq limit 1
+      ) as ${sql.ref(kind)}`,
+    )
+    const { rows } = await sql<{ age: number | null }>`
+      select ${engine.now()} - min(received_at) as age from (${sql.join(oldest, sql` union all `)}) as oldest`.execute(
       db,
     )
-    const row = rows[0]
-    return {
-      pending: Number(row?.pending),
-      dead: Number(row?.dead),
-      unrecognised: Number(row?.unrecognised),
+    const age = rows[0]?.age
+    return age === null || age === undefined ? null : Math.max(0, Number(age))
+  }
+
+  async function seqOf(id: string): Promise<number> {
+    const { rows } = await engine.read((db) =>
+      sql<{ seq: number }>`select seq from journal where id = ${id}`.execute(db),
+    )
+    return Number(rows[0]?.seq ?? 0)
+  }
+
+  /** Newest first, merged from one range of an index for each status and kind. */
+  async function ofStatus({ status, kind }: EntryFilter, limit: number, before: number): Promise<string[]> {
+    const ranges: RawBuilder<unknown>[] = []
+    const range = (condition: RawBuilder<unknown>) =>
+      sql`select * from (
+        select id, seq from journal where ${condition} and seq < ${before} order by seq desc limit ${limit}
+      ) as ${sql.ref(`range_${ranges.length}`)}`
+    for (const eachStatus of status === 'retrying' || status === undefined ? STATUSES : [status]) {
+      for (const eachKind of kind === undefined ? KINDS : [kind]) {
+        if (status === 'retrying') break
+        ranges.push(range(sql`status = ${sql.lit(eachStatus)} and kind = ${sql.lit(eachKind)}`))
+      }
     }
-  },
+    if (status === 'retrying') {
+      const ofKind = kind === undefined ? sql`` : sql`and kind = ${kind}`
+      ranges.push(range(sql`status = 'pending' and attempts > 0 ${ofKind}`))
+    }
+    const { rows } = await engine.read((db) =>
+      sql<{ id: string }>`
+        select id from (${sql.join(ranges, sql` union all `)}) as ranges order by seq desc limit ${limit}`.execute(
+        db,
+      ),
+    )
+    return rows.map(({ id }) => id)
+  }
+
+  /** Through the entries of one subscription or business, newest first, a window at a time. */
+  async function ofOwner(filter: EntryFilter, limit: number, before: number): Promise<string[]> {
+    const owner =
+      filter.subscriptionUid === undefined
+        ? sql`business_uid = ${filter.businessUid}`
+        : sql`subscription_uid = ${filter.subscriptionUid}`
+    const found: string[] = []
+    for (let from = before; ; ) {
+      const { rows } = await engine.read((db) =>
+        sql<Pick<Selectable<JournalTable>, 'id' | 'seq' | 'kind' | 'status' | 'attempts' | 'business_uid'>>`
+          select id, seq, kind, status, attempts, business_uid from journal
+          where ${owner} and seq < ${from} order by seq desc limit ${WINDOW}`.execute(db),
+      )
+      for (const row of rows) {
+        const { status } = filter
+        const hasStatus =
+          status === 'retrying' ? row.status === 'pending' && row.attempts > 0 : row.status === status
+        if (status !== undefined && !hasStatus) continue
+        if (filter.kind !== undefined && row.kind !== filter.kind) continue
+        if (filter.businessUid !== undefined && row.business_uid !== filter.businessUid) continue
+        if (found.push(row.id) === limit) return found
+      }
+      if (rows.length < WINDOW) return found
+      from = Number(rows.at(-1)?.seq)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  async function entriesOf(ids: readonly string[]): Promise<JournalEntry[]> {
+    const json = JSON.stringify(ids.map((id) => ({ id })))
+    const { rows } = await engine.read((db) =>
+      sql<Selectable<JournalTable> & { now: number }>`
+        select journal.*, ${engine.now()} as now from ${engine.rows(json, { id: 'text' })} as ids
+        cross join journal where journal.id = ids.id`.execute(db),
+    )
+    const offset = engine.clock.now() - Number(rows[0]?.now)
+    return rows.sort((a, b) => b.seq - a.seq).map((row) => asJournalEntry(row, offset))
+  }
 }
 
-function asJournalEntry(row: Selectable<JournalTable>): JournalEntry {
+function counted(condition: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`(select count(*) from (select 1 from journal where ${condition} limit ${MAX_COUNT}) as counted)`
+}
+
+/** Times in the caller's wall clock: `offset` is what it is ahead of the store's. */
+function asJournalEntry(row: Selectable<JournalTable>, offset: number): JournalEntry {
+  const iso = (time: number) => new Date(time + offset).toISOString()
   return {
     id: row.id,
     kind: row.kind,
@@ -52,7 +148,7 @@ function asJournalEntry(row: Selectable<JournalTable>): JournalEntry {
     issues: row.issues === null ? null : JSON.parse(row.issues),
     attempts: row.attempts,
     error: row.error,
-    receivedAt: new Date(row.received_at).toISOString(),
-    dueAt: row.status === 'pending' ? new Date(row.due_at).toISOString() : null,
+    receivedAt: iso(row.received_at),
+    dueAt: row.status === 'pending' ? iso(row.due_at ?? row.received_at) : null,
   }
 }

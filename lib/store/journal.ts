@@ -1,196 +1,178 @@
-import { type Selectable, sql, type Transaction } from 'kysely'
-import { storable } from '../record.js'
-import { newLeaseToken } from './lease-token.js'
-import type { Engine, JournalTable, Tables } from './schema.js'
-import type {
-  ClaimEntries,
-  Entry,
-  EntryFinish,
-  Leased,
-  NewEvent,
-  ReadFinish,
-  Retention,
-  SkipEntries,
-  Subscription,
+import { sql, type Transaction } from 'kysely'
+import type { HandledTopics } from './handled-topics.js'
+import type { Lanes } from './lanes.js'
+import type { Engine, Tables } from './schema.js'
+import {
+  type DeadEntry,
+  type EntryKind,
+  type NewEvent,
+  type Pruned,
+  type Retention,
+  topicOf,
 } from './store.js'
 
-/**
- * The table `journal`. An entry is pending (due when `due_at` has come; while `lease_token` is set that is the lease's
- * end), done, or dead (waiting for a replay).
- */
-export function createJournal(engine: Engine) {
+/** Rows in one transaction: on SQLite the event loop waits for it (200 take 5 ms). */
+const BATCH = 200
+const KINDS = ['event', 'unrecognised', 'change'] as const
+
+/** A change as it is written: under an id and a key of the caller's. */
+export interface NewChange {
+  id: string
+  key: string
+  businessUid: string
+  subscriptionUid: string
+  /** json */
+  payload: string
+}
+
+/** The table `journal`: how entries get into it, and how they leave it. What happens between is in `lanes.ts`. */
+export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopics) {
+  const { now } = engine
+
+  async function append(trx: Transaction<Tables>, entries: readonly NewEntry[]) {
+    if (entries.length === 0) return
+    const statusOf = await topics.statuses(trx, entries.map(topicOf))
+    const rows = entries.map((entry) => ({
+      id: entry.id,
+      kind: entry.kind,
+      name: entry.name,
+      topic: topicOf(entry),
+      key: entry.key,
+      business: entry.businessUid,
+      subscription: entry.subscriptionUid,
+      payload: entry.payload,
+      issues: entry.issues && JSON.stringify(entry.issues),
+      status: statusOf(topicOf(entry), entry.kind),
+    }))
+    await lanes.enter(
+      trx,
+      rows.filter(({ status }) => status === 'pending'),
+    )
+    await sql`
+      insert into journal
+        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, status, attempts, received_at, settled_at)
+      select id, kind, name, topic, key, business, subscription, payload, issues, status, 0, ${now()},
+        case when status = 'waiting' then ${now()} end
+      from ${engine.rows(JSON.stringify(rows), NEW_COLUMNS)} as entries where true
+      on conflict (id) do nothing`.execute(trx)
+  }
+
+  /** Deletes a batch of one status and kind that was settled long ago. */
+  async function deleteSettled(
+    trx: Transaction<Tables>,
+    status: 'done' | 'dead',
+    kind: EntryKind,
+    keepMs: number,
+  ) {
+    const { rows } = await sql`
+      delete from journal where id in (
+        select id from journal where status = ${sql.lit(status)} and kind = ${sql.lit(kind)}
+          and settled_at < ${now()} - ${keepMs}
+        order by settled_at limit ${BATCH} ${engine.skipLocked}
+      ) returning id`.execute(trx)
+    return rows.length
+  }
+
+  /** What nobody handled is in the order of its arrival: the oldest are looked at, and those that are too old go. */
+  async function deleteUnhandled(trx: Transaction<Tables>, kind: EntryKind, keepMs: number) {
+    const { rows } = await sql`
+      delete from journal where id in (
+        select id from (
+          select id, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
+          order by seq limit ${BATCH} ${engine.skipLocked}
+        ) as oldest where received_at < ${now()} - ${keepMs}
+      ) returning id`.execute(trx)
+    return rows.length
+  }
+
+  /** Ends a batch of what has waited too long for a handler. */
+  async function endWaiting(trx: Transaction<Tables>, kind: EntryKind, keepMs: number): Promise<DeadEntry[]> {
+    const { rows } = await sql<DeadEntry>`
+      update journal set status = 'dead', settled_at = ${now()}, error = ${NOBODY_CAME}
+      where id in (
+        select id from journal where status = 'waiting' and kind = ${sql.lit(kind)}
+          and settled_at < ${now()} - ${keepMs}
+        order by settled_at limit ${BATCH} ${engine.skipLocked}
+      )
+      returning id, kind, name, business_uid as "businessUid", subscription_uid as "subscriptionUid", attempts, error`.execute(
+      trx,
+    )
+    return rows
+  }
+
   return {
-    async insert(trx: Transaction<Tables>, events: readonly NewEvent[]) {
-      if (events.length === 0) return
-      const json = JSON.stringify(
-        events.map(
-          ({
-            id,
-            kind,
-            name,
-            key,
-            businessUid: business,
-            subscriptionUid: subscription,
-            payload,
-            issues,
-          }) => ({
-            id,
-            kind,
-            name,
-            key,
-            business,
-            subscription,
-            payload,
-            issues: issues && JSON.stringify(issues),
-          }),
-        ),
-      )
-      await sql`
-        insert into journal
-          (id, kind, name, key, business_uid, subscription_uid, payload, issues, status, due_at, attempts, lapses, received_at)
-        select id, kind, name, key, business, subscription, payload, issues, 'pending', ${engine.now()}, 0, 0, ${engine.now()}
-        from ${engine.rows(json, EVENT_COLUMNS)} as events where true
-        on conflict (id) do nothing`.execute(trx)
-    },
+    insert: (trx: Transaction<Tables>, events: readonly NewEvent[]) => append(trx, events),
 
-    async insertChange(
-      trx: Transaction<Tables>,
-      { subscriptionUid, businessUid }: Subscription,
-      change: NonNullable<ReadFinish['change']>,
-      siblings: Subscription[],
-    ) {
-      const { rows } = await sql<{ now: number }>`select ${engine.now()} as now`.execute(trx)
-      const payload = change.payload(siblings, Number(rows[0]?.now))
-      await sql`
-        insert into journal
-          (id, kind, name, key, business_uid, subscription_uid, payload, status, due_at, attempts, lapses, received_at)
-        values (${change.id}, 'change', '', ${change.key}, ${businessUid}, ${subscriptionUid}, ${payload},
-          'pending', ${engine.now()}, 0, 0, ${engine.now()})`.execute(trx)
-    },
-
-    async claim(trx: Transaction<Tables>, { limit, leaseMs, kinds }: ClaimEntries): Promise<Entry[]> {
-      const token = newLeaseToken()
-      const among = sql.join(kinds)
-      // A leased entry is pending with a due_at ahead: it is not due itself, and holds back the others of its key.
-      const { rows } = await sql<Selectable<JournalTable>>`
-        with due as materialized (
-          select seq from journal
-          where status = 'pending' and due_at <= ${engine.now()} and kind in (${among})
-            and (lease_token is not null or not exists (
-              select 1 from journal as leased
-              where leased.key = journal.key and leased.status = 'pending' and leased.lease_token is not null
-            ) and not exists (
-              select 1 from journal as earlier
-              where earlier.key = journal.key and earlier.status = 'pending' and earlier.seq < journal.seq
-                and earlier.kind in (${among})
-            ))
-          order by due_at limit ${limit} ${engine.skipLocked}
-        )
-        update journal set
-          lapses = lapses + case when lease_token is null then 0 else 1 end,
-          attempts = attempts + 1,
-          lease_token = ${token},
-          due_at = ${engine.now()} + ${leaseMs}
-        where seq in (select seq from due)
-        returning *`.execute(trx)
-      return rows
-        .sort((a, b) => a.seq - b.seq)
-        .map((row) => ({
-          id: row.id,
-          leaseToken: token,
-          kind: row.kind,
-          name: row.name,
-          key: row.key,
-          businessUid: row.business_uid,
-          subscriptionUid: row.subscription_uid,
-          payload: row.payload,
-          issues: row.issues === null ? null : JSON.parse(row.issues),
-          receivedAt: row.received_at,
-          attempt: row.attempts,
-          lapses: row.lapses,
-        }))
-    },
-
-    async skip(trx: Transaction<Tables>, { limit, kinds, exceptNames }: SkipEntries): Promise<number> {
-      const names = JSON.stringify(exceptNames.map((name) => ({ name })))
-      const { rows } = await sql`
-        with unhandled as materialized (
-          select seq from journal
-          where status = 'pending' and due_at <= ${engine.now()} and lease_token is null
-            and kind in (${sql.join(kinds)})
-            and name not in (select name from ${engine.rows(names, { name: 'text' })} as handled)
-          order by due_at limit ${limit} ${engine.skipLocked}
-        )
-        update journal set status = 'done', attempts = 0
-        where seq in (select seq from unhandled) returning seq`.execute(trx)
-      return rows.length
-    },
-
-    async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
-      const { rows } = await sql`
-        update journal set due_at = ${engine.now()} + ${leaseMs}
-        where id = ${id} and lease_token = ${leaseToken} returning id`.execute(trx)
-      return rows.length > 0
-    },
-
-    async finish(trx: Transaction<Tables>, finishes: readonly EntryFinish[]): Promise<string[]> {
-      if (finishes.length === 0) return []
-      const json = JSON.stringify(
-        finishes.map(({ id, leaseToken: token, result }) => ({
-          id,
-          token,
-          status: result.kind === 'retry' ? 'pending' : result.kind,
-          in_ms: result.kind === 'retry' ? Math.round(result.inMs) : 0,
-          error: result.kind === 'done' ? null : storable(result.error),
-        })),
-      )
-      const { rows } = await sql<{ id: string }>`
-        update journal set
-          status = finishes.status, due_at = ${engine.now()} + finishes.in_ms, error = finishes.error,
-          lease_token = null, lapses = 0
-        from ${engine.rows(json, FINISH_COLUMNS)} as finishes
-        where journal.id = finishes.id and journal.lease_token = finishes.token
-        returning journal.id as id`.execute(trx)
-      return rows.map((row) => row.id)
-    },
+    insertChange: (trx: Transaction<Tables>, change: NewChange) =>
+      append(trx, [{ ...change, kind: 'change', name: '', issues: null }]),
 
     async replay(trx: Transaction<Tables>, id: string): Promise<boolean> {
-      // Its handlers may be at work on it: nobody else is to have it while its holder may believe in the lease.
-      const { rows } = await sql`
-        update journal set status = 'pending', attempts = 0, lapses = 0,
-          due_at = case when lease_token is null then ${engine.now()} else due_at end,
-          lease_token = case when lease_token is null then null else 'taken back by a replay' end
-        where id = ${id} returning id`.execute(trx)
-      return rows.length > 0
+      const find = async () => {
+        const { rows } = await sql<{
+          key: string
+          kind: EntryKind
+          topic: string
+          status: string
+          seq: number
+        }>`
+          select key, kind, topic, status, seq from journal where id = ${id}`.execute(trx)
+        return rows[0]
+      }
+      const found = await find()
+      if (!found) return false
+      const { key, topic, kind } = found
+      const statusOf = await topics.statuses(trx, [topic])
+      const isHandled = statusOf(topic, kind) === 'pending'
+      await lanes.enter(trx, [{ key, topic }])
+      // As it is now that nobody can end it.
+      const entry = await find()
+      if (!entry) {
+        await lanes.advance(trx, [key], 'free')
+        return false
+      }
+      const wasPending = entry.status === 'pending'
+      await sql`
+        update journal set attempts = 0, due_at = null,
+          status = ${isHandled || wasPending ? 'pending' : 'waiting'},
+          settled_at = ${isHandled || wasPending ? sql`null` : now()}
+        where id = ${id}`.execute(trx)
+      await lanes.replayed(trx, { key, seq: Number(entry.seq), wasPending })
+      return true
     },
 
-    async prune(trx: Transaction<Tables>, keep: Retention): Promise<number> {
-      const now = engine.now()
-      const { rows } = await sql`
-        delete from journal where seq in (
-          select seq from journal where
-            (status = 'done' and kind in ('event', 'unrecognised') and received_at < ${now} - ${keep.doneMs})
-            or (status = 'done' and kind = 'change' and received_at < ${now} - ${keep.changesMs})
-            or (status = 'dead' and kind in ('event', 'unrecognised', 'change')
-              and received_at < ${now} - ${Math.max(keep.deadMs, keep.doneMs)})
-            or (status = 'pending' and kind = 'change' and lease_token is null
-              and received_at < ${now} - ${keep.changesMs})
-          limit 500 ${engine.skipLocked}
-        ) returning seq`.execute(trx)
-      return rows.length
+    /** One batch of the first rule that finds something. */
+    async prune(trx: Transaction<Tables>, { doneMs, changesMs, deadMs }: Retention): Promise<Pruned> {
+      for (const kind of KINDS) {
+        const handledMs = kind === 'change' ? changesMs : doneMs
+        const dead = await endWaiting(trx, kind, handledMs)
+        if (dead.length > 0) return { rows: dead.length, dead }
+        const rows =
+          (await deleteUnhandled(trx, kind, doneMs)) ||
+          (await deleteSettled(trx, 'done', kind, handledMs)) ||
+          (await deleteSettled(trx, 'dead', kind, deadMs))
+        if (rows > 0) return { rows, dead: [] }
+      }
+      return { rows: 0, dead: [] }
     },
   }
 }
 
-const EVENT_COLUMNS = {
+type NewEntry = Pick<
+  NewEvent,
+  'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
+> & { kind: EntryKind }
+
+const NOBODY_CAME = 'no handler was registered for it before its retention ended'
+
+const NEW_COLUMNS = {
   id: 'text',
   kind: 'text',
   name: 'text',
+  topic: 'text',
   key: 'text',
   business: 'text',
   subscription: 'text',
   payload: 'text',
   issues: 'text',
+  status: 'text',
 } as const
-
-const FINISH_COLUMNS = { id: 'text', token: 'text', status: 'text', in_ms: 'integer', error: 'text' } as const

@@ -29,31 +29,45 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create index subscriptions_business on subscriptions (business_uid, lane, created_at desc)`,
     // The claim walks this index from its start and stops at the first row: rows given up or not yet due cost nothing.
     sql`create index subscriptions_due on subscriptions (lane, refresh_at) where refresh_at is not null`,
+    // On PostgreSQL no index begins with seq alone: with old statistics the planner would walk it from the first entry
+    // ever kept to find the head of a lane.
     sql`create table journal (
       seq ${engine.rowNumber},
       id text not null unique,
       kind text not null,
       name text not null,
+      topic ${engine.sortedText} not null,
       key text not null,
       business_uid text,
       subscription_uid text,
       payload text not null,
       issues text,
       status text not null,
-      due_at bigint not null,
       attempts integer not null,
-      lapses integer not null,
-      lease_token text,
       error text,
-      received_at bigint not null
+      received_at bigint not null,
+      due_at bigint,
+      settled_at bigint
     ) ${engine.busyTable}`,
-    // Due rows, and the oldest pending row of a key; both hold pending rows only, so they stay as small as the backlog.
-    sql`create index journal_due on journal (due_at) where status = 'pending'`,
-    sql`create index journal_key on journal (key, seq) where status = 'pending'`,
-    // No two handlers at once for one key, whatever two instances claim in the same moment.
-    sql`create unique index journal_leased on journal (key) where status = 'pending' and lease_token is not null`,
-    // What pruning looks for; a row enters it when it ends, not when it is accepted.
-    sql`create index journal_ended on journal (status, kind, received_at) where status <> 'pending'`,
-    sql`create index journal_business on journal (business_uid, seq)`,
+    sql`create index journal_lane on journal (key, seq) where status = 'pending'`,
+    sql`create index journal_retrying on journal (seq) where status = 'pending' and attempts > 0`,
+    sql`create index journal_waiting on journal (topic, seq) where status = 'waiting'`,
+    sql`create index journal_status on journal (status, kind, seq)`,
+    sql`create index journal_settled on journal (status, kind, settled_at) where settled_at is not null`,
+    sql`create index journal_business on journal (business_uid, seq) where business_uid is not null`,
+    sql`create index journal_subscription on journal (subscription_uid, seq) where subscription_uid is not null`,
+    sql`create table lanes (
+      key ${engine.sortedText} primary key,
+      topic ${engine.sortedText} not null,
+      due_at bigint not null,
+      lease_token text,
+      lapses integer not null
+    ) ${engine.busyTable}`,
+    // A claim walks the due lanes of a topic; what waits behind their heads, or is due later, costs nothing.
+    sql`create index lanes_due on lanes (topic, due_at)`,
+    sql`create index lanes_leased on lanes (lease_token) where lease_token is not null`,
+    sql`create table handlers (topic ${engine.sortedText} primary key, seen_at bigint not null, ready integer not null)`,
+    // Changes wait for a handler from the first; the row is there to be locked.
+    sql`insert into handlers values ('change', 0, 0)`,
   ],
 ]

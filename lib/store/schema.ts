@@ -1,10 +1,13 @@
 import type { Generated, Kysely, RawBuilder, Transaction } from 'kysely'
-import type { Hint } from './store.js'
+import type { Clock } from '../clock.js'
+import type { EntryKind, EntryStatus, Hint } from './store.js'
 
-/** The two tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
+/** The tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
 export interface Tables {
   subscriptions: SubscriptionsTable
   journal: JournalTable
+  lanes: LanesTable
+  handlers: HandlersTable
 }
 
 export interface SubscriptionsTable {
@@ -40,8 +43,9 @@ export interface SubscriptionsTable {
 export interface JournalTable {
   seq: Generated<number>
   id: string
-  kind: 'event' | 'change' | 'unrecognised'
+  kind: EntryKind
   name: string
+  topic: string
   key: string
   business_uid: string | null
   subscription_uid: string | null
@@ -49,14 +53,36 @@ export interface JournalTable {
   payload: string
   /** json, null when recognised */
   issues: string | null
-  status: 'pending' | 'done' | 'dead'
-  /** When it is due; while leased, when the lease runs out. */
-  due_at: number
+  status: EntryStatus
+  /** Tries that have ended. */
   attempts: number
-  lapses: number
-  lease_token: string | null
   error: string | null
   received_at: number
+  /** Of a pending entry that was tried: when the next try is due. */
+  due_at: number | null
+  /** When it was done, dead, or began to wait; null while it is pending, and for what was never handled. */
+  settled_at: number | null
+}
+
+/** One row per key that has pending entries; the head is the one with the lowest `seq`. */
+export interface LanesTable {
+  key: string
+  /** Of the head. */
+  topic: string
+  /** When the head is due; while leased, when the lease runs out. */
+  due_at: number
+  lease_token: string | null
+  /** Leases that ran out in a row without a finish. */
+  lapses: number
+}
+
+/** The topics that any process has handlers for. */
+export interface HandlersTable {
+  topic: string
+  /** When a process last named it. */
+  seen_at: number
+  /** 1: new entries are pending. 0: they wait, behind those that wait already. */
+  ready: number
 }
 
 /** What differs between engines. Everything else is one SQL. */
@@ -67,6 +93,8 @@ export interface Engine {
   write<T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T>
   /** Whether all that use it run on this machine. */
   isLocal: boolean
+  /** The process's clock, for which times of the database are converted when they leave the store. */
+  clock: Clock
   /** The engine's own time as an SQL expression: a lease must be judged by one clock. */
   now(): RawBuilder<number>
   /** `json`, an array of objects, as a table with these columns: one statement for a batch of any size. */

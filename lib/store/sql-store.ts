@@ -1,13 +1,15 @@
 import { sql } from 'kysely'
 import { MarketplaceError } from '../errors.js'
 import { createGroupCommit } from './group-commit.js'
+import { createHandledTopics } from './handled-topics.js'
 import { createJournal } from './journal.js'
-import { journalQueries } from './journal-queries.js'
+import { createJournalQueries } from './journal-queries.js'
+import { createLanes } from './lanes.js'
 import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
 import { createRefreshRequests } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import type { Hint, NewEvent, RefreshRequest, Store } from './store.js'
+import { type Hint, isTopicAmong, type NewEvent, type RefreshRequest, type Store } from './store.js'
 import { createSubscriptions } from './subscriptions.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
@@ -15,7 +17,10 @@ export function createSqlStore(engine: Engine): Store {
   const listeners = new Set<(hint: Hint) => void>()
   const subscriptions = createSubscriptions(engine)
   const { want } = createRefreshRequests(engine)
-  const journal = createJournal(engine)
+  const lanes = createLanes(engine)
+  const topics = createHandledTopics(engine, lanes)
+  const journal = createJournal(engine, lanes, topics)
+  const journalQueries = createJournalQueries(engine)
   let opening: Promise<void> | undefined
   let closed = false
 
@@ -24,11 +29,12 @@ export function createSqlStore(engine: Engine): Store {
     async commit(batch) {
       const wanted = batch.flatMap((item) => item.wanted)
       await engine.write(async (trx) => {
+        // In the order of a read's finish, so that neither waits for the other: subscriptions, then lanes.
+        await want(trx, wanted)
         await journal.insert(
           trx,
           batch.flatMap((item) => item.events),
         )
-        await want(trx, wanted)
       })
       // What is committed is visible to others before it is durable; only the reply must wait.
       await engine.durable()
@@ -97,8 +103,12 @@ export function createSqlStore(engine: Engine): Store {
         if (finish.change) await subscriptions.lockBusiness(trx, claim.subscription.businessUid)
         if (!(await subscriptions.finish(trx, claim, finish))) return false
         if (finish.change) {
-          const siblings = await subscriptions.ofBusiness(trx, claim.subscription.businessUid)
-          await journal.insertChange(trx, claim.subscription, finish.change, siblings)
+          const { businessUid, subscriptionUid } = claim.subscription
+          const siblings = await subscriptions.ofBusiness(trx, businessUid)
+          const { rows } = await sql<{ now: number }>`select ${engine.now()} as now`.execute(trx)
+          const { id, key } = finish.change
+          const payload = finish.change.payload(siblings, Number(rows[0]?.now))
+          await journal.insertChange(trx, { id, key, businessUid, subscriptionUid, payload })
         }
         return true
       })
@@ -109,11 +119,25 @@ export function createSqlStore(engine: Engine): Store {
       return finished
     },
 
-    claimEntries: (options) => write((trx) => journal.claim(trx, options)),
-    skipEntries: (options) => write((trx) => journal.skip(trx, options)),
-    renewEntry: (entry, leaseMs) => write((trx) => journal.renew(trx, entry, leaseMs)),
-    finishEntries: (finishes) => write((trx) => journal.finish(trx, finishes)),
-    listEntries: (filter) => read((db) => journalQueries.list(db, filter)),
+    async claimLanes(options) {
+      const named = new Set(options.topics)
+      // Nothing is written while nothing is due.
+      const due = (await read((db) => lanes.dueTopics(db))).filter((topic) => isTopicAmong(named, topic))
+      if (due.length === 0) return []
+      const claims = await write((trx) => lanes.claim(trx, { ...options, due }))
+      // A handler must not see what a power cut could still undo.
+      if (claims.length > 0) await whileOpen(() => engine.durable())
+      return claims
+    },
+    renewLane: (lane, leaseMs) => write((trx) => lanes.renew(trx, lane, leaseMs)),
+    finishLanes: (finishes) => write((trx) => lanes.finish(trx, finishes)),
+
+    async handleTopics(options) {
+      const moved = await whileOpen(() => topics.handle(options, engine.write, () => closed))
+      if (moved) announce({ kind: 'journal' })
+    },
+
+    listEntries: (filter) => whileOpen(() => journalQueries.list(filter)),
 
     async replayEntry(id) {
       const found = await write((trx) => journal.replay(trx, id))
@@ -122,7 +146,10 @@ export function createSqlStore(engine: Engine): Store {
     },
 
     prune: (keep) =>
-      write(async (trx) => (await journal.prune(trx, keep)) + (await subscriptions.prune(trx, keep))),
+      write(async (trx) => {
+        const { rows, dead } = await journal.prune(trx, keep)
+        return { rows: rows + (await subscriptions.prune(trx, keep)), dead }
+      }),
 
     counts: () =>
       read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journalQueries.counts(db)) })),
@@ -170,12 +197,10 @@ async function endAbandonedLeases({ write, now }: Engine) {
   await write(async (trx) => {
     const { rows } = await sql<{ token: string }>`
       select lease_token as token from subscriptions where lease_token is not null
-      union select lease_token from journal where status = 'pending' and lease_token is not null`.execute(trx)
+      union select lease_token from lanes where lease_token is not null`.execute(trx)
     for (const { token } of rows.filter((row) => isAbandoned(row.token))) {
       await sql`update subscriptions set refresh_at = ${now()} where lease_token = ${token}`.execute(trx)
-      await sql`update journal set due_at = ${now()} where status = 'pending' and lease_token = ${token}`.execute(
-        trx,
-      )
+      await sql`update lanes set due_at = ${now()} where lease_token = ${token}`.execute(trx)
     }
   })
 }

@@ -3,8 +3,9 @@ import type { SubscriptionRecord } from '../record.js'
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
  *
- * Two tables stand behind it. `subscriptions` has one row per subscription: the record as last read, and the work of
- * reading it again. `journal` has one row per event or change that waits for the app's handlers.
+ * `subscriptions` has one row per subscription: the record as last read, and the work of reading it again. `journal`
+ * has one row per delivery and change, with what became of it. A lane is the line of pending entries of one key: work
+ * is taken by the lane, so that looking for it costs what is due and not what waits.
  *
  * Work is leased: a claim hands out an item with a lease token and makes it due again when the lease runs out. Whoever
  * finishes names the token; when the lease has passed to somebody else the finish changes nothing and answers false.
@@ -39,22 +40,29 @@ export interface Store {
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
 
   /**
-   * Leases up to `limit` journal entries that are due, oldest first, at most one per key, and never one behind an
-   * older pending entry of the same key (among `kinds`).
+   * Leases up to `limit` lanes whose head is due and handled by the caller, the longest due first, and hands out their
+   * first entries, in order. What it hands out is on disk.
    */
-  claimEntries(options: ClaimEntries): Promise<Entry[]>
-  /** Ends due events that nobody handles, a batch at a time, without leasing them; answers how many. */
-  skipEntries(options: SkipEntries): Promise<number>
-  renewEntry(entry: Leased, leaseMs: number): Promise<boolean>
-  /** Ends leased entries; those whose lease has passed on are left alone and not answered back. */
-  finishEntries(finishes: readonly EntryFinish[]): Promise<string[]>
+  claimLanes(options: ClaimLanes): Promise<LaneClaim[]>
+  renewLane(lane: Leased, leaseMs: number): Promise<boolean>
+  /** Writes what became of entries of leased lanes; answers the keys of those whose lease was still the caller's. */
+  finishLanes(finishes: readonly LaneFinish[]): Promise<string[]>
+  /**
+   * Keeps the topics of this process known to all, and hands over what waited for them, in order. Also sets aside as
+   * `waiting` what stands in lanes for topics that no process has named for `retireMs`. Resolves when all of it is done.
+   */
+  handleTopics(options: HandleTopics): Promise<void>
 
   /** Entries for people, newest first. */
   listEntries(filter: EntryFilter): Promise<JournalEntry[]>
-  /** Makes an entry pending with no attempts: due now, or when the lease of who has it is over. False: there is none. */
+  /**
+   * Makes an entry pending from its first try, or `waiting` while nobody handles its topic. If a lane that may have
+   * handed it out is leased, the holder loses the lease, and the lane is due when that lease would have run out.
+   * False: no entry has this id.
+   */
   replayEntry(id: string): Promise<boolean>
-  /** Deletes one small batch of what is past its keeping time; answers how many rows went, 0 when there is no more. */
-  prune(keep: Retention): Promise<number>
+  /** One small batch: deletes what is past its retention, and ends as dead what waited that long for a handler. */
+  prune(keep: Retention): Promise<Pruned>
   counts(): Promise<StoreCounts>
 
   /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
@@ -71,7 +79,22 @@ export const subscriptionKey = (subscriptionUid: string): string => `subscriptio
 export const businessKey = (businessUid: string): string => `business:${businessUid}`
 
 export type EntryKind = 'event' | 'change' | 'unrecognised'
-export type EntryStatus = 'pending' | 'done' | 'dead'
+/**
+ * `pending`: in its lane, to be handled. `waiting`: nobody handles its topic now; pending as soon as somebody does.
+ * `unhandled`: an event that nobody handled when it came. `done`: its handlers returned. `dead`: out of tries, or out
+ * of time while it waited. Only a replay makes the last three pending again.
+ */
+export type EntryStatus = 'pending' | 'waiting' | 'unhandled' | 'done' | 'dead'
+
+/** What handlers are registered for: `change`, `unrecognised`, or `event:` and a registration name. */
+export type Topic = string
+/** The topic of a handler for events of every name. */
+export const EVERY_EVENT: Topic = 'event:*'
+export const topicOf = ({ kind, name }: { kind: EntryKind; name: string }): Topic =>
+  kind === 'event' ? `event:${name}` : kind
+/** Whether a handler for one of `topics` gets entries of `topic`. */
+export const isTopicAmong = (topics: { has(topic: Topic): boolean }, topic: Topic): boolean =>
+  topics.has(topic) || (topic.startsWith('event:') && topics.has(EVERY_EVENT))
 
 export interface NewEvent {
   /** Made by the caller, unique: the handlers' idempotency key. */
@@ -126,7 +149,7 @@ export interface Subscription {
 }
 
 export interface Leased {
-  /** The subscription uid or the entry id. */
+  /** The subscription uid, or the key of a lane. */
   id: string
   leaseToken: string
 }
@@ -175,20 +198,35 @@ export interface ReadFinish {
   change?: { id: string; key: string; payload(subscriptions: Subscription[], now: number): string }
 }
 
-export interface ClaimEntries {
+export interface ClaimLanes {
+  /** Lanes at most. */
   limit: number
+  /** Entries at most, of all lanes together; each lane hands out one at least. */
+  entries: number
   leaseMs: number
-  kinds: readonly EntryKind[]
+  /** What this process handles. */
+  topics: readonly Topic[]
+  /** Lanes of which this process is handling something, whatever any clock shows. */
+  exceptKeys: readonly string[]
 }
 
-export interface SkipEntries {
-  limit: number
-  kinds: readonly ('event' | 'unrecognised')[]
-  /** Names of events that are handled, and stay. */
-  exceptNames: readonly string[]
+/** The line of entries of one key. Its `id` is the key. */
+export interface LaneClaim extends Leased {
+  /** Leases that ran out in a row without a finish, this one not counted. After one, only the head is handed out. */
+  lapses: number
+  /** Never empty: the head, and what follows it up to the first entry of a topic that was not asked for. */
+  entries: Entry[]
 }
 
-export interface Entry extends Leased {
+export interface HandleTopics {
+  topics: readonly Topic[]
+  /** Also hand over events that were found unhandled within this time: their receiver did not know of the handler yet. */
+  rescueMs: number
+  retireMs: number
+}
+
+export interface Entry {
+  id: string
   kind: EntryKind
   name: string
   key: string
@@ -199,16 +237,25 @@ export interface Entry extends Leased {
   receivedAt: number
   /** Tries so far, this one included: 1 at the first. */
   attempt: number
-  lapses: number
 }
 
-export interface EntryFinish extends Leased {
+/** What became of entries of one lane. */
+export interface LaneFinish extends Leased {
+  results: readonly EntryEnd[]
+  /** Whether the lease stays, for the entries that were handed out and are not named here. */
+  keep: boolean
+}
+
+export interface EntryEnd {
+  id: string
+  attempt: number
   /** `retry` is due again in `inMs`; `dead` waits for a replay. */
   result: { kind: 'done' } | { kind: 'retry'; inMs: number; error: string } | { kind: 'dead'; error: string }
 }
 
 export interface EntryFilter {
-  status?: EntryStatus
+  /** `retrying`: pending, and tried before. */
+  status?: EntryStatus | 'retrying'
   kind?: EntryKind
   businessUid?: string
   subscriptionUid?: string
@@ -234,14 +281,38 @@ export interface JournalEntry {
   dueAt: string | null
 }
 
-/** Since it was received or wanted. */
+/** Counted from when an entry was done, dead, or began to wait for a handler; of a subscription, since it was requested. */
 export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 
-/** Subscriptions known, of them wanted and given up; journal entries pending, dead, and unrecognised. */
+export interface Pruned {
+  /** Rows deleted or ended; 0 when there is nothing more to do. */
+  rows: number
+  /** What ended because nobody came to handle it. */
+  dead: DeadEntry[]
+}
+
+/** An entry that ran out of tries, or of time while it waited for a handler. */
+export interface DeadEntry {
+  id: string
+  kind: EntryKind
+  name: string
+  businessUid: string | null
+  subscriptionUid: string | null
+  attempts: number
+  error: string
+}
+
+/** The journal's numbers are counted up to this and no further. */
+export const MAX_COUNT = 10_000
+
+/**
+ * Subscriptions known, of them wanted and given up; journal entries pending, of them tried before, dead, waiting for a
+ * handler, and unrecognised; and since when, in ms, the oldest pending one was received.
+ */
 export type StoreCounts = Record<
-  'subscriptions' | 'wanted' | 'givenUp' | 'pending' | 'dead' | 'unrecognised',
+  'subscriptions' | 'wanted' | 'givenUp' | 'pending' | 'retrying' | 'dead' | 'waiting' | 'unrecognised',
   number
->
+> & { oldestPendingMs: number | null }
 
 /** `wanted`: a read is due. `journal`: an entry is due. `decided`: what is known of a business changed; null: of any. */
 export type Hint =

@@ -1,191 +1,164 @@
-import { LRUCache } from 'lru-cache'
-import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
-import { type Entry, type EntryFinish, MAX_LAPSES, type Store } from '../store/store.js'
-import type { AnyHandler, Handlers } from './handlers.js'
-import { createLeaseLoop } from './lease-loop.js'
-import { writeWhileLeased } from './write-while-leased.js'
+import { type Clock, SECOND } from '../clock.js'
+import {
+  type DeadEntry,
+  type Entry,
+  type EntryEnd,
+  type LaneClaim,
+  MAX_LAPSES,
+  type Store,
+} from '../store/store.js'
+import { createHandlerCalls } from './call-handlers.js'
+import { createLaneFinishes } from './lane-finishes.js'
+import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
+import { createSlices } from './slices.js'
 
-/** Pauses between tries of a handler; after the last of them the entry is dead until it is replayed. */
-export const HANDLER_RETRY_DELAYS_MS: readonly number[] = [
-  5 * SECOND,
-  30 * SECOND,
-  2 * MINUTE,
-  10 * MINUTE,
-  30 * MINUTE,
-  HOUR,
-  2 * HOUR,
-  4 * HOUR,
-  8 * HOUR,
-  12 * HOUR,
-  24 * HOUR,
-  24 * HOUR,
-]
+/** Entries that one claim reads: with payloads of some hundred bytes SQLite takes 3 ms for them. */
+const ENTRIES = 256
+/** Lanes that are leased before a slot is free, at most, and for how long: as many as are worked off meanwhile. */
+const MAX_AHEAD = 256
+const AHEAD_MS = 40
+/** So long a lane may wait for a slot, or hold one while others are due. */
+const PATIENCE_MS = SECOND
 
-/** An entry that ran out of tries. */
-export interface DeadEntry {
-  id: string
-  kind: Entry['kind']
-  name: string
-  businessUid: string | null
-  subscriptionUid: string | null
-  attempts: number
-  error: string
-}
+type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
 /**
- * Takes journal entries to the app's handlers: at least once, oldest first within a subscription, never two of one
- * subscription at once. All handlers of an entry run side by side; when one fails, only those that failed are called
- * again (by this process: after a restart, all of them).
+ * Takes journal entries to the app's handlers: at least once, in order within a lane, never two of one lane at once.
+ * At most `concurrency` lanes have handlers running. Where handlers return at once, more lanes are leased ahead.
  */
-export function createDispatcher(options: {
-  store: Pick<Store, 'claimEntries' | 'skipEntries' | 'finishEntries' | 'renewEntry'>
-  handlers: Handlers
-  /** The payload for a handler, from what the journal keeps. Handed out frozen. */
-  payloadOf(entry: Entry): unknown
-  marketplace: () => unknown
-  concurrency: number
-  timeoutMs: number
-  retryDelaysMs?: readonly number[] | undefined
-  leaseMs: number
-  renewEveryMs: number
-  pollMs: number
-  clock: Clock
-  onHandled?(entry: Entry, result: EntryFinish['result']): void
-  onDead(entry: DeadEntry): void
-  onError(error: unknown): void
-}) {
-  const { store, handlers, payloadOf, marketplace, concurrency, timeoutMs, leaseMs, renewEveryMs, pollMs } =
-    options
-  const { retryDelaysMs = HANDLER_RETRY_DELAYS_MS, clock, onHandled = () => {}, onDead, onError } = options
-  const returned = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
+export function createDispatcher(
+  options: HandlerCallsOptions & {
+    store: Pick<Store, 'claimLanes' | 'finishLanes' | 'renewLane'>
+    concurrency: number
+    leaseMs: number
+    renewEveryMs: number
+    pollMs: number
+    clock: Clock
+    onHandled?(entry: Entry, result: EntryEnd['result']): void
+    onDead(entry: DeadEntry): void
+    onError(error: unknown): void
+  },
+) {
+  const { store, handlers, concurrency, leaseMs, renewEveryMs, pollMs, clock, onError } = options
+  const { onHandled = () => {}, onDead } = options
+  const calls = createHandlerCalls(options)
+  const finishes = createLaneFinishes({ store, clock })
+  const slices = createSlices(clock)
+  const inSlot = new Set<LaneClaim>()
+  const queue: (() => void)[] = []
+  /** How long a lane holds its slot, lately. */
+  let slotMs = Number.POSITIVE_INFINITY
 
-  const loop = createLeaseLoop<Entry>({
+  const loop: LeaseLoop<LaneClaim> = createLeaseLoop<LaneClaim>({
     concurrency,
+    isWaiting: (lane) => !inSlot.has(lane),
+    maxWaiting: 4 * MAX_AHEAD,
     leaseMs,
     renewEveryMs,
     pollMs,
     clock,
     onError,
-    renew: (entry) => store.renewEntry(entry, leaseMs),
-    run: dispatch,
-    async claim(limit) {
-      await skipUnhandled()
-      return store.claimEntries({ limit, leaseMs, kinds: handlers.wantedKinds() })
+    renew: (lane) => store.renewLane(lane, leaseMs),
+    run,
+    async claim(free) {
+      const topics = handlers.topics()
+      if (topics.length === 0 || queue.length > 0) return []
+      const ahead = Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
+      const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
+      return store.claimLanes({ limit: free + ahead, entries: ENTRIES, leaseMs, topics, exceptKeys })
     },
   })
 
-  async function skipUnhandled() {
-    const { kinds, exceptNames } = handlers.unhandled()
-    if (kinds.length === 0) return
-    const limit = 500
-    const skipped = await store.skipEntries({ kinds, exceptNames, limit })
-    if (skipped === limit) loop.wake(SECOND / 100)
-  }
+  async function run(lane: LaneClaim, signal: AbortSignal) {
+    const ended: { entry: Entry; result: EntryEnd['result'] }[] = []
+    let isOver = false
+    let isHeld = true
+    let writing: Promise<unknown> | undefined
+    let isReleased = false
 
-  async function dispatch(entry: Entry, signal: AbortSignal) {
-    // Claimed so slowly that the lease is over: it may be somebody else's.
-    if (signal.aborted) return
-    const result =
-      entry.lapses >= MAX_LAPSES
-        ? dead('its handlers ended the process again and again')
-        : await call(entry, signal)
-    const finish = { id: entry.id, leaseToken: entry.leaseToken, result }
-    const [finished] = await writeWhileLeased(() => store.finishEntries([finish]), signal, clock)
-    if (!finished) return
-    if (result.kind !== 'retry') returned.delete(entry.id)
-    onHandled(entry, result)
-    if (result.kind === 'retry') loop.wake(result.inMs)
-    if (result.kind === 'dead') onDead(asDeadEntry(entry, result.error))
-  }
+    async function write() {
+      let written: typeof ended = []
+      isHeld = await finishes.write(() => {
+        written = ended.splice(0)
+        isReleased = isOver
+        const results = written.map(({ entry: { id, attempt }, result }) => ({ id, attempt, result }))
+        return { id: lane.id, leaseToken: lane.leaseToken, results, keep: !isOver }
+      }, signal)
+      if (isHeld) for (const { entry, result } of written) note(entry, result)
+    }
 
-  async function call(entry: Entry, lost: AbortSignal): Promise<EntryFinish['result']> {
-    const payload = deepFreeze(payloadOf(entry))
-    // The first try, also of a replay, is for all of them.
-    const done = (entry.attempt > 1 && returned.get(entry.id)) || new Set<AnyHandler>()
-    returned.set(entry.id, done)
-    const takers = handlers.for(entry)
-    // Whoever wanted changes has left during the claim: it waits for the next who does.
-    if (entry.kind === 'change' && takers.length === 0) return { kind: 'retry', inMs: 0, error: 'no handler' }
-    const outcomes = await Promise.allSettled(
-      takers
-        .filter((handler) => !done.has(handler))
-        .map(async (handler) => {
-          await withinTime(handler, payload, entry.attempt, lost)
-          done.add(handler)
-        }),
-    )
-    const failure = outcomes.find((outcome) => outcome.status === 'rejected')
-    if (!failure) return { kind: 'done' }
-    // Closing is not the handler's failure: the entry is due again at once, for whoever comes next.
-    if (lost.aborted) return { kind: 'retry', inMs: 0, error: 'interrupted' }
-    const error = wordsOf(failure.reason)
-    const inMs = retryDelaysMs[entry.attempt - 1]
-    return inMs === undefined ? dead(error) : { kind: 'retry', inMs, error }
-  }
-
-  /** Rejects when the handler throws, rejects, or takes too long; then its slot is free although it may still run. */
-  function withinTime(
-    handler: AnyHandler,
-    payload: unknown,
-    attempt: number,
-    lost: AbortSignal,
-  ): Promise<void> {
-    const controller = new AbortController()
-    return new Promise<void>((resolve, reject) => {
-      const end = (error: MarketplaceError) => {
-        controller.abort(error)
-        reject(error)
+    if (await hasSlot(lane, signal)) {
+      const beganAt = clock.monotonic()
+      try {
+        for (const entry of lane.entries) {
+          await slices.turn()
+          if (signal.aborted || !isHeld || clock.monotonic() - beganAt > PATIENCE_MS) break
+          const result =
+            lane.lapses >= MAX_LAPSES
+              ? ({ kind: 'dead', error: 'its handlers ended the process again and again' } as const)
+              : await calls.call(entry, signal)
+          if (!result) break
+          ended.push({ entry, result })
+          if (result.kind === 'retry') break
+          // Written while the next is handled: a process that ends repeats little.
+          writing ??= write().finally(() => {
+            writing = undefined
+          })
+          writing.catch(() => {})
+        }
+      } finally {
+        leaveSlot(lane, beganAt)
       }
-      const seconds = timeoutMs / SECOND
-      const timer = clock.setTimeout(
-        () =>
-          end(
-            new MarketplaceError('handler_timeout', `Cannot finish the handler: not done after ${seconds} s`),
-          ),
-        timeoutMs,
-      )
-      const onLost = () => end(new MarketplaceError('lease_lapsed', 'Cannot finish the handler: interrupted'))
-      lost.addEventListener('abort', onLost, { once: true })
-      Promise.resolve()
-        .then(() => handler(payload, { signal: controller.signal, attempt, marketplace: marketplace() }))
-        .then(() => resolve(), reject)
-        .finally(() => {
-          clock.clearTimeout(timer)
-          lost.removeEventListener('abort', onLost)
-        })
+    }
+    isOver = true
+    await writing
+    if (isHeld && !isReleased) await write()
+  }
+
+  /** Whether it has a slot now; false when it waited too long, or lost its lease meanwhile. */
+  function hasSlot(lane: LaneClaim, signal: AbortSignal): boolean | Promise<boolean> {
+    // Claimed so slowly that the lease is over: it may be somebody else's.
+    if (signal.aborted) return false
+    if (inSlot.size < concurrency) {
+      inSlot.add(lane)
+      return true
+    }
+    return new Promise((resolve) => {
+      const end = (has: boolean) => {
+        clock.clearTimeout(timer)
+        signal.removeEventListener('abort', giveUp)
+        const at = queue.indexOf(enter)
+        if (at >= 0) queue.splice(at, 1)
+        if (has) inSlot.add(lane)
+        resolve(has)
+      }
+      const enter = () => end(true)
+      const giveUp = () => end(false)
+      // What was leased ahead is given back when those before it turn out to be slow.
+      const timer = clock.setTimeout(() => {
+        slotMs = Number.POSITIVE_INFINITY
+        giveUp()
+      }, PATIENCE_MS)
+      signal.addEventListener('abort', giveUp, { once: true })
+      queue.push(enter)
     })
   }
 
+  function leaveSlot(lane: LaneClaim, beganAt: number) {
+    const ms = Math.max(0.01, clock.monotonic() - beganAt)
+    slotMs = Number.isFinite(slotMs) ? slotMs * 0.9 + ms * 0.1 : ms
+    inSlot.delete(lane)
+    queue[0]?.()
+    if (queue.length === 0) loop.wake()
+  }
+
+  function note(entry: Entry, result: EntryEnd['result']) {
+    onHandled(entry, result)
+    if (result.kind === 'retry') loop.wake(result.inMs)
+    if (result.kind !== 'dead') return
+    const { id, kind, name, businessUid, subscriptionUid, attempt: attempts } = entry
+    onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
+  }
+
   return loop
-}
-
-function dead(error: string): EntryFinish['result'] {
-  return { kind: 'dead', error }
-}
-
-function asDeadEntry(entry: Entry, error: string): DeadEntry {
-  const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
-  return { id, kind, name, businessUid, subscriptionUid, attempts: attempt, error }
-}
-
-/** What was thrown, in at most 500 characters, whatever it was. */
-function wordsOf(reason: unknown): string {
-  try {
-    return (reason instanceof Error ? `${reason.name}: ${reason.message}` : String(reason)).slice(0, 500)
-  } catch {
-    return 'something that cannot be turned into text'
-  }
-}
-
-/** Frozen all the way down, without recursion: a payload may be nested deeper than the stack. */
-function deepFreeze<T>(value: T): T {
-  const rest: unknown[] = [value]
-  while (rest.length > 0) {
-    const next = rest.pop()
-    if (typeof next !== 'object' || next === null || Object.isFrozen(next)) continue
-    Object.freeze(next)
-    rest.push(...Object.values(next))
-  }
-  return value
 }

@@ -1,5 +1,5 @@
 import { MarketplaceError } from '../errors.js'
-import type { Entry, EntryKind } from '../store/store.js'
+import { type Entry, EVERY_EVENT, type Topic, topicOf } from '../store/store.js'
 
 export interface HandlerContext<M> {
   /** Aborted when the handler has run out of time, its lease is lost, or the marketplace closes. */
@@ -21,12 +21,15 @@ export function createHandlers() {
   const any = new Set<AnyHandler>()
   const unrecognised = new Set<AnyHandler>()
   const changes = new Set<AnyHandler>()
+  const labels = new WeakMap<AnyHandler, string>()
+  let count = 0
 
-  function add(handlers: Set<AnyHandler>, handler: AnyHandler) {
+  function add(handlers: Set<AnyHandler>, topic: Topic, handler: AnyHandler) {
     requireFunction(handler)
     // A wrapper, so that one function registered twice is two handlers and each unsubscribes itself.
     const own: AnyHandler = (payload, context) => handler(payload, context)
     handlers.add(own)
+    labels.set(own, `${topic}#${++count}`)
     return () => void handlers.delete(own)
   }
 
@@ -34,11 +37,11 @@ export function createHandlers() {
     on(name: string, handler: AnyHandler) {
       const handlers = byName.get(name) ?? new Set()
       byName.set(name, handlers)
-      return add(handlers, handler)
+      return add(handlers, topicOf({ kind: 'event', name }), handler)
     },
-    onAny: (handler: AnyHandler) => add(any, handler),
-    onUnrecognised: (handler: AnyHandler) => add(unrecognised, handler),
-    onChange: (handler: AnyHandler) => add(changes, handler),
+    onAny: (handler: AnyHandler) => add(any, EVERY_EVENT, handler),
+    onUnrecognised: (handler: AnyHandler) => add(unrecognised, 'unrecognised', handler),
+    onChange: (handler: AnyHandler) => add(changes, 'change', handler),
 
     for({ kind, name }: Pick<Entry, 'kind' | 'name'>): AnyHandler[] {
       if (kind === 'change') return [...changes]
@@ -46,19 +49,18 @@ export function createHandlers() {
       return [...(byName.get(name) ?? []), ...any]
     },
 
-    /** What to claim: a change waits in the journal until somebody handles changes; events do not. */
-    wantedKinds(): EntryKind[] {
-      return changes.size > 0 ? ['event', 'unrecognised', 'change'] : ['event', 'unrecognised']
+    /** What this process handles: other entries it does not claim. */
+    topics(): Topic[] {
+      return [
+        ...[...byName].flatMap(([name, { size }]) => (size > 0 ? topicOf({ kind: 'event', name }) : [])),
+        ...(any.size > 0 ? [EVERY_EVENT] : []),
+        ...(unrecognised.size > 0 ? ['unrecognised'] : []),
+        ...(changes.size > 0 ? ['change'] : []),
+      ]
     },
 
-    /** What nobody handles, as the journal's `skipEntries` takes it. */
-    unhandled(): { kinds: ('event' | 'unrecognised')[]; exceptNames: string[] } {
-      const kinds: ('event' | 'unrecognised')[] = []
-      if (any.size === 0) kinds.push('event')
-      if (unrecognised.size === 0) kinds.push('unrecognised')
-      const exceptNames = [...byName].filter(([, handlers]) => handlers.size > 0).map(([name]) => name)
-      return { kinds, exceptNames }
-    },
+    /** The handler's topic and number, for a message. */
+    labelOf: (handler: AnyHandler): string => labels.get(handler) ?? 'unknown',
   }
 }
 

@@ -1,15 +1,17 @@
 import { spread } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 
-export interface LeaseLoop {
+export interface LeaseLoop<Item = unknown> {
   start(): void
   /** Looks for work now, or after `inMs`. */
   wake(inMs?: number): void
   /** Stops claiming, lets what runs finish for `graceMs`, then aborts it; resolves when all of it has ended or let go. */
   close(graceMs: number): Promise<void>
-  /** When the loop last looked for work; a loop that has not for long is stuck. */
+  /** When the loop last looked for work, by the monotonic clock; a loop that has not for long is stuck. */
   lookedAt(): number
   running(): number
+  /** What runs now. */
+  items(): Item[]
 }
 
 /** Wake-ups during this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
@@ -22,12 +24,14 @@ const MAX_WAITING = 250
  * Takes leased items and runs them, at most `concurrency` at once: the one loop behind reading and handling.
  * It looks when woken, when an item ends, and every `pollMs` whatever else fails to wake it.
  * A lease is renewed while its item runs; when it is lost, or could not be renewed
- * until its end, the item's signal is aborted.
+ * until its end, the item's signal is aborted. All of it is measured by the monotonic clock: a wall clock that is set
+ * neither ends a lease nor delays a look.
  */
 export function createLeaseLoop<Item>(options: {
   concurrency: number
-  /** Whether a running item only waits for something, and so takes no slot; at most `MAX_WAITING` do. */
+  /** Whether a running item only waits for something, and so takes no slot; at most `maxWaiting` do. */
   isWaiting?(item: Item): boolean
+  maxWaiting?: number
   /** Leases up to `limit` items; fewer than asked means: no more for now. */
   claim(limit: number): Promise<Item[]>
   /** Never rejects for what the item is about; what it throws goes to `onError`. */
@@ -38,10 +42,11 @@ export function createLeaseLoop<Item>(options: {
   pollMs: number
   clock: Clock
   onError(error: unknown): void
-}): LeaseLoop {
+}): LeaseLoop<Item> {
   const {
     concurrency,
     isWaiting = () => false,
+    maxWaiting = MAX_WAITING,
     claim,
     run,
     renew,
@@ -54,7 +59,7 @@ export function createLeaseLoop<Item>(options: {
   const running = new Map<AbortController, { item: Item; done: Promise<void> }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let turn: Promise<void> | undefined
-  let lookedAt = clock.now()
+  let lookedAt = clock.monotonic()
   let restUntil = 0
   let pollAt = 0
   let timer: unknown
@@ -62,11 +67,8 @@ export function createLeaseLoop<Item>(options: {
   const wanted = new Set<number>()
 
   function lookAt(time: number) {
-    // A clock that was set back must not make the next look hours away.
-    restUntil = Math.min(restUntil, clock.now() + REST_MS)
-    pollAt = Math.min(pollAt, clock.now() + 2 * pollMs)
     // A poll comes first; retries that are hours ahead must not pile up here.
-    if (time > clock.now() + 2 * pollMs) return
+    if (time > clock.monotonic() + 2 * pollMs) return
     const slot = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS
     // A flood of wake-ups asks for the same look again and again.
     if (wanted.has(slot) && timer !== undefined) return
@@ -77,32 +79,33 @@ export function createLeaseLoop<Item>(options: {
   function arm() {
     if (state !== 'started' || turn) return
     clock.clearTimeout(timer)
-    timer = clock.setTimeout(look, Math.max(0, Math.min(pollAt, ...wanted) - clock.now()))
+    timer = clock.setTimeout(look, Math.max(0, Math.min(pollAt, ...wanted) - clock.monotonic()))
   }
 
   function look() {
     clock.clearTimeout(timer)
     timer = undefined
     if (state !== 'started' || turn) return
-    const now = clock.now()
+    const now = clock.monotonic()
     for (const time of wanted) if (time <= now) wanted.delete(time)
     turn = takeAll()
       .catch(onError)
       .finally(() => {
         turn = undefined
-        restUntil = clock.now() + REST_MS
-        pollAt = clock.now() + spread(pollMs, 0.2)
+        restUntil = clock.monotonic() + REST_MS
+        pollAt = clock.monotonic() + spread(pollMs, 0.2)
         arm()
       })
   }
 
   async function takeAll() {
-    lookedAt = clock.now()
+    lookedAt = clock.monotonic()
     while (state === 'started') {
-      const waiting = [...running.values()].filter(({ item }) => isWaiting(item)).length
-      const free = concurrency - (running.size - Math.min(waiting, MAX_WAITING))
+      let waiting = 0
+      for (const { item } of running.values()) if (isWaiting(item)) waiting++
+      const free = concurrency - (running.size - Math.min(waiting, maxWaiting))
       if (free <= 0) return
-      const askedAt = clock.now()
+      const askedAt = clock.monotonic()
       const items = await claim(free)
       for (const item of items) begin(item, askedAt + leaseMs)
       if (items.length === 0) return
@@ -118,12 +121,12 @@ export function createLeaseLoop<Item>(options: {
     const holdUntil = (time: number) => {
       clock.clearTimeout(lapse)
       // The answer may have come so late that somebody else has it already.
-      if (time <= clock.now()) abort()
-      else lapse = clock.setTimeout(abort, time - clock.now())
+      if (time <= clock.monotonic()) abort()
+      else lapse = clock.setTimeout(abort, time - clock.monotonic())
     }
     const renewLater = () => {
       renewal = clock.setTimeout(async () => {
-        const askedAt = clock.now()
+        const askedAt = clock.monotonic()
         // A renewal that could not be asked for is tried again; the lease's end decides.
         const held = await renew(item).catch(() => undefined)
         if (!running.has(controller)) return
@@ -141,7 +144,7 @@ export function createLeaseLoop<Item>(options: {
         clock.clearTimeout(lapse)
         running.delete(controller)
         // Without a rest: a slot is free, and what is waiting for it has waited.
-        if (turn) lookAt(clock.now())
+        if (turn) lookAt(clock.monotonic())
         else look()
       })
     running.set(controller, { item, done })
@@ -154,7 +157,7 @@ export function createLeaseLoop<Item>(options: {
       look()
     },
 
-    wake: (inMs = 0) => lookAt(clock.now() + inMs),
+    wake: (inMs = 0) => lookAt(clock.monotonic() + inMs),
 
     async close(graceMs) {
       state = 'closed'
@@ -168,6 +171,7 @@ export function createLeaseLoop<Item>(options: {
 
     lookedAt: () => lookedAt,
     running: () => running.size,
+    items: () => Array.from(running.values(), ({ item }) => item),
   }
 
   /** Resolves when nothing runs any more, or the time is up. Keeps the process alive that long and no longer. */

@@ -3,6 +3,7 @@ import { mergeProblems, type Problems } from '../health.js'
 import type { Retention, Store } from '../store/store.js'
 import { createDispatcher } from './dispatcher.js'
 import { createRefresher } from './refresher.js'
+import { createTopicKeeper } from './topic-keeper.js'
 
 type RefresherOptions = Parameters<typeof createRefresher>[0]
 type DispatcherOptions = Parameters<typeof createDispatcher>[0]
@@ -27,6 +28,12 @@ export function createWorker(options: {
     ...handling,
     onError: (error) => onError('handling', error),
   })
+  const topics = createTopicKeeper({
+    store,
+    topics: handling.handlers.topics,
+    clock,
+    onError: (error) => onError('handling', error),
+  })
   let state: 'new' | 'started' | 'closed' = 'new'
   let sweeping: unknown
 
@@ -36,17 +43,18 @@ export function createWorker(options: {
   })
 
   async function sweep() {
-    // A batch at a time with a pause between: what is over must not hold up what comes in.
-    const deleted = await store.prune(keep).catch((error) => {
+    // A small batch at a time with a pause between: what is past its time must not hold up what comes in.
+    const { rows, dead } = await store.prune(keep).catch((error) => {
       onError('sweeping', error)
-      return 0
+      return { rows: 0, dead: [] }
     })
-    if (state === 'started') sweeping = clock.setTimeout(sweep, deleted > 0 ? SECOND / 10 : HOUR)
+    for (const entry of dead) handling.onDead(entry)
+    if (state === 'started') sweeping = clock.setTimeout(sweep, rows > 0 ? SECOND / 20 : HOUR)
   }
 
   /** Whether a loop has not looked for work for so long that it must be stuck, or its process was. */
   function isStuck() {
-    const idleMs = clock.now() - Math.min(refresher.lookedAt(), dispatcher.lookedAt())
+    const idleMs = clock.monotonic() - Math.min(refresher.lookedAt(), dispatcher.lookedAt())
     return idleMs > Math.max(MINUTE, 3 * pollMs)
   }
 
@@ -56,10 +64,14 @@ export function createWorker(options: {
       state = 'started'
       refresher.start()
       dispatcher.start()
+      topics.start()
       sweeping = clock.setTimeout(sweep, SECOND)
     },
-    /** A handler was added: what waited for it need not wait for the next look. */
-    handlerAdded: () => dispatcher.wake(),
+    /** A handler was added or removed: what waited for it need not wait for the next look. */
+    handlersChanged() {
+      topics.changed()
+      dispatcher.wake()
+    },
     problems(): Problems {
       const stuck = isStuck() ? ['the worker has stopped looking for work'] : []
       return mergeProblems([{ failing: stuck, degraded: [] }, refresher.problems()])
@@ -68,6 +80,7 @@ export function createWorker(options: {
       state = 'closed'
       unsubscribe()
       clock.clearTimeout(sweeping)
+      topics.close()
       await Promise.all([refresher.close(graceMs), dispatcher.close(graceMs)])
     },
   }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { inLine } from './handing-over.js'
-import { type Check, DONE, ending, entries, has, idsOf, LATER, SHORT, same } from './lab.js'
+import { type Check, DONE, ending, entries, finish, has, idsOf, LATER, SHORT, same } from './lab.js'
 
 const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as const
 
 export const ENDING: readonly Check[] = [
   {
-    name: 'finishEntries: ends those whose lease is held, leaves the others alone, and answers which it ended',
+    name: 'finishLanes: ends those whose lease is held, leaves the others alone, and answers which it ended',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'b1', 'c1'))
@@ -14,21 +14,24 @@ export const ENDING: readonly Check[] = [
       const others = await entries(store)
       const holder = await lab.until('the lease runs out', async () => (await entries(store))[0])
       const finishes = [...stale, ...others].map((each) => ending(each, DONE))
-      same((await store.finishEntries(finishes)).sort(), ['b1', 'c1'])
-      same(await store.finishEntries(finishes), [])
-      same(await store.finishEntries([]), [])
+      same((await finish(store, finishes)).sort(), ['b1', 'c1'])
+      same(await finish(store, finishes), [])
+      same(await finish(store, []), [])
       const pending = await store.listEntries({ status: 'pending' })
       same(idsOf(pending), idsOf(stale))
-      same(await store.finishEntries([ending(holder, DONE)]), idsOf(stale))
+      same(await finish(store, [ending(holder, DONE)]), idsOf(stale))
     },
   },
   {
-    name: 'finishEntries: says of each what became of it, and why',
+    name: 'finishLanes: says of each what became of it, and why',
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'c1'))
       const results = [DONE, retry(LATER), { kind: 'dead', error: 'it is broken: é €' } as const]
       const leased = await entries(store)
-      await store.finishEntries(leased.map((each, i) => ending(each, results[i] ?? DONE)))
+      await finish(
+        store,
+        leased.map((each, i) => ending(each, results[i] ?? DONE)),
+      )
       const [c1, b1, a1] = await store.listEntries({})
       has(a1, { id: 'a1', status: 'done', error: null, dueAt: null, attempts: 1 })
       has(b1, { id: 'b1', status: 'pending', error: 'not yet', attempts: 1 })
@@ -39,14 +42,14 @@ export const ENDING: readonly Check[] = [
     },
   },
   {
-    name: 'finishEntries: whatever characters an error has, the entry ends, and so do its siblings',
+    name: 'finishLanes: whatever characters an error has, the entry ends, and so do its siblings',
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'c1'))
       // A message cut in the middle of a character, and one that quotes a body.
       const errors = ['TypeError: \ud83d', 'Error: a\u0000b', 'Error: \udc00\u001b[0m']
       const leased = await entries(store)
       const finishes = leased.map((each, i) => ending(each, { kind: 'dead', error: errors[i] ?? '' }))
-      same((await store.finishEntries(finishes)).sort(), ['a1', 'b1', 'c1'])
+      same((await finish(store, finishes)).sort(), ['a1', 'b1', 'c1'])
       assert.equal((await store.listEntries({ status: 'dead' })).length, 3)
     },
   },

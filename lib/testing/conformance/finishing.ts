@@ -5,6 +5,7 @@ import {
   type Check,
   claimed,
   claimedAll,
+  entries,
   eventOf,
   fails,
   has,
@@ -187,7 +188,7 @@ export const FINISHING: readonly Check[] = [
       const [listed] = await store.listEntries({ kind: 'change' })
       has(listed, { id: 'c1', name: '', status: 'pending', businessUid: 'b1', subscriptionUid: 's2' })
       same(listed?.payload, { to: 'purchased' })
-      const [leased] = await store.claimEntries({ limit: 1, leaseMs: 1_000, kinds: ['change'] })
+      const [leased] = await entries(store, { topics: ['change'] })
       has(leased, {
         id: 'c1',
         kind: 'change',

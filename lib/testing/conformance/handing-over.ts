@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Entry, EntryKind } from '../../store/store.js'
+import { EVERY_EVENT } from '../../store/store.js'
 import {
   type Check,
   claimed,
@@ -9,12 +9,15 @@ import {
   entries,
   entry,
   eventOf,
+  finish,
+  type HeldEntry,
   has,
   idsOf,
   isNumber,
   LATER,
   type Lab,
   LONG,
+  renew,
   SHORT,
   same,
   shows,
@@ -28,18 +31,21 @@ export const inLine = (...ids: string[]) =>
 
 export const HANDING_OVER: readonly Check[] = [
   {
-    name: 'claimEntries: leases the oldest of each key, oldest first, and no second one of a key',
+    name: 'claimLanes: leases the oldest of each key, oldest first, and no second one of a key',
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'a2', 'c1', 'b2'))
       const first = await entries(store)
       same(idsOf(first), ['a1', 'b1', 'c1'])
       same(idsOf(await entries(store)), [])
-      await store.finishEntries(first.slice(0, 2).map((each) => ending(each, DONE)))
+      await finish(
+        store,
+        first.slice(0, 2).map((each) => ending(each, DONE)),
+      )
       same(idsOf(await entries(store)), ['a2', 'b2'])
     },
   },
   {
-    name: 'claimEntries: leases no more than the limit, those due longest before the others',
+    name: 'claimLanes: leases no more than the limit, those due longest before the others',
     async check(lab) {
       for (const id of ['a1', 'b1', 'c1', 'd1']) {
         await lab.store.accept(inLine(id))
@@ -50,84 +56,135 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimEntries: one that is leased or to be tried again holds back those behind it, and no others',
+    name: 'claimLanes: one that is leased or to be tried again holds back those behind it, and no others',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
       const [a1, b1] = await two(store)
-      await store.finishEntries([ending(a1, retry(LATER)), ending(b1, retry(0))])
+      await finish(store, [ending(a1, retry(LATER)), ending(b1, retry(0))])
       const again = await lab.until('b1 is due again', async () => (await entries(store))[0])
       has(again, { id: 'b1', attempt: 2 })
       same(await entries(store), [])
     },
   },
   {
-    name: 'claimEntries: what stands behind one to be tried again is due as soon as that is over',
+    name: 'claimLanes: what stands behind one to be tried again is due as soon as that is over',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
       const [a1, b1] = await two(store)
-      await store.finishEntries([ending(a1, retry(200)), ending(b1, retry(200))])
+      await finish(store, [ending(a1, retry(200)), ending(b1, retry(200))])
       same(await entries(store, { limit: 1 }), [])
       await store.accept(inLine('a3'))
-      const again: Entry[] = []
+      const again: HeldEntry[] = []
       await lab.until('both are due again', async () => {
         again.push(...(await entries(store)))
         return again.length === 2
       })
       same(idsOf(again).sort(), ['a1', 'b1'])
-      await store.finishEntries(again.map((each) => ending(each, each.id === 'a1' ? DONE : DEAD)))
+      await finish(
+        store,
+        again.map((each) => ending(each, each.id === 'a1' ? DONE : DEAD)),
+      )
       const next = await entries(store)
       same(idsOf(next), ['a2', 'b2'])
-      await store.finishEntries(next.map((each) => ending(each, DONE)))
+      await finish(
+        store,
+        next.map((each) => ending(each, DONE)),
+      )
       same(idsOf(await entries(store)), ['a3'])
     },
   },
   {
-    name: 'claimEntries: one that is done or dead holds back nothing',
+    name: 'claimLanes: one that is done or dead holds back nothing',
     async check({ store }) {
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
       const [a1, b1] = await two(store)
-      await store.finishEntries([ending(a1, DONE), ending(b1, DEAD)])
+      await finish(store, [ending(a1, DONE), ending(b1, DEAD)])
       same(idsOf(await entries(store)), ['a2', 'b2'])
     },
   },
   {
-    name: 'claimEntries: of other kinds than those asked for nothing is leased, and nothing is held back',
+    name: 'claimLanes: leases only lanes whose head has a topic that was asked for',
     async check({ store }) {
-      const [event, unrecognised] = inLine('a1', 'a2')
-      assert(event && unrecognised)
-      await store.accept([event, { ...unrecognised, kind: 'unrecognised' }, eventOf('s1')])
-      const claim = await claimed(store)
-      const change = { id: 'a3', key: 'a', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
-      const of = (...kinds: EntryKind[]) => entries(store, { kinds })
-      for (const [kind, id] of [
-        ['change', 'a3'],
-        ['unrecognised', 'a2'],
-      ] as const) {
-        const leased = await of(kind)
-        same(idsOf(leased), [id])
-        await store.finishEntries(leased.map((each) => ending(each, DONE)))
-      }
-      assert.equal(idsOf(await of('unrecognised', 'change', 'event'))[0], 'a1')
+      const [event, odd, behind] = inLine('a1', 'b1', 'a2')
+      assert(event && odd && behind)
+      await store.accept([
+        event,
+        { ...odd, kind: 'unrecognised' },
+        { ...behind, name: 'application/installed' },
+      ])
+      const of = (...topics: string[]) => entries(store, { topics })
+      same(await of(), [])
+      same(await of('change', 'event:application/installed', 'event:no such name'), [])
+      same(idsOf(await of('unrecognised')), ['b1'])
+      const [a1] = await of('event:purchasable_subscription/update')
+      assert(a1)
+      same(await of('event:application/installed'), [])
+      await finish(store, [ending(a1, DONE)])
+      same(idsOf(await of('change', 'event:application/installed')), ['a2'])
     },
   },
   {
-    name: 'claimEntries: of one key no second one is leased, whatever kinds are asked for',
+    name: 'claimLanes: hands out the first entries of a lane, in order, up to one of a topic that was not asked for',
     async check({ store }) {
-      const [event, unrecognised] = inLine('a1', 'a2')
-      assert(event && unrecognised)
-      await store.accept([event, { ...unrecognised, kind: 'unrecognised' }])
-      const leased = await entries(store, { kinds: ['unrecognised'] })
-      same(idsOf(leased), ['a2'])
-      same(await entries(store, { kinds: ['event'] }), [])
-      await store.finishEntries(leased.map((each) => ending(each, DONE)))
-      same(idsOf(await entries(store, { kinds: ['event'] })), ['a1'])
+      const [a1, a2, a3, a4] = inLine('a1', 'a2', 'a3', 'a4')
+      assert(a1 && a2 && a3 && a4)
+      await store.accept([a1, a2, { ...a3, kind: 'unrecognised' }, a4])
+      const leased = await entries(store, { entries: 10, topics: [EVERY_EVENT] })
+      same(
+        leased.map(({ id, attempt }) => [id, attempt]),
+        [
+          ['a1', 1],
+          ['a2', 1],
+        ],
+      )
+      const [first, second] = leased as [HeldEntry, HeldEntry]
+      same(await finish(store, [ending(first, DONE, true)]), ['a1'])
+      same(await entries(store), [])
+      same(await finish(store, [ending(second, DONE)]), ['a2'])
+      same(idsOf(await entries(store, { entries: 10 })), ['a3', 'a4'])
     },
   },
   {
-    name: 'claimEntries: a change stands in line behind an older event of its key',
+    name: 'claimLanes: of many lanes hands out no more entries than it was told, and one of each at least',
+    async check({ store }) {
+      await store.accept(inLine(...['a', 'b', 'c'].flatMap((key) => [1, 2, 3, 4].map((n) => `${key}${n}`))))
+      same(idsOf(await entries(store, { limit: 2, entries: 4 })), ['a1', 'a2', 'b1', 'b2'])
+      same(idsOf(await entries(store, { entries: 0 })), ['c1'])
+    },
+  },
+  {
+    name: 'claimLanes: leaves out the keys it is told to, also when their lease has run out',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(inLine('a1', 'b1'))
+      const [a1] = await entries(store, { limit: 1, leaseMs: 1 })
+      assert(a1)
+      await lab.pass(10)
+      same(idsOf(await entries(store, { exceptKeys: ['a'] })), ['b1'])
+      same(await entries(store, { exceptKeys: ['a', 'no such key'] }), [])
+      has(await entry(store), { id: 'a1', lapses: 1 })
+    },
+  },
+  {
+    name: 'claimLanes: after a lease that ran out hands out the head alone, until it is ended',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(inLine('a1', 'a2', 'a3'))
+      assert.equal((await entries(store, { entries: 10, leaseMs: SHORT })).length, 3)
+      const [alone, ...others] = await lab.until('the lease runs out', async () => {
+        const leased = await entries(store, { entries: 10 })
+        return leased.length > 0 && leased
+      })
+      has(alone, { id: 'a1', attempt: 2, lapses: 1 })
+      same(others, [])
+      await finish(store, [ending(alone as HeldEntry, DONE)])
+      same(idsOf(await entries(store, { entries: 10 })), ['a2', 'a3'])
+    },
+  },
+  {
+    name: 'claimLanes: a change stands in line behind an older event of its key',
     async check({ store }) {
       await store.accept([eventOf('s1', { id: 'e1', key: 'k' })])
       const claim = await claimed(store)
@@ -135,12 +192,12 @@ export const HANDING_OVER: readonly Check[] = [
       await store.finishRead(claim, shows(claim, 'purchased', { change }))
       const e1 = await entry(store)
       assert.equal(e1.id, 'e1')
-      await store.finishEntries([ending(e1, DONE)])
+      await finish(store, [ending(e1, DONE)])
       assert.equal((await entry(store)).id, 'c1')
     },
   },
   {
-    name: 'claimEntries: to twenty that ask at once each entry is leased to at most one, and one of a key',
+    name: 'claimLanes: to twenty that ask at once each entry is leased to at most one, and one of a key',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine(...[...'abcdefghij'].flatMap((key) => [`${key}1`, `${key}2`])))
@@ -158,7 +215,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimEntries: a lease that runs out is handed to the next, counted as a try and as a lapse',
+    name: 'claimLanes: a lease that runs out is handed to the next, counted as a try and as a lapse',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2'))
@@ -171,7 +228,7 @@ export const HANDING_OVER: readonly Check[] = [
       const third = await lab.until('the lease runs out', async () => (await entries(store))[0])
       has(third, { id: 'a1', attempt: 3, lapses: 2 })
       isNumber(third.attempt, 'attempt')
-      same(await store.finishEntries([ending(third, retry(0))]), ['a1'])
+      same(await finish(store, [ending(third, retry(0))]), ['a1'])
       has(await lab.until('the retry is due', async () => (await entries(store))[0]), {
         id: 'a1',
         attempt: 4,
@@ -180,21 +237,21 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'renewEntry: holds a lease beyond its first end; false when it is finished, passed on or made up',
+    name: 'renewLane: holds a lease beyond its first end; false when it is finished, passed on or made up',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'b1'))
       const a1 = await entry(store, { limit: 1, leaseMs: 200 })
-      assert.equal(await store.renewEntry(a1, LONG), true)
+      assert.equal(await renew(store, a1, LONG), true)
       const b1 = await entry(store, { leaseMs: SHORT })
       const taken = await lab.until('the lease of b1 runs out', async () => (await entries(store))[0])
       assert.equal(taken.id, 'b1')
-      assert.equal(await store.renewEntry(b1, LONG), false)
-      assert.equal(await store.renewEntry({ ...a1, leaseToken: 'made up' }, SHORT), false)
+      assert.equal(await renew(store, b1, LONG), false)
+      assert.equal(await renew(store, { ...a1, leaseToken: 'made up' }, SHORT), false)
       await lab.pass(250)
       same(await entries(store), [])
-      await store.finishEntries([ending(a1, DONE)])
-      assert.equal(await store.renewEntry(a1, LONG), false)
+      await finish(store, [ending(a1, DONE)])
+      assert.equal(await renew(store, a1, LONG), false)
     },
   },
   {
@@ -217,7 +274,7 @@ export async function handOver(lab: Lab, stores: readonly Lab['store'][]): Promi
       await new Promise((resolve) => setImmediate(resolve))
       order.push(each.id)
       active.delete(each.key)
-      same(await store.finishEntries([ending(each, DONE)]), [each.id])
+      same(await finish(store, [ending(each, DONE)]), [each.id])
     }
   }
 
@@ -233,8 +290,8 @@ export async function handOver(lab: Lab, stores: readonly Lab['store'][]): Promi
     )
 }
 
-async function two(store: Lab['store']): Promise<[Entry, Entry]> {
+async function two(store: Lab['store']): Promise<[HeldEntry, HeldEntry]> {
   const leased = await entries(store)
   assert.equal(leased.length, 2)
-  return leased as [Entry, Entry]
+  return leased as [HeldEntry, HeldEntry]
 }

@@ -6,6 +6,7 @@ import {
   ending,
   entries,
   eventOf,
+  finish,
   idsOf,
   named,
   only,
@@ -60,7 +61,10 @@ export const IDENTIFIERS: readonly Check[] = [
       }
       const leased = await entries(store, { limit: 1_000 })
       same(idsOf(leased), idsOf(events))
-      const done = await store.finishEntries(leased.map((each) => ending(each, DONE)))
+      const done = await finish(
+        store,
+        leased.map((each) => ending(each, DONE)),
+      )
       same(done.sort(), idsOf(events).sort())
     },
   },
@@ -99,7 +103,12 @@ export const IDENTIFIERS: readonly Check[] = [
         same(idsOf(await store.listEntries({})).sort(), [...good, ...kept].map(({ id }) => id).sort())
         const leased = await entries(store)
         assert.equal(
-          (await store.finishEntries(leased.map((each) => ending(each, DONE)))).length,
+          (
+            await finish(
+              store,
+              leased.map((each) => ending(each, DONE)),
+            )
+          ).length,
           uids.length,
         )
       },

@@ -10,6 +10,7 @@ import {
   entry,
   eventOf,
   fails,
+  finish,
   idsOf,
   isNumber,
   known,
@@ -30,11 +31,14 @@ export const KEEPING: readonly Check[] = [
       const { store } = lab
       await store.accept(['done', 'dead', 'leased'].map((id) => eventOf(id, { id, key: id })))
       const leased = await entries(store)
-      await store.finishEntries(leased.slice(0, 2).map((each, i) => ending(each, i === 0 ? DONE : DEAD)))
+      await finish(
+        store,
+        leased.slice(0, 2).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
+      )
       const claim = await claimed(store)
       const change = { id: 'change', key: 'change', payload: () => '1' }
       await store.finishRead(claim, shows(claim, 'purchased', { change }))
-      await store.finishEntries([ending(await entry(store), DONE)])
+      await finish(store, [ending(await entry(store), DONE)])
       await store.accept([eventOf('pending', { id: 'pending' })])
       await lab.pass(5)
 
@@ -56,9 +60,16 @@ export const KEEPING: readonly Check[] = [
       await store.accept(
         Array.from({ length: 1_500 }, (_, i) => eventOf('s1', { key: `${i}`, wanted: null })),
       )
-      await store.skipEntries({ limit: 2_000, kinds: ['event'], exceptNames: [] })
+      for (let left = 1; left > 0; ) {
+        const leased = await entries(store, { limit: 500 })
+        left = leased.length
+        await finish(
+          store,
+          leased.map((each) => ending(each, DONE)),
+        )
+      }
       await lab.pass(5)
-      const first = await store.prune({ doneMs: 0, changesMs: LATER, deadMs: LATER })
+      const { rows: first } = await store.prune({ doneMs: 0, changesMs: LATER, deadMs: LATER })
       isNumber(first, 'the answer of prune')
       assert(first > 0 && first <= 1_000, `the first batch was of ${first} rows`)
       assert.equal(first + (await pruneAll(store, { doneMs: 0, changesMs: LATER, deadMs: LATER })), 1_500)
@@ -92,16 +103,40 @@ export const KEEPING: readonly Check[] = [
       await store.accept(['e1', 'e2', 'e3', 'e4', 'e5'].map((id) => eventOf('owed', { id, key: id })))
       await store.accept([eventOf('x', { id: 'u1', key: 'u1', kind: 'unrecognised', wanted: null })])
       const leased = await entries(store, { limit: 4 })
-      await store.finishEntries(leased.slice(0, 3).map((each, i) => ending(each, i === 0 ? DONE : DEAD)))
-      const counts = await store.counts()
+      await finish(
+        store,
+        leased.slice(0, 3).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
+      )
+      const { oldestPendingMs, ...counts } = await store.counts()
       same(counts, {
         subscriptions: 3,
         wanted: 1,
         givenUp: 1,
         pending: 3,
+        retrying: 0,
         dead: 2,
+        waiting: 0,
         unrecognised: 1,
       })
+      isNumber(oldestPendingMs, 'oldestPendingMs')
+    },
+  },
+  {
+    name: 'counts: how many pending entries were tried before, and how old the oldest pending one is',
+    async check(lab) {
+      const { store } = lab
+      await store.accept([eventOf('s1', { id: 'e1', key: 'a' })])
+      await lab.pass(20)
+      await store.accept([eventOf('s1', { id: 'e2', key: 'b' })])
+      const [first, second] = await entries(store)
+      assert(first && second)
+      await finish(store, [
+        ending(first, { kind: 'retry', inMs: LATER, error: 'no' }),
+        ending(second, { kind: 'retry', inMs: LATER, error: 'no' }),
+      ])
+      const { oldestPendingMs, ...counts } = await store.counts()
+      has({ ...counts }, { pending: 2, retrying: 2 })
+      assert(oldestPendingMs !== null && oldestPendingMs >= 15, `${oldestPendingMs} ms`)
     },
   },
   {
@@ -173,7 +208,7 @@ export const KEEPING: readonly Check[] = [
 
 async function pruneAll(store: Store, keep: Retention): Promise<number> {
   for (let total = 0; ; ) {
-    const deleted = await store.prune(keep)
+    const { rows: deleted } = await store.prune(keep)
     if (deleted === 0) return total
     total += deleted
     assert(total < 10_000, 'prune never comes to an end')

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../../ids.js'
 import {
-  type ClaimEntries,
+  type ClaimLanes,
   type Entry,
-  type EntryFinish,
-  type Leased,
+  type EntryEnd,
+  EVERY_EVENT,
+  type LaneFinish,
   type NewEvent,
   type ReadClaim,
   type ReadFinish,
@@ -13,6 +14,7 @@ import {
   type Store,
   type Subscription,
   subscriptionKey,
+  type Topic,
 } from '../../store/store.js'
 import type { StoreConformanceOptions } from './options.js'
 import { STORE_METHODS } from './store-faults.js'
@@ -26,9 +28,9 @@ export interface Check {
 
 /** One check's own stores and time. */
 export interface Lab {
-  /** Open and empty at the start. */
+  /** Open and empty at the start; every topic has a handler. */
   store: Store
-  /** One more over another empty database; not opened. */
+  /** One more over another empty database; not opened, and without handlers. */
   create(): Promise<Store>
   /** Closes `store`, and answers a new one over its data, open. */
   reopen(): Promise<Store>
@@ -94,6 +96,7 @@ export async function createLab(options: StoreConformanceOptions): Promise<Lab> 
   }
   try {
     await lab.store.open()
+    await handling(lab.store, EVERY_TOPIC)
   } catch (error) {
     await lab.close()
     throw error
@@ -188,28 +191,59 @@ export async function only(store: Store, businessUid: string): Promise<Subscript
   return subscriptions[0] as Subscription
 }
 
-export function entries(store: Store, options: Partial<ClaimEntries> = {}): Promise<Entry[]> {
-  return store.claimEntries({
+export const EVERY_TOPIC: readonly Topic[] = [EVERY_EVENT, 'unrecognised', 'change']
+
+/** Handlers of these topics are known to all; none of them is retired. */
+export function handling(store: Store, topics: readonly Topic[], rescueMs = 0): Promise<void> {
+  return store.handleTopics({ topics, rescueMs, retireMs: LATER })
+}
+
+/** An entry with the lease of its lane. */
+export type HeldEntry = Entry & { leaseToken: string; lapses: number }
+
+/** The heads of due lanes. */
+export async function entries(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry[]> {
+  const claims = await store.claimLanes({
     limit: 100,
+    entries: 1,
     leaseMs: LONG,
-    kinds: ['event', 'change', 'unrecognised'],
+    topics: EVERY_TOPIC,
+    exceptKeys: [],
     ...options,
+  })
+  return claims.flatMap(({ id, leaseToken, lapses, entries: handedOut }) => {
+    assert(handedOut.length > 0, `the lane ${id} was leased and nothing of it handed out`)
+    return handedOut.map((each) => ({ ...each, leaseToken, lapses }))
   })
 }
 
 /** The one entry that is due now. */
-export async function entry(store: Store, options: Partial<ClaimEntries> = {}): Promise<Entry> {
+export async function entry(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry> {
   const found = await entries(store, options)
-  assert.equal(found.length, 1, `claimEntries answered ${found.length} entries`)
-  return found[0] as Entry
+  assert.equal(found.length, 1, `claimLanes handed out ${found.length} entries`)
+  return found[0] as HeldEntry
 }
 
-export function ending({ id, leaseToken }: Leased, result: EntryFinish['result']): EntryFinish {
-  return { id, leaseToken, result }
+export function ending(
+  { id, key, leaseToken, attempt }: HeldEntry,
+  result: EntryEnd['result'],
+  keep = false,
+): LaneFinish {
+  return { id: key, leaseToken, results: [{ id, attempt, result }], keep }
 }
 
-export const DONE: EntryFinish['result'] = { kind: 'done' }
-export const DEAD: EntryFinish['result'] = { kind: 'dead', error: 'gave up' }
+/** Finishes lanes; answers the entries of those whose lease was held. */
+export async function finish(store: Store, finishes: readonly LaneFinish[]): Promise<string[]> {
+  const held = await store.finishLanes(finishes)
+  return finishes.flatMap(({ id, results }) => (held.includes(id) ? idsOf(results) : []))
+}
+
+export function renew(store: Store, { key, leaseToken }: HeldEntry, leaseMs: number): Promise<boolean> {
+  return store.renewLane({ id: key, leaseToken }, leaseMs)
+}
+
+export const DONE: EntryEnd['result'] = { kind: 'done' }
+export const DEAD: EntryEnd['result'] = { kind: 'dead', error: 'gave up' }
 
 /** That two values are alike in structure. Rows of another realm (jest gives each file one) have other prototypes. */
 export function same(actual: unknown, expected: unknown, message?: string): void {

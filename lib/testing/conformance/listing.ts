@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { type EntryFilter, EVERY_EVENT } from '../../store/store.js'
 import {
   type Check,
   claimed,
@@ -6,12 +7,13 @@ import {
   DONE,
   ending,
   entries,
-  entry,
   eventOf,
+  finish,
   has,
   idsOf,
   LATER,
   LONG,
+  renew,
   SHORT,
   same,
   shows,
@@ -25,9 +27,9 @@ export const LISTING: readonly Check[] = [
         eventOf(subscriptionUid, { id, key: id, businessUid })
       await store.accept([of('e1', 's1', 'b1'), of('e2', 's2', 'b1'), of('e3', 's1', 'b1')])
       await store.accept([{ ...of('u1', 's3', 'b2'), kind: 'unrecognised', issues: ['no'], wanted: null }])
-      const [first, second] = await entries(store, { kinds: ['event'], limit: 2 })
+      const [first, second] = await entries(store, { topics: [EVERY_EVENT], limit: 2 })
       assert(first && second)
-      await store.finishEntries([ending(first, DONE), ending(second, DEAD)])
+      await finish(store, [ending(first, DONE), ending(second, DEAD)])
       const claim = await claimed(store)
       const change = { id: 'c1', key: 'c1', payload: () => '1' }
       await store.finishRead(claim, shows(claim, 'purchased', { change }))
@@ -36,6 +38,7 @@ export const LISTING: readonly Check[] = [
         idsOf(await store.listEntries(filter))
       same(await list({}), ['c1', 'u1', 'e3', 'e2', 'e1'])
       same(await list({ status: 'pending' }), ['c1', 'u1', 'e3'])
+      same(await list({ status: 'retrying' }), [])
       same(await list({ status: 'done' }), ['e1'])
       same(await list({ status: 'dead' }), ['e2'])
       same(await list({ kind: 'event' }), ['e3', 'e2', 'e1'])
@@ -108,7 +111,10 @@ export const LISTING: readonly Check[] = [
       await store.accept(['a', 'b', 'c'].map((id) => eventOf(id, { id, key: id })))
       const leased = await entries(store)
       const results = [DONE, DEAD, { kind: 'retry', inMs: LATER, error: 'no' } as const]
-      await store.finishEntries(leased.map((each, i) => ending(each, results[i] ?? DONE)))
+      await finish(
+        store,
+        leased.map((each, i) => ending(each, results[i] ?? DONE)),
+      )
       for (const id of ['a', 'b', 'c']) {
         assert.equal(await store.replayEntry(id), true)
         has(
@@ -134,50 +140,30 @@ export const LISTING: readonly Check[] = [
       assert(late && held)
       for (const lost of [late, held]) {
         assert.equal(await store.replayEntry(lost.id), true)
-        assert.equal(await store.renewEntry(lost, LONG), false)
-        same(await store.finishEntries([ending(lost, DEAD)]), [])
+        assert.equal(await renew(store, lost, LONG), false)
+        same(await finish(store, [ending(lost, DEAD)]), [])
       }
       const holder = await lab.until('the lease is over', async () => (await entries(store))[0])
       has(holder, { id: late.id, attempt: 1 })
       same(await entries(store), [])
-      same(await store.finishEntries([ending(late, DEAD)]), [])
-      same(await store.finishEntries([ending(holder, DONE)]), [late.id])
+      same(await finish(store, [ending(late, DEAD)]), [])
+      same(await finish(store, [ending(holder, DONE)]), [late.id])
     },
   },
   {
-    name: 'skipEntries: ends what nobody handles, and nothing that somebody does, or has',
-    async check(lab) {
-      const { store } = lab
-      const of = (id: string, name: string, kind: 'event' | 'unrecognised' = 'event') =>
-        eventOf(id, { id, key: id, name, kind })
-      await store.accept([of('leased', 'x')])
-      const leased = await entry(store, { leaseMs: LONG })
-      await store.accept([of('later', 'x')])
-      await store.finishEntries([ending(await entry(store), { kind: 'retry', inMs: LATER, error: 'no' })])
-      await store.accept([of('a', 'x'), of('b', "it's handled"), of('c', ''), of('d', '', 'unrecognised')])
-      const skip = (exceptNames: string[], kinds: ('event' | 'unrecognised')[] = ['event']) =>
-        store.skipEntries({ limit: 100, kinds, exceptNames })
-      assert.equal(await skip(["it's handled", 'x', '']), 0)
-      assert.equal(await skip(["it's handled"]), 2)
-      assert.equal(await skip(["it's handled"]), 0)
-      same(idsOf(await store.listEntries({ status: 'done' })).sort(), ['a', 'c'])
-      assert.equal(await skip(["it's handled"], ['unrecognised']), 1)
-      same(idsOf(await store.listEntries({ status: 'pending' })).sort(), ['b', 'later', 'leased'])
-      same(await store.finishEntries([ending(leased, DONE)]), ['leased'])
-      assert.equal(await skip([]), 1)
-    },
-  },
-  {
-    name: 'skipEntries: ends no more than a batch, makes way for those behind, and never a change',
+    name: 'listEntries: what was tried before and is pending',
     async check({ store }) {
-      await store.accept(Array.from({ length: 7 }, (_, i) => eventOf('s1', { id: `e${i}`, key: 'k' })))
-      const claim = await claimed(store)
-      const change = { id: 'c1', key: 'k', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
-      const skip = () =>
-        store.skipEntries({ limit: 3, kinds: ['event', 'unrecognised'], exceptNames: ['none'] })
-      same([await skip(), await skip(), await skip(), await skip()], [3, 3, 1, 0])
-      assert.equal((await entry(store, { leaseMs: SHORT })).id, 'c1')
+      const of = (id: string) => eventOf('s1', { id, key: id })
+      await store.accept(['a', 'b', 'c'].map(of))
+      const [a, b] = await entries(store, { limit: 2 })
+      assert(a && b)
+      await finish(store, [ending(a, { kind: 'retry', inMs: LATER, error: 'no' }), ending(b, DONE)])
+      const list = async (filter: EntryFilter) =>
+        idsOf(await store.listEntries({ status: 'retrying', ...filter }))
+      same(await list({}), ['a'])
+      same(await list({ kind: 'event', subscriptionUid: 's1' }), ['a'])
+      same(await list({ kind: 'change' }), [])
+      same(await list({ businessUid: 'another' }), [])
     },
   },
 ]

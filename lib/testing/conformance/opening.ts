@@ -1,6 +1,19 @@
 import assert from 'node:assert/strict'
 import type { ReadFinish, Store } from '../../store/store.js'
-import { type Check, claimed, DONE, ending, entry, eventOf, named, only, same, shows } from './lab.js'
+import {
+  type Check,
+  claimed,
+  DONE,
+  EVERY_TOPIC,
+  ending,
+  entry,
+  eventOf,
+  handling,
+  named,
+  only,
+  same,
+  shows,
+} from './lab.js'
 
 /** Every call that needs the database, with arguments that are in order. */
 const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
@@ -10,10 +23,11 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   claimRead: (store) => store.claimRead({ leaseMs: 1_000, except: [], lane: 'new' }),
   renewRead: (store) => store.renewRead({ id: 's1', leaseToken: 'none' }, 1_000),
   finishRead: (store) => store.finishRead(NO_CLAIM, NO_FINISH),
-  claimEntries: (store) => store.claimEntries({ limit: 1, leaseMs: 1_000, kinds: ['event'] }),
-  skipEntries: (store) => store.skipEntries({ limit: 1, kinds: ['event'], exceptNames: [] }),
-  renewEntry: (store) => store.renewEntry({ id: 'e1', leaseToken: 'none' }, 1_000),
-  finishEntries: (store) => store.finishEntries([{ id: 'e1', leaseToken: 'none', result: DONE }]),
+  claimLanes: (store) =>
+    store.claimLanes({ limit: 1, entries: 1, leaseMs: 1_000, topics: EVERY_TOPIC, exceptKeys: [] }),
+  renewLane: (store) => store.renewLane({ id: 'k', leaseToken: 'none' }, 1_000),
+  finishLanes: (store) => store.finishLanes([{ id: 'k', leaseToken: 'none', results: [], keep: false }]),
+  handleTopics: (store) => handling(store, EVERY_TOPIC),
   listEntries: (store) => store.listEntries({}),
   replayEntry: (store) => store.replayEntry('e1'),
   prune: (store) => store.prune({ doneMs: 0, changesMs: 0, deadMs: 0 }),
@@ -29,8 +43,11 @@ export const OPENING: readonly Check[] = [
         wanted: 0,
         givenUp: 0,
         pending: 0,
+        retrying: 0,
         dead: 0,
+        waiting: 0,
         unrecognised: 0,
+        oldestPendingMs: null,
       })
       same(await store.listEntries({}), [])
       same(await store.subscriptionsOf('b1'), [])
@@ -43,6 +60,7 @@ export const OPENING: readonly Check[] = [
       await lab.store.open()
       const other = await lab.create()
       await Promise.all([other.open(), other.open()])
+      await handling(other, EVERY_TOPIC)
       await other.accept([eventOf('s1')])
       assert.equal((await lab.store.counts()).pending, 1)
       assert.equal((await other.counts()).pending, 1)
@@ -105,7 +123,7 @@ export const OPENING: readonly Check[] = [
       const underWay = [
         store.accept([eventOf('s3')]),
         store.finishRead(claim, shows(claim, 'purchased')),
-        store.finishEntries([ending(leased, DONE)]),
+        store.finishLanes([ending(leased, DONE)]),
         store.listEntries({}),
         store.counts(),
       ]

@@ -9,11 +9,13 @@ import {
   entries,
   entry,
   eventOf,
+  finish,
   has,
   idsOf,
   LONG,
   named,
   only,
+  renew,
   SHORT,
   same,
   shows,
@@ -30,7 +32,7 @@ export const SEVERAL: readonly Check[] = (
         const claim = await claimed(there)
         await there.finishRead(claim, shows(claim, 'purchased'))
         has(await only(here, 'b1'), { state: 'purchased', pending: false })
-        await here.finishEntries([ending(await entry(there), DONE)])
+        await finish(here, [ending(await entry(there), DONE)])
         assert.equal((await there.counts()).pending, 0)
       },
     },
@@ -137,12 +139,12 @@ export const SEVERAL: readonly Check[] = (
         has(heldEntry, { lapses: 1, attempt: 2 })
         const change = { id: 'c1', key: 'k', payload: () => '1' }
         assert.equal(await here.renewRead(late, LONG), false)
-        assert.equal(await here.renewEntry(lateEntry, LONG), false)
+        assert.equal(await renew(here, lateEntry, LONG), false)
         assert.equal(await here.finishRead(late, shows(late, 'purchased', { change })), false)
-        same(await here.finishEntries([ending(lateEntry, DONE)]), [])
+        same(await finish(here, [ending(lateEntry, DONE)]), [])
         has(await only(here, 'b1'), { state: null, pending: true })
         assert.equal(await there.finishRead(holder, shows(holder, 'suspended')), true)
-        same(await there.finishEntries([ending(heldEntry, DONE)]), ['e1'])
+        same(await finish(there, [ending(heldEntry, DONE)]), ['e1'])
         has(await only(here, 'b1'), { state: 'suspended' })
       },
     },

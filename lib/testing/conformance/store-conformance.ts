@@ -3,6 +3,7 @@ import { ENDING } from './ending-entries.js'
 import { FENCING } from './fencing.js'
 import { FINISHING } from './finishing.js'
 import { HANDING_OVER } from './handing-over.js'
+import { HANDLED_TOPICS } from './handled-topics.js'
 import { IDENTIFIERS } from './identifiers.js'
 import { INSTALLS } from './installs.js'
 import { KEEPING } from './keeping.js'
@@ -55,6 +56,7 @@ const ALL: readonly Check[] = [
   ...FENCING,
   ...HANDING_OVER,
   ...ENDING,
+  ...HANDLED_TOPICS,
   ...LISTING,
   ...KEEPING,
   ...SEVERAL,

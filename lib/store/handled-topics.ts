@@ -1,0 +1,207 @@
+import { sql, type Transaction } from 'kysely'
+import type { Lanes } from './lanes.js'
+import type { Engine, Tables } from './schema.js'
+import {
+  type EntryKind,
+  type EntryStatus,
+  EVERY_EVENT,
+  type HandleTopics,
+  isTopicAmong,
+  type Topic,
+} from './store.js'
+
+/** Entries in one transaction: on SQLite the event loop waits for it. */
+const BATCH = 200
+/** After this time a topic that no process names is forgotten: its events are `unhandled` and do not wait any more. */
+const FORGET_MS = 24 * 3_600_000
+
+/**
+ * The table `handlers`: which topics any process has handlers for, and with it whether a new entry is pending.
+ *
+ * A topic is absent (nobody has handled it for a day), not ready, or ready. A process that names it makes it not ready
+ * first, hands over what waits for it in order, and when nothing is left, ready: until then new entries wait too, behind
+ * the others. A topic that no process has named for a while is made not ready again, and what stands in lanes for
+ * it is set aside. Writers of entries that find it not ready lock its row, so that none begins to wait unseen.
+ */
+export function createHandledTopics(engine: Engine, lanes: Lanes) {
+  /** Named by this process; what it receives is pending even before the others know. */
+  let own = new Set<Topic>()
+  const { now } = engine
+  const share = engine.isLocal ? sql`` : sql`for share`
+
+  async function readiness(trx: Transaction<Tables>, lock = sql``) {
+    const { rows } = await sql<{ topic: Topic; ready: number }>`
+      select topic, ready from handlers order by topic ${lock}`.execute(trx)
+    return {
+      all: new Set(rows.map(({ topic }) => topic)),
+      ready: new Set(rows.filter(({ ready }) => Number(ready) === 1).map(({ topic }) => topic)),
+    }
+  }
+
+  /** The status of a new entry, as a function of its topic. */
+  async function statuses(
+    trx: Transaction<Tables>,
+    topics: readonly Topic[],
+  ): Promise<(topic: Topic, kind: EntryKind) => EntryStatus> {
+    let known = await readiness(trx)
+    const isUndecided = (topic: Topic) => isTopicAmong(known.all, topic) && !isTopicAmong(known.ready, topic)
+    if (!engine.isLocal && topics.some(isUndecided)) known = await readiness(trx, share)
+    return (topic, kind) => {
+      if (isTopicAmong(known.ready, topic)) return 'pending'
+      if (isTopicAmong(known.all, topic)) return 'waiting'
+      if (isTopicAmong(own, topic)) return 'pending'
+      return kind === 'change' ? 'waiting' : 'unhandled'
+    }
+  }
+
+  async function announce(trx: Transaction<Tables>, topics: readonly Topic[]) {
+    const json = JSON.stringify([...topics].sort().map((topic) => ({ topic })))
+    await sql`
+      insert into handlers (topic, seen_at, ready)
+      select topic, ${now()}, 0 from ${engine.rows(json, { topic: 'text' })} as named where true
+      on conflict (topic) do update set seen_at = ${now()}`.execute(trx)
+  }
+
+  /** Hands over one batch of what waits for `named`; false when there is no more, and then it is ready. */
+  async function release(trx: Transaction<Tables>, named: Topic): Promise<boolean> {
+    await sql`select topic from handlers where topic = ${named} ${engine.forUpdate}`.execute(trx)
+    const topics = named === EVERY_EVENT ? await waitingEvents(trx) : [named]
+    for (const topic of topics) {
+      const { rows } = await sql<Waiting>`
+        select id, key, topic from journal where status = 'waiting' and topic = ${topic}
+        order by seq limit ${BATCH}`.execute(trx)
+      if (rows.length === 0) continue
+      await makePending(trx, rows, 'waiting')
+      return true
+    }
+    await sql`update handlers set ready = 1 where topic = ${named} and ready = 0`.execute(trx)
+    return false
+  }
+
+  /** The topics of events that wait, from one to the next by the index. */
+  async function waitingEvents(trx: Transaction<Tables>): Promise<Topic[]> {
+    const { rows } = await sql<{ topic: Topic }>`
+      with recursive topics(topic) as (
+        select min(topic) from journal where status = 'waiting' and topic > 'event:'
+        union all
+        select (select min(journal.topic) from journal where status = 'waiting' and journal.topic > topics.topic)
+        from topics where topic is not null
+      )
+      select topic from topics where topic is not null`.execute(trx)
+    return rows.map(({ topic }) => topic).filter((topic) => topic.startsWith('event:'))
+  }
+
+  async function makePending(
+    trx: Transaction<Tables>,
+    rows: readonly Waiting[],
+    from: 'waiting' | 'unhandled',
+  ) {
+    await lanes.enter(trx, rows)
+    const ids = JSON.stringify(rows.map(({ id }) => ({ id })))
+    await sql`
+      update journal set status = 'pending', settled_at = null
+      where id in (select id from ${engine.rows(ids, { id: 'text' })} as ids) and status = ${from}`.execute(
+      trx,
+    )
+    await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
+  }
+
+  /** Ids of events of these topics that nobody handled when they came, `withinMs` ago at most. In order. */
+  async function unhandledSince(topics: ReadonlySet<Topic>, withinMs: number): Promise<Waiting[]> {
+    const found: Waiting[] = []
+    for (const kind of ['event', 'unrecognised'] as const) {
+      for (let before = Number.MAX_SAFE_INTEGER, isRecent = true; isRecent; ) {
+        const { rows } = await engine.read((db) =>
+          sql<Waiting & { seq: number; is_recent: unknown }>`
+            select id, key, topic, seq, received_at >= ${now()} - ${withinMs} as is_recent from journal
+            where status = 'unhandled' and kind = ${kind} and seq < ${before}
+            order by seq desc limit 1000`.execute(db),
+        )
+        for (const row of rows) if (row.is_recent && isTopicAmong(topics, row.topic)) found.push(row)
+        before = Number(rows.at(-1)?.seq)
+        isRecent = rows.length === 1_000 && Boolean(rows.at(-1)?.is_recent)
+        await breath()
+      }
+    }
+    return found.reverse()
+  }
+
+  /** Makes topics not ready that nobody has named lately, and forgets those nobody has named for long. */
+  async function retire(trx: Transaction<Tables>, retireMs: number) {
+    await sql`update handlers set ready = 0 where ready = 1 and seen_at < ${now()} - ${retireMs}`.execute(trx)
+    await sql`
+      delete from handlers where ready = 0 and topic <> 'change' and seen_at < ${now()} - ${FORGET_MS}`.execute(
+      trx,
+    )
+  }
+
+  /** Sets aside a batch of what stands at the head of lanes for topics that are not ready; answers how many lanes moved. */
+  async function setAside(trx: Transaction<Tables>): Promise<number> {
+    const { ready } = await readiness(trx, engine.isLocal ? sql`` : sql`for update`)
+    for (const topic of await lanes.dueTopics(trx)) {
+      if (isTopicAmong(ready, topic) || isTopicAmong(own, topic)) continue
+      const { rows } = await sql<{ key: string }>`
+        select key from lanes where topic = ${topic} and due_at <= ${now()}
+        order by due_at limit ${BATCH / 4} ${engine.skipLocked}`.execute(trx)
+      if (rows.length === 0) continue
+      const keys = rows.map(({ key }) => key)
+      const heads = await lanes.headsOf(trx, keys, Math.floor(BATCH / keys.length))
+      const retired = [...heads.values()].flat().filter((row) => row.topic === topic)
+      const ids = JSON.stringify(retired.map(({ id }) => ({ id })))
+      await sql`
+        update journal set status = 'waiting', due_at = null, settled_at = ${now()}
+        where id in (select id from ${engine.rows(ids, { id: 'text' })} as ids) and status = 'pending'`.execute(
+        trx,
+      )
+      await lanes.advance(trx, keys, 'all')
+      return keys.length
+    }
+    return 0
+  }
+
+  return {
+    statuses,
+
+    /** See the port. `isClosed` ends it between two batches. */
+    async handle(
+      { topics, rescueMs, retireMs }: HandleTopics,
+      write: Engine['write'],
+      isClosed: () => boolean,
+    ) {
+      own = new Set(topics)
+      let moved = 0
+      const inBatches = async (batch: (trx: Transaction<Tables>) => Promise<number | boolean>) => {
+        while (!isClosed() && (await write(batch))) {
+          moved++
+          await breath()
+        }
+      }
+      if (topics.length > 0) await write((trx) => announce(trx, topics))
+      for (const topic of topics) await inBatches((trx) => release(trx, topic))
+      if (topics.length > 0 && rescueMs > 0) {
+        const late = await unhandledSince(own, rescueMs)
+        await inBatches(async (trx) => {
+          const batch = late.splice(0, BATCH)
+          if (batch.length > 0) await makePending(trx, batch, 'unhandled')
+          return batch.length
+        })
+      }
+      if (topics.length > 0) {
+        await write((trx) => retire(trx, retireMs))
+        await inBatches(setAside)
+      }
+      return moved > 0
+    },
+  }
+}
+
+interface Waiting {
+  id: string
+  key: string
+  topic: Topic
+}
+
+/** One turn of the event loop for others. */
+const breath = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+export type HandledTopics = ReturnType<typeof createHandledTopics>

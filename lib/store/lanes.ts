@@ -1,0 +1,254 @@
+import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { storable } from '../record.js'
+import { newLeaseToken } from './lease-token.js'
+import type { Engine, JournalTable, Tables } from './schema.js'
+import {
+  type ClaimLanes,
+  type Entry,
+  isTopicAmong,
+  type LaneClaim,
+  type LaneFinish,
+  type Leased,
+  type Topic,
+} from './store.js'
+
+/** In place of a token: the holder has lost the lease, and nobody has the lane before that lease would have run out. */
+const TAKEN_BACK = 'taken back by a replay'
+/** Further behind the head nothing is handed out, so that a replay there need not take the lane from its holder. */
+export const MAX_HANDED_OUT = 200
+
+/**
+ * The table `lanes`: one row per key that has pending entries.
+ *
+ * Whoever adds a pending entry inserts or locks the row of its lane first (`enter`), and whoever ends entries locks it
+ * before it looks for the next head. So on PostgreSQL no entry is left without a lane, and entries of one key are
+ * numbered in the order of their commits.
+ */
+export function createLanes(engine: Engine) {
+  const now = engine.now
+  const keysOf = (keys: readonly string[]) =>
+    sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
+
+  /** Makes sure that the lanes exist, and locks them; a new one is due now. */
+  async function enter(trx: Transaction<Tables>, heads: Iterable<{ key: string; topic: Topic }>) {
+    const first = new Map<string, { key: string; topic: Topic }>()
+    for (const { key, topic } of heads) if (!first.has(key)) first.set(key, { key, topic })
+    if (first.size === 0) return
+    const sorted = [...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+    await sql`
+      insert into lanes (key, topic, due_at, lapses)
+      select key, topic, ${now()}, 0 from ${engine.rows(JSON.stringify(sorted), { key: 'text', topic: 'text' })} as heads
+      where true
+      on conflict (key) do ${engine.isLocal ? sql`nothing` : sql`update set due_at = lanes.due_at`}`.execute(
+      trx,
+    )
+  }
+
+  /** Puts each lane, which the caller has locked, to its first pending entry, or removes it. Leased ones only if told. */
+  async function advance(trx: Transaction<Tables>, keys: readonly string[], among: 'all' | 'free') {
+    if (keys.length === 0) return
+    const free = among === 'free' ? sql`and lease_token is null` : sql``
+    await sql`
+      delete from lanes where key in ${keysOf(keys)} ${free} and not exists (
+        select 1 from journal where journal.key = lanes.key and status = 'pending'
+      )`.execute(trx)
+    await sql`
+      update lanes set lease_token = null, lapses = 0, (topic, due_at) = (
+        select journal.topic, coalesce(journal.due_at, ${now()}) from journal
+        where journal.key = lanes.key and status = 'pending' order by seq limit 1
+      )
+      where key in ${keysOf(keys)} ${free}`.execute(trx)
+  }
+
+  /** The first `count` pending entries of each lane. */
+  async function headsOf(
+    trx: Transaction<Tables>,
+    keys: readonly string[],
+    count: number,
+  ): Promise<Map<string, Row[]>> {
+    // The last of them is found in the index alone; only these rows are read.
+    const { rows } = await sql<Row>`
+      select journal.*, ${now()} as now from ${keysOf(keys)} as picked
+      cross join journal
+      where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
+        select seq from journal as last where last.key = picked.key and last.status = 'pending'
+        order by seq limit 1 offset ${count - 1}
+      ), ${Number.MAX_SAFE_INTEGER})`.execute(trx)
+    const byKey = new Map<string, Row[]>(keys.map((key) => [key, []]))
+    for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
+    return byKey
+  }
+
+  /** Of `topics`, those with a due lane. Walks from topic to topic, of which there are as many as kinds of events. */
+  async function dueTopics(db: Kysely<Tables>): Promise<Topic[]> {
+    const { rows } = await sql<{ topic: Topic; is_due: unknown }>`
+      with recursive topics(topic) as (
+        select min(topic) from lanes
+        union all
+        select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
+      )
+      select topic, exists (
+        select 1 from lanes where lanes.topic = topics.topic and due_at <= ${now()}
+      ) as is_due
+      from topics where topic is not null`.execute(db)
+    return rows.flatMap(({ topic, is_due: isDue }) => (isDue ? topic : []))
+  }
+
+  async function pick(
+    trx: Transaction<Tables>,
+    topics: readonly Topic[],
+    { limit, exceptKeys }: ClaimLanes,
+  ): Promise<string[]> {
+    // A range of the index for each topic: `topic in (…)` would have to sort all that is due.
+    const ranges = topics.map(
+      (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
+        select key, due_at from lanes
+        where topic = ${topic} and due_at <= ${now()} and key not in ${keysOf(exceptKeys)}
+        order by due_at limit ${limit} ${engine.skipLocked}
+      )`,
+    )
+    const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
+    const { rows } = await sql<{ key: string }>`
+      with ${sql.join(ranges)} select key from (${sql.join(all, sql` union all `)}) as due
+      order by due_at limit ${limit}`.execute(trx)
+    return rows.map(({ key }) => key)
+  }
+
+  return {
+    enter,
+    advance,
+    headsOf,
+    dueTopics,
+
+    async claim(
+      trx: Transaction<Tables>,
+      options: ClaimLanes & { due: readonly Topic[] },
+    ): Promise<LaneClaim[]> {
+      const { leaseMs, due, entries: most } = options
+      const keys = await pick(trx, due, options)
+      if (keys.length === 0) return []
+      const token = newLeaseToken()
+      const { rows: leased } = await sql<{ key: string; lapses: number }>`
+        update lanes set
+          lapses = lapses + case when lease_token is null or lease_token = ${TAKEN_BACK} then 0 else 1 end,
+          lease_token = ${token},
+          due_at = ${now()} + ${leaseMs}
+        where key in ${keysOf(keys)} returning key, lapses`.execute(trx)
+      const lapsesOf = new Map(leased.map(({ key, lapses }) => [key, Number(lapses)]))
+      const heads = await headsOf(
+        trx,
+        keys,
+        Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(most / keys.length))),
+      )
+      const topics = new Set(options.topics)
+      const offset = engine.clock.now() - Number([...heads.values()].flat()[0]?.now ?? 0)
+      const claims = keys.map((key): LaneClaim => {
+        const lapses = lapsesOf.get(key) ?? 0
+        const rows = heads.get(key) ?? []
+        const foreign = rows.findIndex(({ topic }) => !isTopicAmong(topics, topic))
+        const ours = rows.slice(0, foreign < 0 ? rows.length : foreign).slice(0, lapses > 0 ? 1 : rows.length)
+        const entries = ours.map((row, i) => asEntry(row, offset, i === 0 ? lapses : 0))
+        return { id: key, leaseToken: token, lapses, entries }
+      })
+      // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
+      const misplaced = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
+      await advance(trx, misplaced, 'all')
+      return claims.filter(({ entries }) => entries.length > 0)
+    },
+
+    async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
+      const { rows } = await sql`
+        update lanes set due_at = ${now()} + ${leaseMs}
+        where key = ${id} and lease_token = ${leaseToken} returning key`.execute(trx)
+      return rows.length > 0
+    },
+
+    async finish(trx: Transaction<Tables>, finishes: readonly LaneFinish[]): Promise<string[]> {
+      if (finishes.length === 0) return []
+      const leases = finishes.map(({ id: key, leaseToken: token }) => ({ key, token }))
+      const { rows: held } = await sql<{ key: string; lapses: number }>`
+        select lanes.key as key, lanes.lapses as lapses
+        from ${engine.rows(JSON.stringify(leases), { key: 'text', token: 'text' })} as leases
+        cross join lanes where lanes.key = leases.key and lanes.lease_token = leases.token
+        order by lanes.key ${engine.isLocal ? sql`` : sql`for update of lanes`}`.execute(trx)
+      const keys = new Set(held.map(({ key }) => key))
+      const ours = finishes.filter(({ id }) => keys.has(id))
+      await settle(trx, ours)
+      // Only now, in a statement that sees what was accepted while this one waited for the lane.
+      const left = new Set(ours.filter(({ keep }) => !keep).map(({ id }) => id))
+      await advance(trx, [...left], 'all')
+      const kept = held
+        .filter(({ key, lapses }) => !left.has(key) && Number(lapses) > 0)
+        .map(({ key }) => key)
+      if (kept.length > 0) await sql`update lanes set lapses = 0 where key in ${keysOf(kept)}`.execute(trx)
+      return [...keys]
+    },
+
+    /** After an entry became pending: its lane, which the caller has locked, may have a new head. */
+    async replayed(
+      trx: Transaction<Tables>,
+      { key, seq, wasPending }: { key: string; seq: number; wasPending: boolean },
+    ) {
+      await advance(trx, [key], 'free')
+      if (!wasPending) return
+      // Its handlers may be at work on it.
+      const { rows } = await sql`
+        select 1 from journal where key = ${key} and status = 'pending' and seq < ${seq}
+        order by seq limit 1 offset ${MAX_HANDED_OUT - 1}`.execute(trx)
+      if (rows.length > 0) return
+      await sql`
+        update lanes set lease_token = ${TAKEN_BACK}, lapses = 0
+        where key = ${key} and lease_token is not null`.execute(trx)
+    },
+  }
+
+  async function settle(trx: Transaction<Tables>, finishes: readonly LaneFinish[]) {
+    const ends = finishes.flatMap(({ id: key, results }) =>
+      results.map(({ id, attempt, result }) => ({
+        key,
+        id,
+        attempt,
+        status: result.kind === 'retry' ? 'pending' : result.kind,
+        in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
+        error: result.kind === 'done' ? null : storable(result.error),
+      })),
+    )
+    if (ends.length === 0) return
+    await sql`
+      update journal set
+        status = ends.status, attempts = ends.attempt, error = ends.error,
+        due_at = ${now()} + ends.in_ms,
+        settled_at = case when ends.status = 'pending' then null else ${now()} end
+      from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
+      where journal.id = ends.id and journal.key = ends.key and journal.status = 'pending'`.execute(trx)
+  }
+}
+
+type Row = Selectable<JournalTable> & { now: number }
+
+function asEntry(row: Row, offset: number, lapses: number): Entry {
+  return {
+    id: row.id,
+    kind: row.kind,
+    name: row.name,
+    key: row.key,
+    businessUid: row.business_uid,
+    subscriptionUid: row.subscription_uid,
+    payload: row.payload,
+    issues: row.issues === null ? null : JSON.parse(row.issues),
+    receivedAt: row.received_at + offset,
+    // Those that ended, those that were cut off, and this one.
+    attempt: row.attempts + lapses + 1,
+  }
+}
+
+const END_COLUMNS = {
+  key: 'text',
+  id: 'text',
+  attempt: 'integer',
+  status: 'text',
+  in_ms: 'integer',
+  error: 'text',
+} as const
+
+export type Lanes = ReturnType<typeof createLanes>
