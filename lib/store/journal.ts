@@ -7,8 +7,8 @@ import type {
   Entry,
   EntryFinish,
   Leased,
+  NewChange,
   NewEvent,
-  ReadFinish,
   Retention,
   SkipEntries,
   Subscription,
@@ -56,7 +56,7 @@ export function createJournal(engine: Engine) {
     async insertChange(
       trx: Transaction<Tables>,
       { subscriptionUid, businessUid }: Subscription,
-      change: NonNullable<ReadFinish['change']>,
+      change: NewChange,
       siblings: Subscription[],
     ) {
       const { rows } = await sql<{ now: number }>`select ${engine.now()} as now`.execute(trx)

@@ -1,34 +1,38 @@
 import { sql } from 'kysely'
 import { MarketplaceError } from '../errors.js'
+import { createReadClaims } from './claim-read.js'
 import { createGroupCommit } from './group-commit.js'
 import { createJournal } from './journal.js'
 import { journalQueries } from './journal-queries.js'
 import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
-import { createRefreshRequests } from './request-refresh.js'
+import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import type { Hint, NewEvent, RefreshRequest, Store } from './store.js'
+import type { Hint, NewEvent, ReadClaim, ReadFinish, Store } from './store.js'
+import { createSubscriptionUpkeep } from './subscription-upkeep.js'
 import { createSubscriptions } from './subscriptions.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
 export function createSqlStore(engine: Engine): Store {
   const listeners = new Set<(hint: Hint) => void>()
   const subscriptions = createSubscriptions(engine)
-  const { want } = createRefreshRequests(engine)
+  const upkeep = createSubscriptionUpkeep(engine)
+  const reads = createReadClaims(engine)
+  const { request, adopt } = createRefreshRequests(engine)
   const journal = createJournal(engine)
   let opening: Promise<void> | undefined
   let closed = false
 
-  const submit = createGroupCommit<{ events: readonly NewEvent[]; wanted: readonly RefreshRequest[] }>({
+  const submit = createGroupCommit<{ events: readonly NewEvent[]; requests: readonly Requested[] }>({
     isDataError: engine.isDataError,
     async commit(batch) {
-      const wanted = batch.flatMap((item) => item.wanted)
+      const requests = batch.flatMap((item) => item.requests)
       await engine.write(async (trx) => {
         await journal.insert(
           trx,
           batch.flatMap((item) => item.events),
         )
-        await want(trx, wanted)
+        await request(trx, requests)
       })
       // What is committed is visible to others before it is durable; only the reply must wait.
       await engine.durable()
@@ -76,37 +80,66 @@ export function createSqlStore(engine: Engine): Store {
       const wanted = events.flatMap((event) => event.wanted ?? [])
       for (const event of events) refuseUnfit(event)
       for (const each of wanted) refuseUnfit(each)
-      await whileOpen(() => submit({ events, wanted }))
+      const requests = wanted.map((each) => ({ request: each, byEvent: true }))
+      await whileOpen(() => submit({ events, requests }))
       for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
       announce({ kind: 'journal' })
     },
 
-    async requestRefresh(wanted) {
-      refuseUnfit(wanted)
-      await whileOpen(() => submit({ events: [], wanted: [wanted] }))
-      announce({ kind: 'requested', businessUid: wanted.businessUid })
+    async requestRefresh(asked) {
+      refuseUnfit(asked)
+      await whileOpen(() => submit({ events: [], requests: [{ request: asked, byEvent: false }] }))
+      announce({ kind: 'requested', businessUid: asked.businessUid })
+    },
+
+    async adoptItems(purchasableUids) {
+      let adopted = 0
+      for (;;) {
+        const batch = await write((trx) => adopt(trx, purchasableUids))
+        adopted += batch
+        if (batch === 0) break
+        await nextTurn()
+      }
+      if (adopted > 0) announce({ kind: 'requested', businessUid: null })
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
-    claimRead: (options) => write((trx) => subscriptions.claim(trx, options)),
+
+    async claimRead(options) {
+      for (let looks = 0; looks < MOST_LOOKS; looks++) {
+        const claimed = await write(async (trx) => {
+          const next = await reads.next(trx, options)
+          return typeof next === 'object' ? subscriptions.lease(trx, next.uid, options) : next
+        })
+        if (claimed !== 'put off') return claimed
+        await nextTurn()
+      }
+      return undefined
+    },
+
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
     async finishRead(claim, finish) {
+      const changes = finish.changes ?? []
+      const businesses = businessesOf(claim, finish)
       const finished = await write(async (trx) => {
         // Two reads of one business's subscriptions must not each decide by the other's old state.
-        if (finish.change) await subscriptions.lockBusiness(trx, claim.subscription.businessUid)
-        if (!(await subscriptions.finish(trx, claim, finish))) return false
-        if (finish.change) {
-          const siblings = await subscriptions.ofBusiness(trx, claim.subscription.businessUid)
-          await journal.insertChange(trx, claim.subscription, finish.change, siblings)
+        if (changes.length > 0) await engine.holdNames(trx, businesses)
+        const written = await subscriptions.finish(trx, claim, finish)
+        if (written !== 'written') return written
+        for (const change of changes) {
+          const siblings = await subscriptions.ofBusiness(trx, change.businessUid)
+          const whose = { ...claim.subscription, businessUid: change.businessUid }
+          const payload: typeof change.payload = (rows) => change.payload(rows, engine.clock.now())
+          await journal.insertChange(trx, whose, { ...change, payload }, siblings)
         }
-        return true
+        return written
       })
-      if (finished) {
-        announce({ kind: 'decided', businessUid: claim.subscription.businessUid })
-        if (finish.change) announce({ kind: 'journal' })
-      }
-      return finished
+      if (finished === false) return false
+      const superseded = finished === 'written' && isNews(claim, finish)
+      for (const businessUid of businesses) announce({ kind: 'decided', businessUid, superseded })
+      if (finished === 'written' && changes.length > 0) announce({ kind: 'journal' })
+      return true
     },
 
     claimEntries: (options) => write((trx) => journal.claim(trx, options)),
@@ -121,11 +154,10 @@ export function createSqlStore(engine: Engine): Store {
       return found
     },
 
-    prune: (keep) =>
-      write(async (trx) => (await journal.prune(trx, keep)) + (await subscriptions.prune(trx, keep))),
+    prune: (keep) => write(async (trx) => (await journal.prune(trx, keep)) + (await upkeep.prune(trx, keep))),
 
     counts: () =>
-      read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journalQueries.counts(db)) })),
+      read(async (db) => ({ ...(await upkeep.counts(db)), ...(await journalQueries.counts(db)) })),
 
     subscribe(listener) {
       listeners.add(listener)
@@ -149,6 +181,27 @@ export function createSqlStore(engine: Engine): Store {
       underWay.delete(call)
     }
   }
+}
+
+/** Transactions of one claim, each of which puts off a batch of what cannot be read now. */
+const MOST_LOOKS = 200
+
+/** Between two slices of work the app's event loop has its turn. */
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+/** The businesses that a finish is about, by bytes: all who hold several names take them in one order. */
+function businessesOf({ subscription }: ReadClaim, { found, changes = [] }: ReadFinish): string[] {
+  const uids = [subscription.businessUid, ...changes.map(({ businessUid }) => businessUid)]
+  if (found?.record) uids.push(found.record.business_uid)
+  return [...new Set(uids)].sort()
+}
+
+/** Whether what was known of the subscription before must not be relied on any more. */
+function isNews({ subscription }: ReadClaim, { found }: ReadFinish): boolean {
+  if (!found) return false
+  return (
+    found.gone !== subscription.gone || JSON.stringify(found.record) !== JSON.stringify(subscription.record)
+  )
 }
 
 /** Two identifiers must not be kept as one: some libraries cut at NUL, and half of a surrogate pair is no UTF-8. */

@@ -124,6 +124,7 @@ export function createSqliteEngine(options: {
     write: (work) => db.transaction().execute(work),
     // A WAL lives in shared memory: every process on the file is on this machine.
     isLocal: true,
+    clock,
     now: () => sql<number>`${clock.now()}`,
     rows(json, columns) {
       const fields = Object.keys(columns).map((name) => sql`value ->> ${sql.lit(name)} as ${sql.ref(name)}`)
@@ -132,6 +133,7 @@ export function createSqliteEngine(options: {
     // One writer at a time: nothing is ever locked, and nothing changes under a transaction.
     skipLocked: sql``,
     forUpdate: sql``,
+    async holdNames() {},
     rowNumber: sql`integer primary key autoincrement`,
     sortedText: sql`text`,
     busyTable: sql``,

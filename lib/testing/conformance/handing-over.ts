@@ -99,8 +99,8 @@ export const HANDING_OVER: readonly Check[] = [
       assert(event && unrecognised)
       await store.accept([event, { ...unrecognised, kind: 'unrecognised' }, eventOf('s1')])
       const claim = await claimed(store)
-      const change = { id: 'a3', key: 'a', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
+      const change = { id: 'a3', key: 'a', businessUid: 'b', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
       const of = (...kinds: EntryKind[]) => entries(store, { kinds })
       for (const [kind, id] of [
         ['change', 'a3'],
@@ -131,8 +131,8 @@ export const HANDING_OVER: readonly Check[] = [
     async check({ store }) {
       await store.accept([eventOf('s1', { id: 'e1', key: 'k' })])
       const claim = await claimed(store)
-      const change = { id: 'c1', key: 'k', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
+      const change = { id: 'c1', key: 'k', businessUid: 'b1', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
       const e1 = await entry(store)
       assert.equal(e1.id, 'e1')
       await store.finishEntries([ending(e1, DONE)])

@@ -29,8 +29,8 @@ export const LISTING: readonly Check[] = [
       assert(first && second)
       await store.finishEntries([ending(first, DONE), ending(second, DEAD)])
       const claim = await claimed(store)
-      const change = { id: 'c1', key: 'c1', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
+      const change = { id: 'c1', key: 'c1', businessUid: 'b', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
 
       const list = async (filter: Parameters<typeof store.listEntries>[0]) =>
         idsOf(await store.listEntries(filter))
@@ -172,8 +172,8 @@ export const LISTING: readonly Check[] = [
     async check({ store }) {
       await store.accept(Array.from({ length: 7 }, (_, i) => eventOf('s1', { id: `e${i}`, key: 'k' })))
       const claim = await claimed(store)
-      const change = { id: 'c1', key: 'k', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
+      const change = { id: 'c1', key: 'k', businessUid: 'b1', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
       const skip = () =>
         store.skipEntries({ limit: 3, kinds: ['event', 'unrecognised'], exceptNames: ['none'] })
       same([await skip(), await skip(), await skip(), await skip()], [3, 3, 1, 0])
