@@ -5,7 +5,13 @@ import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import type { ReadResult } from '../lib/platform/client.js'
 import type { SubscriptionRecord } from '../lib/record.js'
 import type { ReadClaim } from '../lib/store/store.js'
-import { type Conclusion, concludeRead, VERIFY_DELAYS_MS } from '../lib/work/conclude-read.js'
+import {
+  type ConcludeEnvironment,
+  type Conclusion,
+  concludeRead,
+  type Move,
+} from '../lib/work/conclude-read.js'
+import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
 
 describe('what a read means', () => {
   it('takes the first record of a subscription as a change from nothing', () => {
@@ -104,7 +110,7 @@ describe('what a read means', () => {
     reader.reads(found_('suspended', 5))
     reader.reads(found_('purchased', 3))
     reader.pass(HOUR)
-    expect(reader.reads(found_('purchased', 4)).moved).toBeUndefined()
+    expect(reader.reads(found_('canceled', 4)).moved).toBeUndefined()
   })
 
   it('D8 takes the later of two reads with the same updated_at', () => {
@@ -179,7 +185,7 @@ describe('what a read means', () => {
       reader.pass(MINUTE)
     }
     const pauses = Array.from({ length: 5 }, () => reader.reads({ kind: 'missing' }).nextInMs)
-    expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 24 * HOUR])
+    expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 5 * MINUTE, 5 * MINUTE])
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
   })
 
@@ -215,7 +221,7 @@ describe('what a read means', () => {
 
   it('gives up a subscription that three days of reads never showed', () => {
     const reader = createReader()
-    for (let step = 0; step < 6; step++) reader.reads({ kind: 'missing' })
+    for (let step = 0; step < 11; step++) reader.reads({ kind: 'missing' })
     reader.pass(72 * HOUR)
     expect(reader.reads({ kind: 'missing' }).nextInMs).toBeNull()
   })
@@ -264,20 +270,24 @@ describe('what a read means', () => {
     }
   })
 
-  it('E8 gives up a refused subscription only after twelve tries and three days', () => {
+  it('E8 gives up what was never read only after twelve tries and three days', () => {
     const tries = createReader()
-    tries.reads(found_('purchased', 1))
     for (let refusal = 0; refusal < 100; refusal++) {
-      expect(tries.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).not.toBeNull()
+      expect(tries.reads(REFUSED).nextInMs).not.toBeNull()
     }
     tries.pass(72 * HOUR)
-    expect(tries.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).toBeNull()
+    expect(tries.reads(REFUSED).nextInMs).toBeNull()
+    const days = createReader()
+    for (let refusal = 1; refusal < 12; refusal++) {
+      expect(days.reads(REFUSED).nextInMs).not.toBeNull()
+      days.pass(24 * HOUR)
+    }
+    expect(days.reads(REFUSED).nextInMs).toBeNull()
   })
 
   it('E8 gives a subscription that is revived all its tries again', () => {
     const reader = createReader()
-    reader.reads(found_('purchased', 1))
-    const refused = () => reader.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs
+    const refused = () => reader.reads(REFUSED).nextInMs
     for (let refusal = 1; refusal < 12; refusal++) refused()
     reader.pass(72 * HOUR)
     expect(refused()).toBeNull()
@@ -289,14 +299,123 @@ describe('what a read means', () => {
     expect(refused()).toBeNull()
   })
 
-  it('E8 nor after three days alone', () => {
+  it.each([
+    ['refused', { kind: 'refused', code: 'platform_refused' } as const],
+    ['refused a token', { kind: 'token_refused' } as const],
+  ])('E20 never gives up what was read once, however long it is %s', (_how, result) => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
-    for (let refusal = 1; refusal < 12; refusal++) {
-      expect(reader.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).not.toBeNull()
-      reader.pass(24 * HOUR)
+    let most = 0
+    for (let reads = 0; reader.elapsed() < 30 * 24 * HOUR; reads++) {
+      const { nextInMs, moved } = reader.reads(result)
+      expect(moved).toBeUndefined()
+      expect(nextInMs).not.toBeNull()
+      reader.pass(nextInMs as number)
+      most = Math.max(most, nextInMs as number)
+      expect(reads).toBeLessThan(5_000)
     }
-    expect(reader.reads({ kind: 'refused', code: 'platform_refused' }).nextInMs).toBeNull()
+    // At last at the reconcile's pace, and soon again when somebody asks.
+    expect(most).toBe(24 * HOUR)
+    reader.event()
+    expect(reader.reads(result).nextInMs).toBe(5 * SECOND)
+    expect(reader.reads(found_('suspended', 2)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
+  })
+
+  it('E21 does not give up what was never read while nobody is served', () => {
+    const reader = createReader()
+    for (let reads = 0; reads < 40; reads++) {
+      const { nextInMs } = reader.reads(REFUSED, { hasServedSince: () => false })
+      expect(nextInMs).toBeLessThanOrEqual(24 * HOUR)
+      reader.pass(nextInMs as number)
+    }
+    expect(reader.elapsed()).toBeGreaterThan(72 * HOUR)
+    const asked: number[] = []
+    const before = reader.elapsed()
+    reader.reads(REFUSED, { hasServedSince: (time) => asked.push(time) > 0 })
+    // Served at the last try at the earliest: what was served before says nothing of now.
+    expect(asked[0]).toBeGreaterThan(before - 25 * HOUR)
+  })
+
+  it.each([
+    ['missing', { kind: 'missing' } as const],
+    ['refused a token', { kind: 'token_refused' } as const],
+  ])(
+    'D20 reads what was never read and is %s twice again for those who wait, and then verifies',
+    (_how, result) => {
+      const reader = createReader()
+      const at: number[] = []
+      for (let reads = 0; reads < 6; reads++) {
+        const { nextInMs, verifying } = reader.reads(result, { waitMs: 2 * SECOND })
+        expect(verifying).toBe(true)
+        reader.pass(nextInMs as number)
+        at.push(reader.elapsed())
+      }
+      expect(at.slice(0, 2)).toEqual([500, 1_700])
+      expect(at.slice(2).map((time, i) => time - (at[i + 1] as number))).toEqual([...VERIFY_DELAYS_MS])
+      expect(reader.reads(result, { waitMs: 2 * SECOND }).verifying).toBe(false)
+    },
+  )
+
+  it('D21 believes an older record after an hour whose unknown fields move, and whose date does', () => {
+    const reader = createReader()
+    reader.reads(found_('suspended', 9))
+    let moved: Move | undefined
+    for (let reads = 0; !moved && reads < 20; reads++) {
+      const older = found_('purchased', reads < 5 ? 4 : 5)
+      if (older.kind === 'found') older.record.display_name = `name ${reads}`
+      const conclusion = reader.reads(older)
+      moved = conclusion.moved
+      if (!moved) reader.pass(conclusion.nextInMs as number)
+    }
+    expect(moved).toMatchObject({ from: 'suspended', to: 'purchased' })
+    expect(reader.elapsed()).toBeLessThan(2 * HOUR)
+  })
+
+  it('D22 a record of another business ends the access of one and begins that of the other', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const there: ReadResult = { kind: 'found', record: { ...record('purchased', 2), business_uid: 'other' } }
+    expect(reader.reads(there).moves).toMatchObject([
+      { businessUid: 'b', from: 'purchased', to: null },
+      { businessUid: 'other', from: null, to: 'purchased' },
+    ])
+  })
+
+  it('D22 keeps as a candidate the business that a record names, and drops one that was tried in vain', () => {
+    const mismatch = {
+      kind: 'refused',
+      code: 'platform_record_mismatch',
+      recordBusinessUid: 'other',
+    } as const
+    expect(createReader().reads(mismatch).candidate).toBe('other')
+    const reader = createReader()
+    const dropped: unknown[] = []
+    for (let reads = 0; reads < 5; reads++)
+      dropped.push(reader.reads({ kind: 'missing' }, { ofCandidate: { kind: 'missing' } }).candidate)
+    // It may lag as any other: the last verification ends it.
+    expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
+  })
+
+  it('D23 looks for what is revoked or missing the more rarely the longer it is gone', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    const pauses: number[] = []
+    const until = [MINUTE, HOUR, 6 * HOUR, 24 * HOUR, 100 * HOUR]
+    for (const time of until) {
+      let { nextInMs } = reader.reads({ kind: 'token_refused' })
+      while (reader.elapsed() < time) {
+        reader.pass(nextInMs as number)
+        nextInMs = reader.reads({ kind: 'token_refused' }).nextInMs
+      }
+      pauses.push((nextInMs as number) / reader.elapsed())
+      expect(nextInMs).toBeGreaterThanOrEqual(5 * MINUTE)
+    }
+    for (const pause of pauses.slice(1, 4)) expect(pause).toBeCloseTo(0.5, 1)
+    expect((pauses[4] as number) * reader.elapsed()).toBe(24 * HOUR)
+    // An event is followed up at once.
+    reader.event()
+    expect(reader.reads({ kind: 'token_refused' }).nextInMs).toBe(5 * SECOND)
   })
 
   it('E6 waits as long as the platform asks when it limits the rate', () => {
@@ -316,6 +435,8 @@ function found_(state: string, updated: number): ReadResult {
   return { kind: 'found', record: record(state, updated) }
 }
 
+const REFUSED = { kind: 'refused', code: 'platform_refused' } as const
+
 /** Plays the store's part for one subscription: claims, and writes back what was concluded. */
 function createReader() {
   const start = Date.parse('2026-01-02T00:00:00Z')
@@ -323,8 +444,10 @@ function createReader() {
   const claim: ReadClaim = {
     id: 's',
     leaseToken: 't',
-    wanted: 1,
-    done: 0,
+    urgency: 1,
+    generation: 1,
+    settledGeneration: 0,
+    candidateBusinessUid: null,
     lapses: 0,
     uninstalledAt: null,
     createdAt: start,
@@ -332,37 +455,50 @@ function createReader() {
     subscription: {
       subscriptionUid: 's',
       businessUid: 'b',
+      purchasableUid: null,
       record: null,
       state: null,
       gone: null,
       readAt: null,
       requestedAt: start,
       pending: true,
+      verifying: false,
       failure: null,
       refreshAt: start,
     },
   }
   return {
-    reads(result: ReadResult): Conclusion {
+    reads(result: ReadResult, more: Partial<ConcludeEnvironment> = {}): Conclusion & { moved?: Move } {
       const stateOf = (of: SubscriptionRecord) =>
         of.purchase_state === 'cancelled' ? 'canceled' : of.purchase_state
-      const env = { now, random: () => 0.5, reconcileEveryMs: 24 * HOUR, stateOf }
+      const env = {
+        now,
+        random: () => 0.5,
+        reconcileEveryMs: 24 * HOUR,
+        waitMs: 0,
+        stateOf,
+        hasServedSince: () => true,
+        ...more,
+      }
       const conclusion = concludeRead(claim, result, env)
       const { found, settled, progress, clearUninstalled } = conclusion
       if (found) {
         const { confirmed, ...columns } = found
         Object.assign(claim.subscription, columns, confirmed ? { readAt: now } : {})
       }
-      if (settled) claim.done = claim.wanted
+      if (settled) claim.settledGeneration = claim.generation
       if (clearUninstalled) claim.uninstalledAt = null
       claim.progress = progress
-      return conclusion
+      claim.subscription.verifying = conclusion.verifying ?? false
+      claim.subscription.failure = conclusion.failure
+      const [moved] = conclusion.moves
+      return { ...conclusion, ...(moved ? { moved } : {}) }
     },
     event() {
-      claim.wanted++
+      claim.generation++
     },
     uninstall() {
-      claim.wanted++
+      claim.generation++
       claim.uninstalledAt = now
     },
     pass(ms: number) {

@@ -214,8 +214,8 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     const replies = await Promise.all([deliver(twice), deliver(notice('b1', 's1')), deliver(twice)])
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200])
     expect(await marketplace.journal.list()).toHaveLength(5)
-    const rows = await sql<{ wanted: number }>('select wanted from subscriptions')
-    expect(rows.map(({ wanted }) => Number(wanted))).toEqual([5])
+    const rows = await sql<{ generation: number }>('select generation from subscriptions')
+    expect(rows.map(({ generation }) => Number(generation))).toEqual([5])
   })
 
   it('C12 that waits for a database at a standstill is bounded, and what is beyond is refused at once', async () => {

@@ -24,7 +24,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
       await costsTheSame({
         statistics,
         index: 'subscriptions_due',
-        claim: (store) => store.claimRead({ leaseMs: HOUR, except: ['busy'], lane: 'new' }),
+        claim: (store) => store.claimRead({ leaseMs: HOUR, except: ['busy'], urgencies: [1, 2] }),
         crowd: [subscriptions('given up', 'null'), subscriptions('later', `${Date.now() + HOUR}`)],
       })
     },
@@ -50,7 +50,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     await store.accept([eventOf('s1')])
-    const claim = (await store.claimRead({ leaseMs: HOUR, except: [], lane: 'new' })) as ReadClaim
+    const claim = (await store.claimRead({ leaseMs: HOUR, except: [], urgencies: [1, 2] })) as ReadClaim
     const record = { uid: 's1', business_uid: 'b1', purchasable_uid: 'p', purchase_state: 'purchased' }
     const found = { record, state: 'purchased', gone: null, confirmed: true }
     await store.finishRead(claim, { found, settled: true, failure: null, progress: null, nextInMs: HOUR })
@@ -184,8 +184,8 @@ const NUMBERS = (count: number) =>
 
 function subscriptions(word: string, refreshAt: string, count = MANY, requestedAt = 1): string {
   return `insert into subscriptions
-    (subscription_uid, business_uid, wanted, done, requested_at, refresh_at, lane, lapses, created_at)
-    ${NUMBERS(count)} select '${word} ' || n, 'business ' || n, 1, 0, ${requestedAt}, ${refreshAt}, 'new', 0, 1 from numbers`
+    (subscription_uid, business_uid, generation, settled_generation, requested_at, refresh_at, urgency, unread, verifying, lapses, created_at)
+    ${NUMBERS(count)} select '${word} ' || n, 'business ' || n, 1, 0, ${requestedAt}, ${refreshAt}, 1, 1, 0, 0, 1 from numbers`
 }
 
 function journal(word: string, status: string, at: number, count = MANY, kind = 'event'): string {

@@ -51,7 +51,7 @@ describe('J4 a thousand callers', () => {
     const first = hold()
     const early = Array.from({ length: 500 }, () => ask('known-1'))
     set('suspended')
-    tell({ kind: 'decided', businessUid: 'known-1' })
+    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
     const late = Array.from({ length: 500 }, () => ask('known-1'))
     first.open()
     expect(new Set(await Promise.all([...early, ...late]))).toEqual(new Set([false]))
@@ -69,7 +69,7 @@ describe('J5 a load that began before a change', () => {
     const asked = ask('known-1')
     // The load has seen purchased; what it waits for is its way back.
     set('suspended')
-    tell({ kind: 'decided', businessUid })
+    tell({ kind: 'decided', businessUid, superseded: true })
     first.open()
     expect(await asked).toBe(false)
     expect(await ask('known-1')).toBe(false)
@@ -83,7 +83,7 @@ describe('J5 a load that began before a change', () => {
     const second = hold()
     const asked = ask('known-1')
     set('canceled')
-    tell({ kind: 'decided', businessUid: 'known-1' })
+    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
     second.open()
     await asked
     set('purchased')
@@ -97,7 +97,7 @@ describe('J5 a load that began before a change', () => {
     const { ask, loads, hold, tell } = create()
     const first = hold()
     const asked = ask('known-1')
-    tell({ kind: 'decided', businessUid: 'known-2' })
+    tell({ kind: 'decided', businessUid: 'known-2', superseded: true })
     first.open()
     expect(await asked).toBe(true)
     expect(loads()).toBe(1)
@@ -134,7 +134,7 @@ function askAMillion(path: string) {
     rules: { purchasableUids: [], entitledWhen: () => true, maxStaleMs: 1_000 },
     waitMs: 0,
     // It stands still: nothing runs out.
-    clock: { now: () => 1, setTimeout: () => 0, clearTimeout() {} },
+    clock: { now: () => 1, monotonic: () => 1, setTimeout: () => 0, clearTimeout() {} },
   })
   const weigh = () => {
     global.gc?.()
@@ -191,7 +191,7 @@ function create() {
       maxStaleMs: 72 * HOUR,
     },
     waitMs: 0,
-    clock: { ...systemClock, now: () => now },
+    clock: { ...systemClock, now: () => now, monotonic: () => now },
   })
   return {
     ask: entitlements.isEntitled,
@@ -229,6 +229,7 @@ function subscription(businessUid: string, state: string, now: number): Subscrip
   const subscriptionUid = `s-${businessUid}`
   return {
     subscriptionUid,
+    purchasableUid: 'p',
     businessUid,
     record: { uid: subscriptionUid, business_uid: businessUid, purchasable_uid: 'p', purchase_state: state },
     state,
@@ -236,6 +237,7 @@ function subscription(businessUid: string, state: string, now: number): Subscrip
     readAt: now,
     requestedAt: now,
     pending: false,
+    verifying: false,
     failure: null,
     refreshAt: now + HOUR,
   }

@@ -46,7 +46,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
         'all is done',
         async () => {
           const [row] = await sql<{ owed: number }>(
-            `select (select count(*) from subscriptions where wanted > done)
+            `select (select count(*) from subscriptions where generation > settled_generation)
               + (select count(*) from journal where status = 'pending') as owed`,
           )
           return Number(row?.owed) === 0

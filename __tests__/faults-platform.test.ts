@@ -419,7 +419,7 @@ const PAGE = 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 22\r
 /** A clock that stands between its steps, on a whole second at first; timers keep the system's pace. */
 function steppedClock() {
   let now = Math.ceil(Date.now() / SECOND) * SECOND
-  const clock: Clock = { ...systemClock, now: () => now }
+  const clock: Clock = { ...systemClock, now: () => now, monotonic: () => now }
   return {
     clock,
     jump(ms: number) {
@@ -460,8 +460,15 @@ function recordOf(uid: string) {
 /** When a subscription is due again that has met this many outages before this one. */
 function nextAfterOutages(outages: number): number {
   const progress = JSON.stringify({ generation: 1, outages })
-  const claim = { wanted: 1, uninstalledAt: null, progress, subscription: { record: null, gone: null } }
-  const env = { now: 0, random: Math.random, reconcileEveryMs: HOUR, stateOf: () => '' }
+  const claim = { generation: 1, uninstalledAt: null, progress, subscription: { record: null, gone: null } }
+  const env = {
+    now: 0,
+    random: Math.random,
+    reconcileEveryMs: HOUR,
+    waitMs: 0,
+    stateOf: () => '',
+    hasServedSince: () => true,
+  }
   const { nextInMs } = concludeRead(
     claim as unknown as ReadClaim,
     { kind: 'outage', code: 'platform_failing' },

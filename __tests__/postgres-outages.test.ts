@@ -243,12 +243,12 @@ describe('two transactions that wait for each other', () => {
     expect(entries).toHaveLength(4)
     const rows = await engine
       .server()
-      .sql<{ wanted: string }>(
-        'select wanted from marketplace_webhooks.subscriptions order by subscription_uid',
+      .sql<{ generation: string }>(
+        'select generation from marketplace_webhooks.subscriptions order by subscription_uid',
         [],
         url.pathname.slice(1),
       )
-    expect(rows.map(({ wanted }) => Number(wanted))).toEqual([2, 2])
+    expect(rows.map(({ generation }) => Number(generation))).toEqual([2, 2])
   })
 })
 

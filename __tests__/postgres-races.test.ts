@@ -24,7 +24,9 @@ describe('the sweeper, which waits for a row that somebody else has', () => {
         () => (how === 'accept' ? store.accept([eventOf('s1')]) : store.requestRefresh(marked('s1'))),
         () => sweeping.prune(KEEP),
       ])
-      expect(await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })).toMatchObject({ id: 's1' })
+      expect(await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1, 2] })).toMatchObject({
+        id: 's1',
+      })
     },
   )
 

@@ -235,7 +235,7 @@ describe('two instances', () => {
     }
     const business = 'business 1 % ü'
     await here.accept([eventOf('s1', business)])
-    const claimed = await claim(here, 'new')
+    const claimed = await claim(here)
     await listeners(2, address)
     const heard: Hint[] = []
     there.subscribe((hint) => void heard.push(hint))
@@ -261,11 +261,11 @@ describe('two instances', () => {
       const uids = [`a${round}`, `z${round}`]
       for (const uid of uids) {
         await stores[0].accept([eventOf(uid, business)])
-        await finish(stores[0], await claim(stores[0], 'new'), 'purchased')
+        await finish(stores[0], await claim(stores[0]), 'purchased')
         await stores[0].accept([eventOf(uid, business)])
       }
       const claims = await Promise.all(
-        stores.map((store) => until('it is due', () => claim(store, 'known').catch(() => undefined))),
+        stores.map((store) => until('it is due', () => claim(store).catch(() => undefined))),
       )
       await Promise.all(stores.map((store, i) => finish(store, claims[i] as ReadClaim, 'suspended')))
       const changes = await stores[0].listEntries({ kind: 'change', businessUid: business })
@@ -278,8 +278,8 @@ describe('two instances', () => {
     }
   })
 
-  async function claim(store: Store, lane: 'known' | 'new'): Promise<ReadClaim> {
-    const claimed = await store.claimRead({ leaseMs: 60_000, except: [], lane })
+  async function claim(store: Store): Promise<ReadClaim> {
+    const claimed = await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [0, 1] })
     if (!claimed) throw new Error('nothing is due')
     return claimed
   }
@@ -293,12 +293,15 @@ describe('two instances', () => {
       failure: null,
       progress: null,
       nextInMs: 600_000,
-      change: {
-        id: newId(Date.now()),
-        key: subscriptionKey(uid),
-        payload: (subscriptions) =>
-          JSON.stringify({ entitled: subscriptions.some((each) => each.state === 'purchased') }),
-      },
+      changes: [
+        {
+          id: newId(Date.now()),
+          key: subscriptionKey(uid),
+          businessUid: business_uid,
+          payload: (subscriptions) =>
+            JSON.stringify({ entitled: subscriptions.some((each) => each.state === 'purchased') }),
+        },
+      ],
     })
   }
 })

@@ -81,30 +81,41 @@ describe('what simulated worlds have found', () => {
       purchase_state: 'purchased',
       updated_at: AT,
     }
-    const wanted = 3
-    const progress = JSON.stringify({ generation: wanted - 1, owed: 0 })
+    const generation = 3
+    const progress = JSON.stringify({ generation: generation - 1, owed: 0 })
     const subscription = {
       subscriptionUid: 's',
       businessUid: 'b',
+      purchasableUid: 'i',
       record: before(record),
       state: null,
       gone: 'revoked' as const,
       readAt: Date.parse(AT),
       requestedAt: Date.parse(AT),
       pending: true,
+      verifying: false,
       failure: null,
       refreshAt: null,
     }
     const claim = {
       id: 's',
       leaseToken: 'lease',
-      wanted,
-      done: 2,
+      urgency: 0 as const,
+      generation,
+      settledGeneration: 2,
+      candidateBusinessUid: null,
       lapses: 0,
       uninstalledAt: null,
       createdAt: 0,
     }
-    const env = { now: Date.parse(AT), random: () => 0.5, reconcileEveryMs: DAY, stateOf: () => 'purchased' }
+    const env = {
+      now: Date.parse(AT),
+      random: () => 0.5,
+      reconcileEveryMs: DAY,
+      waitMs: 0,
+      stateOf: () => 'purchased',
+      hasServedSince: () => true,
+    }
     const { nextInMs } = concludeRead({ ...claim, progress, subscription }, { kind: 'found', record }, env)
     expect(nextInMs).toBeLessThanOrEqual(5 * SECOND)
   })
@@ -121,7 +132,11 @@ describe('what simulated worlds have found', () => {
       businessUid: 'b',
       purchasableUid: null,
     })
-    const claim = (await store.claimRead({ lane: 'new', except: [], leaseMs: 60 * SECOND })) as ReadClaim
+    const claim = (await store.claimRead({
+      urgencies: [1, 2],
+      except: [],
+      leaseMs: 60 * SECOND,
+    })) as ReadClaim
     const record = { uid: 's', business_uid: 'b', purchasable_uid: 'i', purchase_state: 'purchased' }
     now += DAY
     await store.finishRead(claim, {

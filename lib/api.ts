@@ -9,7 +9,7 @@ import type { DeadEntry, EntryFilter, JournalEntry } from './store/store.js'
 import type { HandlerFailure } from './work/call-handlers.js'
 import type { Handler } from './work/handlers.js'
 import type { UnrecognisedDelivery } from './work/payloads.js'
-import type { PurchaseChange } from './work/refresher.js'
+import type { PurchaseChange } from './work/purchase-change.js'
 
 /** Ends what the call began. */
 export type Unsubscribe = () => void
@@ -41,9 +41,9 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
 
   /** Whether the business may use the app now. Never rejects; what is not known for certain is false. */
-  isEntitled(businessUid: string): Promise<boolean>
+  isEntitled(businessUid: string | number): Promise<boolean>
   /** The same answer with its reason, evidence and age. Never rejects. */
-  explain(businessUid: string): Promise<Decision>
+  explain(businessUid: string | number): Promise<Decision>
   /** Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. */
   requireEntitlement(
     options: RequireEntitlementOptions,
@@ -53,12 +53,12 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * Learns of a subscription without an event: an import, or a `created` that never came.
    * Rejects `argument_invalid` or `store_unavailable`; resolves when it is on disk, the read follows.
    */
-  track(subscription: { subscription_uid: string; business_uid: string }): Promise<void>
+  track(subscription: { subscription_uid: string | number; business_uid: string | number }): Promise<void>
   /**
    * Reads everything known of the business again, waits for it (at most twice the platform's time limit and a second) and answers
    * as `explain`. Rejects `argument_invalid` or `store_unavailable`.
    */
-  refresh(businessUid: string): Promise<Decision>
+  refresh(businessUid: string | number): Promise<Decision>
 
   /** The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret. */
   targetUrl(mountUrl: string): string
@@ -70,7 +70,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
   ): Promise<RegisterResult>
   /** A token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or as the connection does. */
-  fetchAppToken(businessUid: string): Promise<Token<'app'>>
+  fetchAppToken(businessUid: string | number): Promise<Token<'app'>>
 
   journal: {
     /** Newest first. */

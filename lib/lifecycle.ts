@@ -23,7 +23,7 @@ export function createLifecycle(options: {
       }
     | undefined
   /** What the parts find wrong just now. */
-  problems(): Problems
+  problems(counts: StoreCounts): Problems
   onClose(): void
   closeGraceMs: number
   clock: Clock
@@ -82,7 +82,7 @@ export function createLifecycle(options: {
         const why = reason instanceof Error ? reason.message : 'it cannot be asked'
         return { status: 'failing', problems: [why], counts: null }
       }
-      const parts = problemsOfParts()
+      const parts = problemsOfParts(counts)
       const { failing } = parts
       const degraded = [
         ...parts.degraded,

@@ -25,6 +25,7 @@ import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
 import { createListeners } from './work/listeners.js'
 import { createPayloads } from './work/payloads.js'
+import { knownRefused } from './work/read-outcomes.js'
 import { createRefreshAndWait } from './work/refresh-and-wait.js'
 import { createWorker } from './work/worker.js'
 
@@ -73,13 +74,15 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
         concurrency: platformOptions.concurrency,
         reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
-        onRead(_claim, result, { moved }) {
+        purchasableUids,
+        waitMs: freshness.waitMs,
+        onRead(_claim, result, { moves }) {
           telemetry.count('reads', { outcome: result.kind })
           if (result.kind !== 'found') {
             const code = 'code' in result ? result.code : result.kind
             telemetry.log('reading', code, `${code}: a subscription could not be read`)
           }
-          if (moved) telemetry.count('changes', { to: wordForState(moved.to) })
+          for (const { to } of moves) telemetry.count('changes', { to: wordForState(to) })
         },
       },
       handling: {
@@ -110,7 +113,11 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const lifecycle = createLifecycle({
     store,
     worker: worker || undefined,
-    problems: () => mergeProblems([...(worker ? [worker.problems()] : []), intake.problems()]),
+    problems: (counts) =>
+      mergeProblems([
+        worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
+        intake.problems(),
+      ]),
     onClose() {
       entitlements.close()
       platform.close()

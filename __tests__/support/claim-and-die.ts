@@ -7,6 +7,6 @@ import type { SqliteDriverName } from '../../lib/store/sqlite-drivers.js'
 const [path, driver] = process.argv.slice(2) as [string, SqliteDriverName]
 const store = createSqlStore(createSqliteEngine({ path, driver, clock: systemClock }))
 await store.open()
-const read = await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })
+const read = await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1, 2] })
 const entries = await store.claimEntries({ limit: 10, leaseMs: 60_000, kinds: ['event'] })
 if (read && entries.length > 0) process.kill(process.pid, 'SIGKILL')

@@ -12,7 +12,7 @@ export const REASONS = {
     rank: 1,
     entitled: false,
     known: false,
-    words: 'A subscription was announced, and the platform has not been read successfully yet.',
+    words: 'A subscription was announced, and the platform has not shown it yet.',
   },
   stale: {
     rank: 2,
@@ -119,7 +119,17 @@ export function decide(
 ): Decision {
   const verdicts = subscriptions.map((subscription) => judge(subscription, rules, now))
   const [best] = byWeight(verdicts)
-  return decisionOf(business_uid, best?.reason ?? 'unknown_business', best?.asOf ?? null, verdicts, now)
+  const decision = decisionOf(
+    business_uid,
+    best?.reason ?? 'unknown_business',
+    best?.asOf ?? null,
+    verdicts,
+    now,
+  )
+  if (best?.reason !== 'other_app') return decision
+  const itsOwn = rules.purchasableUids.join(', ')
+  const words = `It is of the item ${best.purchasable_uid}, and app.purchasableUid is ${itsOwn}.`
+  return { ...decision, explanation: `${decision.explanation} ${words}` }
 }
 
 /** What the answer rests on first. */
@@ -142,7 +152,7 @@ function judge(subscription: Subscription, rules: DecisionRules, now: number): S
   const reason = reasonFor(subscription, rules, now)
   return {
     subscription_uid: subscription.subscriptionUid,
-    purchasable_uid: subscription.record?.purchasable_uid ?? null,
+    purchasable_uid: subscription.record?.purchasable_uid ?? subscription.purchasableUid,
     purchase_state: subscription.state,
     entitled: REASONS[reason].entitled,
     reason,
@@ -152,22 +162,31 @@ function judge(subscription: Subscription, rules: DecisionRules, now: number): S
   }
 }
 
-function reasonFor(
-  { record, gone, readAt, failure, pending, refreshAt }: Subscription,
-  rules: DecisionRules,
-  now: number,
-): Reason {
+function reasonFor(subscription: Subscription, rules: DecisionRules, now: number): Reason {
+  const { record, gone, readAt } = subscription
   if (gone) return gone
-  if (record === null) {
-    if (failure === 'platform_record_missing' && !pending) return 'missing'
-    return failure === 'platform_refused' || failure === 'token_refused' || refreshAt === null
-      ? 'unreadable'
-      : 'not_read_yet'
-  }
-  if (rules.purchasableUids.length > 0 && !rules.purchasableUids.includes(record.purchasable_uid))
-    return 'other_app'
+  if (record === null) return reasonForUnread(subscription, rules)
+  if (isOfOtherApp(record.purchasable_uid, rules)) return 'other_app'
   if (!holds(rules.entitledWhen, record)) return 'not_purchased'
   return readAt !== null && now - readAt <= rules.maxStaleMs ? 'purchased' : 'stale'
+}
+
+/** Not yet is not no: while the platform may lag behind its own event, nothing is known. */
+function reasonForUnread(
+  { purchasableUid, failure, pending, verifying, refreshAt }: Subscription,
+  rules: DecisionRules,
+): Reason {
+  if (refreshAt === null && !pending && isOfOtherApp(purchasableUid, rules)) return 'other_app'
+  if (verifying) return 'not_read_yet'
+  if (failure === 'platform_record_missing') return pending ? 'not_read_yet' : 'missing'
+  if (failure !== null && REFUSALS.has(failure)) return 'unreadable'
+  return refreshAt === null ? 'unreadable' : 'not_read_yet'
+}
+
+const REFUSALS = new Set(['platform_refused', 'platform_record_mismatch', 'token_refused'])
+
+function isOfOtherApp(purchasableUid: string | null, { purchasableUids }: DecisionRules): boolean {
+  return purchasableUids.length > 0 && purchasableUid !== null && !purchasableUids.includes(purchasableUid)
 }
 
 // The app's own predicate: whatever it throws or answers but true, denies.

@@ -6,8 +6,8 @@ import { type Decision, type DecisionRules, decide, decisionWithout } from './de
 
 export interface Entitlements {
   /** Whether the business may use the app now. Never rejects: what is unknown, malformed or unverifiable is false. */
-  isEntitled(businessUid: string): Promise<boolean>
-  explain(businessUid: string): Promise<Decision>
+  isEntitled(businessUid: string | number): Promise<boolean>
+  explain(businessUid: string | number): Promise<Decision>
   close(): void
 }
 
@@ -19,7 +19,7 @@ export interface Entitlements {
 export function createEntitlements(options: {
   store: Pick<Store, 'subscriptionsOf' | 'subscribe'>
   rules: DecisionRules
-  /** How long a caller waits for a read that a delivery asked for, counted from the delivery, and in all. */
+  /** How long a caller waits for a read that was requested, counted from the request, and in all. */
   waitMs: number
   ttlMs?: number
   maxEntries?: number
@@ -30,31 +30,40 @@ export function createEntitlements(options: {
   const unknown = new LRUCache<string, Answer>({ max: maxEntries })
   const loads = new Map<string, Load>()
   // A database that does not even refuse in time is asked once a second, not by every caller.
-  let silentUntil = 0
+  let silentUntil = Number.NEGATIVE_INFINITY
 
   const unsubscribe = store.subscribe((hint) => {
     if (hint.kind === 'journal') return
+    const isSuperseded = hint.kind === 'decided' && hint.superseded
     if (hint.businessUid === null) {
-      for (const cache of [known, unknown]) for (const answer of cache.values()) answer.freshUntil = 0
-      for (const load of loads.values()) load.outdate()
+      for (const cache of [known, unknown]) {
+        if (isSuperseded) cache.clear()
+        for (const answer of cache.values()) answer.freshUntil = Number.NEGATIVE_INFINITY
+      }
+      for (const load of loads.values()) load.outdate(isSuperseded)
       return
     }
-    // Kept, not deleted: should the store be down at the next question, it is the last known answer.
-    const answer = known.peek(hint.businessUid) ?? unknown.peek(hint.businessUid)
-    if (answer) answer.freshUntil = 0
-    loads.get(hint.businessUid)?.outdate()
+    if (isSuperseded) {
+      known.delete(hint.businessUid)
+      unknown.delete(hint.businessUid)
+    } else {
+      // Kept, not deleted: should the store be down at the next question, it is the last known answer.
+      const answer = known.peek(hint.businessUid) ?? unknown.peek(hint.businessUid)
+      if (answer) answer.freshUntil = Number.NEGATIVE_INFINITY
+    }
+    loads.get(hint.businessUid)?.outdate(isSuperseded)
   })
 
   function fresh(businessUid: string): Answer | undefined {
     const answer = known.get(businessUid) ?? unknown.get(businessUid)
-    return answer && answer.freshUntil > clock.now() ? answer : undefined
+    return answer && answer.freshUntil > clock.monotonic() ? answer : undefined
   }
 
   /** Many callers, one load; a load that began before a change is repeated before anyone sees it. */
   function load(businessUid: string): Promise<Decision> {
     let current = loads.get(businessUid)
     if (!current) {
-      if (silentUntil > clock.now()) return Promise.resolve(lastKnown(businessUid))
+      if (silentUntil > clock.monotonic()) return Promise.resolve(lastKnown(businessUid))
       current = createLoad(businessUid)
       loads.set(businessUid, current)
     }
@@ -63,25 +72,27 @@ export function createEntitlements(options: {
 
   function createLoad(businessUid: string): Load {
     let outdated = false
+    let superseded = false
     let stopWaiting = () => {}
 
     async function run(): Promise<Decision> {
-      const begunAt = clock.now()
+      const begunAt = clock.monotonic()
       let askedAt = begunAt
       try {
         for (;;) {
           outdated = false
-          askedAt = clock.now()
+          superseded = false
+          askedAt = clock.monotonic()
           const subscriptions = await store.subscriptionsOf(businessUid)
-          const now = clock.now()
+          const waitedMs = clock.monotonic() - begunAt
           // However many deliveries follow, callers get an answer; one that is outdated already is for them alone.
-          if (outdated && now < begunAt + Math.max(waitMs, SECOND)) continue
-          const patienceMs = Math.min(readUnderWay(subscriptions), begunAt + waitMs - now)
-          if (patienceMs <= 0)
-            return keep(businessUid, decide(businessUid, subscriptions, rules, now), !outdated)
+          if (outdated && waitedMs < Math.max(waitMs, SECOND)) continue
+          const decision = decide(businessUid, subscriptions, rules, clock.now())
+          const patienceMs = Math.min(worthWaitingMs(subscriptions, decision), waitMs - waitedMs)
+          if (patienceMs <= 0) return superseded ? decision : keep(businessUid, decision, !outdated)
           // Also looks again by itself: the read may be another process's.
           await new Promise<void>((resolve) => {
-            const timer = clock.setTimeout(resolve, Math.min(patienceMs, SECOND / 4))
+            const timer = clock.setTimeout(resolve, Math.min(patienceMs, SECOND / 4), true)
             stopWaiting = () => {
               clock.clearTimeout(timer)
               resolve()
@@ -89,7 +100,7 @@ export function createEntitlements(options: {
           })
         }
       } catch {
-        if (clock.now() - askedAt >= SECOND) silentUntil = clock.now() + SECOND
+        if (clock.monotonic() - askedAt >= SECOND) silentUntil = clock.monotonic() + SECOND
         return lastKnown(businessUid)
       } finally {
         loads.delete(businessUid)
@@ -98,33 +109,37 @@ export function createEntitlements(options: {
 
     return {
       decision: run(),
-      outdate() {
+      outdate(isSuperseded) {
         outdated = true
+        superseded ||= isSuperseded
         stopWaiting()
       },
     }
   }
 
-  /** How much longer to wait for a read that a delivery asked for and that has not failed. */
-  function readUnderWay(subscriptions: Subscription[]): number {
+  /** How much longer to wait for reads that were requested and may still change the decision. */
+  function worthWaitingMs(subscriptions: Subscription[], { entitled }: Decision): number {
     const now = clock.now()
-    const until = subscriptions
-      .filter((each) => each.pending && each.failure === null && each.requestedAt !== null)
-      .map((each) => Math.min(each.requestedAt as number, now) + waitMs)
-    return Math.max(0, ...until) - now
+    const waits = subscriptions
+      .filter((each) => each.requestedAt !== null && mayChange(each, entitled))
+      // A request cannot be of the future: its clock was read a moment ago, or leapt.
+      .map((each) => waitMs - Math.max(0, now - (each.requestedAt as number)))
+    return Math.max(0, ...waits)
   }
 
   function keep(businessUid: string, decision: Decision, isCurrent: boolean): Decision {
-    const now = clock.now()
-    const staleAt =
-      decision.entitled && decision.asOf !== null
-        ? Date.parse(decision.asOf) + rules.maxStaleMs
-        : Number.POSITIVE_INFINITY
+    const now = clock.monotonic()
+    const staleInMs =
+      decision.asOf === null
+        ? Number.POSITIVE_INFINITY
+        : Date.parse(decision.asOf) + rules.maxStaleMs - clock.now()
+    const freshMs = decision.entitled ? Math.min(ttlMs, staleInMs) : ttlMs
     const [cache, other] = decision.subscriptions.length > 0 ? [known, unknown] : [unknown, known]
     cache.set(businessUid, {
       decision,
       answer: decision.entitled ? YES : NO,
-      freshUntil: isCurrent ? Math.min(now + ttlMs, staleAt) : 0,
+      freshUntil: isCurrent ? now + freshMs : Number.NEGATIVE_INFINITY,
+      staleAt: now + staleInMs,
     })
     other.delete(businessUid)
     return decision
@@ -132,26 +147,27 @@ export function createEntitlements(options: {
 
   /** The store is down: the last answer while it is not too old, then no. */
   function lastKnown(businessUid: string): Decision {
-    const now = clock.now()
-    const last = known.peek(businessUid)?.decision
-    if (last?.asOf && now - Date.parse(last.asOf) <= rules.maxStaleMs) return { ...last, stale: true }
-    return decisionWithout(businessUid, 'store_unavailable', now)
+    const last = known.peek(businessUid)
+    if (last?.decision.asOf && clock.monotonic() <= last.staleAt) return { ...last.decision, stale: true }
+    return decisionWithout(businessUid, 'store_unavailable', clock.now())
   }
 
   return {
-    isEntitled(businessUid) {
-      if (!isUid(businessUid)) return NO
+    isEntitled(given) {
+      const businessUid = identifierOf(given)
+      if (businessUid === null) return NO
       return fresh(businessUid)?.answer ?? load(businessUid).then((decision) => decision.entitled)
     },
 
-    async explain(businessUid) {
-      if (!isUid(businessUid)) return decisionWithout('', 'invalid_business_uid', clock.now())
+    async explain(given) {
+      const businessUid = identifierOf(given)
+      if (businessUid === null) return decisionWithout('', 'invalid_business_uid', clock.now())
       return fresh(businessUid)?.decision ?? load(businessUid)
     },
 
     close() {
       unsubscribe()
-      for (const load of loads.values()) load.outdate()
+      for (const load of loads.values()) load.outdate(false)
     },
   }
 }
@@ -163,14 +179,18 @@ const NO = Promise.resolve(false)
 interface Answer {
   decision: Decision
   answer: Promise<boolean>
+  /** Monotonic, as all times here: a wall clock that is set neither ends nor stretches an answer. */
   freshUntil: number
+  staleAt: number
 }
 
 interface Load {
   decision: Promise<Decision>
-  outdate(): void
+  outdate(isSuperseded: boolean): void
 }
 
-function isUid(value: unknown): value is string {
-  return typeof value === 'string' && identifierOf(value) !== null
+/** A read under way may change any answer; one that shows a new subscription at last only an answer that was no. */
+function mayChange({ record, pending, verifying, failure, gone }: Subscription, entitled: boolean): boolean {
+  const isUnderWay = pending && failure === null
+  return record === null && gone === null ? !entitled && (isUnderWay || verifying) : isUnderWay
 }

@@ -18,9 +18,15 @@ export type ReadResult =
   | { kind: 'outage'; code: ErrorCode }
   | { kind: 'throttled'; retryAfterMs?: number }
   /** The platform refuses this read, or shows a record of another business. */
-  | { kind: 'refused'; code: 'platform_refused' | 'platform_record_mismatch' }
+  | { kind: 'refused'; code: 'platform_refused'; status?: number }
+  | {
+      kind: 'refused'
+      code: 'platform_record_mismatch'
+      /** The business that the record names, when all that were shown name one. */
+      recordBusinessUid?: string
+    }
   /** It refuses a token for this business. */
-  | { kind: 'token_refused' }
+  | { kind: 'token_refused'; status?: number }
   /** It refuses the app's own credentials, whatever the business. */
   | { kind: 'credentials_refused' }
 
@@ -66,7 +72,9 @@ export function createPlatformClient(options: PlatformOptions) {
       // A 404 page speaks of the address, not of the business: it must not count towards a revocation.
       const isAboutTheAddress = reply.status === 404 && !isObject(reply.json)
       throw new ReadFailure(
-        isAboutTheAddress ? { kind: 'refused', code: 'platform_refused' } : { kind: 'token_refused' },
+        isAboutTheAddress
+          ? { kind: 'refused', code: 'platform_refused', status: reply.status }
+          : { kind: 'token_refused', status: reply.status },
       )
     }
     if (failed) throw new ReadFailure(failed)
@@ -105,7 +113,7 @@ export function createPlatformClient(options: PlatformOptions) {
       return { kind: 'throttled', ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }) }
     }
     if (status >= 500 || status === 408) return { kind: 'outage', code: 'platform_failing' }
-    if (status >= 400) return { kind: 'refused', code: 'platform_refused' }
+    if (status >= 400) return { kind: 'refused', code: 'platform_refused', status }
     if (!isObject(reply.json)) return { kind: 'outage', code: 'platform_reply_invalid' }
     // An error sent with 200 does not say whose fault it is; as an outage it is never given up.
     return saysError(reply) ? { kind: 'outage', code: 'platform_failing' } : undefined
@@ -188,7 +196,11 @@ function recordIn({ json }: HttpReply, { subscriptionUid, businessUid }: ReadReq
   const records = named.map(parseRecord).filter((record) => record !== undefined)
   if (records.length === 0) return { kind: 'outage', code: 'platform_reply_invalid' }
   const own = records.filter((record) => record.business_uid === businessUid)
-  if (own.length === 0) return { kind: 'refused', code: 'platform_record_mismatch' }
+  if (own.length === 0) {
+    const [first, ...others] = new Set(records.map((record) => record.business_uid))
+    const owner = first !== undefined && others.length === 0 ? { recordBusinessUid: first } : {}
+    return { kind: 'refused', code: 'platform_record_mismatch', ...owner }
+  }
   const newest = own.reduce((last, record) =>
     (updatedAtMs(record) || 0) > (updatedAtMs(last) || 0) ? record : last,
   )

@@ -29,7 +29,7 @@ export function createTokens(options: {
   async function fetchAndKeep(businessUid: string): Promise<string> {
     try {
       const { accessToken, expiresIn } = await fetchToken(businessUid)
-      tokens.set(businessUid, { token: accessToken, until: clock.now() + lifetimeMs(expiresIn) })
+      tokens.set(businessUid, { token: accessToken, until: clock.monotonic() + lifetimeMs(expiresIn) })
       return accessToken
     } finally {
       fetching.delete(businessUid)
@@ -39,7 +39,7 @@ export function createTokens(options: {
   return {
     async get(businessUid) {
       const cached = tokens.get(businessUid)
-      if (cached && cached.until > clock.now()) return cached.token
+      if (cached && cached.until > clock.monotonic()) return cached.token
       let current = fetching.get(businessUid)
       if (!current) {
         current = fetchAndKeep(businessUid)

@@ -1,6 +1,12 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Engine, JournalTable, Tables } from './schema.js'
-import { type EntryFilter, type EntryKind, type EntryStatus, type JournalEntry, MAX_COUNT } from './store.js'
+import {
+  COUNTED_UP_TO,
+  type EntryFilter,
+  type EntryKind,
+  type EntryStatus,
+  type JournalEntry,
+} from './store.js'
 
 const STATUSES: readonly EntryStatus[] = ['pending', 'waiting', 'unhandled', 'done', 'dead']
 const KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised']
@@ -131,7 +137,7 @@ export function createJournalQueries(engine: Engine) {
 }
 
 function counted(condition: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`(select count(*) from (select 1 from journal where ${condition} limit ${MAX_COUNT}) as counted)`
+  return sql`(select count(*) from (select 1 from journal where ${condition} limit ${COUNTED_UP_TO}) as counted)`
 }
 
 /** Times in the caller's wall clock: `offset` is what it is ahead of the store's. */

@@ -16,7 +16,7 @@ const BATCH = 200
 const KINDS = ['event', 'unrecognised', 'change'] as const
 
 /** A change as it is written: under an id and a key of the caller's. */
-export interface NewChange {
+export interface WrittenChange {
   id: string
   key: string
   businessUid: string
@@ -103,7 +103,7 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
   return {
     insert: (trx: Transaction<Tables>, events: readonly NewEvent[]) => append(trx, events),
 
-    insertChange: (trx: Transaction<Tables>, change: NewChange) =>
+    insertChange: (trx: Transaction<Tables>, change: WrittenChange) =>
       append(trx, [{ ...change, kind: 'change', name: '', issues: null }]),
 
     async replay(trx: Transaction<Tables>, id: string): Promise<boolean> {

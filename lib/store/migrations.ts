@@ -7,17 +7,21 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create table subscriptions (
       subscription_uid ${engine.sortedText} primary key,
       business_uid text not null,
+      candidate_business_uid text,
       purchasable_uid text,
       record text,
+      unread integer not null,
       state text,
       gone text,
       read_at bigint,
-      wanted bigint not null,
-      done bigint not null,
+      generation bigint not null,
+      settled_generation bigint not null,
       requested_at bigint,
+      owed_since bigint,
       refresh_at bigint,
       not_before bigint,
-      lane text not null,
+      urgency integer not null,
+      verifying integer not null,
       lease_token text,
       lapses integer not null,
       failure text,
@@ -26,9 +30,21 @@ export const MIGRATIONS: readonly Migration[] = [
       uninstalled_at bigint,
       created_at bigint not null
     ) ${engine.busyTable}`,
-    sql`create index subscriptions_business on subscriptions (business_uid, lane, created_at desc)`,
-    // The claim walks this index from its start and stops at the first row: rows given up or not yet due cost nothing.
-    sql`create index subscriptions_due on subscriptions (lane, refresh_at) where refresh_at is not null`,
+    sql`create index subscriptions_business on subscriptions (business_uid, unread, created_at desc)`,
+    // A claim walks this index from the start of a class and stops soon: rows given up or not yet due cost nothing.
+    sql`create index subscriptions_due on subscriptions (urgency, refresh_at) where refresh_at is not null`,
+    // For counts and health: what waits for the platform's answer, the oldest first.
+    sql`create index subscriptions_owed on subscriptions (owed_since) where owed_since is not null and refresh_at is not null`,
+    // For counts and health: whether the platform refuses what it has shown before.
+    sql`create index subscriptions_active on subscriptions (failure)
+      where unread = 0 and gone is null and state <> 'canceled'`,
+    sql`create index subscriptions_given_up on subscriptions (unread, requested_at) where refresh_at is null`,
+    sql`create index subscriptions_other_items on subscriptions (purchasable_uid) where unread = 2`,
+    // What pruning looks for.
+    sql`create index subscriptions_made_up on subscriptions (requested_at)
+      where unread > 0 and (failure is not null or refresh_at is null)`,
+    // What a process that died has left behind.
+    sql`create index subscriptions_leased on subscriptions (lease_token) where lease_token is not null`,
     // On PostgreSQL no index begins with seq alone: with old statistics the planner would walk it from the first entry
     // ever kept to find the head of a lane.
     sql`create table journal (

@@ -119,7 +119,9 @@ export function createListener(options: {
     if (from === self) return
     const businessUid = business ? decodeURIComponent(business) : null
     if (kind === 'journal') onHint({ kind })
-    else if (kind === 'requested' || kind === 'decided') onHint({ kind, businessUid })
+    else if (kind === 'requested') onHint({ kind, businessUid })
+    else if (kind === 'decided' || kind === 'superseded')
+      onHint({ kind: 'decided', businessUid, superseded: kind === 'superseded' })
   }
 
   async function send(...payloads: string[]) {
@@ -153,7 +155,7 @@ export function createListener(options: {
 
     announce(hint: Hint) {
       if (state !== 'on') return
-      const any: Hint = hint.kind === 'journal' ? hint : { kind: hint.kind, businessUid: null }
+      const any: Hint = hint.kind === 'journal' ? hint : { ...hint, businessUid: null }
       if (collected.has(words(any))) return
       const isOneTooMany = collected.size >= MAX_NAMED
       collected.set(words(isOneTooMany ? any : hint), isOneTooMany ? any : hint)
@@ -176,7 +178,8 @@ export function createListener(options: {
 
 function words(hint: Hint): string {
   if (hint.kind === 'journal') return hint.kind
-  return hint.businessUid === null ? hint.kind : `${hint.kind} ${encodeURIComponent(hint.businessUid)}`
+  const kind = hint.kind === 'decided' && hint.superseded ? 'superseded' : hint.kind
+  return hint.businessUid === null ? kind : `${kind} ${encodeURIComponent(hint.businessUid)}`
 }
 
 function quoted(name: string): string {

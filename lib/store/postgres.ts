@@ -58,6 +58,11 @@ export function createPostgresEngine(options: {
     },
     skipLocked: sql`for update skip locked`,
     forUpdate: sql`for update`,
+    async holdNames(trx, names) {
+      for (const name of names) {
+        await sql`select pg_advisory_xact_lock(hashtextextended(${`${schema}/${name}`}, 0))`.execute(trx)
+      }
+    },
     rowNumber: sql`bigint generated always as identity`,
     sortedText: sql`text collate "C"`,
     busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,

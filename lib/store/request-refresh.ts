@@ -2,49 +2,80 @@ import { sql, type Transaction } from 'kysely'
 import type { Engine, Tables } from './schema.js'
 import { MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
 
-/** Marking rows of `subscriptions` as wanted: the generation goes up, and the row is due as soon as reads may follow. */
+export interface Requested {
+  request: RefreshRequest
+  /** Whether an event asks, and not `track` or `refresh`: those wait behind events. */
+  byEvent: boolean
+}
+
+interface Named {
+  uid: string
+  business: string
+  purchasable: string | null
+  times: number
+  event: 0 | 1
+  /** 1: of another item, so it is remembered and not read. */
+  other: 0 | 1
+}
+
+/** Requests for reads: the generation goes up, and the row is due as soon as reads may follow. */
 export function createRefreshRequests(engine: Engine) {
   return {
-    /** Marks rows as wanted; in one statement per kind of mark, each row at most once per statement. */
-    async want(trx: Transaction<Tables>, wanted: readonly RefreshRequest[]) {
-      const named = new Map<
-        string,
-        { uid: string; business: string; purchasable: string | null; times: number }
-      >()
-      const known = new Map<string, { uid: string; times: number }>()
+    /** Marks rows as requested; in one statement per kind of request, each row at most once per statement. */
+    async request(trx: Transaction<Tables>, requests: readonly Requested[]) {
+      const named = new Map<string, Named>()
+      const known = new Map<string, { uid: string; times: number; event: 0 | 1 }>()
       const businesses = new Map<
         string,
-        { business: string; installed: number | null; at: number; times: number }
+        { business: string; installed: number | null; at: number; times: number; event: 0 | 1 }
       >()
-      for (const each of wanted) {
-        if (each.kind === 'subscription') {
+      for (const { request: each, byEvent } of requests) {
+        const event = byEvent ? 1 : 0
+        if (each.kind === 'subscription' || each.kind === 'other_item') {
           const { subscriptionUid: uid, businessUid: business, purchasableUid: purchasable } = each
-          named.set(uid, { uid, business, purchasable, times: (named.get(uid)?.times ?? 0) + 1 })
-        } else if (each.kind === 'known' || each.kind === 'other_item') {
+          const before = named.get(uid)
+          const other = each.kind === 'other_item' ? 1 : 0
+          const times = (before?.times ?? 0) + 1
+          // What is the app's own by one request is not made another's by the next.
+          if (before && before.other < other) named.set(uid, { ...before, times })
+          else named.set(uid, { uid, business, purchasable, times, event: or(before?.event, event), other })
+        } else if (each.kind === 'known') {
           const uid = each.subscriptionUid
-          known.set(uid, { uid, times: (known.get(uid)?.times ?? 0) + 1 })
+          const before = known.get(uid)
+          known.set(uid, { uid, times: (before?.times ?? 0) + 1, event: or(before?.event, event) })
         } else {
           const { businessUid: business, install } = each
-          const { times, ...before } = businesses.get(business) ?? {
-            business,
-            installed: null,
-            at: 0,
-            times: 0,
-          }
+          const before = businesses.get(business) ?? { business, installed: null, at: 0, times: 0, event }
           const at = install?.at ?? Number.MAX_SAFE_INTEGER
           const last = install && at >= before.at ? { installed: Number(install.installed), at } : {}
-          businesses.set(business, { ...before, ...last, times: times + 1 })
+          const times = before.times + 1
+          businesses.set(business, { ...before, ...last, times, event: or(before.event, event) })
         }
       }
       if (known.size + businesses.size > 0)
         await lockInOrder(trx, [...named.keys(), ...known.keys()], [...businesses.keys()])
-      if (named.size > 0) await wantNamed(trx, sortedJson(named))
-      if (known.size > 0) await wantKnown(trx, sortedJson(known))
-      if (businesses.size > 0) await wantBusinesses(trx, sortedJson(businesses))
+      if (named.size > 0) await requestNamed(trx, sortedJson(named))
+      if (known.size > 0) await requestKnown(trx, sortedJson(known))
+      if (businesses.size > 0) await requestBusinesses(trx, sortedJson(businesses))
+    },
+
+    /** One batch of what was remembered of other items, where the item is one of these now; answers how many. */
+    async adopt(trx: Transaction<Tables>, purchasableUids: readonly string[]): Promise<number> {
+      const ours =
+        purchasableUids.length === 0 ? sql`` : sql`and purchasable_uid in (${sql.join([...purchasableUids])})`
+      const { rows } = await sql`
+        update subscriptions set
+          generation = 1, requested_at = ${engine.now()}, owed_since = ${engine.now()},
+          refresh_at = ${engine.now()}, urgency = 1, unread = 1
+        where subscription_uid in (
+          select subscription_uid from subscriptions where unread = 2 ${ours} limit 500
+        ) and unread = 2
+        returning subscription_uid`.execute(trx)
+      return rows.length
     },
   }
 
-  /** Marks of different kinds come one after the other: two batches could each wait for what the other has marked. */
+  /** Requests of different kinds come one after the other: two batches could each wait for what the other has marked. */
   async function lockInOrder(trx: Transaction<Tables>, uids: string[], businessUids: string[]) {
     const texts = (values: string[]) =>
       engine.rows(JSON.stringify(values.map((value) => ({ value }))), { value: 'text' })
@@ -58,29 +89,48 @@ export function createRefreshRequests(engine: Engine) {
   }
 
   /**
-   * A subscription named by a notice or by `track`. The first word for whose it is stands until the platform refuses
-   * it, and then the next counts; once it has been read the record does. A forged notice costs a read and no more.
+   * A subscription named by a notice or by `track`. The first request decides its business; another one is a candidate,
+   * which a read tries when the first does not show the subscription. So a forged notice costs a read and no more.
+   * A row that was only remembered, of another item, has not been decided.
    */
-  async function wantNamed(trx: Transaction<Tables>, json: string) {
-    const columns = { uid: 'text', business: 'text', purchasable: 'text', times: 'integer' } as const
+  async function requestNamed(trx: Transaction<Tables>, json: string) {
+    const columns = {
+      uid: 'text',
+      business: 'text',
+      purchasable: 'text',
+      times: 'integer',
+      event: 'integer',
+      other: 'integer',
+    } as const
+    // A request of another item leaves a row as it is that nobody has asked to be read.
+    const isOther = sql`subscriptions.generation + excluded.generation = 0`
+    const isFirst = sql`subscriptions.unread = 2`
     await sql`
       insert into subscriptions
-        (subscription_uid, business_uid, purchasable_uid, wanted, done, requested_at, refresh_at, lane, lapses, created_at)
-      select uid, business, purchasable, times, 0, ${engine.now()}, ${engine.now()}, 'new', 0, ${engine.now()}
+        (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at, owed_since,
+          refresh_at, urgency, unread, verifying, lapses, created_at)
+      select uid, business, purchasable, times * (1 - other), 0, ${engine.now()},
+        case when other = 0 then ${engine.now()} end, case when other = 0 then ${engine.now()} end,
+        case when event = 1 then 1 else 2 end, 1 + other, 0, 0, ${engine.now()}
       from ${engine.rows(json, columns)} as named where true
       on conflict (subscription_uid) do update set
-        wanted = subscriptions.wanted + excluded.wanted,
+        generation = subscriptions.generation +
+          case when ${isFirst} or excluded.generation > 0 then excluded.generation else 1 end,
         requested_at = excluded.requested_at,
+        owed_since = case when not (${isOther}) then coalesce(subscriptions.owed_since, excluded.requested_at) end,
         failure = null,
-        refresh_at = ${due()},
-        business_uid = case when ${disproved}
-          then excluded.business_uid else subscriptions.business_uid end,
-        purchasable_uid = case when ${disproved}
-          then excluded.purchasable_uid else subscriptions.purchasable_uid end`.execute(trx)
+        unread = case when subscriptions.unread = 2 and excluded.unread = 1 then 1 else subscriptions.unread end,
+        urgency = ${urgency(sql`case when excluded.urgency = 1 and subscriptions.unread = 0 then 0 else excluded.urgency end`)},
+        refresh_at = case when not (${isOther}) then ${due()} end,
+        business_uid = case when ${isFirst} then excluded.business_uid else subscriptions.business_uid end,
+        purchasable_uid = case when ${isFirst} then excluded.purchasable_uid else subscriptions.purchasable_uid end,
+        candidate_business_uid = case
+          when not (${isFirst}) and excluded.business_uid <> subscriptions.business_uid then excluded.business_uid
+          else subscriptions.candidate_business_uid end`.execute(trx)
   }
 
   // Due now, or when the pause after the last read is over (which a clock that was set back would make long); a leased
-  // row keeps its lease's end (the finish sees that it was wanted again), an overdue one its place.
+  // row keeps its lease's end (the finish sees that it was requested again), an overdue one its place.
   function due() {
     return sql`case
       when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${engine.now()}
@@ -90,37 +140,59 @@ export function createRefreshRequests(engine: Engine) {
       else ${engine.now()} end`
   }
 
-  async function wantKnown(trx: Transaction<Tables>, json: string) {
-    await sql`
-      update subscriptions set
-        wanted = subscriptions.wanted + marks.times, requested_at = ${engine.now()}, failure = null,
-        refresh_at = ${due()}
-      from ${engine.rows(json, { uid: 'text', times: 'integer' })} as marks
-      where subscriptions.subscription_uid = marks.uid`.execute(trx)
+  /** A request while another is open does not make it wait longer. */
+  function urgency(asked: unknown) {
+    return sql`case
+      when subscriptions.generation > subscriptions.settled_generation and subscriptions.urgency < ${asked}
+        then subscriptions.urgency
+      else ${asked} end`
   }
 
-  async function wantBusinesses(trx: Transaction<Tables>, json: string) {
-    const columns = { business: 'text', installed: 'integer', at: 'integer', times: 'integer' } as const
+  async function requestKnown(trx: Transaction<Tables>, json: string) {
+    await sql`
+      update subscriptions set
+        generation = subscriptions.generation + marks.times, requested_at = ${engine.now()}, failure = null,
+        owed_since = coalesce(subscriptions.owed_since, ${engine.now()}),
+        urgency = ${urgency(byMark)},
+        refresh_at = ${due()}
+      from ${engine.rows(json, { uid: 'text', times: 'integer', event: 'integer' })} as marks
+      where subscriptions.subscription_uid = marks.uid and subscriptions.unread < 2`.execute(trx)
+  }
+
+  async function requestBusinesses(trx: Transaction<Tables>, json: string) {
+    const columns = {
+      business: 'text',
+      installed: 'integer',
+      at: 'integer',
+      times: 'integer',
+      event: 'integer',
+    } as const
     const isLast = sql`marks.installed is not null
       and (subscriptions.install_at is null or marks.at >= subscriptions.install_at)`
     await sql`
       update subscriptions set
-        wanted = subscriptions.wanted + marks.times, requested_at = ${engine.now()}, failure = null,
+        generation = subscriptions.generation + marks.times, requested_at = ${engine.now()}, failure = null,
+        owed_since = coalesce(subscriptions.owed_since, ${engine.now()}),
+        urgency = ${urgency(byMark)},
         refresh_at = ${due()},
         uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
           when marks.installed = 0 then ${engine.now()} end,
         install_at = case when ${isLast} then marks.at else subscriptions.install_at end
       from (
-        select business, installed, times, case when at > ${engine.now()} then ${engine.now()} else at end as at
-        from ${engine.rows(json, columns)} as told
+        select business, installed, times, event,
+          case when at > ${engine.now()} then ${engine.now()} else at end as at
+        from ${engine.rows(json, columns)} as given
       ) as marks
-      where subscriptions.business_uid = marks.business`.execute(trx)
+      where subscriptions.business_uid = marks.business and subscriptions.unread < 2`.execute(trx)
   }
 }
 
-/** Never read, and the platform has refused or not shown it for the business named so far. */
-const disproved = sql`(subscriptions.record is null and subscriptions.failure in
-  ('platform_record_missing', 'platform_refused', 'platform_record_mismatch', 'token_refused'))`
+/** By an event 0 or, never read, 1; by `track` or `refresh` 2. */
+const byMark = sql`case when marks.event = 0 then 2 else subscriptions.unread end`
+
+function or(before: 0 | 1 | undefined, event: 0 | 1): 0 | 1 {
+  return before === 1 ? 1 : event
+}
 
 // Sorted, so that two transactions over the same rows lock them in one order.
 function sortedJson(rows: Map<string, object>): string {

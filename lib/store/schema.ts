@@ -1,6 +1,6 @@
 import type { Generated, Kysely, RawBuilder, Transaction } from 'kysely'
 import type { Clock } from '../clock.js'
-import type { EntryKind, EntryStatus, Hint } from './store.js'
+import type { EntryKind, EntryStatus, Hint, Urgency } from './store.js'
 
 /** The tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
 export interface Tables {
@@ -13,21 +13,29 @@ export interface Tables {
 export interface SubscriptionsTable {
   subscription_uid: string
   business_uid: string
+  /** Another business that was named for it. */
+  candidate_business_uid: string | null
   purchasable_uid: string | null
   /** The record as last applied (json). */
   record: string | null
+  /** 0: read before. 1: not yet. 2: not to be read, only remembered, of another item (`generation` is 0). */
+  unread: 0 | 1 | 2
   state: string | null
   gone: 'missing' | 'revoked' | null
   read_at: number | null
-  /** Generation asked for, +1 by every event. `wanted > done`: a read is owed. */
-  wanted: number
-  done: number
+  /** +1 by every request; 0 for what is only remembered of another item. Above `settled_generation`: a read is owed. */
+  generation: number
+  settled_generation: number
   requested_at: number | null
-  /** When it is due; while leased, when the lease runs out. Null: given up. */
+  /** When the oldest request came that the platform has not answered. */
+  owed_since: number | null
+  /** When it is due; while leased, when the lease runs out. Null: given up, or of another item. */
   refresh_at: number | null
-  /** The pause after the last read: an event makes the row due no earlier. */
+  /** The pause after the last read: a request makes the row due no earlier. */
   not_before: number | null
-  lane: 'known' | 'new'
+  urgency: Urgency
+  /** 1 while early re-reads of what the platform does not show yet are to come. */
+  verifying: 0 | 1
   lease_token: string | null
   lapses: number
   failure: string | null
@@ -103,6 +111,8 @@ export interface Engine {
   skipLocked: RawBuilder<unknown>
   /** Ends a select whose rows must not change until the transaction ends. */
   forUpdate: RawBuilder<unknown>
+  /** Holds these names until the transaction ends, so that others that ask for one of them wait. */
+  holdNames(trx: Transaction<Tables>, names: readonly string[]): Promise<void>
   /** The column type of a row number that counts up by itself. */
   rowNumber: RawBuilder<unknown>
   /** The column type of an identifier whose rows are locked in its order: by bytes, as JavaScript sorts, in no language. */
@@ -125,7 +135,7 @@ export interface Engine {
 
 /** What an engine tells when anything may have been committed by others. */
 export const ANYTHING: readonly Hint[] = [
-  { kind: 'decided', businessUid: null },
+  { kind: 'decided', businessUid: null, superseded: false },
   { kind: 'requested', businessUid: null },
   { kind: 'journal' },
 ]

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { MarketplaceError } from '../errors.js'
+import { createReadClaims } from './claim-read.js'
 import { createGroupCommit } from './group-commit.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createJournal } from './journal.js'
@@ -7,16 +8,26 @@ import { createJournalQueries } from './journal-queries.js'
 import { createLanes } from './lanes.js'
 import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
-import { createRefreshRequests } from './request-refresh.js'
+import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import { type Hint, isTopicAmong, type NewEvent, type RefreshRequest, type Store } from './store.js'
+import {
+  type Hint,
+  isTopicAmong,
+  type NewEvent,
+  type ReadClaim,
+  type ReadFinish,
+  type Store,
+} from './store.js'
+import { createSubscriptionUpkeep } from './subscription-upkeep.js'
 import { createSubscriptions } from './subscriptions.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
 export function createSqlStore(engine: Engine): Store {
   const listeners = new Set<(hint: Hint) => void>()
   const subscriptions = createSubscriptions(engine)
-  const { want } = createRefreshRequests(engine)
+  const upkeep = createSubscriptionUpkeep(engine)
+  const reads = createReadClaims(engine)
+  const { request, adopt } = createRefreshRequests(engine)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
@@ -24,13 +35,13 @@ export function createSqlStore(engine: Engine): Store {
   let opening: Promise<void> | undefined
   let closed = false
 
-  const submit = createGroupCommit<{ events: readonly NewEvent[]; wanted: readonly RefreshRequest[] }>({
+  const submit = createGroupCommit<{ events: readonly NewEvent[]; requests: readonly Requested[] }>({
     isDataError: engine.isDataError,
     async commit(batch) {
-      const wanted = batch.flatMap((item) => item.wanted)
+      const requests = batch.flatMap((item) => item.requests)
       await engine.write(async (trx) => {
         // In the order of a read's finish, so that neither waits for the other: subscriptions, then lanes.
-        await want(trx, wanted)
+        await request(trx, requests)
         await journal.insert(
           trx,
           batch.flatMap((item) => item.events),
@@ -82,41 +93,66 @@ export function createSqlStore(engine: Engine): Store {
       const wanted = events.flatMap((event) => event.wanted ?? [])
       for (const event of events) refuseUnfit(event)
       for (const each of wanted) refuseUnfit(each)
-      await whileOpen(() => submit({ events, wanted }))
+      const requests = wanted.map((each) => ({ request: each, byEvent: true }))
+      await whileOpen(() => submit({ events, requests }))
       for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
       announce({ kind: 'journal' })
     },
 
-    async requestRefresh(wanted) {
-      refuseUnfit(wanted)
-      await whileOpen(() => submit({ events: [], wanted: [wanted] }))
-      announce({ kind: 'requested', businessUid: wanted.businessUid })
+    async requestRefresh(asked) {
+      refuseUnfit(asked)
+      await whileOpen(() => submit({ events: [], requests: [{ request: asked, byEvent: false }] }))
+      announce({ kind: 'requested', businessUid: asked.businessUid })
+    },
+
+    async adoptItems(purchasableUids) {
+      let adopted = 0
+      for (;;) {
+        const batch = await write((trx) => adopt(trx, purchasableUids))
+        adopted += batch
+        if (batch === 0) break
+        await nextTurn()
+      }
+      if (adopted > 0) announce({ kind: 'requested', businessUid: null })
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
-    claimRead: (options) => write((trx) => subscriptions.claim(trx, options)),
+
+    async claimRead(options) {
+      for (let looks = 0; looks < MOST_LOOKS; looks++) {
+        const claimed = await write(async (trx) => {
+          const next = await reads.next(trx, options)
+          return typeof next === 'object' ? subscriptions.lease(trx, next.uid, options) : next
+        })
+        if (claimed !== 'put off') return claimed
+        await nextTurn()
+      }
+      return undefined
+    },
+
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
     async finishRead(claim, finish) {
+      const changes = finish.changes ?? []
+      const businesses = businessesOf(claim, finish)
       const finished = await write(async (trx) => {
         // Two reads of one business's subscriptions must not each decide by the other's old state.
-        if (finish.change) await subscriptions.lockBusiness(trx, claim.subscription.businessUid)
-        if (!(await subscriptions.finish(trx, claim, finish))) return false
-        if (finish.change) {
-          const { businessUid, subscriptionUid } = claim.subscription
+        if (changes.length > 0) await engine.holdNames(trx, businesses)
+        const written = await subscriptions.finish(trx, claim, finish)
+        if (written !== 'written') return written
+        for (const { id, key, businessUid, payload } of changes) {
           const siblings = await subscriptions.ofBusiness(trx, businessUid)
-          const { rows } = await sql<{ now: number }>`select ${engine.now()} as now`.execute(trx)
-          const { id, key } = finish.change
-          const payload = finish.change.payload(siblings, Number(rows[0]?.now))
-          await journal.insertChange(trx, { id, key, businessUid, subscriptionUid, payload })
+          const { subscriptionUid } = claim.subscription
+          const change = { id, key, businessUid, subscriptionUid }
+          await journal.insertChange(trx, { ...change, payload: payload(siblings, engine.clock.now()) })
         }
-        return true
+        return written
       })
-      if (finished) {
-        announce({ kind: 'decided', businessUid: claim.subscription.businessUid })
-        if (finish.change) announce({ kind: 'journal' })
-      }
-      return finished
+      if (finished === false) return false
+      const superseded = finished === 'written' && isNews(claim, finish)
+      for (const businessUid of businesses) announce({ kind: 'decided', businessUid, superseded })
+      if (finished === 'written' && changes.length > 0) announce({ kind: 'journal' })
+      return true
     },
 
     async claimLanes(options) {
@@ -145,14 +181,14 @@ export function createSqlStore(engine: Engine): Store {
       return found
     },
 
-    prune: (keep) =>
+    prune: (retention) =>
       write(async (trx) => {
-        const { rows, dead } = await journal.prune(trx, keep)
-        return { rows: rows + (await subscriptions.prune(trx, keep)), dead }
+        const { rows, dead } = await journal.prune(trx, retention)
+        return { rows: rows + (await upkeep.prune(trx, retention)), dead }
       }),
 
     counts: () =>
-      read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journalQueries.counts(db)) })),
+      read(async (db) => ({ ...(await upkeep.counts(db)), ...(await journalQueries.counts(db)) })),
 
     subscribe(listener) {
       listeners.add(listener)
@@ -176,6 +212,27 @@ export function createSqlStore(engine: Engine): Store {
       underWay.delete(call)
     }
   }
+}
+
+/** Transactions of one claim, each of which puts off a batch of what cannot be read now. */
+const MOST_LOOKS = 200
+
+/** Between two slices of work the app's event loop has its turn. */
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+/** The businesses that a finish is about, by bytes: all who hold several names take them in one order. */
+function businessesOf({ subscription }: ReadClaim, { found, changes = [] }: ReadFinish): string[] {
+  const uids = [subscription.businessUid, ...changes.map(({ businessUid }) => businessUid)]
+  if (found?.record) uids.push(found.record.business_uid)
+  return [...new Set(uids)].sort()
+}
+
+/** Whether what was known of the subscription before must not be relied on any more. */
+function isNews({ subscription }: ReadClaim, { found }: ReadFinish): boolean {
+  if (!found) return false
+  return (
+    found.gone !== subscription.gone || JSON.stringify(found.record) !== JSON.stringify(subscription.record)
+  )
 }
 
 /** Two identifiers must not be kept as one: some libraries cut at NUL, and half of a surrogate pair is no UTF-8. */

@@ -29,13 +29,23 @@ export interface Store {
   /** What is known of a business, as it was learned; of very many that were never read, the newest are enough. */
   subscriptionsOf(businessUid: string): Promise<Subscription[]>
 
-  /** Leases one subscription that is due for a read, or answers undefined. Never one of `except`'s businesses. */
+  /**
+   * Makes what was remembered of other items due for a read where the item is one of these now; an empty list means
+   * every item. Called when a process starts, whose configuration may have changed.
+   */
+  adoptItems(purchasableUids: readonly string[]): Promise<void>
+
+  /**
+   * Leases one subscription that is due for a read, or answers undefined. Takes it from the first of `urgencies` that
+   * has one, the longest due first. Never one of `except`'s businesses.
+   */
   claimRead(options: ClaimRead): Promise<ReadClaim | undefined>
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
   /**
-   * Writes what a read found, together with the change it made visible, in one transaction.
-   * When the subscription was wanted again after the claim, it is due again after `MIN_READ_INTERVAL_MS` whatever
-   * `nextInMs` says. Answers false, and has written nothing, when the lease is no longer the caller's.
+   * Writes what a read found, together with the changes it made visible, in one transaction.
+   * When a read was requested again after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`
+   * whatever `nextInMs` says; what rests on what the claim saw (`candidate`, `clearUninstalled`, a revocation) is then
+   * left to that read. Answers false, and has written nothing, when the lease is no longer the caller's.
    */
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
 
@@ -116,8 +126,8 @@ export interface NewEvent {
 /** What an event asks to be read again. */
 export type RefreshRequest =
   /**
-   * This subscription, learned of if it is new. The first word for its business and item stands until a read fails with
-   * `platform_record_missing`, `platform_refused`, `platform_record_mismatch` or `token_refused`; then the next counts.
+   * This subscription, learned of if it is new. The first request decides its business; another business is kept as its
+   * candidate. Only a record that the platform shows for the candidate moves the subscription.
    */
   | { kind: 'subscription'; subscriptionUid: string; businessUid: string; purchasableUid: string | null }
   /** This subscription if it is known; an event alone does not make it the app's. */
@@ -130,6 +140,8 @@ export type RefreshRequest =
 export interface Subscription {
   subscriptionUid: string
   businessUid: string
+  /** The item that the record names; before the first read the one that the first request named. */
+  purchasableUid: string | null
   /** The record as last applied; null until the first successful read. Kept as evidence when `gone`. */
   record: SubscriptionRecord | null
   /** The effective purchase_state; null until read, and when `gone`. */
@@ -140,11 +152,13 @@ export interface Subscription {
   readAt: number | null
   /** When an event, `track` or `refresh` last asked for a read. */
   requestedAt: number | null
-  /** A read was asked for and none begun since has finished well. */
+  /** A read was requested and none begun since has finished well. */
   pending: boolean
+  /** Requested, not shown by the platform yet, and due to be read again soon: the platform may lag behind its event. */
+  verifying: boolean
   /** Code of the last read's failure, if it failed and no further read has been asked for since. */
   failure: string | null
-  /** When the next read is due; null when it was given up (only an event, `track` or `refresh` revives it). */
+  /** When the next read is due; null when it was given up (a further request revives it), or is of another item. */
   refreshAt: number | null
 }
 
@@ -158,16 +172,26 @@ export interface ClaimRead {
   leaseMs: number
   /** Businesses that are being read by this process. */
   except: readonly string[]
-  /** `known` subscriptions have been read before; `new` ones never. Each has its own lane so neither starves. */
-  lane: 'known' | 'new'
+  /** Which classes to look in, the preferred first. */
+  urgencies: readonly Urgency[]
 }
+
+/**
+ * Why a read is due, and so what it goes before. 0: requested by an event, and read before. 1: named by an event, never
+ * read. 2: requested by `track` or `refresh`. 3: the verification of a good read. 4: the regular reconcile.
+ * A read that failed stays in its class.
+ */
+export type Urgency = 0 | 1 | 2 | 3 | 4
 
 export interface ReadClaim extends Leased {
   subscription: Subscription
-  /** The generation this read will settle. */
-  wanted: number
-  /** The generation settled last; below `wanted` when an event asked for this read. */
-  done: number
+  urgency: Urgency
+  /** The generation this read will settle: how many reads have been requested. */
+  generation: number
+  /** The generation settled last; below `generation` when a request led to this read. */
+  settledGeneration: number
+  /** Another business that was named for the subscription, to be tried when its own does not show it. */
+  candidateBusinessUid: string | null
   /** Leases that ran out in a row without a finish, this one not counted. */
   lapses: number
   /** When the business was last said to have uninstalled the app, with no install after it. */
@@ -188,14 +212,29 @@ export interface ReadFinish {
   }
   /** Whether the claimed generation is settled by this read. */
   settled: boolean
+  /** See `Subscription`. */
+  verifying?: boolean
+  /** The class of the next read; absent: as it is. */
+  urgency?: Urgency
+  /** The business to try next time beside the row's own; null: none. Absent: as it is. */
+  candidate?: string | null
   failure: string | null
   progress: string | null
   /** When to read next, from now; null gives up. */
   nextInMs: number | null
   /** Forget the uninstall: the platform has served the business long after it. */
   clearUninstalled?: boolean
-  /** The observed change, if any; `entitled` is asked inside the transaction with the business's rows as written. */
-  change?: { id: string; key: string; payload(subscriptions: Subscription[], now: number): string }
+  /** The observed changes, in order: one, or two when the subscription went from one business to another. */
+  changes?: readonly NewChange[]
+}
+
+export interface NewChange {
+  id: string
+  key: string
+  /** Whose access the change is about. */
+  businessUid: string
+  /** Called inside the transaction with the rows of that business as written. */
+  payload(subscriptions: Subscription[], now: number): string
 }
 
 export interface ClaimLanes {
@@ -302,20 +341,47 @@ export interface DeadEntry {
   error: string
 }
 
-/** The journal's numbers are counted up to this and no further. */
-export const MAX_COUNT = 10_000
+/** How far counts go: a count never looks at more rows of an index than this. */
+export const COUNTED_UP_TO = 10_000
+
+/** Each number is counted up to `COUNTED_UP_TO`. */
+export type StoreCounts = EntryCounts & SubscriptionCounts
+
+export interface EntryCounts {
+  /** Entries that wait for a handler's turn. */
+  pending: number
+  /** Of those, the ones that were tried before. */
+  retrying: number
+  /** The age of the oldest pending entry, in ms; null when there is none. */
+  oldestPendingMs: number | null
+  dead: number
+  /** Changes and events whose handler is not registered anywhere now. */
+  waiting: number
+  unrecognised: number
+}
+
+export interface SubscriptionCounts {
+  /** All rows, with those remembered of other items. */
+  subscriptions: number
+  /** A read was requested, and the platform has not answered yet. */
+  wanted: number
+  /** The age of the oldest of them, in ms; null when there is none. */
+  oldestWantedMs: number | null
+  /** Not read any more. */
+  givenUp: number
+  /** Of those, the ones that had been read before. */
+  knownGivenUp: number
+  /** Read before, neither gone nor canceled. */
+  active: number
+  /** Of those, the ones whose last read the platform refused. */
+  refused: number
+}
 
 /**
- * Subscriptions known, of them wanted and given up; journal entries pending, of them tried before, dead, waiting for a
- * handler, and unrecognised; and since when, in ms, the oldest pending one was received.
+ * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of a business was finished; null: of any.
+ * `superseded`: its record, or whether it is gone, has changed, so that an answer from before must not be used again.
  */
-export type StoreCounts = Record<
-  'subscriptions' | 'wanted' | 'givenUp' | 'pending' | 'retrying' | 'dead' | 'waiting' | 'unrecognised',
-  number
-> & { oldestPendingMs: number | null }
-
-/** `wanted`: a read is due. `journal`: an entry is due. `decided`: what is known of a business changed; null: of any. */
 export type Hint =
   | { kind: 'requested'; businessUid: string | null }
   | { kind: 'journal' }
-  | { kind: 'decided'; businessUid: string | null }
+  | { kind: 'decided'; businessUid: string | null; superseded: boolean }

@@ -1,16 +1,38 @@
 import { fullJitter, spread } from '../backoff.js'
-import { DAY, HOUR, MINUTE, SECOND } from '../clock.js'
+import { HOUR, MINUTE, SECOND } from '../clock.js'
 import type { ReadResult } from '../platform/client.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 import type { ReadClaim, ReadFinish } from '../store/store.js'
+import { type Progress, progressText, recallProgress } from './read-progress.js'
+import { EARLY_SHARES, MISSING_RECHECK_MS, VERIFY_DELAYS_MS } from './read-schedule.js'
 
-export interface Conclusion extends Omit<ReadFinish, 'change'> {
-  /** Set when the effective purchase_state moved. */
-  moved?: { from: string | null; to: string | null; record: SubscriptionRecord | null }
+/** A move of the effective purchase_state, for one business. */
+export interface Move {
+  businessUid: string
+  from: string | null
+  to: string | null
+  record: SubscriptionRecord | null
 }
 
-/** Re-reads while an event promised a change that no read has shown yet: a read may lag behind its event. */
-export const VERIFY_DELAYS_MS = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE]
+export interface Conclusion extends Omit<ReadFinish, 'changes'> {
+  /** None, or one; two when the subscription went from one business to another. */
+  moves: Move[]
+}
+
+export interface ConcludeEnvironment {
+  now: number
+  random: () => number
+  reconcileEveryMs: number
+  /** How long callers wait for a read: what is not shown at first is read again within it. */
+  waitMs: number
+  /** The purchase_state a record stands for. */
+  stateOf(record: SubscriptionRecord): string
+  /** Whether this process has seen the platform serve others since then, and it does now. */
+  hasServedSince(time: number): boolean
+  /** What was read for the candidate in the same claim, where it was not found either. */
+  ofCandidate?: ReadResult | undefined
+}
+
 /**
  * A lag lasts seconds; what the platform has said for this long is its answer, even against an `updated_at` that runs
  * backward, and even against an uninstall. Not stated by the document; we chose it far above any lag seen.
@@ -19,57 +41,31 @@ const LAG_LIMIT_MS = HOUR
 /** A record that disappears is believed gone after three reads over a minute. */
 const MISSING_READS = 3
 const MISSING_OVER_MS = MINUTE
-const MISSING_RECHECK_MS = [20 * SECOND, 40 * SECOND]
 /** A refusal counts as the platform's last word after both. */
 const REFUSED_TRIES = 12
 const REFUSED_OVER_MS = 72 * HOUR
 const RETRY_BASE_MS = SECOND
 const RETRY_CAP_MS = 5 * MINUTE
 
-/** The reader's memory between tries of one subscription, kept beside it by the store. */
-interface Progress {
-  /** The generation the counters below speak of; a further event starts them anew. */
-  generation: number
-  /** Events that no change has been seen for yet: each promised one, and several may have come together. */
-  owed: number
-  verified: number
-  outages: number
-  refusals: number
-  refusedSince: number | null
-  /** Reads in a row that did not show a record we had. */
-  missing: number
-  missingSince: number | null
-  /** An older record that the platform shows again and again, and since when. */
-  dissent: { record: string; since: number } | null
-}
-
 /**
  * What a read's result means for a subscription: pure, and a table by the result's kind.
  *
  * Reads of one subscription follow one another (its lease), so of two records with the same `updated_at` the later read
  * is the later truth. An older `updated_at` never replaces a newer one, unless the platform has kept to it for an hour.
+ * What was read once is never given up.
  */
-export function concludeRead(
-  claim: ReadClaim,
-  result: ReadResult,
-  env: {
-    now: number
-    random: () => number
-    reconcileEveryMs: number
-    /** The purchase_state a record stands for. */
-    stateOf(record: SubscriptionRecord): string
-  },
-): Conclusion {
-  const { now, random, reconcileEveryMs, stateOf } = env
-  const { subscription: before, wanted, uninstalledAt } = claim
-  const progress = recall(claim)
+export function concludeRead(claim: ReadClaim, result: ReadResult, env: ConcludeEnvironment): Conclusion {
+  const { now, random, reconcileEveryMs, waitMs, stateOf, hasServedSince, ofCandidate } = env
+  const { subscription: before, generation, uninstalledAt } = claim
+  const progress = recallProgress(claim)
   const reconcileInMs = spread(reconcileEveryMs, 0.2, random)
 
   switch (result.kind) {
     case 'found':
       return isOlder(result.record, before.record) ? shownOlder(result.record) : shown(result.record)
     case 'missing':
-      return before.record === null || before.gone ? stillMissing() : disappeared()
+      if (before.gone) return stillGone('platform_record_missing', true)
+      return before.record === null ? notShownYet('platform_record_missing', true) : disappeared()
     case 'token_refused':
       return uninstalledAt !== null && before.gone !== 'revoked' ? revoked() : refused('token_refused')
     case 'refused':
@@ -89,22 +85,28 @@ export function concludeRead(
     // What comes back after it was gone need not be the change that an event promised.
     const isNews = before.gone === null && (state !== before.state || isUpdated(record, before.record))
     const owed = isNews ? Math.max(0, progress.owed - 1) : progress.owed
-    const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
+    const verified = before.record === null ? 0 : progress.verified
+    const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[verified] : undefined
     const isServedLongAfterUninstall = uninstalledAt !== null && now - uninstalledAt >= LAG_LIMIT_MS
     return {
       found: { record, state, gone: null, confirmed: true },
       settled: true,
       failure: null,
-      progress: remember(verifyInMs === undefined ? {} : { owed, verified: progress.verified + 1 }),
+      progress: remember(verifyInMs === undefined ? {} : { owed, verified: verified + 1 }),
       nextInMs: Math.min(verifyInMs ?? reconcileInMs, reconcileInMs),
+      urgency: verifyInMs === undefined ? 4 : 3,
+      candidate: null,
       clearUninstalled: isServedLongAfterUninstall,
-      ...movedTo(state, record),
+      moves: movesTo(state, record),
     }
   }
 
   function shownOlder(record: SubscriptionRecord): Conclusion {
-    const text = JSON.stringify(record)
-    const since = progress.dissent?.record === text ? progress.dissent.since : now
+    const insists = { state: stateOf(record), updatedAt: updatedAtMs(record) }
+    const { dissent } = progress
+    // Its unknown fields may move, and it may be updated: it is still what the platform keeps to.
+    const isSame = dissent?.state === insists.state && insists.updatedAt >= dissent.updatedAt
+    const since = isSame ? dissent.since : now
     if (now - since >= LAG_LIMIT_MS) return shown(record)
     const verifyInMs = nextVerification()
     return {
@@ -113,25 +115,42 @@ export function concludeRead(
       progress: remember({
         owed: progress.owed,
         verified: progress.verified + 1,
-        dissent: { record: text, since },
+        dissent: { ...insists, since },
       }),
       nextInMs: Math.min(verifyInMs ?? since + LAG_LIMIT_MS - now, reconcileInMs),
+      urgency: 3,
+      moves: [],
     }
   }
 
-  /** No record, and there was none before (or it is gone already). */
-  function stillMissing(): Conclusion {
-    const verifyInMs = nextVerification()
-    const isHopeless =
-      before.record === null && now - (before.requestedAt ?? claim.createdAt) >= REFUSED_OVER_MS
+  /**
+   * Never read, and the platform does not show it. It may lag behind its own event, so it is read again soon and soon
+   * after; then ever more rarely. Given up only when it was refused often and for long while others were served.
+   */
+  function notShownYet(code: string, settled: boolean): Conclusion {
+    const refusals = progress.refusals + 1
+    const refusedSince = progress.refusedSince ?? now
+    const step = nextStep()
+    const isHopeless = refusals >= REFUSED_TRIES && now - refusedSince >= REFUSED_OVER_MS
+    const isGivenUp = isHopeless && step === undefined && hasServedSince(progress.refusedAt ?? refusedSince)
     return {
-      ...(before.gone
-        ? { found: { record: before.record, state: null, gone: before.gone, confirmed: true } }
-        : {}),
-      settled: true,
-      failure: 'platform_record_missing',
-      progress: remember({ owed: progress.owed, verified: progress.verified + 1 }),
-      nextInMs: isHopeless ? null : Math.min(verifyInMs ?? reconcileInMs, reconcileInMs),
+      settled,
+      failure: code,
+      progress: remember(
+        isGivenUp
+          ? {}
+          : {
+              ...progress,
+              refusals,
+              refusedSince,
+              refusedAt: now,
+              verified: step?.next ?? progress.verified,
+            },
+      ),
+      nextInMs: isGivenUp ? null : (step?.inMs ?? slowingFrom(refusedSince)),
+      verifying: step !== undefined,
+      ...candidateAfter(step === undefined),
+      moves: [],
     }
   }
 
@@ -145,15 +164,15 @@ export function concludeRead(
         settled: true,
         failure: 'platform_record_missing',
         // Looked at again as after an event: who paid must not wait a day for a record that comes back.
-        progress: remember({ owed: 1, verified: 1 }),
+        progress: remember({ owed: 1, verified: 1, goneSince: now }),
         nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
-        ...movedTo(null, before.record),
+        urgency: 3,
+        ...candidateAfter(true),
+        moves: movesTo(null, before.record),
       }
     }
-    return failed('platform_record_missing', MISSING_RECHECK_MS[Math.min(missing, 2) - 1] as number, {
-      missing,
-      missingSince,
-    })
+    const inMs = MISSING_RECHECK_MS[Math.min(missing, 2) - 1] as number
+    return { ...failed('platform_record_missing', inMs, { missing, missingSince }), ...candidateAfter(false) }
   }
 
   /** Uninstalled, and the platform no longer gives us a token for the business: together that ends it. */
@@ -162,25 +181,59 @@ export function concludeRead(
       found: { record: before.record, state: null, gone: 'revoked', confirmed: true },
       settled: true,
       failure: 'token_refused',
-      progress: remember({}),
-      nextInMs: reconcileInMs,
-      ...movedTo(null, before.record),
+      progress: remember({ goneSince: now }),
+      nextInMs: slowingFrom(now),
+      urgency: 4,
+      ...candidateAfter(true),
+      moves: movesTo(null, before.record),
+    }
+  }
+
+  /** Gone, and still not shown: after an event it is looked for soon, else the more rarely the longer it is gone. */
+  function stillGone(code: string, isConfirmed: boolean): Conclusion {
+    const verifyInMs = nextVerification()
+    const goneSince = progress.goneSince ?? now
+    const { owed, verified } = progress
+    return {
+      ...(isConfirmed
+        ? { found: { record: before.record, state: null, gone: before.gone, confirmed: true } }
+        : {}),
+      settled: isConfirmed,
+      failure: code,
+      progress: remember({ owed, verified: verified + 1, goneSince }),
+      nextInMs: Math.min(verifyInMs ?? reconcileInMs, slowingFrom(goneSince)),
+      ...(isConfirmed ? { urgency: verifyInMs === undefined ? 4 : 3 } : {}),
+      ...candidateAfter(verifyInMs === undefined),
+      moves: [],
     }
   }
 
   function refused(code: string): Conclusion {
+    if (before.gone) return stillGone(code, false)
+    if (before.record === null) return notShownYet(code, false)
     const refusals = progress.refusals + 1
     const refusedSince = progress.refusedSince ?? now
-    if (refusals >= REFUSED_TRIES && now - refusedSince >= REFUSED_OVER_MS) {
-      return { settled: false, failure: code, progress: remember({}), nextInMs: null }
+    const isLasting = refusals >= REFUSED_TRIES && now - refusedSince >= REFUSED_OVER_MS
+    // Who has just been told of is looked at soon, also when everybody has been refused for days.
+    const soonMs = nextVerification()
+    const retryMs = fullJitter(refusals, RETRY_BASE_MS, RETRY_CAP_MS, random)
+    const inMs = isLasting ? Math.min(soonMs ?? reconcileInMs, reconcileInMs) : retryMs
+    const verified = progress.verified + 1
+    return {
+      ...failed(code, inMs, { refusals, refusedSince, verified }),
+      ...candidateAfter(nextVerification() === undefined),
     }
-    // What was never read may be made up, and what is revoked is answered: neither is worth a call every few minutes.
-    const capMs = before.gone ? DAY : before.record === null ? HOUR : RETRY_CAP_MS
-    return failed(code, fullJitter(refusals, RETRY_BASE_MS, capMs, random), { refusals, refusedSince })
   }
 
   function failed(code: string, inMs: number, changes: Partial<Progress> = {}): Conclusion {
-    return { settled: false, failure: code, progress: remember({ ...progress, ...changes }), nextInMs: inMs }
+    return {
+      settled: false,
+      failure: code,
+      progress: remember({ ...progress, ...changes }),
+      nextInMs: inMs,
+      verifying: before.verifying && before.record === null,
+      moves: [],
+    }
   }
 
   /** The delay before the next verification; undefined when no event is waiting for one, or all have been made. */
@@ -188,34 +241,49 @@ export function concludeRead(
     return progress.owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
   }
 
-  function movedTo(state: string | null, record: SubscriptionRecord | null): Pick<Conclusion, 'moved'> {
-    return state === before.state ? {} : { moved: { from: before.state, to: state, record } }
+  /** Of what was never read: two early reads for those who wait for the answer, then as every verification. */
+  function nextStep(): { inMs: number; next: number } | undefined {
+    if (progress.owed === 0) return undefined
+    const sinceRequestMs = Math.max(0, now - (before.requestedAt ?? claim.createdAt))
+    for (let step = progress.verified; step < EARLY_SHARES.length; step++) {
+      const inMs = (EARLY_SHARES[step] as number) * waitMs - sinceRequestMs
+      if (inMs > 0) return { inMs, next: step + 1 }
+    }
+    const step = Math.max(progress.verified, EARLY_SHARES.length)
+    const inMs = VERIFY_DELAYS_MS[step - EARLY_SHARES.length]
+    return inMs === undefined ? undefined : { inMs, next: step + 1 }
+  }
+
+  /** About half of the time since `time`, at least five minutes, and no more than the reconcile's pace. */
+  function slowingFrom(time: number): number {
+    return Math.min(reconcileInMs, spread(Math.max(RETRY_CAP_MS, (now - time) / 2), 0.2, random))
+  }
+
+  /**
+   * The candidate is dropped when it was tried to the end. The record itself may name a business of which nobody has
+   * told: that is tried next time.
+   */
+  function candidateAfter(isTheEnd: boolean): Pick<ReadFinish, 'candidate'> {
+    const owner = 'recordBusinessUid' in result ? result.recordBusinessUid : undefined
+    if (owner !== undefined && !ofCandidate) return { candidate: owner }
+    const isAnswered = ofCandidate && ['missing', 'refused', 'token_refused'].includes(ofCandidate.kind)
+    return isTheEnd && isAnswered ? { candidate: null } : {}
+  }
+
+  /** Nothing, one move, or for a record of another business: what the one loses and the other gains. */
+  function movesTo(state: string | null, record: SubscriptionRecord | null): Move[] {
+    const owner = record?.business_uid ?? before.businessUid
+    const from = before.state
+    if (owner === before.businessUid || from === null)
+      return state === from ? [] : [{ businessUid: owner, from, to: state, record }]
+    const lost = { businessUid: before.businessUid, from, to: null, record: before.record }
+    return [lost, ...(state === null ? [] : [{ businessUid: owner, from: null, to: state, record }])]
   }
 
   /** A good read forgets everything but what `changes` names. */
   function remember(changes: Partial<Progress>): string {
-    return JSON.stringify({ ...FRESH, generation: wanted, ...changes })
+    return progressText(generation, changes)
   }
-}
-
-const FRESH: Progress = {
-  generation: 0,
-  owed: 0,
-  verified: 0,
-  outages: 0,
-  refusals: 0,
-  refusedSince: null,
-  missing: 0,
-  missingSince: null,
-  dissent: null,
-}
-
-function recall(claim: ReadClaim): Progress {
-  const progress: Progress = claim.progress === null ? FRESH : { ...FRESH, ...JSON.parse(claim.progress) }
-  if (progress.generation === claim.wanted) return progress
-  // A further event promises a further change; what the platform has been refusing, hiding or insisting on stays.
-  const owed = progress.owed + claim.wanted - progress.generation
-  return { ...progress, generation: claim.wanted, owed, verified: 0, outages: 0 }
 }
 
 /** By `updated_at` where both have one: fields may come and move without a change. */

@@ -6,15 +6,15 @@ export function createRefreshAndWait<Decision>(options: {
   store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'subscribe'>
   explain(businessUid: string): Promise<Decision>
   /** Throws for what is no identifier. */
-  checked(businessUid: string): string
+  checked(businessUid: string | number): string
   timeoutMs: number
   clock: Clock
 }) {
   const { store, explain, checked, timeoutMs, clock } = options
 
-  return async function refresh(given: string): Promise<Decision> {
+  return async function refresh(given: string | number): Promise<Decision> {
     const businessUid = checked(given)
-    const deadline = clock.now() + timeoutMs
+    const deadline = clock.monotonic() + timeoutMs
     let look = () => {}
     const unsubscribe = store.subscribe(() => look())
     try {
@@ -24,7 +24,7 @@ export function createRefreshAndWait<Decision>(options: {
         const owed = (await store.subscriptionsOf(businessUid)).some(
           (each) => each.pending && each.failure === null,
         )
-        const leftMs = deadline - clock.now()
+        const leftMs = deadline - clock.monotonic()
         if (!owed || leftMs <= 0) break
         await new Promise<void>((resolve) => {
           const timer = clock.setTimeout(resolve, Math.min(SECOND / 4, leftMs), true)

@@ -1,6 +1,6 @@
+import { fullJitter } from '../backoff.js'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import type { Problems } from '../health.js'
-import { newId } from '../ids.js'
 import type { ReadResult } from '../platform/client.js'
 import type { SubscriptionRecord } from '../record.js'
 import {
@@ -10,48 +10,41 @@ import {
   type ReadFinish,
   type Store,
   type Subscription,
-  subscriptionKey,
+  type SubscriptionCounts,
+  type Urgency,
 } from '../store/store.js'
+import { sleep } from '../waiting.js'
 import { type Conclusion, concludeRead } from './conclude-read.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
+import { changeOf } from './purchase-change.js'
+import { createReadOutcomes } from './read-outcomes.js'
+import { createReadTurns } from './read-turns.js'
 import { writeWhileLeased } from './write-while-leased.js'
-
-/** A change as it is written into the journal and handed to `onPurchaseChange`. */
-export interface PurchaseChange {
-  /** The same at every try: the handler's idempotency key. */
-  id: string
-  business_uid: string
-  subscription_uid: string
-  /** The purchase_state before and after; null: never read, or no longer shown by the platform. */
-  from: string | null
-  to: string | null
-  /** Whether the business may use the app after this change, all its subscriptions considered. */
-  entitled: boolean
-  /** The record as last read. */
-  record: SubscriptionRecord | null
-  /** ISO 8601, UTC. */
-  observedAt: string
-}
 
 /**
  * Keeps what the store knows equal to what the platform says. Level-triggered: an event only makes a subscription due,
  * and what is read decides. The same column brings back retries, verifications and the regular reconcile.
  *
- * Subscriptions never read before have a lane of their own, so that a flood of made-up ones cannot hold back those of
- * customers, and a reconcile of everything cannot hold back a new purchase.
+ * What was asked for goes before what is routine. Subscriptions that an event named and nobody has read yet have a loop of
+ * their own, so that a flood of made-up ones cannot hold back those of customers; the other loop shares its slots among
+ * the classes, and the reconcile never has all of them.
  */
 export function createRefresher(options: {
-  store: Pick<Store, 'claimRead' | 'finishRead' | 'renewRead'>
+  store: Pick<Store, 'claimRead' | 'finishRead' | 'renewRead' | 'adoptItems'>
   read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
   /** Whether reads for the business wait for its token: a slow token endpoint must not hold up those that have one. */
   isWaitingForToken(businessUid: string): boolean
   stateOf(record: SubscriptionRecord): string
   entitledBy(subscriptions: Subscription[], now: number): boolean
+  /** The app's own items: what was remembered of another item that is one of these now is read. */
+  purchasableUids: readonly string[]
   concurrency: number
   leaseMs: number
   renewEveryMs: number
   pollMs: number
   reconcileEveryMs: number
+  /** How long callers wait for a read of what was just announced. */
+  waitMs: number
   clock: Clock
   random?: () => number
   /** Told of every read: its subscription, result and conclusion. */
@@ -64,65 +57,128 @@ export function createRefresher(options: {
     isWaitingForToken,
     stateOf,
     entitledBy,
+    purchasableUids,
     concurrency,
     leaseMs,
     renewEveryMs,
     pollMs,
     reconcileEveryMs,
+    waitMs,
   } = options
   const { clock, random = Math.random, onRead = () => {}, onError } = options
   const busy = new Set<string>()
-  let pausedUntil = 0
+  const outcomes = createReadOutcomes({ clock })
+  const turns = createReadTurns()
+  /** What the second loop runs. */
+  const running = new Set<ReadClaim>()
+  let pausedUntil = Number.NEGATIVE_INFINITY
   let pausedBy = ''
   let closing = false
   let claimTurn: Promise<unknown> = Promise.resolve()
 
-  const loops = (['known', 'new'] as const).map(
-    (lane): LeaseLoop =>
-      createLeaseLoop<ReadClaim>({
-        concurrency,
-        leaseMs,
-        renewEveryMs,
-        pollMs,
-        clock,
-        onError,
-        // Made-up ones among the new must not fill the line for tokens in front of customers.
-        isWaiting: (claim) => lane === 'known' && isWaitingForToken(claim.subscription.businessUid),
-        renew: (claim) => store.renewRead(claim, leaseMs),
-        run: (claim, signal) =>
-          refresh(claim, signal).finally(() => busy.delete(claim.subscription.businessUid)),
-        claim() {
-          // One claim at a time, so that each sees the businesses the others have taken: one read per business.
-          const claimed = claimTurn.then(async () => {
-            if (clock.now() < pausedUntil) return []
-            const found = await store.claimRead({ leaseMs, except: [...busy], lane })
-            if (found) busy.add(found.subscription.businessUid)
-            return found ? [found] : []
-          })
-          claimTurn = claimed.catch(() => {})
-          return claimed
-        },
-      }),
-  )
+  const firstReads = createLoop({
+    // Made-up ones among them must not fill the line for tokens in front of customers.
+    isWaiting: () => false,
+    claim: () => claimOf([1]),
+    run: refresh,
+  })
+
+  const laterReads = createLoop({
+    isWaiting: (claim) => claim.urgency === 0 && isWaitingForToken(claim.subscription.businessUid),
+    async claim() {
+      const order = turns.order(hasNoSlot)
+      const claims = await claimOf(order)
+      for (const claim of claims) {
+        running.add(claim)
+        turns.taken(claim.urgency, order)
+      }
+      return claims
+    },
+    run: (claim, signal) => refresh(claim, signal).finally(() => running.delete(claim)),
+  })
+
+  const loops = [firstReads, laterReads]
+
+  function createLoop(
+    what: Pick<Parameters<typeof createLeaseLoop<ReadClaim>>[0], 'isWaiting' | 'claim' | 'run'>,
+  ): LeaseLoop {
+    return createLeaseLoop<ReadClaim>({
+      ...what,
+      concurrency,
+      leaseMs,
+      renewEveryMs,
+      pollMs,
+      clock,
+      onError,
+      renew: (claim) => store.renewRead(claim, leaseMs),
+      run: (claim, signal) =>
+        what.run(claim, signal).finally(() => busy.delete(claim.subscription.businessUid)),
+    })
+  }
+
+  /** One claim at a time, so that each sees the businesses the others have taken: one read per business. */
+  function claimOf(urgencies: readonly Urgency[]): Promise<ReadClaim[]> {
+    const claimed = claimTurn.then(async () => {
+      if (clock.monotonic() < pausedUntil) return []
+      const found = await store.claimRead({ leaseMs, except: [...busy], urgencies })
+      if (found) busy.add(found.subscription.businessUid)
+      return found ? [found] : []
+    })
+    claimTurn = claimed.catch(() => {})
+    return claimed
+  }
+
+  /** One slot is never the reconcile's; nor do all wait for tokens of what nobody has asked for just now. */
+  function hasNoSlot(urgency: Urgency): boolean {
+    if (urgency === 0) return false
+    const most = Math.max(1, concurrency - 1)
+    const others = [...running].filter((claim) => claim.urgency !== 0)
+    const reconciles = others.filter((claim) => claim.urgency === 4)
+    const waiting = others.filter((claim) => isWaitingForToken(claim.subscription.businessUid))
+    return waiting.length >= most || (urgency === 4 && reconciles.length >= most)
+  }
+
+  /** With the row's own business, and when that does not show it, with the one that was named beside it. */
+  async function readFor(claim: ReadClaim, signal: AbortSignal) {
+    const { subscriptionUid, businessUid } = claim.subscription
+    const result = await read({ subscriptionUid, businessUid, signal })
+    outcomes.note(businessUid, claim.subscription.record !== null, result)
+    if (signal.aborted || !['missing', 'refused', 'token_refused'].includes(result.kind)) return { result }
+    const owner = 'recordBusinessUid' in result ? result.recordBusinessUid : undefined
+    const candidate = owner ?? claim.candidateBusinessUid
+    if (candidate === null || candidate === businessUid) return { result }
+    // Only a record that names this very business counts: the client discards any other.
+    const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })
+    return ofCandidate.kind === 'found' ? { result: ofCandidate } : { result, ofCandidate }
+  }
 
   async function refresh(claim: ReadClaim, signal: AbortSignal) {
-    const { subscriptionUid, businessUid } = claim.subscription
     if (claim.lapses >= MAX_LAPSES) {
       // Whatever ends the process here again and again, the others come first; never given up: somebody may have paid.
       await store.finishRead(claim, { ...untouched(claim), failure: 'lease_lapsed', nextInMs: 5 * MINUTE })
       return
     }
-    const result = await read({ subscriptionUid, businessUid, signal })
+    const { result, ofCandidate } = await readFor(claim, signal)
     if (signal.aborted) {
       // Closing: due again at once, for whoever comes next. (With the lease lost this changes nothing.)
       await store.finishRead(claim, { ...untouched(claim), nextInMs: 0 })
       return
     }
     pauseFor(result)
-    const now = clock.now()
-    const conclusion = concludeRead(claim, result, { now, random, reconcileEveryMs, stateOf })
-    const { moved, ...finish } = conclusion
-    const written = moved ? { ...finish, change: changeOf(claim, moved) } : finish
+    const conclusion = concludeRead(claim, result, {
+      now: clock.now(),
+      random,
+      reconcileEveryMs,
+      waitMs,
+      stateOf,
+      hasServedSince: outcomes.hasServedSince,
+      ofCandidate,
+    })
+    const { moves, ...finish } = conclusion
+    const written = {
+      ...finish,
+      changes: moves.map((move) => changeOf(move, { subscriptionUid: claim.id, entitledBy, clock })),
+    }
     const isHeld = await writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
     if (!isHeld) return
     onRead(claim, result, conclusion)
@@ -139,34 +195,21 @@ export function createRefresher(options: {
           ? 10 * SECOND
           : 0
     if (forMs === 0) return
-    pausedUntil = Math.max(pausedUntil, clock.now() + forMs)
+    pausedUntil = Math.max(pausedUntil, clock.monotonic() + forMs)
     pausedBy =
       result.kind === 'throttled'
         ? 'the platform limits our rate'
         : "the platform refuses the app's credentials"
   }
 
-  function changeOf(
-    claim: ReadClaim,
-    moved: NonNullable<Conclusion['moved']>,
-  ): NonNullable<ReadFinish['change']> {
-    const id = newId(clock.now())
-    return {
-      id,
-      key: subscriptionKey(claim.id),
-      payload(subscriptions, now) {
-        const change: PurchaseChange = {
-          id,
-          business_uid: claim.subscription.businessUid,
-          subscription_uid: claim.id,
-          from: moved.from,
-          to: moved.to,
-          entitled: entitledBy(subscriptions, now),
-          record: moved.record,
-          observedAt: new Date(now).toISOString(),
-        }
-        return JSON.stringify(change)
-      },
+  /** The configuration may have changed since the last start. Tried again until the store has taken it. */
+  async function adoptItems(failures = 0): Promise<void> {
+    try {
+      await store.adoptItems(purchasableUids)
+    } catch (error) {
+      onError(error)
+      await sleep(fullJitter(failures, SECOND, MINUTE), clock)
+      if (!closing) return adoptItems(failures + 1)
     }
   }
 
@@ -177,6 +220,7 @@ export function createRefresher(options: {
   return {
     start() {
       for (const loop of loops) loop.start()
+      adoptItems()
     },
     wake,
     async close(graceMs: number) {
@@ -185,9 +229,12 @@ export function createRefresher(options: {
     },
     /** When both lanes last looked for work; the older of the two. */
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
-    problems: (): Problems => ({
+    problems: (counts: SubscriptionCounts): Problems => ({
       failing: [],
-      degraded: pausedUntil > clock.now() ? [`reads are paused: ${pausedBy}`] : [],
+      degraded: [
+        ...(pausedUntil > clock.monotonic() ? [`reads are paused: ${pausedBy}`] : []),
+        ...outcomes.problems(counts),
+      ],
     }),
     running: () => loops.reduce((sum, loop) => sum + loop.running(), 0),
   }

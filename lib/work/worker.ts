@@ -1,6 +1,6 @@
 import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
 import { mergeProblems, type Problems } from '../health.js'
-import type { Retention, Store } from '../store/store.js'
+import type { Retention, Store, SubscriptionCounts } from '../store/store.js'
 import { createDispatcher } from './dispatcher.js'
 import { createRefresher } from './refresher.js'
 import { createTopicKeeper } from './topic-keeper.js'
@@ -72,9 +72,9 @@ export function createWorker(options: {
       topics.changed()
       dispatcher.wake()
     },
-    problems(): Problems {
+    problems(counts: SubscriptionCounts): Problems {
       const stuck = isStuck() ? ['the worker has stopped looking for work'] : []
-      return mergeProblems([{ failing: stuck, degraded: [] }, refresher.problems()])
+      return mergeProblems([{ failing: stuck, degraded: [] }, refresher.problems(counts)])
     },
     async close(graceMs: number) {
       state = 'closed'

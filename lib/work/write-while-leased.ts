@@ -1,6 +1,7 @@
 import { fullJitter } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
+import { sleep } from '../waiting.js'
 
 /**
  * Writes a result until it is written, or its lease is lost: a database that restarts for a moment must not cost a
@@ -17,20 +18,8 @@ export async function writeWhileLeased<T>(
     } catch (error) {
       const mayPass = error instanceof MarketplaceError && error.retryable
       if (!mayPass || lost.aborted) throw error
-      await pause(fullJitter(failures, SECOND / 4, 5 * SECOND), lost, clock)
+      await sleep(fullJitter(failures, SECOND / 4, 5 * SECOND), clock, lost)
       if (lost.aborted) throw error
     }
   }
-}
-
-function pause(ms: number, lost: AbortSignal, clock: Clock): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clock.clearTimeout(timer)
-      lost.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = clock.setTimeout(end, ms)
-    lost.addEventListener('abort', end, { once: true })
-  })
 }

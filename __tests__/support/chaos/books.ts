@@ -25,8 +25,8 @@ export interface SubscriptionRow {
   state: string | null
   gone: string | null
   updated_at: string | null
-  wanted: number
-  done: number
+  generation: number
+  settled_generation: number
   failure: string | null
   refresh_in_ms: number | null
   lease_token: string | null
@@ -48,7 +48,7 @@ export function createBooks(server: PostgresServer, address: string) {
     journal: () => rows<JournalRow>('select * from marketplace_webhooks.journal order by seq'),
     subscriptions: () =>
       rows<SubscriptionRow>(`
-        select subscription_uid, business_uid, state, gone, record::json ->> 'updated_at' as updated_at, wanted, done,
+        select subscription_uid, business_uid, state, gone, record::json ->> 'updated_at' as updated_at, generation, settled_generation,
           failure, refresh_at - (extract(epoch from clock_timestamp()) * 1000)::bigint as refresh_in_ms,
           lease_token, lapses, read_at
         from marketplace_webhooks.subscriptions order by created_at`),
@@ -57,7 +57,15 @@ export function createBooks(server: PostgresServer, address: string) {
 
 export type Books = ReturnType<typeof createBooks>
 
-const NUMBERS = new Set(['seq', 'received_at', 'due_at', 'wanted', 'done', 'refresh_in_ms', 'read_at'])
+const NUMBERS = new Set([
+  'seq',
+  'received_at',
+  'due_at',
+  'generation',
+  'settled_generation',
+  'refresh_in_ms',
+  'read_at',
+])
 
 function asNumbers([name, value]: [string, unknown]): [string, unknown] {
   return [name, NUMBERS.has(name) && value !== null ? Number(value) : value]

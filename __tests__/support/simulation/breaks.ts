@@ -31,7 +31,10 @@ export function breaksOf({ rows, lines }: Tables): Control[] {
       'store equals platform',
       (store) => ({
         finishRead: (claim, finish) =>
-          store.finishRead({ ...claim, wanted: rows().get(claim.id)?.wanted ?? claim.wanted }, finish),
+          store.finishRead(
+            { ...claim, generation: rows().get(claim.id)?.generation ?? claim.generation },
+            finish,
+          ),
       }),
       {
         isLossy: false,
@@ -130,7 +133,7 @@ export function breaksOf({ rows, lines }: Tables): Control[] {
       'a store that loses a change',
       'changes reach every handler',
       (store) => ({
-        finishRead: (claim, { change: _lost, ...finish }) => store.finishRead(claim, finish),
+        finishRead: (claim, { changes: _lost, ...finish }) => store.finishRead(claim, finish),
       }),
     ],
     [

@@ -78,7 +78,7 @@ export function createOracle(options: {
     failures.push(new BrokenPromise(promised, `${message} (at ${(now() - Date.UTC(2030, 0, 1)) / 1000} s)`))
   }
 
-  function onFinishRead(claim: ReadClaim, { found, change }: ReadFinish) {
+  function onFinishRead(claim: ReadClaim, { found, changes: made = [] }: ReadFinish) {
     const { subscriptionUid: uid, businessUid: business } = claim.subscription
     if (found?.record && found.gone === null) {
       const { updated_at, purchase_state } = found.record
@@ -106,11 +106,12 @@ export function createOracle(options: {
       history.set(business, list)
       list.push({ at: now(), grants: ofBusiness.size > 0, freshest: Math.max(0, ...ofBusiness.values()) })
     }
-    if (!change) return
     const ids = changesOf.get(uid) ?? []
     changesOf.set(uid, ids)
-    changes.set(change.id, { id: change.id, uid, order: ids.length, ended: 'no' })
-    ids.push(change.id)
+    for (const { id } of made) {
+      changes.set(id, { id, uid, order: ids.length, ended: 'no' })
+      ids.push(id)
+    }
   }
 
   function onFinishEntries(finishes: readonly EntryFinish[], finished: readonly string[]) {

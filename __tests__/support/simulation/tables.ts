@@ -14,22 +14,26 @@ import {
   type SkipEntries,
   type Store,
   type Subscription,
+  type Urgency,
 } from '../../../lib/store/store.js'
 import type { Database, Wire } from './database.js'
 
 export interface Row {
   uid: string
   business: string
+  candidate: string | null
+  purchasable: string | null
   record: SubscriptionRecord | null
   state: string | null
   gone: 'missing' | 'revoked' | null
   readAt: number | null
-  wanted: number
-  done: number
+  generation: number
+  settled: number
   requestedAt: number
   refreshAt: number | null
   notBefore: number
-  lane: 'known' | 'new'
+  urgency: Urgency
+  verifying: boolean
   token: string | null
   lapses: number
   failure: string | null
@@ -48,13 +52,6 @@ export interface Line extends Omit<Entry, 'leaseToken' | 'attempt'> {
   error: string | null
 }
 
-const DISPROVED = new Set<string | null>([
-  'platform_record_missing',
-  'platform_refused',
-  'platform_record_mismatch',
-  'token_refused',
-])
-
 /**
  * What a store promises in words (the port's comments), as plain objects: a part of the time of a database, so that more
  * worlds can be tried. The same runs are made on the package's own SQL too.
@@ -71,18 +68,21 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
     row.refreshAt = Math.max(row.notBefore, now())
   }
 
-  function mark(row: Row) {
-    row.wanted++
+  function mark(row: Row, byEvent: boolean) {
+    const urgency = byEvent ? (row.record ? 0 : 1) : 2
+    row.urgency =
+      row.generation > row.settled ? (Math.min(row.urgency, urgency) as Urgency) : (urgency as Urgency)
+    row.generation++
     row.requestedAt = now()
     row.failure = null
     due(row)
   }
 
-  function want(each: RefreshRequest) {
+  function want(each: RefreshRequest, byEvent: boolean) {
     if (each.kind === 'business') {
       for (const row of rows.values()) {
         if (row.business !== each.businessUid) continue
-        mark(row)
+        mark(row, byEvent)
         if (!each.install) continue
         const at = Math.min(each.install.at ?? now(), now())
         if (at < (row.installAt ?? 0)) continue
@@ -93,23 +93,25 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
     }
     const row = rows.get(each.subscriptionUid)
     if (row) {
-      const isDisproved = each.kind === 'subscription' && row.record === null && DISPROVED.has(row.failure)
-      mark(row)
-      if (isDisproved) row.business = each.businessUid
+      mark(row, byEvent)
+      if (each.kind === 'subscription' && row.business !== each.businessUid) row.candidate = each.businessUid
     } else if (each.kind === 'subscription') {
       rows.set(each.subscriptionUid, {
         uid: each.subscriptionUid,
         business: each.businessUid,
+        candidate: null,
+        purchasable: each.purchasableUid,
         record: null,
         state: null,
         gone: null,
         readAt: null,
-        wanted: 1,
-        done: 0,
+        generation: 1,
+        settled: 0,
         requestedAt: now(),
         refreshAt: now(),
         notBefore: 0,
-        lane: 'new',
+        urgency: byEvent ? 1 : 2,
+        verifying: false,
         token: null,
         lapses: 0,
         failure: null,
@@ -149,27 +151,40 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
       .map(asSubscription)
   }
 
-  function claimRead({ leaseMs, except, lane }: ClaimRead): ReadClaim | undefined {
-    let first: Row | undefined
-    for (const row of rows.values()) {
-      if (row.lane !== lane || row.refreshAt === null || row.refreshAt > now()) continue
-      if (except.includes(row.business)) continue
-      if (!first || row.refreshAt < (first.refreshAt as number)) first = row
-    }
-    if (!first) return undefined
-    const row = first
+  function claimRead({ leaseMs, except, urgencies }: ClaimRead): ReadClaim | undefined {
+    const due = [...rows.values()].filter(
+      (row) =>
+        row.refreshAt !== null &&
+        row.refreshAt <= now() &&
+        urgencies.includes(row.urgency) &&
+        !except.includes(row.business),
+    )
+    const [row] = due.sort(
+      (a, b) =>
+        urgencies.indexOf(a.urgency) - urgencies.indexOf(b.urgency) ||
+        (a.refreshAt as number) - (b.refreshAt as number),
+    )
+    if (!row) return undefined
     if (row.token !== null) row.lapses++
     row.token = `lease ${++count}`
     row.refreshAt = now() + leaseMs
-    const { uid: id, token: leaseToken, wanted, done, lapses, uninstalledAt, createdAt, progress } = row
-    const subscription = asSubscription(row)
-    return { id, leaseToken, subscription, wanted, done, lapses, uninstalledAt, createdAt, progress }
+    const { uid: id, token: leaseToken, urgency, generation, settled: settledGeneration } = row
+    const { candidate: candidateBusinessUid, lapses, uninstalledAt, createdAt, progress } = row
+    return {
+      ...{ id, leaseToken, subscription: asSubscription(row), urgency, generation, settledGeneration },
+      ...{ candidateBusinessUid, lapses, uninstalledAt, createdAt, progress },
+    }
   }
 
   function finishRead(claim: ReadClaim, finish: ReadFinish): boolean {
     const row = rows.get(claim.id)
     if (row?.token !== claim.leaseToken) return false
-    const { found, settled, failure, progress, nextInMs, clearUninstalled, change } = finish
+    const isAskedAgain = row.generation > claim.generation
+    // What rests on an uninstall waits for the read that was asked for since.
+    const isTooLate =
+      isAskedAgain && finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
+    if (isTooLate) finish = { settled: false, failure: null, progress: claim.progress, nextInMs: 0 }
+    const { found, settled, failure, progress, nextInMs, clearUninstalled, changes = [] } = finish
     if (found) {
       row.record = found.record && (JSON.parse(JSON.stringify(found.record)) as SubscriptionRecord)
       row.state = found.state
@@ -177,30 +192,33 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
       // What was held while the process stood still is known for no longer than its lease.
       if (found.confirmed) row.readAt = Math.min(now(), row.refreshAt as number)
       if (found.record) {
-        row.lane = 'known'
         row.business = found.record.business_uid
+        row.purchasable = found.record.purchasable_uid
       }
     }
-    if (settled) row.done = claim.wanted
-    row.failure = row.wanted > claim.wanted ? null : failure
+    if (settled) row.settled = claim.generation
+    row.failure = isAskedAgain ? null : failure
     row.progress = progress
-    if (clearUninstalled) row.uninstalledAt = null
+    row.verifying = finish.verifying ?? false
+    if (!isAskedAgain) {
+      if (clearUninstalled) row.uninstalledAt = null
+      if (finish.candidate !== undefined) row.candidate = finish.candidate
+      if (finish.urgency !== undefined) row.urgency = finish.urgency
+    }
     row.token = null
     row.lapses = 0
     row.notBefore = now() + MIN_READ_INTERVAL_MS
-    if (row.wanted > claim.wanted) row.refreshAt = row.notBefore
+    if (isAskedAgain) row.refreshAt = row.notBefore
     else row.refreshAt = nextInMs === null ? null : now() + nextInMs
-    if (change) {
-      const { businessUid, subscriptionUid } = claim.subscription
-      const payload = change.payload(ofBusiness(businessUid), now())
+    for (const { id, key, businessUid, payload } of changes) {
       append({
-        id: change.id,
+        id,
         kind: 'change',
         name: '',
-        key: change.key,
+        key,
         businessUid,
-        subscriptionUid,
-        payload,
+        subscriptionUid: claim.id,
+        payload: payload(ofBusiness(businessUid), now()),
       })
     }
     return true
@@ -290,13 +308,13 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
           await new Promise(setImmediate)
           for (const event of events) append(event)
           const wanted = events.flatMap((event) => event.wanted ?? [])
-          for (const each of wanted) want(each)
+          for (const each of wanted) want(each, true)
           for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
           announce({ kind: 'journal' })
         },
         async requestRefresh(wanted) {
           await new Promise(setImmediate)
-          want(wanted)
+          want(wanted, false)
           announce({ kind: 'requested', businessUid: wanted.businessUid })
         },
         subscriptionsOf: async (business) => ofBusiness(business),
@@ -307,10 +325,13 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
           ;(row as Row).refreshAt = now() + leaseMs
           return true
         },
+        async adoptItems() {},
         async finishRead(claim, finish) {
           if (!finishRead(claim, finish)) return false
-          announce({ kind: 'decided', businessUid: claim.subscription.businessUid })
-          if (finish.change) announce({ kind: 'journal' })
+          const businesses = (finish.changes ?? []).map((change) => change.businessUid)
+          for (const businessUid of new Set([claim.subscription.businessUid, ...businesses]))
+            announce({ kind: 'decided', businessUid, superseded: finish.found !== undefined })
+          if (businesses.length > 0) announce({ kind: 'journal' })
           return true
         },
         claimEntries: async (options) => claimEntries(options),
@@ -350,16 +371,19 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
 }
 
 function asSubscription(row: Row): Subscription {
-  const { uid, business, record, state, gone, readAt, requestedAt, wanted, done, failure, refreshAt } = row
+  const { uid, business, purchasable, record, generation, settled, ...same } = row
+  const { state, gone, readAt, requestedAt, verifying, failure, refreshAt } = same
   return {
     subscriptionUid: uid,
     businessUid: business,
+    purchasableUid: purchasable,
     record: record && { ...record },
     state,
     gone,
     readAt,
     requestedAt,
-    pending: wanted > done,
+    pending: generation > settled,
+    verifying,
     failure,
     refreshAt,
   }

@@ -120,7 +120,7 @@ export const ACCEPTING: readonly Check[] = [
       await Promise.all(Array.from({ length: 47 }, () => store.accept([eventOf('s1')])))
       const claims = await claimedAll(store)
       same(
-        claims.map(({ id, wanted, done }) => [id, wanted, done]),
+        claims.map(({ id, generation, settledGeneration }) => [id, generation, settledGeneration]),
         [['s1', 50, 0]],
       )
     },
@@ -140,7 +140,7 @@ export const ACCEPTING: readonly Check[] = [
       const claim = await claimed(store)
       await store.accept([eventOf('s1')])
       same(await claimedAll(store), [])
-      assert.equal(claim.wanted, 1)
+      assert.equal(claim.generation, 1)
     },
   },
 ]

@@ -14,7 +14,7 @@ import {
   shows,
 } from './lab.js'
 
-const change = { id: 'late', key: 'k', payload: () => '"late"' }
+const change = { id: 'late', key: 'k', businessUid: 'b1', payload: () => '"late"' }
 
 /** What holds when a lease is no longer the caller's. */
 export const FENCING: readonly Check[] = [
@@ -25,15 +25,15 @@ export const FENCING: readonly Check[] = [
       await store.requestRefresh(named('s1', 'b1'))
       const late = await claimed(store, { leaseMs: SHORT })
       const holder = await lab.until('the lease runs out', () =>
-        store.claimRead({ leaseMs: LONG, except: [], lane: 'new' }),
+        store.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] }),
       )
       const before = await only(store, 'b1')
-      assert.equal(await store.finishRead(late, shows(late, 'purchased', { change })), false)
+      assert.equal(await store.finishRead(late, shows(late, 'purchased', { changes: [change] })), false)
       same(await only(store, 'b1'), before)
       same(await store.listEntries({}), [])
       same(await claimedAll(store), [], 'the late finish has ended the lease of the holder')
       assert.equal(await store.finishRead(holder, shows(holder, 'suspended')), true)
-      assert.equal(await store.finishRead(late, shows(late, 'purchased', { change })), false)
+      assert.equal(await store.finishRead(late, shows(late, 'purchased', { changes: [change] })), false)
       has(await only(store, 'b1'), { state: 'suspended', pending: false })
       same(await store.listEntries({}), [])
     },
@@ -45,7 +45,10 @@ export const FENCING: readonly Check[] = [
       const claim = await claimed(store)
       assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
       const before = await only(store, 'b1')
-      assert.equal(await store.finishRead(claim, { ...fails('platform_timeout', null), change }), false)
+      assert.equal(
+        await store.finishRead(claim, { ...fails('platform_timeout', null), changes: [change] }),
+        false,
+      )
       same(await only(store, 'b1'), before)
       same(await store.listEntries({}), [])
     },
@@ -60,7 +63,7 @@ export const FENCING: readonly Check[] = [
       const [first, second] = [await claimed(store), await claimed(store)]
       for (const leaseToken of [second.leaseToken, 'made up', '']) {
         const forged = { ...first, leaseToken }
-        assert.equal(await store.finishRead(forged, shows(forged, 'purchased', { change })), false)
+        assert.equal(await store.finishRead(forged, shows(forged, 'purchased', { changes: [change] })), false)
       }
       for (const business of ['b1', 'b2']) has(await only(store, business), { state: null, pending: true })
       assert.equal((await store.listEntries({ kind: 'change' })).length, 0)
@@ -75,7 +78,7 @@ export const FENCING: readonly Check[] = [
       const finished: boolean[] = []
       for (const state of ['one', 'two', 'three']) {
         const holder = await lab.until('the lease runs out', () =>
-          store.claimRead({ leaseMs: SHORT, except: [], lane: 'new' }),
+          store.claimRead({ leaseMs: SHORT, except: [], urgencies: [1, 2] }),
         )
         finished.push(await store.finishRead(late, shows(late, `late ${state}`)))
         late = holder

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { SubscriptionRecord } from '../../record.js'
-import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store } from '../../store/store.js'
+import { MIN_READ_INTERVAL_MS, type NewChange, type ReadClaim, type Store } from '../../store/store.js'
 import {
   type Check,
   claimed,
@@ -131,7 +131,7 @@ export const FINISHING: readonly Check[] = [
         assert.equal(pending, true)
         isNumber(refreshAt, 'refreshAt')
         assertAbout(refreshAt - (readAt ?? 0), MIN_READ_INTERVAL_MS)
-        has(await next(lab), { wanted: 2, done: 1 })
+        has(await next(lab), { generation: 2, settledGeneration: 1 })
       },
     }),
   ),
@@ -173,13 +173,13 @@ export const FINISHING: readonly Check[] = [
       const claim = await claimed(store)
       const seen: [string, string | null][] = []
       let time: unknown
-      const payload: NonNullable<Parameters<Store['finishRead']>[1]['change']>['payload'] = (rows, now) => {
+      const payload: NewChange['payload'] = (rows, now) => {
         seen.push(...rows.map((row): [string, string | null] => [row.subscriptionUid, row.state]))
         time = now
         return '{"to":"purchased"}'
       }
-      const change = { id: 'c1', key: 'subscription:s2', payload }
-      assert.equal(await store.finishRead(claim, shows(claim, 'purchased', { change })), true)
+      const change = { id: 'c1', key: 'subscription:s2', businessUid: 'b1', payload }
+      assert.equal(await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] })), true)
       same(seen.sort(), [
         ['s1', 'canceled'],
         ['s2', 'purchased'],
@@ -208,13 +208,13 @@ export const FINISHING: readonly Check[] = [
       const payload = () => {
         throw new RangeError('not now')
       }
-      const change = { id: 'c1', key: 'k', payload }
-      await assert.rejects(store.finishRead(claim, shows(claim, 'purchased', { change })))
+      const change = { id: 'c1', key: 'k', businessUid: 'b1', payload }
+      await assert.rejects(store.finishRead(claim, shows(claim, 'purchased', { changes: [change] })))
       has(await only(store, 'b1'), { record: null, state: null, readAt: null, pending: true })
       same(await store.listEntries({}), [])
       same(await claimedAll(store), [])
       const fine = { ...change, payload: () => '1' }
-      assert.equal(await store.finishRead(claim, shows(claim, 'purchased', { change: fine })), true)
+      assert.equal(await store.finishRead(claim, shows(claim, 'purchased', { changes: [fine] })), true)
       assert.equal((await store.listEntries({})).length, 1)
     },
   },

@@ -188,8 +188,8 @@ export const HANDING_OVER: readonly Check[] = [
     async check({ store }) {
       await store.accept([eventOf('s1', { id: 'e1', key: 'k' })])
       const claim = await claimed(store)
-      const change = { id: 'c1', key: 'k', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
+      const change = { id: 'c1', key: 'k', businessUid: 'b1', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
       const e1 = await entry(store)
       assert.equal(e1.id, 'e1')
       await finish(store, [ending(e1, DONE)])

@@ -43,10 +43,10 @@ export const INSTALLS: readonly Check[] = [
       await store.accept([says('b1', false), says('b2', true), says('b1', true), says('b2', false)])
       await store.accept([says('b3', false, 2_000), says('b3', true, 1_000)])
       const claims = new Map((await claimedAll(store)).map((claim) => [claim.id, claim]))
-      has(claims.get('s1'), { uninstalledAt: null, wanted: 3 })
-      has(claims.get('s2'), { wanted: 3 })
+      has(claims.get('s1'), { uninstalledAt: null, generation: 3 })
+      has(claims.get('s2'), { generation: 3 })
       isNumber(claims.get('s2')?.uninstalledAt, 'uninstalledAt')
-      has(claims.get('s3'), { wanted: 3 })
+      has(claims.get('s3'), { generation: 3 })
       isNumber(claims.get('s3')?.uninstalledAt, 'uninstalledAt')
     },
   },

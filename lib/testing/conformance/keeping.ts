@@ -3,6 +3,7 @@ import type { Hint, Retention, Store } from '../../store/store.js'
 import {
   type Check,
   claimed,
+  claimedAll,
   DEAD,
   DONE,
   ending,
@@ -11,6 +12,7 @@ import {
   eventOf,
   fails,
   finish,
+  has,
   idsOf,
   isNumber,
   known,
@@ -36,8 +38,8 @@ export const KEEPING: readonly Check[] = [
         leased.slice(0, 2).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
       )
       const claim = await claimed(store)
-      const change = { id: 'change', key: 'change', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
+      const change = { id: 'change', key: 'change', businessUid: 'b', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
       await finish(store, [ending(await entry(store), DONE)])
       await store.accept([eventOf('pending', { id: 'pending' })])
       await lab.pass(5)
@@ -96,7 +98,8 @@ export const KEEPING: readonly Check[] = [
   },
   {
     name: 'counts: says how much there is of everything, in numbers',
-    async check({ store }) {
+    async check(lab) {
+      const { store } = lab
       await known(store, 'read')
       await store.requestRefresh(named('given up'))
       await store.finishRead(await claimed(store), fails('platform_refused', null))
@@ -107,18 +110,17 @@ export const KEEPING: readonly Check[] = [
         store,
         leased.slice(0, 3).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
       )
-      const { oldestPendingMs, ...counts } = await store.counts()
-      same(counts, {
-        subscriptions: 3,
-        wanted: 1,
-        givenUp: 1,
-        pending: 3,
-        retrying: 0,
-        dead: 2,
-        waiting: 0,
-        unrecognised: 1,
-      })
-      isNumber(oldestPendingMs, 'oldestPendingMs')
+      const counts = await store.counts()
+      has(counts, { subscriptions: 3, wanted: 1, givenUp: 1, knownGivenUp: 0, active: 1, refused: 0 })
+      has(counts, { pending: 3, retrying: 0, dead: 2, waiting: 0, unrecognised: 1 })
+      isNumber(counts.oldestPendingMs, 'oldestPendingMs')
+      isNumber(counts.oldestWantedMs, 'oldestWantedMs')
+      assert(counts.oldestWantedMs >= 0 && counts.oldestWantedMs < 60_000)
+      const owed = await claimed(store)
+      await store.finishRead(owed, shows(owed, 'purchased', { nextInMs: 0, settled: false }))
+      const again = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      await store.finishRead(again, fails('token_refused'))
+      has(await store.counts(), { wanted: 0, oldestWantedMs: null, active: 2, refused: 1 })
     },
   },
   {
@@ -170,8 +172,8 @@ export const KEEPING: readonly Check[] = [
       await store.accept([eventOf('s2', { id: 'e2', businessUid: 'b2' })])
       const second = await claimed(store)
       hints.splice(0)
-      const change = { id: 'c1', key: 'c1', payload: () => '1' }
-      await store.finishRead(second, shows(second, 'purchased', { change }))
+      const change = { id: 'c1', key: 'c1', businessUid: 'b', payload: () => '1' }
+      await store.finishRead(second, shows(second, 'purchased', { changes: [change] }))
       await told('journal')
       await store.replayEntry('c1')
       await told('journal')
@@ -190,7 +192,7 @@ export const KEEPING: readonly Check[] = [
       stop()
       const late = await claimed(store, { leaseMs: SHORT })
       const holder = await lab.until('the lease runs out', () =>
-        store.claimRead({ leaseMs: LATER, except: [], lane: 'new' }),
+        store.claimRead({ leaseMs: LATER, except: [], urgencies: [1, 2] }),
       )
       first.splice(0)
       second.splice(0)

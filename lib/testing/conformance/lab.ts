@@ -15,6 +15,7 @@ import {
   type Subscription,
   subscriptionKey,
   type Topic,
+  type Urgency,
 } from '../../store/store.js'
 import type { StoreConformanceOptions } from './options.js'
 import { STORE_METHODS } from './store-faults.js'
@@ -150,26 +151,25 @@ export function fails(failure: string, nextInMs: number | null = LATER): ReadFin
 /** The lease of whatever is due for a read now. */
 export async function claimed(
   store: Store,
-  options: { lane?: 'known' | 'new'; leaseMs?: number; except?: string[] } = {},
+  options: { urgencies?: readonly Urgency[]; leaseMs?: number; except?: string[] } = {},
 ): Promise<ReadClaim> {
-  const { lane = 'new', leaseMs = LONG, except = [] } = options
-  const claim = await store.claimRead({ lane, leaseMs, except })
-  assert(claim, `claimRead found nothing due in the lane ${lane}`)
+  const { urgencies = ALL_URGENCIES, leaseMs = LONG, except = [] } = options
+  const claim = await store.claimRead({ urgencies, leaseMs, except })
+  assert(claim, `claimRead found nothing due of the urgencies ${urgencies.join()}`)
   return claim
 }
 
-/** Every subscription that is due in both lanes, each leased. */
+export const ALL_URGENCIES: readonly Urgency[] = [0, 1, 2, 3, 4]
+
+/** Every subscription that is due, each leased. */
 export async function claimedAll(store: Store): Promise<ReadClaim[]> {
   const claims: ReadClaim[] = []
-  for (const lane of ['new', 'known'] as const) {
-    for (;;) {
-      const claim = await store.claimRead({ lane, leaseMs: LONG, except: [] })
-      if (!claim) break
-      claims.push(claim)
-      assert(claims.length < 10_000, 'claimRead never comes to an end')
-    }
+  for (;;) {
+    const claim = await store.claimRead({ urgencies: ALL_URGENCIES, leaseMs: LONG, except: [] })
+    if (!claim) return claims
+    claims.push(claim)
+    assert(claims.length < 10_000, 'claimRead never comes to an end')
   }
-  return claims
 }
 
 /** Learns of a subscription and reads it once: known, and not due. */

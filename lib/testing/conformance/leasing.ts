@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import {
+  ALL_URGENCIES,
   type Check,
   claimed,
   claimedAll,
@@ -44,12 +45,12 @@ export const LEASING: readonly Check[] = [
       })
       const before = await only(store, 'b1')
       const claim = await claimed(store)
-      has(claim, { id: 's1', wanted: 2, done: 0, lapses: 0, progress: null })
+      has(claim, { id: 's1', generation: 2, settledGeneration: 0, lapses: 0, progress: null })
       has(claim.subscription, { subscriptionUid: 's1', businessUid: 'b1', requestedAt: before.requestedAt })
       isNumber(claim.createdAt, 'createdAt')
       isNumber(claim.uninstalledAt, 'uninstalledAt')
-      isNumber(claim.wanted, 'wanted')
-      isNumber(claim.done, 'done')
+      isNumber(claim.generation, 'generation')
+      isNumber(claim.settledGeneration, 'settledGeneration')
       isNumber(claim.lapses, 'lapses')
       isNumber(claim.subscription.requestedAt, 'requestedAt')
       isNumber(claim.subscription.refreshAt, 'refreshAt')
@@ -74,28 +75,65 @@ export const LEASING: readonly Check[] = [
       await store.accept([eventOf('s3', { businessUid: 'b2' })])
       const many = Array.from({ length: 500 }, (_, i) => `busy ${i}`)
       assert.equal((await claimed(store, { except: ['b1', ...many] })).id, 's3')
-      for (const lane of ['new', 'known'] as const) {
-        assert.equal(await store.claimRead({ leaseMs: LONG, except: [...many, 'b1'], lane }), undefined)
-      }
+      const except = [...many, 'b1']
+      assert.equal(await store.claimRead({ leaseMs: LONG, except, urgencies: ALL_URGENCIES }), undefined)
       same(idsOf(await claimedAll(store)).sort(), ['s1', 's2'])
     },
   },
   {
-    name: 'claimRead: what was never read has a lane of its own, also after a failure',
+    name: 'claimRead: a read is of the urgency of what asked for it, and keeps it when it fails',
     async check(lab) {
       const { store } = lab
-      const from = (lane: 'known' | 'new') => store.claimRead({ leaseMs: LONG, except: [], lane })
-      await store.requestRefresh(named('s1', 'b1'))
-      assert.equal(await from('known'), undefined)
-      await store.finishRead(await claimed(store), fails('platform_timeout', 0))
-      assert.equal(await from('known'), undefined)
-      const claim = await lab.until('the retry is due', () => from('new'))
-      await store.finishRead(claim, shows(claim, 'purchased', { nextInMs: 0 }))
-      assert.equal(await from('new'), undefined)
-      const again = await lab.until('the next read is due', () => from('known'))
-      await store.finishRead(again, fails('platform_timeout', 0))
-      assert.equal(await from('new'), undefined)
-      assert.equal((await lab.until('the retry is due', () => from('known'))).id, 's1')
+      const urgencyOf = async (uid: string) => {
+        const claim = await lab.until('it is due', async () =>
+          (await claimedAll(store)).find(({ id }) => id === uid),
+        )
+        return { claim, urgency: claim.urgency }
+      }
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      await store.requestRefresh(named('s2', 'b2'))
+      const second = await claimed(store, { urgencies: [0, 2, 3, 4] })
+      has(second, { id: 's2', urgency: 2 })
+      has(await claimed(store, { urgencies: [0, 2, 3, 4, 1] }), { id: 's1', urgency: 1 })
+      await store.finishRead(second, fails('platform_timeout', 0))
+      const retry = await urgencyOf('s2')
+      assert.equal(retry.urgency, 2)
+      await store.finishRead(retry.claim, shows(retry.claim, 'purchased', { nextInMs: 0, urgency: 3 }))
+      const verification = await urgencyOf('s2')
+      assert.equal(verification.urgency, 3)
+      await store.finishRead(
+        verification.claim,
+        shows(verification.claim, 'purchased', { nextInMs: 0, urgency: 4 }),
+      )
+      const reconcile = await urgencyOf('s2')
+      assert.equal(reconcile.urgency, 4)
+      await store.accept([eventOf('s2', { businessUid: 'b2' })])
+      await store.requestRefresh(named('s2', 'b2'))
+      await store.finishRead(reconcile.claim, shows(reconcile.claim, 'purchased', { urgency: 4 }))
+      assert.equal((await urgencyOf('s2')).urgency, 0)
+    },
+  },
+  {
+    name: 'claimRead: looks in the classes in the order it is told, and in each the longest due first',
+    async check({ store, pass }) {
+      await store.requestRefresh(named('s2'))
+      await pass(3)
+      await store.requestRefresh(named('s3'))
+      await pass(3)
+      await store.accept([eventOf('s1')])
+      const ids = []
+      for (let i = 0; i < 3; i++) ids.push((await claimed(store, { urgencies: [4, 1, 0, 2] })).id)
+      same(ids, ['s1', 's2', 's3'])
+    },
+  },
+  {
+    name: 'claimRead: very many that are due of a business that is read do not hide what is behind them',
+    async check({ store }) {
+      await store.accept(
+        Array.from({ length: 1_000 }, (_, i) => eventOf(`busy ${i}`, { businessUid: 'busy' })),
+      )
+      await store.accept([eventOf('s1')])
+      has(await claimed(store, { except: ['busy'] }), { id: 's1' })
     },
   },
   {
@@ -107,7 +145,7 @@ export const LEASING: readonly Check[] = [
       const leased: string[] = []
       await lab.until('all are leased', async () => {
         const claims = await Promise.all(
-          Array.from({ length: 20 }, () => store.claimRead({ leaseMs: LONG, except: [], lane: 'new' })),
+          Array.from({ length: 20 }, () => store.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] })),
         )
         leased.push(...claims.flatMap((claim) => claim?.id ?? []))
         return leased.length >= uids.length
@@ -124,9 +162,9 @@ export const LEASING: readonly Check[] = [
       assert.equal((await claimed(store, { leaseMs: SHORT })).lapses, 0)
       for (const lapses of [1, 2, 3]) {
         const next = await lab.until('the lease runs out', () =>
-          store.claimRead({ leaseMs: SHORT, except: [], lane: 'new' }),
+          store.claimRead({ leaseMs: SHORT, except: [], urgencies: [1, 2] }),
         )
-        has(next, { id: 's1', lapses, wanted: 1, done: 0 })
+        has(next, { id: 's1', lapses, generation: 1, settledGeneration: 0 })
       }
     },
   },
@@ -134,11 +172,11 @@ export const LEASING: readonly Check[] = [
     name: 'claimRead: a finish ends the row of lapses, also when the read has failed',
     async check(lab) {
       const { store } = lab
-      const due = () => store.claimRead({ leaseMs: SHORT, except: [], lane: 'new' })
+      const due = () => store.claimRead({ leaseMs: SHORT, except: [], urgencies: [1, 2] })
       await store.requestRefresh(named('s1'))
       await due()
       const second = await lab.until('the lease runs out', () =>
-        store.claimRead({ leaseMs: LONG, except: [], lane: 'new' }),
+        store.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] }),
       )
       assert.equal(second.lapses, 1)
       assert.equal(await store.finishRead(second, fails('platform_timeout', 0)), true)

@@ -31,8 +31,8 @@ export const LISTING: readonly Check[] = [
       assert(first && second)
       await finish(store, [ending(first, DONE), ending(second, DEAD)])
       const claim = await claimed(store)
-      const change = { id: 'c1', key: 'c1', payload: () => '1' }
-      await store.finishRead(claim, shows(claim, 'purchased', { change }))
+      const change = { id: 'c1', key: 'c1', businessUid: 'b', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
 
       const list = async (filter: Parameters<typeof store.listEntries>[0]) =>
         idsOf(await store.listEntries(filter))

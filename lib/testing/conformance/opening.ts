@@ -20,7 +20,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   accept: (store) => store.accept([eventOf('s1')]),
   want: (store) => store.requestRefresh(named('s1')),
   subscriptionsOf: (store) => store.subscriptionsOf('b1'),
-  claimRead: (store) => store.claimRead({ leaseMs: 1_000, except: [], lane: 'new' }),
+  claimRead: (store) => store.claimRead({ leaseMs: 1_000, except: [], urgencies: [1, 2] }),
   renewRead: (store) => store.renewRead({ id: 's1', leaseToken: 'none' }, 1_000),
   finishRead: (store) => store.finishRead(NO_CLAIM, NO_FINISH),
   claimLanes: (store) =>
@@ -86,7 +86,7 @@ export const OPENING: readonly Check[] = [
       const before = [await lab.store.counts(), await lab.store.listEntries({}), await only(lab.store, 'b1')]
       const again = await lab.reopen()
       same([await again.counts(), await again.listEntries({}), await only(again, 'b1')], before)
-      assert.equal(await again.claimRead({ leaseMs: 1_000, except: [], lane: 'new' }), undefined)
+      assert.equal(await again.claimRead({ leaseMs: 1_000, except: [], urgencies: [1, 2] }), undefined)
       assert.equal(await again.finishRead(held, shows(held, 'suspended')), true)
       await again.open()
       assert.equal((await only(again, 'business of s2')).state, 'suspended')
@@ -165,8 +165,10 @@ const NO_FINISH: ReadFinish = { settled: true, failure: null, progress: null, ne
 const NO_CLAIM: Parameters<Store['finishRead']>[0] = {
   id: 's1',
   leaseToken: 'none',
-  wanted: 1,
-  done: 0,
+  urgency: 1,
+  generation: 1,
+  settledGeneration: 0,
+  candidateBusinessUid: null,
   lapses: 0,
   uninstalledAt: null,
   createdAt: 0,
@@ -174,12 +176,14 @@ const NO_CLAIM: Parameters<Store['finishRead']>[0] = {
   subscription: {
     subscriptionUid: 's1',
     businessUid: 'b1',
+    purchasableUid: null,
     record: null,
     state: null,
     gone: null,
     readAt: null,
     requestedAt: null,
     pending: true,
+    verifying: false,
     failure: null,
     refreshAt: 0,
   },

@@ -46,7 +46,7 @@ export const SEVERAL: readonly Check[] = (
         await lab.until('all are leased', async () => {
           const claims = await Promise.all(
             Array.from({ length: 20 }, (_, i) =>
-              stores[i % 2]?.claimRead({ leaseMs: LONG, except: [], lane: 'new' }),
+              stores[i % 2]?.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] }),
             ),
           )
           leased.push(...claims.flatMap((claim) => claim?.id ?? []))
@@ -86,7 +86,7 @@ export const SEVERAL: readonly Check[] = (
       async check(lab) {
         const stores = [lab.store, await lab.beside()]
         await Promise.all(Array.from({ length: 40 }, (_, i) => stores[i % 2]?.accept([eventOf('s1')])))
-        has(await claimed(lab.store), { wanted: 40 })
+        has(await claimed(lab.store), { generation: 40 })
         has(await lab.store.counts(), { pending: 40, subscriptions: 1 })
       },
     },
@@ -107,7 +107,8 @@ export const SEVERAL: readonly Check[] = (
         has(await lab.store.counts(), { pending: 20 * 21, subscriptions: 20 })
         const claims = await claimedAll(lab.store)
         assert.equal(claims.length, 20)
-        for (const { wanted } of claims) assert(wanted >= 20 && wanted <= 40, `wanted is ${wanted}`)
+        for (const { generation } of claims)
+          assert(generation >= 20 && generation <= 40, `generation is ${generation}`)
       },
     },
     {
@@ -129,7 +130,7 @@ export const SEVERAL: readonly Check[] = (
           await entry(here, { leaseMs: SHORT }),
         ]
         const holder = await lab.until('the lease of the read runs out', () =>
-          there.claimRead({ leaseMs: LONG, except: [], lane: 'new' }),
+          there.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] }),
         )
         const heldEntry = await lab.until(
           'the lease of the entry runs out',
@@ -137,10 +138,10 @@ export const SEVERAL: readonly Check[] = (
         )
         has(holder, { lapses: 1 })
         has(heldEntry, { lapses: 1, attempt: 2 })
-        const change = { id: 'c1', key: 'k', payload: () => '1' }
+        const change = { id: 'c1', key: 'k', businessUid: 'b1', payload: () => '1' }
         assert.equal(await here.renewRead(late, LONG), false)
         assert.equal(await renew(here, lateEntry, LONG), false)
-        assert.equal(await here.finishRead(late, shows(late, 'purchased', { change })), false)
+        assert.equal(await here.finishRead(late, shows(late, 'purchased', { changes: [change] })), false)
         same(await finish(here, [ending(lateEntry, DONE)]), [])
         has(await only(here, 'b1'), { state: null, pending: true })
         assert.equal(await there.finishRead(holder, shows(holder, 'suspended')), true)
@@ -157,7 +158,7 @@ export const SEVERAL: readonly Check[] = (
         await there.accept([eventOf('s1', { businessUid: 'b1' })])
         assert.equal(await here.finishRead(claim, shows(claim, 'purchased')), true)
         const next = await lab.until('it is due again', async () => (await claimedAll(there))[0])
-        has(next, { wanted: 2, done: 1 })
+        has(next, { generation: 2, settledGeneration: 1 })
       },
     },
     {

@@ -17,6 +17,7 @@ export const STORE_METHODS = [
   'open',
   'accept',
   'requestRefresh',
+  'adoptItems',
   'subscriptionsOf',
   'claimRead',
   'renewRead',

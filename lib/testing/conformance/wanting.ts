@@ -24,7 +24,14 @@ export const WANTING: readonly Check[] = [
       await store.requestRefresh(named('s1', 'b1'))
       has(await store.counts(), { subscriptions: 1, wanted: 1, pending: 0 })
       const claim = await claimed(store)
-      has(claim, { id: 's1', wanted: 1, done: 0, lapses: 0, uninstalledAt: null, progress: null })
+      has(claim, {
+        id: 's1',
+        generation: 1,
+        settledGeneration: 0,
+        lapses: 0,
+        uninstalledAt: null,
+        progress: null,
+      })
       has(claim.subscription, { businessUid: 'b1', record: null, readAt: null, gone: null, pending: true })
       isNumber(claim.subscription.requestedAt, 'requestedAt')
     },
@@ -48,7 +55,7 @@ export const WANTING: readonly Check[] = [
       await store.requestRefresh({ kind: 'known', subscriptionUid: 's1', businessUid: 'b1' })
       await store.requestRefresh({ kind: 'known', subscriptionUid: 's2', businessUid: 'b1' })
       same(
-        (await claimedAll(store)).map(({ id, wanted }) => [id, wanted]),
+        (await claimedAll(store)).map(({ id, generation }) => [id, generation]),
         [['s1', 2]],
       )
     },
@@ -95,7 +102,7 @@ export const WANTING: readonly Check[] = [
         has(await store.counts(), { givenUp: 0, wanted: 1 })
       }
       assert.equal(
-        (await lab.until('it is due', async () => (await claimedAll(store))[0])).wanted,
+        (await lab.until('it is due', async () => (await claimedAll(store))[0])).generation,
         ways.length + 1,
       )
     },
@@ -189,12 +196,12 @@ export const WANTING: readonly Check[] = [
       await store.finishRead(claim, shows(claim, 'purchased'))
       has(await only(store, 'b1'), { pending: true })
       const next = await lab.until('it is due', async () => (await claimedAll(store))[0])
-      has(next, { wanted: 2, done: 1 })
+      has(next, { generation: 2, settledGeneration: 1 })
       await store.finishRead(next, { ...shows(next, 'purchased'), settled: false })
       has(await only(store, 'b1'), { pending: true })
       await store.requestRefresh(named('s1', 'b1'))
       const last = await lab.until('it is due', async () => (await claimedAll(store))[0])
-      has(last, { wanted: 3, done: 1 })
+      has(last, { generation: 3, settledGeneration: 1 })
       await store.finishRead(last, shows(last, 'purchased'))
       has(await only(store, 'b1'), { pending: false })
     },

@@ -1,0 +1,68 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import type { Engine, Tables } from './schema.js'
+import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.js'
+
+/** Subscriptions without a single good read that are kept; far above what an app has open at once. */
+const MAX_NEVER_READ = 100_000
+
+/** The table `subscriptions` as a whole: counted and pruned, always along an index and no further than told. */
+export function createSubscriptionUpkeep(engine: Engine) {
+  return {
+    /**
+     * Deletes subscriptions never read that were given up, or were of another item, long ago; and of those that the
+     * platform would not show the oldest when they are too many: made-up identifiers must not fill the table. One that
+     * is real comes back with its next event.
+     */
+    async prune(trx: Transaction<Tables>, retention: Retention): Promise<number> {
+      const madeUp = sql`unread > 0 and (failure is not null or refresh_at is null)`
+      const { rows: tooMany } = await sql<{ cutoff: number }>`
+        select requested_at as cutoff from subscriptions where ${madeUp}
+        order by requested_at desc limit 1 offset ${MAX_NEVER_READ}`.execute(trx)
+      const { rows } = await sql`
+        delete from subscriptions where subscription_uid in (
+          select subscription_uid from subscriptions where ${madeUp}
+            and requested_at <= ${tooMany[0]?.cutoff ?? -1} and lease_token is null
+          order by requested_at limit 500
+        )
+        -- Said again, of the row as it is when it is locked: a read may have been requested meanwhile.
+        and ${madeUp} and lease_token is null
+        returning subscription_uid`.execute(trx)
+      let old = 0
+      for (const unread of [1, 2]) old += await pruneOld(trx, unread, retention)
+      return rows.length + old
+    },
+
+    async counts(db: Kysely<Tables>): Promise<SubscriptionCounts> {
+      const upTo = (rows: ReturnType<typeof sql>) =>
+        sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${COUNTED_UP_TO}) as counted)`
+      const owed = sql`owed_since is not null and refresh_at is not null`
+      const active = sql`unread = 0 and gone is null and state <> 'canceled'`
+      const givenUp = sql`refresh_at is null and unread < 2`
+      const { rows } = await sql<Record<keyof SubscriptionCounts, number | null>>`
+        select
+          ${upTo(sql`subscription_uid >= ''`)} as subscriptions,
+          ${upTo(owed)} as wanted,
+          ${engine.now()} - (select min(owed_since) from subscriptions where ${owed}) as ${sql.ref('oldestWantedMs')},
+          ${upTo(givenUp)} as ${sql.ref('givenUp')},
+          ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
+          ${upTo(active)} as active,
+          ${upTo(sql`${active} and failure in ('platform_refused', 'platform_record_mismatch', 'token_refused')`)}
+            as refused`.execute(db)
+      const { oldestWantedMs, ...counts } = rows[0] as (typeof rows)[0]
+      const numbers = Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
+      const age = oldestWantedMs === null ? null : Math.max(0, Number(oldestWantedMs))
+      return { ...(numbers as Omit<SubscriptionCounts, 'oldestWantedMs'>), oldestWantedMs: age }
+    },
+  }
+
+  async function pruneOld(trx: Transaction<Tables>, unread: number, { deadMs }: Retention): Promise<number> {
+    const { rows } = await sql`
+      delete from subscriptions where subscription_uid in (
+        select subscription_uid from subscriptions
+        where refresh_at is null and unread = ${unread} and requested_at < ${engine.now()} - ${deadMs}
+        order by requested_at limit 500
+      ) and refresh_at is null and unread = ${unread}
+      returning subscription_uid`.execute(trx)
+    return rows.length
+  }
+}

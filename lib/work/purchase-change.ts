@@ -1,0 +1,53 @@
+import type { Clock } from '../clock.js'
+import { newId } from '../ids.js'
+import type { SubscriptionRecord } from '../record.js'
+import { type NewChange, type Subscription, subscriptionKey } from '../store/store.js'
+import type { Move } from './conclude-read.js'
+
+/** A change as it is written into the journal and handed to `onPurchaseChange`. */
+export interface PurchaseChange {
+  /** The same at every try: the handler's idempotency key. */
+  id: string
+  business_uid: string
+  subscription_uid: string
+  /** The purchase_state before and after; null: never read, or no longer shown by the platform. */
+  from: string | null
+  to: string | null
+  /** Whether the business may use the app after this change, all its subscriptions considered. */
+  entitled: boolean
+  /** The record as last read. */
+  record: SubscriptionRecord | null
+  /** ISO 8601, UTC. */
+  observedAt: string
+}
+
+/** The change for the store to write. Whether it entitles is asked of the business's subscriptions as written. */
+export function changeOf(
+  { businessUid, from, to, record }: Move,
+  options: {
+    subscriptionUid: string
+    entitledBy(subscriptions: Subscription[], now: number): boolean
+    clock: Clock
+  },
+): NewChange {
+  const { subscriptionUid, entitledBy, clock } = options
+  const id = newId(clock.now())
+  return {
+    id,
+    key: subscriptionKey(subscriptionUid),
+    businessUid,
+    payload(subscriptions, now) {
+      const change: PurchaseChange = {
+        id,
+        business_uid: businessUid,
+        subscription_uid: subscriptionUid,
+        from,
+        to,
+        entitled: entitledBy(subscriptions, now),
+        record,
+        observedAt: new Date(now).toISOString(),
+      }
+      return JSON.stringify(change)
+    },
+  }
+}

@@ -1,0 +1,125 @@
+import { type Clock, MINUTE, SECOND } from '../clock.js'
+import type { ReadResult } from '../platform/client.js'
+import type { SubscriptionCounts } from '../store/store.js'
+
+/** Of how many businesses the last read counts. */
+const WINDOW = 20
+/** An outage this short mends itself, and is not worth a word. */
+const OUTAGE_AFTER_MS = 30 * SECOND
+/** Somebody has waited too long for a read. */
+const WAITING_TOO_LONG_MS = MINUTE
+
+type Outcome =
+  | { kind: 'good' }
+  | { kind: 'refused' | 'failed'; code: string; wasRead: boolean; since: number }
+
+/** What became of the last read of each of the latest businesses: many refusals at once are one fact about us or the platform. */
+export function createReadOutcomes({ clock }: { clock: Clock }) {
+  const latest = new Map<string, Outcome>()
+  let foundAt = Number.NEGATIVE_INFINITY
+
+  function problem(): string | undefined {
+    const outcomes = [...latest.values()]
+    for (const kind of ['refused', 'failed'] as const) {
+      const bad = outcomes.filter((outcome) => outcome.kind === kind)
+      if (!isMost(bad.length, outcomes.length)) continue
+      const code = mostCommon(bad.map((outcome) => (outcome.kind === 'good' ? '' : outcome.code)))
+      const lasted = clock.monotonic() - Math.min(...bad.map((each) => ('since' in each ? each.since : 0)))
+      const numbers = `${bad.length} of ${outcomes.length} businesses (${code})`
+      if (kind === 'refused') return `the platform refuses the reads of ${numbers}: ${adviceFor(code)}`
+      if (lasted >= OUTAGE_AFTER_MS)
+        return `reads fail for ${numbers}: is the platform up, and are platform.baseUrl and platform.authUrl right?`
+    }
+    return undefined
+  }
+
+  return {
+    note(businessUid: string, wasRead: boolean, result: ReadResult) {
+      const before = latest.get(businessUid)
+      const outcome = outcomeOf(result)
+      latest.delete(businessUid)
+      if (outcome === undefined) return
+      if (outcome === 'good') {
+        // A good answer shows that the platform serves: what it refused before, and never showed, may be made up.
+        if (result.kind === 'found') {
+          foundAt = clock.monotonic()
+          for (const [uid, each] of latest) if (each.kind !== 'good' && !each.wasRead) latest.delete(uid)
+        }
+        latest.set(businessUid, { kind: 'good' })
+      } else {
+        const since = before?.kind === outcome.kind ? before.since : clock.monotonic()
+        latest.set(businessUid, { ...outcome, wasRead, since })
+      }
+      for (const oldest of latest.keys()) {
+        if (latest.size <= WINDOW) break
+        latest.delete(oldest)
+      }
+    },
+
+    /** Whether a read has found something since `time` (of the wall clock), and reads are not refused in numbers now. */
+    hasServedSince: (time: number) =>
+      clock.monotonic() - foundAt <= clock.now() - time && problem() === undefined,
+
+    problems(counts: SubscriptionCounts): string[] {
+      const { oldestWantedMs } = counts
+      const waits = oldestWantedMs !== null && oldestWantedMs > WAITING_TOO_LONG_MS
+      const now = problem()
+      return [
+        ...(now === undefined ? knownRefused(counts) : [now]),
+        ...(waits ? [`a read that was asked for has waited ${Math.round(oldestWantedMs / SECOND)} s`] : []),
+      ]
+    },
+  }
+}
+
+/** What a process finds in the store that has not read much itself: after a restart, or without a worker. */
+export function knownRefused({ active, refused, knownGivenUp }: SubscriptionCounts): string[] {
+  return [
+    ...(refused > 0 && isMost(refused, active)
+      ? [`the last reads of ${refused} of ${active} subscriptions were refused: ${adviceFor('')}`]
+      : []),
+    ...(knownGivenUp > 0
+      ? [`${knownGivenUp} subscriptions that were read before are not read any more`]
+      : []),
+  ]
+}
+
+/** At least three and more than half; all, where there are fewer. */
+function isMost(some: number, all: number): boolean {
+  return some > 0 && (some === all || (some >= 3 && some * 2 > all))
+}
+
+function outcomeOf(result: ReadResult): 'good' | { kind: 'refused' | 'failed'; code: string } | undefined {
+  switch (result.kind) {
+    case 'found':
+    case 'missing':
+      return 'good'
+    case 'refused': {
+      const status = 'status' in result ? result.status : undefined
+      return { kind: 'refused', code: status === undefined ? result.code : `${status} ${result.code}` }
+    }
+    case 'token_refused':
+      return {
+        kind: 'refused',
+        code: result.status === undefined ? result.kind : `${result.status} ${result.kind}`,
+      }
+    case 'outage':
+      return { kind: 'failed', code: result.code }
+    // These pause all reads, and have their own words.
+    case 'throttled':
+    case 'credentials_refused':
+      return undefined
+  }
+}
+
+function adviceFor(code: string): string {
+  if (code.includes('token_refused'))
+    return 'look at platform.authUrl, app.clientId and app.clientSecret, and whether the businesses have the app installed'
+  if (code.startsWith('404')) return 'look at platform.baseUrl'
+  return 'look at platform.baseUrl, and whether the app may read subscriptions'
+}
+
+function mostCommon(codes: readonly string[]): string {
+  const count = (code: string) => codes.filter((each) => each === code).length
+  return [...new Set(codes)].sort((a, b) => count(b) - count(a))[0] ?? ''
+}
