@@ -109,7 +109,11 @@ function inMemory(driver: SqliteDriverName): StoreConformanceOptions {
 function movingClock() {
   let ahead = 0
   return {
-    clock: { ...systemClock, now: () => Date.now() + ahead },
+    clock: {
+      ...systemClock,
+      now: () => Date.now() + ahead,
+      monotonic: () => systemClock.monotonic() + ahead,
+    },
     advance(ms: number) {
       ahead += ms
     },
@@ -138,7 +142,7 @@ async function runApart(name: string): Promise<void> {
     const { storeConformance } = ${lib('testing/index.ts')}
     const { createSqlStore } = ${lib('store/sql-store.ts')}
     const { createSqliteEngine } = ${lib('store/sqlite.ts')}
-    const { systemClock: clock } = ${lib('schedule.ts')}
+    const { systemClock: clock } = ${lib('clock.ts')}
     const engine = () => createSqliteEngine({ path: ':memory:', clock, driver: 'libsql' })
     const checks = storeConformance({ createStore: () => createSqlStore(engine()) })
     checks.find((check) => check.name === ${JSON.stringify(name)}).run()`

@@ -21,6 +21,10 @@ export function createSqlStore(engine: Engine): Store {
 
   const submit = createGroupCommit<{ events: readonly NewEvent[]; wanted: readonly RefreshRequest[] }>({
     isDataError: engine.isDataError,
+    sizeOf: ({ events, wanted }) => ({
+      rows: events.length + wanted.length,
+      bytes: events.reduce((bytes, { payload }) => bytes + Buffer.byteLength(payload), 0),
+    }),
     async commit(batch) {
       const wanted = batch.flatMap((item) => item.wanted)
       await engine.write(async (trx) => {
@@ -126,6 +130,8 @@ export function createSqlStore(engine: Engine): Store {
 
     counts: () =>
       read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journalQueries.counts(db)) })),
+
+    backup: (path) => whileOpen(() => engine.backup(path)),
 
     subscribe(listener) {
       listeners.add(listener)

@@ -56,6 +56,8 @@ export interface Store {
   /** Deletes one small batch of what is past its keeping time; answers how many rows went, 0 when there is no more. */
   prune(keep: Retention): Promise<number>
   counts(): Promise<StoreCounts>
+  /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`, with what to do instead. */
+  backup(path: string): Promise<void>
 
   /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
   subscribe(listener: (hint: Hint) => void): () => void
