@@ -22,7 +22,7 @@ export function createSqlStore(engine: Engine): Store {
   const submit = createGroupCommit<{ events: readonly NewEvent[]; wanted: readonly RefreshRequest[] }>({
     isDataError: engine.isDataError,
     sizeOf: ({ events, wanted }) => ({
-      rows: events.length + wanted.length,
+      rows: Math.max(1, events.length),
       bytes: events.reduce((bytes, { payload }) => bytes + Buffer.byteLength(payload), 0),
     }),
     async commit(batch) {

@@ -19,7 +19,7 @@ export async function checkFile(
 ): Promise<void> {
   const bytes = sizeOf(path)
   if (bytes <= AT_ONCE_BYTES) return checkAtOnce(connection, path)
-  const checking = thread.run('pragma quick_check(1)').then(
+  const checking = thread.run('pragma quick_check(1)', { isIdle: bytes > BEFORE_OPEN_BYTES }).then(
     ([row]) => {
       if ((row as { quick_check?: unknown }).quick_check !== 'ok') throw corrupt(path, row)
     },
@@ -39,7 +39,7 @@ function checkAtOnce(connection: SqliteConnection, path: string) {
   try {
     // Only `exec` leaves nothing behind that keeps a connection of libsql open, and it answers nothing: so damage is
     // made an error.
-    connection.exec(`select iif(quick_check = 'ok', 1, json('damaged')) from pragma_quick_check(1)`)
+    connection.exec(`select iif(quick_check = 'ok', 1, json('damaged')) from pragma_quick_check`)
   } catch (error) {
     const code = sqliteCode(error)
     throw code === '' || code === 'ERROR' ? corrupt(path, error) : error

@@ -34,7 +34,7 @@ export interface OpenFile {
   close(): Promise<void>
 }
 
-/** Some 1 MiB of WAL is left to SQLite when the connection is closed; more is moved by the thread first. */
+/** Some 1 MiB of WAL is left to SQLite when the connection is closed; more is moved by the thread before. */
 const PAGES_AT_CLOSE = 256
 const PATIENCE_MS = 5_000
 
@@ -117,9 +117,14 @@ export async function openSqliteFile(options: {
       },
 
       async close() {
-        if (wal?.reaches(PAGES_AT_CLOSE)) await thread.run('pragma wal_checkpoint(passive)').catch(() => {})
-        // libsql may close late, so what SQLite does when it closes is done here: the database is whole without its WAL.
-        if (wal) undo.push(() => connection.exec('pragma wal_checkpoint(truncate)'))
+        if (wal?.reaches(PAGES_AT_CLOSE)) await thread.run('pragma wal_checkpoint(truncate)').catch(() => {})
+        // libsql closes a connection only when its statements are collected as garbage. By then another database may have
+        // this name, and the `-wal` file that SQLite deletes at the end would be that one's.
+        if (library.name === 'libsql' && !inMemory)
+          undo.push(
+            () => connection.exec('pragma journal_mode = delete'),
+            () => thread.end(),
+          )
         await undoAll()
       },
     }

@@ -9,8 +9,11 @@ import type { SqliteLibrary } from './sqlite-drivers.js'
  * checkpoint the caller sees to it that nobody writes meanwhile.
  */
 export interface SqliteThread {
-  /** Runs a statement and answers its rows. Jobs wait for each other. Rejects with SQLite's error, or `NoThread`. */
-  run(statement: string, options?: { keepsAlive: boolean }): Promise<unknown[]>
+  /**
+   * Runs a statement and answers its rows. Jobs wait for each other. Rejects with SQLite's error, or `NoThread`. An idle
+   * job does not keep the process alive.
+   */
+  run(statement: string, options?: { isIdle: boolean }): Promise<unknown[]>
   end(): Promise<void>
 }
 
@@ -49,13 +52,13 @@ export function createSqliteThread(library: SqliteLibrary, path: string): Sqlite
   }
 
   return {
-    run: (statement, { keepsAlive } = { keepsAlive: false }) =>
+    run: (statement, { isIdle } = { isIdle: false }) =>
       new Promise((resolve, reject) => {
         const job = ++jobs
         try {
           worker ??= start()
           waiting.set(job, { resolve, reject })
-          if (keepsAlive) worker.ref()
+          if (!isIdle) worker.ref()
           worker.postMessage({ job, statement })
         } catch (error) {
           waiting.delete(job)

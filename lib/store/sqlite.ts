@@ -200,7 +200,7 @@ export function createSqliteEngine(options: {
         }
         if (inMemory) return here()
         // Without a thread: better a pause than no backup.
-        await thread.run(statement, { keepsAlive: true }).catch((error) => {
+        await thread.run(statement).catch((error) => {
           if (!(error instanceof NoThread)) throw error
           return here()
         })
