@@ -21,7 +21,7 @@ export function createSqlStore(engine: Engine): Store {
 
   const submit = createGroupCommit<{ events: readonly NewEvent[]; wanted: readonly RefreshRequest[] }>({
     isDataError: engine.isDataError,
-    sizeOf: ({ events, wanted }) => ({
+    sizeOf: ({ events }) => ({
       rows: Math.max(1, events.length),
       bytes: events.reduce((bytes, { payload }) => bytes + Buffer.byteLength(payload), 0),
     }),
@@ -55,11 +55,10 @@ export function createSqlStore(engine: Engine): Store {
   return {
     async open() {
       if (closed) throw new MarketplaceError('closed', 'Cannot open the store: it was closed')
-      opening ??= engine.open().then(async () => {
-        await engine.migrate(MIGRATIONS)
-        if (engine.isLocal) await endAbandonedLeases(engine)
-        await engine.durable()
-        engine.watch(tell)
+      opening ??= begin().catch(async (error) => {
+        // What is open already would be in the way of the next try, of this process and of others.
+        if (engine.isLocal) await engine.close()
+        throw error
       })
       // A failed opening may be tried again.
       await opening.catch((error) => {
@@ -137,6 +136,14 @@ export function createSqlStore(engine: Engine): Store {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+  }
+
+  async function begin() {
+    await engine.open()
+    await engine.migrate(MIGRATIONS)
+    if (engine.isLocal) await endAbandonedLeases(engine)
+    await engine.durable()
+    engine.watch(tell)
   }
 
   /** What has begun before `close()` is let finish. */

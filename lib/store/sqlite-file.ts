@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { checkFile } from './sqlite-check.js'
-import { createCheckpoints } from './sqlite-checkpoints.js'
+import { BEGIN_WAL, createCheckpoints } from './sqlite-checkpoints.js'
 import {
   findSqlite,
   mayShareFiles,
@@ -137,6 +137,9 @@ export async function openSqliteFile(options: {
         return fresh.all(statement, [])
       })
       if ((row as { busy?: unknown } | undefined)?.busy) throw busy()
+      await thread.run(BEGIN_WAL).catch((error) => {
+        if (!(error instanceof NoThread)) throw error
+      })
     }
   } catch (error) {
     await undoAll()
@@ -163,7 +166,7 @@ function connect(library: SqliteLibrary, path: string): SqliteConnection {
     opened.exec('begin immediate')
     opened.exec('create table if not exists marketplace_schema (version integer not null)')
     opened.exec(
-      'create table if not exists marketplace_time (boot text not null, anchor integer not null, noted integer not null)',
+      'create table if not exists marketplace_time (boot text not null, anchor integer not null, noted integer not null, wals integer not null)',
     )
     opened.exec('commit')
     return opened

@@ -20,7 +20,8 @@ export interface StoreTime {
  *
  * A clock of the caller's own that counts from 1970 when it measures is the time itself.
  *
- * To be called in a write transaction.
+ * To be called in a write transaction, which it always makes one that writes: the first commit of a WAL syncs its header,
+ * and the opening should do that rather than the first delivery.
  */
 export function startTime(connection: SqliteConnection, clock: Clock): StoreTime {
   // Any measuring clock from before 2001 counts from something else, such as the start of the process.
@@ -41,9 +42,8 @@ export function startTime(connection: SqliteConnection, clock: Clock): StoreTime
       : Math.ceil(Math.max(clock.now(), row?.noted ?? 0) - elapsed())
   const now = () => Math.floor(elapsed() + anchor)
   let noted = now()
-  if (!row) connection.all('insert into marketplace_time values (?, ?, ?)', [boot, anchor, noted])
-  else if (row.boot !== boot)
-    connection.all('update marketplace_time set boot = ?, anchor = ?, noted = ?', [boot, anchor, noted])
+  if (!row) connection.all('insert into marketplace_time values (?, ?, ?, 0)', [boot, anchor, noted])
+  else connection.all('update marketplace_time set boot = ?, anchor = ?, noted = ?', [boot, anchor, noted])
 
   return {
     now,

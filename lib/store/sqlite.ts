@@ -139,7 +139,7 @@ export function createSqliteEngine(options: {
     },
 
     async migrate(migrations) {
-      await db.transaction().execute(async (trx) => {
+      const migrating = db.transaction().execute(async (trx) => {
         const { rows } = await sql<{ version: number }>`select version from marketplace_schema`.execute(trx)
         const version = rows[0]?.version ?? 0
         for (const migration of migrations.slice(version)) {
@@ -149,6 +149,10 @@ export function createSqliteEngine(options: {
           await sql`delete from marketplace_schema`.execute(trx)
           await sql`insert into marketplace_schema values (${migrations.length})`.execute(trx)
         }
+      })
+      await migrating.catch((error) => {
+        if (error instanceof MarketplaceError) throw error
+        throw unavailable(`Cannot make the tables of the SQLite file ${path}: ${messageOf(error)}`, error)
       })
     },
 
@@ -209,6 +213,7 @@ export function createSqliteEngine(options: {
 
     async close() {
       stopWatching()
+      suspect = undefined
       const pass = await turns.take()
       await release().finally(pass)
     },
