@@ -446,7 +446,7 @@ function tokensFor(platform: Simulator, business: string): number {
 
 /** Holds the database file as another process would, until the answer is called. */
 async function lockFile(store: string): Promise<() => void> {
-  const connection = (await findSqlite())(store.slice('sqlite:'.length))
+  const connection = (await findSqlite()).open(store.slice('sqlite:'.length))
   connection.exec('pragma locking_mode = exclusive')
   connection.exec('begin exclusive')
   onCleanUp(() => connection.close())

@@ -77,6 +77,32 @@ ${STORY}`,
     expect(await project.node(['cjs.cjs'])).toMatchObject({ code: 0, stdout: 'false true\n' })
   })
 
+  describe('C30 and is bundled', () => {
+    // Each runs in a process of its own: in jest's, esbuild does not find its own kind of bytes.
+    const bundlers = {
+      esbuild: `require(esbuild).buildSync({ entryPoints: ['entry.mjs'], outfile: 'esbuild.cjs', bundle: true,
+        platform: 'node', format: 'cjs', logLevel: 'error' })`,
+      webpack: `require(webpack)({ mode: 'production', target: 'node20', context: process.cwd(), entry: './entry.mjs',
+        output: { path: process.cwd(), filename: 'webpack.cjs' } }, (error, stats) => {
+          if (error || stats.hasErrors()) throw error || new Error(stats.toString())
+        })`,
+    }
+
+    for (const [name, code] of Object.entries(bundlers)) {
+      const whenInstalled = isInstalled(name) ? it : it.skip
+      whenInstalled(
+        `by ${name}: it loads the driver that is installed`,
+        async () => {
+          project.write('entry.mjs', BUNDLED)
+          project.write('bundle.cjs', `const ${name} = ${JSON.stringify(require.resolve(name))}\n${code}`)
+          expect(await project.node(['bundle.cjs'])).toMatchObject({ code: 0, stderr: '' })
+          expect(await project.node([`${name}.cjs`])).toMatchObject({ code: 0, stdout: 'false true 1\n' })
+        },
+        60_000,
+      )
+    }
+  })
+
   it('cannot reach what is inside of it', async () => {
     project.write('inside.mjs', "import 'marketplace-webhooks/dist/esm/options.js'")
     const { stderr } = await project.node(['inside.mjs'])
@@ -133,6 +159,23 @@ async function main() {
 }
 main()`
 
+/** With a database file, a driver, and a backup, which a thread of its own makes; then the reason why there is no pg. */
+const BUNDLED = `
+import { createMarketplace, postgresStore } from 'marketplace-webhooks'
+import { createSimulator } from 'marketplace-webhooks/testing'
+import { rmSync } from 'node:fs'
+for (const file of ['bundled.db', 'bundled.backup.db']) rmSync(file, { force: true })
+${STORY.replace('main()', '')
+  .replace(OPTIONS, OPTIONS.replace('sqlite::memory:', 'sqlite:bundled.db'))
+  .replace(
+    "console.log(before, await marketplace.isEntitled('business-1'))",
+    `const after = await marketplace.isEntitled('business-1')
+  await marketplace.backup('bundled.backup.db')
+  const why = await postgresStore('postgres://127.0.0.1:1/none').open().catch((error) => error.message)
+  console.log(before, after, /npm install pg/.test(why) ? 1 : why)`,
+  )}
+main()`
+
 /** Everything an app would name, typed from the registry. */
 const TYPED = `
 import express from 'express'
@@ -158,6 +201,15 @@ export const platform = createSimulator({ clientId: 'my-app', clientSecret: 'my-
 export const state: string = sampleDelivery('purchasable_subscription/updated').data.purchase_state
 export const token: 'app' = appToken('t').kind
 `
+
+function isInstalled(name: string): boolean {
+  try {
+    require.resolve(name)
+    return true
+  } catch {
+    return false
+  }
+}
 
 function run(command: string, args: string[]): string {
   const binary = join(ROOT, 'node_modules', '.bin', command)

@@ -109,7 +109,11 @@ function inMemory(driver: SqliteDriverName): StoreConformanceOptions {
 function movingClock() {
   let ahead = 0
   return {
-    clock: { ...systemClock, now: () => Date.now() + ahead },
+    clock: {
+      ...systemClock,
+      now: () => Date.now() + ahead,
+      monotonic: () => systemClock.monotonic() + ahead,
+    },
     advance(ms: number) {
       ahead += ms
     },

@@ -112,10 +112,10 @@ describe('the drivers of SQLite', () => {
   })
 
   it.each(drivers)('open %s, with the version of its library', async (driver) => {
-    const openSqlite = await findSqlite(driver)
-    const connection = openSqlite(':memory:')
+    const { open, version } = await findSqlite(driver)
+    const connection = open(':memory:')
     onCleanUp(() => connection.close())
-    expect(connection.version[0]).toBe(3)
+    expect(version[0]).toBe(3)
     expect(connection.all('select ? as a', [1])).toMatchObject([{ a: 1 }])
   })
 })

@@ -78,6 +78,11 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     /** Hands an entry to its handlers once more, whatever became of it. False when there is none of that id. */
     replay(id: string): Promise<boolean>
   }
+  /**
+   * Copies the SQLite database into the new file `path` while the app works on; the copy opens as a store. Rejects
+   * `backup_failed`, also for PostgreSQL (use `pg_dump`); `store_unavailable`.
+   */
+  backup(path: string): Promise<void>
   /** For a health check: never rejects. */
   health(): Promise<Health>
   /** Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened. */

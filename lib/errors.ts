@@ -43,6 +43,7 @@ export const ERROR_CODES = {
   store_corrupt: { status: 500, retryable: false },
   store_in_use: { status: 503, retryable: true },
   store_unavailable: { status: 503, retryable: true },
+  backup_failed: { status: 500, retryable: true },
   // Handlers
   handler_timeout: { status: 500, retryable: true },
   lease_lapsed: { status: 500, retryable: true },

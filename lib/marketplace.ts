@@ -220,6 +220,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       list: whileOpen((filter = {}) => store.listEntries(checkedFilter(filter))),
       replay: whileOpen((id) => store.replayEntry(id)),
     },
+    backup: whileOpen((path) => store.backup(requirePath(path))),
     health: lifecycle.health,
     start: lifecycle.start,
     close: lifecycle.close,
@@ -232,6 +233,11 @@ function requireUid(value: unknown, name: string): string {
   if (uid === null)
     throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
   return uid
+}
+
+function requirePath(value: unknown): string {
+  if (typeof value === 'string' && value !== '' && !value.includes('\0')) return value
+  throw new MarketplaceError('argument_invalid', 'Cannot back up: expected the path of a new file')
 }
 
 /** A metric's attribute comes from a fixed set, and the platform may send any word. */

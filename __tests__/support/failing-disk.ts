@@ -1,12 +1,16 @@
 import fs from 'node:fs'
 
 /**
- * Makes every `fdatasync` of this process fail while `syncsFail`, and wait while `syncsWait`. To be imported before the
- * product, which takes the function from `node:fs` when it is loaded.
+ * Makes every `fdatasync` of this process fail while `syncsFail`, and wait while `syncsWait`; and the sync of folders
+ * answer `folderSyncFails`. To be imported before the product, which takes the functions from `node:fs` when it is loaded.
  */
 export const disk = {
   syncsFail: false,
   syncsWait: false,
+  /** A code such as EPERM. */
+  folderSyncFails: '',
+  /** How many have been begun. */
+  syncs: 0,
   hold() {
     disk.syncsWait = true
   },
@@ -18,10 +22,17 @@ export const disk = {
 }
 
 const waiting: (() => void)[] = []
-const { fdatasync } = fs
+const { fdatasync, fsync } = fs
 
 fs.fdatasync = ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {
+  disk.syncs++
   if (disk.syncsWait) return void waiting.push(() => fdatasync(file, done))
   if (!disk.syncsFail) return fdatasync(file, done)
   setImmediate(() => done(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' })))
 }) as typeof fs.fdatasync
+
+fs.fsync = ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {
+  const code = disk.folderSyncFails
+  if (code === '') return fsync(file, done)
+  setImmediate(() => done(Object.assign(new Error(`${code}: fsync`), { code })))
+}) as typeof fs.fsync

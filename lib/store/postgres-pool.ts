@@ -204,7 +204,7 @@ type OwnPool = PostgresPool & { end(): Promise<void> }
 async function importPg(): Promise<{ Pool: new (options: object) => OwnPool }> {
   const name = 'pg'
   try {
-    const module = await import(name)
+    const module = await import(/* webpackIgnore: true */ /* @vite-ignore */ name)
     return module.default ?? module
   } catch (error) {
     throw new MarketplaceError('store_driver_missing', 'Cannot open PostgreSQL: `npm install pg`', {

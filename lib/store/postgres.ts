@@ -1,6 +1,7 @@
 import { Kysely, sql } from 'kysely'
 import { fullJitter } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
+import { MarketplaceError } from '../errors.js'
 import { createPostgresDialect } from './postgres-dialect.js'
 import { isDataError, isTransient } from './postgres-errors.js'
 import { createListener } from './postgres-listener.js'
@@ -82,6 +83,14 @@ export function createPostgresEngine(options: {
     async durable() {},
     announce: listener.announce,
     watch: listener.start,
+
+    async backup() {
+      throw new MarketplaceError(
+        'backup_failed',
+        'Cannot back up PostgreSQL: its own tools do that while the app runs, for example `pg_dump --format=custom --file=backup.dump --schema=' +
+          `${schema} <database>\``,
+      )
+    },
 
     async close() {
       await listener.close()

@@ -119,15 +119,19 @@ export interface Engine {
   sortedText: RawBuilder<unknown>
   /** Ends a `create table`: what the engine should know of a table whose rows change all the time. */
   busyTable: RawBuilder<unknown>
+  /** Rejects with a `MarketplaceError`, and then leaves nothing behind. Called again, it begins anew. */
   open(): Promise<void>
   /** Runs `migrations` from the schema's version on, one process at a time. */
   migrate(migrations: readonly Migration[]): Promise<void>
-  /** Resolves when everything committed before the call is on disk. */
+  /** Resolves when everything that anybody committed before the call is on disk; costs little when it already is. */
   durable(): Promise<void>
   /** Tells other processes on the same data; a hint that is lost only costs time. */
   announce(hint: Hint): void
   /** Tells of commits made by others. */
   watch(onHint: (hint: Hint) => void): void
+  /** Copies all data into a new file while others write. Rejects `backup_failed`. */
+  backup(path: string): Promise<void>
+  /** Lets go of everything; it may be opened again. */
   close(): Promise<void>
   /** Whether an error speaks of one row's data, so that the rest of a batch can be kept without it. */
   isDataError(error: unknown): boolean

@@ -37,6 +37,10 @@ export function createSqlStore(engine: Engine): Store {
 
   const submit = createGroupCommit<{ events: readonly NewEvent[]; requests: readonly Requested[] }>({
     isDataError: engine.isDataError,
+    sizeOf: ({ events }) => ({
+      rows: Math.max(1, events.length),
+      bytes: events.reduce((bytes, { payload }) => bytes + Buffer.byteLength(payload), 0),
+    }),
     async commit(batch) {
       const requests = batch.flatMap((item) => item.requests)
       await engine.write(async (trx) => {
@@ -68,11 +72,10 @@ export function createSqlStore(engine: Engine): Store {
   return {
     async open() {
       if (closed) throw new MarketplaceError('closed', 'Cannot open the store: it was closed')
-      opening ??= engine.open().then(async () => {
-        await engine.migrate(MIGRATIONS)
-        if (engine.isLocal) await endAbandonedLeases(engine)
-        await engine.durable()
-        engine.watch(tell)
+      opening ??= begin().catch(async (error) => {
+        // What is open already would be in the way of the next try, of this process and of others.
+        if (engine.isLocal) await engine.close()
+        throw error
       })
       // A failed opening may be tried again.
       await opening.catch((error) => {
@@ -190,10 +193,20 @@ export function createSqlStore(engine: Engine): Store {
     counts: () =>
       read(async (db) => ({ ...(await upkeep.counts(db)), ...(await journalQueries.counts(db)) })),
 
+    backup: (path) => whileOpen(() => engine.backup(path)),
+
     subscribe(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+  }
+
+  async function begin() {
+    await engine.open()
+    await engine.migrate(MIGRATIONS)
+    if (engine.isLocal) await endAbandonedLeases(engine)
+    await engine.durable()
+    engine.watch(tell)
   }
 
   /** What has begun before `close()` is let finish. */

@@ -7,12 +7,18 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import type { Clock } from '../clock.js'
-import { retryWhileBusy } from './sqlite-busy.js'
 import type { SqliteConnection } from './sqlite-drivers.js'
+import { retryWhileBusy } from './sqlite-errors.js'
+import type { Turns } from './sqlite-turns.js'
 
 interface SqliteDialectOptions {
-  /** The connection to use now; rejects while there is none to rely on. */
-  trusted(): Promise<SqliteConnection>
+  turns: Turns
+  /** The connection to read with; throws when there is none. */
+  readable(): SqliteConnection
+  /** The connection to write with; rejects while what was committed is not known to be safe. */
+  writable(): Promise<SqliteConnection>
+  beforeCommit(connection: SqliteConnection): void
+  afterCommit(): void
   /** Turns what the library threw into what callers should see. */
   explain(error: unknown): unknown
   clock: Clock
@@ -29,15 +35,13 @@ export function createSqliteDialect(options: SqliteDialectOptions): Dialect {
 }
 
 function createDriver(options: SqliteDialectOptions): Driver {
-  const { trusted, explain, clock } = options
-  let turn: Promise<void> = Promise.resolve()
+  const { turns, readable, writable, beforeCommit, afterCommit, explain, clock } = options
   let passTurn = () => {}
 
   const connection = {
     async executeQuery<Row>(query: CompiledQuery) {
       try {
-        const current = await trusted()
-        return { rows: current.all(query.sql, query.parameters) as Row[] }
+        return { rows: readable().all(query.sql, query.parameters) as Row[] }
       } catch (error) {
         throw explain(error)
       }
@@ -48,10 +52,9 @@ function createDriver(options: SqliteDialectOptions): Driver {
     },
   }
 
-  async function exec(statement: string) {
+  async function exec(statement: string, on: SqliteConnection) {
     try {
-      const current = await trusted()
-      await retryWhileBusy(() => current.exec(statement), 5_000, clock)
+      await retryWhileBusy(() => on.exec(statement), 5_000, clock)
     } catch (error) {
       throw explain(error)
     }
@@ -60,20 +63,27 @@ function createDriver(options: SqliteDialectOptions): Driver {
   return {
     async init() {},
     async acquireConnection() {
-      const before = turn
-      let pass = () => {}
-      turn = new Promise((resolve) => {
-        pass = resolve
-      })
-      await before
-      passTurn = pass
+      passTurn = await turns.take()
       return connection
     },
     // Never deferred: a transaction that turns from reader to writer fails at once, whatever the timeout.
-    beginTransaction: () => exec('begin immediate'),
-    commitTransaction: () => exec('commit'),
+    beginTransaction: async () => exec('begin immediate', await writable()),
+    async commitTransaction() {
+      const current = readable()
+      try {
+        beforeCommit(current)
+      } catch (error) {
+        throw explain(error)
+      }
+      await exec('commit', current)
+      afterCommit()
+    },
     // SQLite may have rolled back by itself (a full disk, an I/O error); then there is nothing left to undo.
-    rollbackTransaction: () => exec('rollback').catch(() => {}),
+    rollbackTransaction: async () => {
+      try {
+        readable().exec('rollback')
+      } catch {}
+    },
     async releaseConnection() {
       passTurn()
     },

@@ -1,5 +1,24 @@
-import { accessSync, constants, statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { accessSync, constants, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+
+/**
+ * Where the database is: SQLite follows symbolic links and writes its `-wal` file beside their end, so everything that
+ * belongs to the database goes by this path. Also for a file that is not there yet, and for a link to one.
+ */
+export function realDatabasePath(path: string, linksLeft = 40): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    const absolute = resolve(path)
+    if (linksLeft > 0 && lstatSync(absolute, { throwIfNoEntry: false })?.isSymbolicLink())
+      return realDatabasePath(resolve(dirname(absolute), readlinkSync(absolute)), linksLeft - 1)
+    try {
+      return join(realpathSync(dirname(absolute)), basename(absolute))
+    } catch {
+      return absolute
+    }
+  }
+}
 
 /** Why no database can be opened at `path`, and what to do; undefined when the place is not the reason. */
 export function pathFault(path: string): string | undefined {

@@ -74,6 +74,8 @@ export interface Store {
   /** One small batch: deletes what is past its retention, and ends as dead what waited that long for a handler. */
   prune(keep: Retention): Promise<Pruned>
   counts(): Promise<StoreCounts>
+  /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`, with what to do instead. */
+  backup(path: string): Promise<void>
 
   /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
   subscribe(listener: (hint: Hint) => void): () => void

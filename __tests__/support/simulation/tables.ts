@@ -312,6 +312,9 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
           for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
           announce({ kind: 'journal' })
         },
+        async backup() {
+          throw new Error('tables in memory have no backup')
+        },
         async requestRefresh(wanted) {
           await new Promise(setImmediate)
           want(wanted, false)

@@ -212,11 +212,11 @@ async function manyChanges(store: Store, count: number): Promise<string[]> {
       businessUid: 'b1',
       purchasableUid: 'item',
     })
-    const claim = await claimed(store, { lane: n === 1 ? 'new' : 'known' }).catch(() => undefined)
+    const claim = await claimed(store).catch(() => undefined)
     assert(claim, 'the subscription is not due')
     const id = `change ${n}`
-    const change = { id, key: 'subscription:s1', payload: () => '1' }
-    await store.finishRead(claim, shows(claim, n % 2 ? 'purchased' : 'suspended', { change }))
+    const change = { id, key: 'subscription:s1', businessUid: 'b1', payload: () => '1' }
+    await store.finishRead(claim, shows(claim, n % 2 ? 'purchased' : 'suspended', { changes: [change] }))
     ids.push(id)
     if (n < count) await new Promise((resolve) => setTimeout(resolve, 260))
   }

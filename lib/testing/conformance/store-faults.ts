@@ -30,6 +30,7 @@ export const STORE_METHODS = [
   'replayEntry',
   'prune',
   'counts',
+  'backup',
 ] as const satisfies readonly (keyof Store)[]
 
 export type StoreMethod = (typeof STORE_METHODS)[number]

@@ -1,0 +1,116 @@
+/**
+ * A process with a SQLite store and nothing else, for faults that strike a whole process: limits of the system, and
+ * system calls that fail. Arguments: the task, the path, the driver. Answers with lines of JSON.
+ */
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readlinkSync, statSync, writeSync } from 'node:fs'
+import { systemClock } from '../../lib/clock.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import { createSqliteEngine } from '../../lib/store/sqlite.js'
+import type { SqliteDriverName } from '../../lib/store/sqlite-drivers.js'
+import { eventOf } from './events.js'
+
+const [, , task, path, driver] = process.argv as [
+  string,
+  string,
+  keyof typeof TASKS,
+  string,
+  SqliteDriverName,
+]
+
+const TASKS = {
+  /** Opens until it succeeds; what each failure said, and what it left open. */
+  async 'open again'() {
+    const store = open()
+    for (let tries = 0; tries < 12; tries++) {
+      try {
+        await store.open()
+        break
+      } catch (error) {
+        say({ failed: (error as { code?: unknown }).code, message: String(error), left: openFiles() })
+      }
+    }
+    // A sync that fails once it is open is another matter.
+    for (let tries = 0; tries < 8; tries++) {
+      const accepted = store.accept([eventOf('s1')])
+      if (await accepted.then(...SUCCEEDED)) return say({ opened: true })
+    }
+  },
+
+  async 'file-size limit'() {
+    const store = open()
+    limitFiles(2_048)
+    await refused(store.open())
+    say({ left: openFiles() })
+    limitFiles('unlimited')
+    await store.open()
+    await store.accept([eventOf('s1')])
+    limitFiles(statSync(`${path}-wal`).size + 2_000)
+    for (const uid of ['s2', 's3']) await refused(store.accept([{ ...eventOf(uid), payload: BIG }]))
+    say({ listed: (await store.listEntries({})).length })
+    limitFiles('unlimited')
+    await store.accept([eventOf('s4')])
+    say({ listed: (await store.listEntries({})).length })
+    await store.close()
+  },
+
+  /** Writes some 40 MiB, between two marks in the trace. */
+  async 'write much'() {
+    const store = open()
+    await store.open()
+    let longestWal = 0
+    writeSync(2, 'MARK')
+    for (let i = 0; i < 120; i++) {
+      const events = Array.from({ length: 60 }, (_, n) => ({ ...eventOf(`s${i}-${n}`), payload: BIG }))
+      await Promise.all(events.map((event) => store.accept([event])))
+      longestWal = Math.max(longestWal, statSync(`${path}-wal`).size)
+    }
+    writeSync(2, 'MARK')
+    say({ longestWal, database: statSync(path).size })
+    await store.close()
+  },
+
+  /** Ends without closing, while the thread is idle. */
+  async 'end with a thread'() {
+    const store = open()
+    await store.open()
+    await store.backup(`${path}.backup`)
+    say({ done: true })
+  },
+}
+
+const SUCCEEDED = [() => true, () => false] as const
+const BIG = JSON.stringify('x'.repeat(5_000))
+
+const open = () => createSqlStore(createSqliteEngine({ path, driver, clock: systemClock }))
+
+async function refused(promise: Promise<unknown>) {
+  await promise.then(
+    () => say({ failed: null }),
+    (error) => say({ failed: error.code, message: error.message }),
+  )
+}
+
+function limitFiles(bytes: number | 'unlimited') {
+  execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:unlimited`])
+}
+
+function openFiles(): string[] {
+  return readdirSync('/proc/self/fd').flatMap((file) => {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${file}`)
+      return target.startsWith(path) ? [target] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+function say(line: object) {
+  writeSync(1, `${JSON.stringify(line)}\n`)
+}
+
+TASKS[task]().catch((error) => {
+  writeSync(2, String(error?.stack))
+  process.exitCode = 1
+})

@@ -1,0 +1,135 @@
+import { readFileSync, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Clock } from '../clock.js'
+import { MarketplaceError, messageOf } from '../errors.js'
+import { sleep } from '../waiting.js'
+
+/** Runs `attempt` until it is not busy, waiting outside SQLite so that the event loop goes on. */
+export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, clock: Clock): Promise<T> {
+  const deadline = clock.monotonic() + patienceMs
+  for (;;) {
+    try {
+      return attempt()
+    } catch (error) {
+      if (sqliteCode(error) !== 'BUSY' || clock.monotonic() >= deadline) throw error
+      await sleep(2 + Math.random() * 18, clock)
+    }
+  }
+}
+
+/** The primary result code without its prefix, e.g. BUSY, IOERR, FULL; '' when the error is not SQLite's. */
+export function sqliteCode(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown }
+  const number = numberOf(error)
+  if (number !== undefined && RESULT_CODES[number & 0xff]) return RESULT_CODES[number & 0xff] as string
+  return typeof code === 'string' && code.startsWith('SQLITE_') ? (code.split('_')[1] as string) : ''
+}
+
+/** Whether the system refused a write. SQLite has rolled the transaction back: what was committed before is untouched. */
+function isRefusedWrite(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown }
+  return (
+    sqliteCode(error) === 'FULL' ||
+    REFUSED_WRITES.includes(numberOf(error) ?? 0) ||
+    code === 'SQLITE_IOERR_WRITE' ||
+    code === 'SQLITE_IOERR_SHMSIZE'
+  )
+}
+
+/** Whether nobody knows, after this error, what the disk holds: a sync or a read failed. */
+export function isSuspicious(error: unknown): boolean {
+  return sqliteCode(error) === 'IOERR' && !isRefusedWrite(error)
+}
+
+/** An error of the file as callers should see it; one of a row's data, or of a statement, stays as it is. */
+export function explainSqlite(error: unknown, path: string): unknown {
+  if (error instanceof MarketplaceError) return error
+  const code = sqliteCode(error)
+  if (code === 'CORRUPT' || code === 'NOTADB') return corrupt(path, error)
+  const why = wordsFor(error, code, path)
+  return why === undefined ? error : unavailable(`Cannot use the SQLite file ${path}: ${why}`, error)
+}
+
+export function corrupt(path: string, cause: unknown): MarketplaceError {
+  return new MarketplaceError(
+    'store_corrupt',
+    `Cannot use the SQLite file ${path}: it is damaged or no database. It was neither mended nor replaced; restore a backup, or move it away to start empty`,
+    { cause },
+  )
+}
+
+export function unavailable(message: string, cause?: unknown): MarketplaceError {
+  return new MarketplaceError('store_unavailable', message, { cause })
+}
+
+/** Why the system would not do it, in words of an operator; also for errors of Node's own file calls. */
+export function wordsFor(error: unknown, code: string, path: string): string | undefined {
+  const system = (error as { code?: unknown } | null)?.code
+  if (isRefusedWrite(error) || ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(String(system)))
+    return `${whyNoRoom(path, code, String(system))}; writing goes on by itself when there is room`
+  if (code === 'IOERR' || system === 'EIO') return `the disk reports an I/O error (${messageOf(error)})`
+  if (code === 'READONLY' || system === 'EROFS') return 'the file, its folder or its disk is read-only'
+  if (code === 'BUSY') return 'another process has been writing to it for over 5 s'
+  if (code === 'CANTOPEN') return `the file, or one beside it, cannot be opened (${messageOf(error)})`
+  if (code === 'NOMEM') return 'there is not enough memory'
+  return undefined
+}
+
+/** SQLite reports a quota, a limit of file sizes and a broken disk alike; the system can be asked which it is. */
+function whyNoRoom(path: string, code: string, system: string): string {
+  const limit = fileSizeLimit()
+  const largest = Math.max(sizeOf(path), sizeOf(`${path}-wal`))
+  if (system === 'EFBIG' || largest + 65_536 > limit)
+    return `the file-size limit of this process (${limit} bytes, see ulimit -f) is reached`
+  if (code === 'FULL' || system === 'ENOSPC' || freeBytes(dirname(path)) < 65_536) return 'the disk is full'
+  if (system === 'EDQUOT') return 'the disk quota of this user is used up'
+  return 'the system refuses to write: a disk quota, a file-size limit, or an I/O error'
+}
+
+function fileSizeLimit(): number {
+  try {
+    const [, soft] = /^Max file size +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return Number(soft) || Number.POSITIVE_INFINITY
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+export function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}
+
+function freeBytes(folder: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+function numberOf(error: unknown): number | undefined {
+  const { errcode, rawCode, message } = (error ?? {}) as Record<string, unknown>
+  if (typeof errcode === 'number') return errcode
+  if (typeof rawCode === 'number') return rawCode
+  // libsql reports a failed opening by its words only.
+  const [, number] = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(String(message)) ?? []
+  return number === undefined ? undefined : Number(number)
+}
+
+// SQLITE_IOERR_WRITE, and _SHMSIZE: the shared index beside the WAL could not grow.
+const REFUSED_WRITES = [10 | (3 << 8), 10 | (19 << 8)]
+
+const RESULT_CODES: Record<number, string> = {
+  5: 'BUSY',
+  7: 'NOMEM',
+  8: 'READONLY',
+  10: 'IOERR',
+  11: 'CORRUPT',
+  13: 'FULL',
+  14: 'CANTOPEN',
+  18: 'TOOBIG',
+  19: 'CONSTRAINT',
+  20: 'MISMATCH',
+  26: 'NOTADB',
+}
