@@ -45,7 +45,7 @@ export type {
   StoreCounts,
   Subscription,
 } from './store/store.js'
-export { postgresStore } from './store/store-option.js'
+export { type PostgresStore, postgresStore } from './store/store-option.js'
 export type { DeadEntry } from './work/dispatcher.js'
 export type { Handler, HandlerContext } from './work/handlers.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'

@@ -1,9 +1,9 @@
 import type { Marketplace, Unsubscribe } from './api.js'
-import { SECOND } from './clock.js'
+import { guardedClock, SECOND } from './clock.js'
 import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
-import { MarketplaceError } from './errors.js'
+import { MarketplaceError, messageOf } from './errors.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry, type EventName } from './events/registry.js'
@@ -18,6 +18,7 @@ import { appToken } from './platform/webhooks.js'
 import { identifierOf, storable } from './record.js'
 import { checkedFilter } from './store/entry-filter.js'
 import { storeFor } from './store/store-option.js'
+import { ownerOf } from './store/store-owner.js'
 import { createTelemetry } from './telemetry.js'
 import type { DeadEntry } from './work/dispatcher.js'
 import { type AnyHandler, createHandlers, requireFunction } from './work/handlers.js'
@@ -34,11 +35,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   given: MarketplaceOptions<Custom>,
 ): Marketplace<Custom> {
   const options = readOptions(given)
-  const { app, platform: platformOptions, freshness, clock } = options
+  const { app, platform: platformOptions, freshness } = options
   const { purchasableUid: purchasableUids, codeName: codeNames } = app
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
-  const telemetry = createTelemetry({ clock })
+  const telemetry = createTelemetry(options)
+  const clock = guardedClock(options.clock, (error) => telemetry.failure('timers', error))
   const store = storeFor(options.store, clock)
   const platform = createPlatformClient({
     ...platformOptions,
@@ -105,6 +107,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const intake = createIntake({ classify, store, purchasableUids, codeNames, clock })
   const lifecycle = createLifecycle({
     store,
+    owner: ownerOf({ ...app, ...platformOptions, adopt: options.adoptStore }),
     worker: worker || undefined,
     problems: () => mergeProblems([...(worker ? [worker.problems()] : []), intake.problems()]),
     onClose() {
@@ -115,29 +118,30 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     clock,
     onOpenFailed(error) {
       telemetry.failure('opening', error)
-      const why = error instanceof Error ? error.message : 'unknown error'
-      telemetry.warn('store_not_open', `${why}. Until it opens, no delivery is accepted and nobody is let in`)
+      const className = error instanceof MarketplaceError ? error.code : ''
+      telemetry.warn('store_not_open', messageOf(error), className)
     },
   })
 
-  if (purchasableUids.length === 0) {
-    telemetry.warn(
-      'purchasable_uid_missing',
-      "app.purchasableUid is not set: every subscription that a notice or track() names counts as the app's own",
-    )
-  }
+  if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
+  if (options.adoptStore) telemetry.warn('store_adopted')
 
   function registered(unsubscribe: Unsubscribe): Unsubscribe {
     if (worker) worker.handlerAdded()
     return unsubscribe
   }
 
+  /** The same call, which keeps the process alive until it settles. */
+  function held<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
+    return (...given: Arguments): Promise<T> => lifecycle.during(call(...given))
+  }
+
   function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    return async (...given: Arguments): Promise<T> => {
+    return held(async (...given: Arguments): Promise<T> => {
       if (lifecycle.isClosed())
         throw new MarketplaceError('closed', 'Cannot use the marketplace: it was closed')
       return call(...given)
-    }
+    })
   }
 
   const marketplace: Marketplace<Custom> = {
@@ -172,8 +176,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       return () => void deadListeners.delete(listener)
     },
 
-    isEntitled: entitlements.isEntitled,
-    explain: entitlements.explain,
+    isEntitled: held(entitlements.isEntitled),
+    explain: held(entitlements.explain),
     requireEntitlement: createRequireEntitlement(entitlements),
 
     track: whileOpen(async (named) => {
@@ -209,7 +213,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       list: whileOpen((filter = {}) => store.listEntries(checkedFilter(filter))),
       replay: whileOpen((id) => store.replayEntry(id)),
     },
-    health: lifecycle.health,
+    health: held(lifecycle.health),
     start: lifecycle.start,
     close: lifecycle.close,
   }

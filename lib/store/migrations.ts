@@ -29,6 +29,12 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create index subscriptions_business on subscriptions (business_uid, lane, created_at desc)`,
     // The claim walks this index from its start and stops at the first row: rows given up or not yet due cost nothing.
     sql`create index subscriptions_due on subscriptions (lane, refresh_at) where refresh_at is not null`,
+    sql`create table store_owner (
+      id integer primary key,
+      fingerprint text,
+      settled integer not null,
+      probed_at bigint
+    ) ${engine.busyTable}`,
     sql`create table journal (
       seq ${engine.rowNumber},
       id text not null unique,

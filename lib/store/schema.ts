@@ -1,10 +1,21 @@
 import type { Generated, Kysely, RawBuilder, Transaction } from 'kysely'
 import type { Hint } from './store.js'
 
-/** The two tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
+/** The tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
 export interface Tables {
   subscriptions: SubscriptionsTable
   journal: JournalTable
+  store_owner: StoreOwnerTable
+}
+
+/** One row, with the id 1: which app the store belongs to. */
+export interface StoreOwnerTable {
+  id: number
+  fingerprint: string | null
+  /** 1 once a subscription of this app was read: from then on another app is refused. */
+  settled: number
+  /** Written only to find out whether writing works. */
+  probed_at: number | null
 }
 
 export interface SubscriptionsTable {
@@ -90,6 +101,7 @@ export interface Engine {
   announce(hint: Hint): void
   /** Tells of commits made by others. */
   watch(onHint: (hint: Hint) => void): void
+  /** Lets go of everything, also after an `open` or `migrate` that failed; after that it may be opened again. */
   close(): Promise<void>
   /** Whether an error speaks of one row's data, so that the rest of a batch can be kept without it. */
   isDataError(error: unknown): boolean

@@ -1,21 +1,28 @@
 import { sql } from 'kysely'
+import { type Clock, systemClock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { createGroupCommit } from './group-commit.js'
+import { asStoreError } from './guarded-store.js'
 import { createJournal } from './journal.js'
 import { journalQueries } from './journal-queries.js'
 import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
+import { createOwnership } from './ownership.js'
 import { createRefreshRequests } from './request-refresh.js'
 import type { Engine } from './schema.js'
 import type { Hint, NewEvent, RefreshRequest, Store } from './store.js'
+import type { StoreOwner } from './store-owner.js'
 import { createSubscriptions } from './subscriptions.js'
+import { createWriteHealth } from './write-health.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
-export function createSqlStore(engine: Engine): Store {
+export function createSqlStore(engine: Engine, clock: Clock = systemClock): Store {
   const listeners = new Set<(hint: Hint) => void>()
   const subscriptions = createSubscriptions(engine)
   const { want } = createRefreshRequests(engine)
   const journal = createJournal(engine)
+  const ownership = createOwnership(engine, clock)
+  const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   let opening: Promise<void> | undefined
   let closed = false
 
@@ -23,7 +30,7 @@ export function createSqlStore(engine: Engine): Store {
     isDataError: engine.isDataError,
     async commit(batch) {
       const wanted = batch.flatMap((item) => item.wanted)
-      await engine.write(async (trx) => {
+      await owned(async (trx) => {
         await journal.insert(
           trx,
           batch.flatMap((item) => item.events),
@@ -35,12 +42,42 @@ export function createSqlStore(engine: Engine): Store {
     },
   })
 
-  const read: Engine['read'] = (work) => whileOpen(() => engine.read(work))
-  const write: Engine['write'] = (work) => whileOpen(() => engine.write(work))
+  const owned: Engine['write'] = (work) =>
+    engine.write(async (trx) => {
+      await ownership.check(trx, true)
+      return work(trx)
+    })
+  const read: Engine['read'] = (work) =>
+    whileOpen(() =>
+      engine.read(async (db) => {
+        await ownership.check(db, false)
+        return work(db)
+      }),
+    )
+  const write: Engine['write'] = (work) => whileOpen(() => health.watch(() => owned(work), false))
+  const keep: typeof submit = (item) => whileOpen(() => health.watch(() => submit(item), true))
   const underWay = new Set<Promise<unknown>>()
 
+  /** One row, written and synced: what a delivery needs at least. */
+  function probe() {
+    return whileOpen(async () => {
+      await engine.write((trx) =>
+        sql`insert into store_owner (id, settled, probed_at) values (1, 0, ${engine.now()})
+          on conflict (id) do update set probed_at = excluded.probed_at`.execute(trx),
+      )
+      await engine.durable()
+    })
+  }
+
+  /** What is committed stays so, whatever a listener throws. */
   function tell(hint: Hint) {
-    for (const listener of listeners) listener(hint)
+    for (const listener of listeners) {
+      try {
+        listener(hint)
+      } catch {
+        // The listener's own; the others are still told.
+      }
+    }
   }
 
   function announce(hint: Hint) {
@@ -49,14 +86,9 @@ export function createSqlStore(engine: Engine): Store {
   }
 
   return {
-    async open() {
+    async open(owner) {
       if (closed) throw new MarketplaceError('closed', 'Cannot open the store: it was closed')
-      opening ??= engine.open().then(async () => {
-        await engine.migrate(MIGRATIONS)
-        if (engine.isLocal) await endAbandonedLeases(engine)
-        await engine.durable()
-        engine.watch(tell)
-      })
+      opening ??= begin(owner)
       // A failed opening may be tried again.
       await opening.catch((error) => {
         opening = undefined
@@ -76,14 +108,14 @@ export function createSqlStore(engine: Engine): Store {
       const wanted = events.flatMap((event) => event.wanted ?? [])
       for (const event of events) refuseUnfit(event)
       for (const each of wanted) refuseUnfit(each)
-      await whileOpen(() => submit({ events, wanted }))
+      await keep({ events, wanted })
       for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
       announce({ kind: 'journal' })
     },
 
     async requestRefresh(wanted) {
       refuseUnfit(wanted)
-      await whileOpen(() => submit({ events: [], wanted: [wanted] }))
+      await keep({ events: [], wanted: [wanted] })
       announce({ kind: 'requested', businessUid: wanted.businessUid })
     },
 
@@ -96,6 +128,7 @@ export function createSqlStore(engine: Engine): Store {
         // Two reads of one business's subscriptions must not each decide by the other's old state.
         if (finish.change) await subscriptions.lockBusiness(trx, claim.subscription.businessUid)
         if (!(await subscriptions.finish(trx, claim, finish))) return false
+        if (finish.found) await ownership.settle(trx)
         if (finish.change) {
           const siblings = await subscriptions.ofBusiness(trx, claim.subscription.businessUid)
           await journal.insertChange(trx, claim.subscription, finish.change, siblings)
@@ -127,10 +160,27 @@ export function createSqlStore(engine: Engine): Store {
     counts: () =>
       read(async (db) => ({ ...(await subscriptions.counts(db)), ...(await journalQueries.counts(db)) })),
 
+    problem: health.problem,
+
     subscribe(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+  }
+
+  async function begin(owner: StoreOwner | undefined) {
+    try {
+      await engine.open()
+      await engine.migrate(MIGRATIONS)
+      if (owner) await ownership.claim(owner)
+      if (engine.isLocal) await endAbandonedLeases(engine)
+      await engine.durable()
+      engine.watch(tell)
+    } catch (error) {
+      // A lock or a connection left behind would stand in the way of the next try.
+      await engine.close().catch(() => {})
+      throw asStoreError(error, 'Cannot open the store')
+    }
   }
 
   /** What has begun before `close()` is let finish. */
@@ -142,9 +192,7 @@ export function createSqlStore(engine: Engine): Store {
     try {
       return await call
     } catch (error) {
-      if (error instanceof MarketplaceError) throw error
-      const why = error instanceof Error ? error.message : 'unknown error'
-      throw new MarketplaceError('store_unavailable', `Cannot use the store: ${why}`, { cause: error })
+      throw asStoreError(error, 'Cannot use the store')
     } finally {
       underWay.delete(call)
     }

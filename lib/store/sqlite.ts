@@ -207,7 +207,6 @@ export function createSqliteEngine(options: {
 
     async close() {
       stopWatching()
-      await db.destroy()
       await release()
     },
 

@@ -1,4 +1,5 @@
 import type { SubscriptionRecord } from '../record.js'
+import type { StoreOwner } from './store-owner.js'
 
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
@@ -11,8 +12,8 @@ import type { SubscriptionRecord } from '../record.js'
  * Times are milliseconds since 1970, from one clock: the store's.
  */
 export interface Store {
-  /** Opens and migrates. Rejects `store_driver_missing`, `store_corrupt`, `store_in_use`, `store_unavailable`, `closed`. */
-  open(): Promise<void>
+  /** Opens and migrates, for `owner` only. What failed leaves nothing behind and may be tried again. Rejects `store_…`, `closed`. */
+  open(owner?: StoreOwner): Promise<void>
   /** Waits for what is under way, then lets go of the database. Safe to call twice, and before `open`. */
   close(): Promise<void>
 
@@ -56,7 +57,8 @@ export interface Store {
   /** Deletes one small batch of what is past its keeping time; answers how many rows went, 0 when there is no more. */
   prune(keep: Retention): Promise<number>
   counts(): Promise<StoreCounts>
-
+  /** What the last write or sync met, in words; null after the next that succeeds. */
+  problem?(): string | null
   /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
   subscribe(listener: (hint: Hint) => void): () => void
 }
@@ -238,10 +240,8 @@ export interface JournalEntry {
 export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 
 /** Subscriptions known, of them wanted and given up; journal entries pending, dead, and unrecognised. */
-export type StoreCounts = Record<
-  'subscriptions' | 'wanted' | 'givenUp' | 'pending' | 'dead' | 'unrecognised',
-  number
->
+type Counted = 'subscriptions' | 'wanted' | 'givenUp' | 'pending' | 'dead' | 'unrecognised'
+export type StoreCounts = Record<Counted, number>
 
 /** `wanted`: a read is due. `journal`: an entry is due. `decided`: what is known of a business changed; null: of any. */
 export type Hint =
