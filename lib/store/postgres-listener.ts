@@ -65,13 +65,15 @@ export function createListener(options: {
   }
 
   async function hearsItself(): Promise<boolean> {
-    let giveUp: unknown
     const heard = new Promise<boolean>((resolve) => {
-      onProbe = () => resolve(true)
-      giveUp = clock.setTimeout(() => resolve(false), PROBE_MS)
+      const giveUp = clock.setTimeout(() => resolve(false), PROBE_MS)
+      onProbe = () => {
+        clock.clearTimeout(giveUp)
+        resolve(true)
+      }
     })
     await send(`${self} probe`)
-    return heard.finally(() => clock.clearTimeout(giveUp))
+    return heard
   }
 
   function beat(connection: PostgresConnection) {

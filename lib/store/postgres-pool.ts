@@ -58,6 +58,8 @@ export function createConnections(
 ): PostgresConnections {
   let opening: Promise<PostgresPool> | undefined
   const answeredAt = new WeakMap<PostgresClient, number>()
+  // A pool that is ended never answers those who wait for a connection of it.
+  const waiting = new Set<() => void>()
   let silentAt = 0
 
   // An idle connection that breaks is reported here, and would end the process if nobody listened.
@@ -80,13 +82,17 @@ export function createConnections(
 
   async function connect(): Promise<Loan> {
     const source = await pool()
+    let giveUp = () => {}
     const connecting = new Promise<Loan>((resolve, reject) => {
+      giveUp = () => reject(new Error('the connections are being closed'))
+      waiting.add(giveUp)
       source.connect((error, client) => {
         // At once: the end of a new connection may come in one packet with its beginning, and an error that nobody
         // listens for ends the process. No promise comes in time.
         // Nor may a pool of another make throw into the driver.
         try {
-          if (client) resolve(lend(client))
+          if (client && waiting.has(giveUp)) resolve(lend(client))
+          else if (client) client.release(true)
           else reject(error)
         } catch (odd) {
           reject(odd)
@@ -96,9 +102,11 @@ export function createConnections(
     try {
       return await withDeadline(connecting, CONNECT_MS, clock, () => noAnswer(CONNECT_MS))
     } catch (error) {
-      // Should it come after all, it is given back.
+      // Should it come after all in this very moment, it is given back.
       connecting.then((loan) => loan.release(true)).catch(() => {})
       throw error
+    } finally {
+      waiting.delete(giveUp)
     }
   }
 
@@ -163,6 +171,7 @@ export function createConnections(
       const closing = opening
       opening = undefined
       const opened = await closing?.catch(() => undefined)
+      for (const giveUp of waiting) giveUp()
       if (isOwn(opened)) await opened.end()
       else opened?.off('error', ignore)
     },
