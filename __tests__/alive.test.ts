@@ -1,3 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { Agent, get } from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
 import { findSqlite } from '../lib/store/sqlite-drivers.js'
@@ -27,7 +31,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
     script.signal('SIGUSR2')
     expect(await script.ended).toBe(0)
     expect(script.output()).toContain('closed')
-  })
+  }, 60_000)
 
   it('without a worker waits for the call under way, and ends by itself after it', async () => {
     const platform = await startPlatform()
@@ -48,7 +52,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
     expect(script.output()).toContain('entitled false')
     expect(script.output()).toMatch(/reason \w+/)
     expect(script.output()).toContain('closed')
-  })
+  }, 60_000)
 })
 
 describe('K25 a process on SQLite', () => {
@@ -73,7 +77,7 @@ describe('K25 a process on SQLite', () => {
     await asks.prints('reason store_unavailable')
     expect(asks.output()).toContain('entitled false')
     expect(await Promise.all([starts.ended, asks.ended])).toEqual([0, 0])
-  }, 30_000)
+  }, 60_000)
 })
 
 describe('K25 a process on PostgreSQL', () => {
@@ -111,7 +115,7 @@ describe('K25 a process on PostgreSQL', () => {
     })
     script.signal('SIGUSR2')
     expect(await script.ended).toBe(0)
-  }, 40_000)
+  }, 60_000)
 
   it('whose start is pending or fails while the server is down stays, and begins once it is up', async () => {
     const store = await engine.freshAddress()
@@ -134,5 +138,54 @@ describe('K25 a process on PostgreSQL', () => {
     await script.prints('well')
     script.signal('SIGUSR2')
     expect(await script.ended).toBe(0)
-  }, 40_000)
+  }, 60_000)
+})
+
+describe('K27 the shutdown that the README shows', () => {
+  it('ends within its grace while clients keep connections open: unused, idle, and busy', async () => {
+    const readme = readFileSync(join(__dirname, '..', 'README.md'), 'utf8')
+    const [, shutdown = ''] = /^(process\.once\('SIGTERM', [\s\S]*?^\}\))$/m.exec(readme) ?? []
+    expect(shutdown).toContain('10_000')
+    const script = runScript(
+      { store: 'sqlite::memory:' },
+      `const marketplace = createMarketplace(settings)
+       const app = require('express')()
+       app.use('/hooks', marketplace.router)
+       app.get('/', (_req, res) => void res.json('here'))
+       const server = app.listen(0, '127.0.0.1', () => print('port=' + server.address().port + '.'))
+       ${shutdown.replace('10_000', '2_000')}`,
+    )
+    await script.prints('port=')
+    const port = await until('its port', () => /port=(\d+)\./.exec(script.output())?.[1])
+    const unused = connect(Number(port), '127.0.0.1')
+    unused.on('error', () => {})
+    const [idle, busy] = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 })) as [Agent, Agent]
+    onCleanUp(() => {
+      unused.destroy()
+      idle.destroy()
+      busy.destroy()
+    })
+    expect(await statusOf(Number(port), idle)).toBe(200)
+    let answered = 0
+    const asking = (async () => {
+      while (script.isAlive()) if ((await statusOf(Number(port), busy)) === 200) answered++
+    })()
+    await until('the busy one is served', () => answered > 10)
+    const begun = Date.now()
+    script.signal('SIGTERM')
+    expect(await script.ended).toBe(0)
+    expect(Date.now() - begun).toBeLessThan(10_000)
+    await asking
+  }, 60_000)
+
+  /** 0 where there was no answer. */
+  function statusOf(port: number, agent: Agent): Promise<number> {
+    return new Promise((resolve) => {
+      const request = get({ host: '127.0.0.1', port, agent }, (response) => {
+        response.resume()
+        response.once('close', () => resolve(response.statusCode ?? 0))
+      })
+      request.once('error', () => setImmediate(resolve, 0))
+    })
+  }
 })

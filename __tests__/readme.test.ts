@@ -96,7 +96,7 @@ describe('the README on errors', () => {
   it('has every code with its status and whether to try again', () => {
     const told = tableOf('Error codes').map(({ code, Status, Retry, Meaning }) => {
       expect(Meaning).toMatch(/\S\.$/)
-      return [names(code)[0], { status: Number(Status), retry: Retry === 'yes' }]
+      return [names(code)[0], { status: Number(Status), retryable: Retry === 'yes' }]
     })
     expect(told).toEqual(Object.entries(ERROR_CODES))
   })

@@ -61,7 +61,7 @@ export function runScript(
 
   return {
     output: () => text,
-    async prints(wanted, withinMs = 15_000) {
+    async prints(wanted, withinMs = 40_000) {
       await until(`"${wanted}"`, () => text.includes(wanted) || !isAlive(), withinMs).catch((error) => {
         throw new Error(`${error.message}; printed: ${text}`)
       })
