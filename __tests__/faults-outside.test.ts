@@ -333,6 +333,42 @@ describe('K26 health while the disk is broken', () => {
   })
 })
 
+describe('health', () => {
+  it.each<[counts: object, problem: RegExp]>([
+    [{ dead: 2 }, /^2 journal entries are dead: see journal\.list/],
+    [{ retrying: 3 }, /^3 journal entries are tried again because a handler failed/],
+    [{ oldestPendingMs: 6 * MINUTE }, /^the oldest entry of the journal is pending for 6 min/],
+    [{ oldestWantedMs: 5 * MINUTE }, /^the oldest requested read is pending for 5 min/],
+  ])('is degraded, with words, where the store counts %j', async (counts, problem) => {
+    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
+    const store = { ...inner, counts: async () => ({ ...(await inner.counts()), ...counts }) }
+    const marketplace = openMarketplace(await startPlatform(), { store })
+    await marketplace.start()
+    const { status, problems } = await marketplace.health()
+    expect({ status, problems }).toEqual({ status: 'degraded', problems: [expect.stringMatching(problem)] })
+  })
+
+  it('answers, failing, where a store of the app’s own never does', async () => {
+    const { clock, jump } = jumpingClock()
+    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock }))
+    const timers: (() => void)[] = []
+    const patient: Clock = {
+      ...clock,
+      setTimeout: (callback, ms, keepAlive) => {
+        if (ms === 9 * SECOND) timers.push(callback)
+        return clock.setTimeout(callback, ms, keepAlive)
+      },
+    }
+    const store = { ...inner, counts: () => new Promise<never>(() => {}) }
+    const marketplace = openMarketplace(await startPlatform(), { store, clock: patient })
+    await marketplace.start()
+    const asked = marketplace.health()
+    jump(9 * SECOND)
+    for (const timer of timers) timer()
+    expect(await asked).toEqual({ status: 'failing', problems: ['the store does not answer'], counts: null })
+  })
+})
+
 describe('G30 a role whose commits wait for less than the disk', () => {
   it.each([
     ['off', 'on'],

@@ -32,8 +32,8 @@ export function createLifecycle(options: {
         close(graceMs: number): Promise<void>
       }
     | undefined
-  /** What the parts find wrong just now. */
-  problems(): Problems
+  /** What the parts find wrong just now; `counts` are those of the store. */
+  problems(counts: StoreCounts): Problems
   onClose(): void
   closeGraceMs: number
   clock: Clock
@@ -106,7 +106,8 @@ export function createLifecycle(options: {
     async health(): Promise<Health> {
       if (closing) return { status: 'failing', problems: ['closed'], counts: null }
       const { counts, ofStore } = await askStore()
-      const { failing, degraded } = mergeProblems([ofStore, problemsOfParts(), ofCounts(counts)])
+      const ofParts = counts ? [problemsOfParts(counts), ofCounts(counts)] : []
+      const { failing, degraded } = mergeProblems([ofStore, ...ofParts])
       const status = failing.length > 0 ? 'failing' : degraded.length > 0 ? 'degraded' : 'ok'
       return { status, problems: [...failing, ...degraded], counts }
     },
@@ -120,7 +121,12 @@ export function createLifecycle(options: {
   /** What it holds, and what is wrong with it: that it does not answer, or what its last write met. */
   async function askStore(): Promise<{ counts: StoreCounts | null; ofStore: Problems }> {
     try {
-      const asked = withDeadline(store.counts(), HEALTH_MS, clock, () => new Error('it does not answer'))
+      const asked = withDeadline(
+        store.counts(),
+        HEALTH_MS,
+        clock,
+        () => new Error('the store does not answer'),
+      )
       const counts = await asked
       const problem = store.problem?.()
       return { counts, ofStore: { failing: problem ? [String(problem)] : [], degraded: [] } }
@@ -130,12 +136,34 @@ export function createLifecycle(options: {
   }
 }
 
-/** What the numbers say is wrong, and where to look. */
-function ofCounts(counts: StoreCounts | null): Problems {
-  if (!counts) return { failing: [], degraded: [] }
-  const { dead } = counts
-  const degraded = [
-    ...(dead > 0 ? [`${dead} journal entries are dead: see journal.list({ status: 'dead' })`] : []),
-  ]
+/** What is counted beside `dead`; a store of the app's own may count less. */
+type Counted = Partial<
+  Record<'dead' | 'retrying', number> & Record<'oldestPendingMs' | 'oldestWantedMs', number | null>
+>
+
+/** What is pending for longer has nobody who works on it, or more than they can do. */
+const LONG_PENDING_MS = 5 * MINUTE
+
+/** What the numbers show to be wrong, and where to look. */
+function ofCounts(counts: Counted): Problems {
+  const { dead = 0, retrying = 0 } = counts
+  const degraded: string[] = []
+  if (dead > 0) degraded.push(`${dead} journal entries are dead: see journal.list({ status: 'dead' })`)
+  if (retrying > 0)
+    degraded.push(
+      `${retrying} journal entries are tried again because a handler failed: see their error in journal.list({ status: 'retrying' })`,
+    )
+  for (const [name, what] of LONG_PENDING) {
+    const ms = counts[name] ?? 0
+    if (ms >= LONG_PENDING_MS)
+      degraded.push(
+        `${what} is pending for ${Math.round(ms / MINUTE)} min: is a worker running, and keeping up?`,
+      )
+  }
   return { failing: [], degraded }
 }
+
+const LONG_PENDING = [
+  ['oldestPendingMs', 'the oldest entry of the journal'],
+  ['oldestWantedMs', 'the oldest requested read'],
+] as const
