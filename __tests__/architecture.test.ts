@@ -9,9 +9,11 @@ const GROUND_FLOOR = [
   'backoff.ts',
   'waiting.ts',
   'health.ts',
+  'hold.ts',
   'ids.ts',
   'record.ts',
   'telemetry.ts',
+  'warnings.ts',
 ]
 const ARROWS: Record<string, readonly string[]> = {
   'ground floor': GROUND_FLOOR,

@@ -116,7 +116,7 @@ describe.each(ENGINE_NAMES)('a life on %s', (name) => {
       const proxy = await startProxy({ to: engine.server().port })
       const probing = gate()
       proxy.onData('to server', (bytes) => {
-        if (bytes.includes('probe')) probing.open()
+        if (bytes.includes(' probe"')) probing.open()
       })
       const { clock, armed } = createCountingClock()
       const connection = proxy.through(await engine.freshAddress())

@@ -19,11 +19,14 @@ export interface Clock {
   clearTimeout(handle: unknown): void
 }
 
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   setTimeout(callback, delayMs, keepAlive = false) {
-    const timer = setTimeout(callback, delayMs)
+    // Node runs what is further ahead than its limit at once.
+    const timer = setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS))
     return keepAlive ? timer : timer.unref()
   },
   clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
@@ -39,4 +42,43 @@ export function withMonotonic(clock: Clock): Clock {
         setTimeout: (callback, delayMs, keepAlive) => clock.setTimeout(callback, delayMs, keepAlive),
         clearTimeout: (handle) => clock.clearTimeout(handle),
       }
+}
+
+/**
+ * The same clock, which never throws, and whose timers cannot end the process: what a callback throws, or what its
+ * promise rejects with, goes to `onError`. Should the app's own clock fail, the system's stands in.
+ */
+export function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
+  function either<T>(own: () => T, system: () => T): T {
+    try {
+      return own()
+    } catch (error) {
+      onError(error)
+      return system()
+    }
+  }
+  return {
+    now: () => either(() => clock.now(), systemClock.now),
+    monotonic: () => either(() => clock.monotonic(), systemClock.monotonic),
+    setTimeout(callback, delayMs, keepAlive) {
+      const run = () => {
+        try {
+          const result: unknown = callback()
+          if (result instanceof Promise) result.catch(onError)
+        } catch (error) {
+          onError(error)
+        }
+      }
+      return either(
+        () => clock.setTimeout(run, delayMs, keepAlive),
+        () => systemClock.setTimeout(run, delayMs, keepAlive),
+      )
+    },
+    clearTimeout(handle) {
+      either(
+        () => clock.clearTimeout(handle),
+        () => {},
+      )
+    },
+  }
 }

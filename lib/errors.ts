@@ -42,6 +42,7 @@ export const ERROR_CODES = {
   store_driver_missing: { status: 500, retryable: false },
   store_corrupt: { status: 500, retryable: false },
   store_in_use: { status: 503, retryable: true },
+  store_of_another_app: { status: 500, retryable: false },
   store_unavailable: { status: 503, retryable: true },
   backup_failed: { status: 500, retryable: true },
   // Handlers

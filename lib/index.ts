@@ -50,7 +50,7 @@ export type {
   Subscription,
   Topic,
 } from './store/store.js'
-export { postgresStore } from './store/store-option.js'
+export { type PostgresStore, postgresStore } from './store/store-option.js'
 export type { HandlerFailure } from './work/call-handlers.js'
 export type { Handler, HandlerContext } from './work/handlers.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'

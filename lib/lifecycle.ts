@@ -1,8 +1,11 @@
 import { fullJitter } from './backoff.js'
 import { type Clock, MINUTE, SECOND } from './clock.js'
-import { MarketplaceError } from './errors.js'
-import type { Problems } from './health.js'
+import { MarketplaceError, messageOf } from './errors.js'
+import { mergeProblems, type Problems } from './health.js'
+import { createHold } from './hold.js'
 import type { Store, StoreCounts } from './store/store.js'
+import type { StoreOwner } from './store/store-owner.js'
+import { withDeadline } from './waiting.js'
 
 /** For a health check. `failing` should take the instance out of rotation, `degraded` should wake somebody by day. */
 export interface Health {
@@ -13,23 +16,32 @@ export interface Health {
   counts: StoreCounts | null
 }
 
-/** Opens, starts, reports and closes what `createMarketplace` has wired, in any order and any number of times. */
+/** A health check must be answered, also where a store of the app's own never does. */
+const HEALTH_MS = 9 * SECOND
+
+/**
+ * Opens, starts, reports and closes what `createMarketplace` has wired, in any order and any number of times.
+ * With a worker the process stays alive from here to the end of `close()`, without one while a call is under way.
+ */
 export function createLifecycle(options: {
-  store: Pick<Store, 'open' | 'close' | 'counts'>
+  store: Pick<Store, 'open' | 'close' | 'counts' | 'problem'>
+  owner: StoreOwner
   worker:
     | {
         start(): void
         close(graceMs: number): Promise<void>
       }
     | undefined
-  /** What the parts find wrong just now. */
+  /** What the parts find wrong just now; `counts` are those of the store. */
   problems(counts: StoreCounts): Problems
   onClose(): void
   closeGraceMs: number
   clock: Clock
   onOpenFailed(error: unknown): void
 }) {
-  const { store, worker, problems: problemsOfParts, onClose, closeGraceMs, clock, onOpenFailed } = options
+  const { store, owner, worker, problems: problemsOfParts, onClose, closeGraceMs, clock } = options
+  const { onOpenFailed } = options
+  const hold = createHold()
   let starting: Promise<void> | undefined
   let closing: Promise<void> | undefined
   let retry: unknown
@@ -37,20 +49,22 @@ export function createLifecycle(options: {
   /** Why the store did not open; undefined while it may, and once it has. */
   let notOpen: unknown
 
+  async function open(): Promise<void> {
+    try {
+      await store.open(owner)
+    } catch (error) {
+      starting = undefined
+      notOpen = error
+      throw error
+    }
+    notOpen = undefined
+    if (!closing) worker?.start()
+  }
+
   function start(): Promise<void> {
     if (closing)
       return Promise.reject(new MarketplaceError('closed', 'Cannot start the marketplace: it was closed'))
-    starting ??= store.open().then(
-      () => {
-        notOpen = undefined
-        if (!closing) worker?.start()
-      },
-      (error) => {
-        starting = undefined
-        notOpen = error
-        throw error
-      },
-    )
+    starting ??= open()
     return starting
   }
 
@@ -59,52 +73,97 @@ export function createLifecycle(options: {
     if (closing) return
     start().catch((error) => {
       if (closing) return
-      onOpenFailed(error)
       retry = clock.setTimeout(startInTheEnd, SECOND + fullJitter(failures++, SECOND, MINUTE / 2))
+      onOpenFailed(error)
     })
   }
 
+  async function close() {
+    clock.clearTimeout(retry)
+    try {
+      await worker?.close(closeGraceMs)
+    } finally {
+      try {
+        onClose()
+        await store.close()
+      } finally {
+        hold.release()
+      }
+    }
+  }
+
+  if (worker) hold.take()
   // The store opens at once; the work begins a turn later, when the app has registered its handlers.
-  store.open().catch(() => {})
+  store.open(owner).catch(() => {})
   setImmediate(startInTheEnd)
 
   return {
-    start,
+    start: () => hold.during(start()),
     isClosed: () => closing !== undefined,
+    /** Keeps the process alive until `call` has settled. */
+    during: hold.during,
 
     async health(): Promise<Health> {
       if (closing) return { status: 'failing', problems: ['closed'], counts: null }
-      let counts: StoreCounts
-      try {
-        counts = await store.counts()
-      } catch (error) {
-        const reason = notOpen ?? error
-        const why = reason instanceof Error ? reason.message : 'it cannot be asked'
-        return { status: 'failing', problems: [why], counts: null }
-      }
-      const parts = problemsOfParts(counts)
-      const { failing } = parts
-      const degraded = [
-        ...parts.degraded,
-        ...(counts.retrying > 0
-          ? [`${counts.retrying} journal entries are being retried: see journal.list({ status: 'retrying' })`]
-          : []),
-        ...(counts.dead > 0
-          ? [`${counts.dead} journal entries are dead: see journal.list({ status: 'dead' })`]
-          : []),
-      ]
+      const { counts, ofStore } = await askStore()
+      const ofParts = counts ? [problemsOfParts(counts), ofCounts(counts)] : []
+      const { failing, degraded } = mergeProblems([ofStore, ...ofParts])
       const status = failing.length > 0 ? 'failing' : degraded.length > 0 ? 'degraded' : 'ok'
       return { status, problems: [...failing, ...degraded], counts }
     },
 
     close(): Promise<void> {
-      closing ??= (async () => {
-        clock.clearTimeout(retry)
-        await worker?.close(closeGraceMs)
-        onClose()
-        await store.close()
-      })()
-      return closing
+      closing ??= close()
+      return hold.during(closing)
     },
   }
+
+  /** What it holds, and what is wrong with it: that it does not answer, or what its last write met. */
+  async function askStore(): Promise<{ counts: StoreCounts | null; ofStore: Problems }> {
+    try {
+      const asked = withDeadline(
+        store.counts(),
+        HEALTH_MS,
+        clock,
+        () => new Error('the store does not answer'),
+      )
+      const counts = await asked
+      const problem = store.problem?.()
+      return { counts, ofStore: { failing: problem ? [String(problem)] : [], degraded: [] } }
+    } catch (error) {
+      return { counts: null, ofStore: { failing: [messageOf(notOpen ?? error)], degraded: [] } }
+    }
+  }
 }
+
+/** What is counted beside `dead`; a store of the app's own may count less. */
+type Counted = Partial<
+  Record<'dead' | 'retrying', number> & Record<'oldestPendingMs' | 'oldestWantedMs', number | null>
+>
+
+/** What is pending for longer has nobody who works on it, or more than they can do. */
+const LONG_PENDING_MS = 5 * MINUTE
+
+/** What the numbers show to be wrong, and where to look. */
+function ofCounts(counts: Counted): Problems {
+  const { dead = 0, retrying = 0 } = counts
+  const degraded: string[] = []
+  if (dead > 0) degraded.push(`${dead} journal entries are dead: see journal.list({ status: 'dead' })`)
+  if (retrying > 0)
+    degraded.push(
+      `${retrying} journal entries are tried again because a handler failed: see their error in journal.list({ status: 'retrying' })`,
+    )
+  for (const [name, what] of LONG_PENDING) {
+    const ms = counts[name] ?? 0
+    if (ms >= LONG_PENDING_MS)
+      degraded.push(
+        `${what} is pending for ${Math.round(ms / MINUTE)} min: is a worker running, and keeping up?`,
+      )
+  }
+  return { failing: [], degraded }
+}
+
+const LONG_PENDING = [
+  ['oldestPendingMs', 'the oldest entry of the journal'],
+  ['oldestWantedMs', 'the oldest requested read'],
+] as const

@@ -1,5 +1,5 @@
 import type { Marketplace, Unsubscribe } from './api.js'
-import { SECOND } from './clock.js'
+import { guardedClock, SECOND } from './clock.js'
 import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
@@ -19,6 +19,7 @@ import { identifierOf, storable } from './record.js'
 import { checkedFilter } from './store/entry-filter.js'
 import type { DeadEntry } from './store/store.js'
 import { storeFor } from './store/store-option.js'
+import { ownerOf } from './store/store-owner.js'
 import { createTelemetry } from './telemetry.js'
 import type { HandlerFailure } from './work/call-handlers.js'
 import { type AnyHandler, createHandlers } from './work/handlers.js'
@@ -37,11 +38,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   given: MarketplaceOptions<Custom>,
 ): Marketplace<Custom> {
   const options = readOptions(given)
-  const { app, platform: platformOptions, freshness, clock } = options
+  const { app, platform: platformOptions, freshness } = options
   const { purchasableUid: purchasableUids, codeName: codeNames } = app
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
-  const telemetry = createTelemetry({ clock })
+  const telemetry = createTelemetry(options)
+  const clock = guardedClock(options.clock, (error) => telemetry.failure('timers', error))
   const store = storeFor(options.store, clock)
   const platform = createPlatformClient({
     ...platformOptions,
@@ -99,10 +101,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         },
         onDead: deadListeners.call,
         onHandlerError(failure, { handler, errorClass }) {
-          telemetry.warn(
-            `handler_failed ${handler} ${errorClass}`,
-            `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failure.error)}. onHandlerError() reports each failure`,
-          )
+          const why = `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failure.error)}`
+          telemetry.warn('handler_failed', why, `${handler} ${errorClass}`)
           errorListeners.call(failure)
         },
       },
@@ -112,6 +112,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const intake = createIntake({ classify, store, purchasableUids, codeNames, clock })
   const lifecycle = createLifecycle({
     store,
+    owner: ownerOf({ ...app, ...platformOptions, adopt: options.adoptStore }),
     worker: worker || undefined,
     problems: (counts) =>
       mergeProblems([
@@ -126,17 +127,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     clock,
     onOpenFailed(error) {
       telemetry.failure('opening', error)
-      const why = error instanceof Error ? error.message : 'unknown error'
-      telemetry.warn('store_not_open', `${why}. Until it opens, no delivery is accepted and nobody is let in`)
+      const className = error instanceof MarketplaceError ? error.code : ''
+      telemetry.warn('store_not_open', messageOf(error), className)
     },
   })
 
-  if (purchasableUids.length === 0) {
-    telemetry.warn(
-      'purchasable_uid_missing',
-      "app.purchasableUid is not set: every subscription that a notice or track() names counts as the app's own",
-    )
-  }
+  if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
+  if (options.adoptStore) telemetry.warn('store_adopted')
 
   function registered(unsubscribe: Unsubscribe): Unsubscribe {
     if (worker) worker.handlersChanged()
@@ -146,12 +143,17 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     }
   }
 
+  /** The same call, which keeps the process alive until it settles. */
+  function held<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
+    return (...given: Arguments): Promise<T> => lifecycle.during(call(...given))
+  }
+
   function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    return async (...given: Arguments): Promise<T> => {
+    return held(async (...given: Arguments): Promise<T> => {
       if (lifecycle.isClosed())
         throw new MarketplaceError('closed', 'Cannot use the marketplace: it was closed')
       return call(...given)
-    }
+    })
   }
 
   const marketplace: Marketplace<Custom> = {
@@ -183,8 +185,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onDead: deadListeners.add,
     onHandlerError: errorListeners.add,
 
-    isEntitled: entitlements.isEntitled,
-    explain: entitlements.explain,
+    isEntitled: held(entitlements.isEntitled),
+    explain: held(entitlements.explain),
     requireEntitlement: createRequireEntitlement(entitlements),
 
     track: whileOpen(async (named) => {
@@ -221,7 +223,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       replay: whileOpen((id) => store.replayEntry(id)),
     },
     backup: whileOpen((path) => store.backup(requirePath(path))),
-    health: lifecycle.health,
+    health: held(lifecycle.health),
     start: lifecycle.start,
     close: lifecycle.close,
   }

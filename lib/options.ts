@@ -37,6 +37,8 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
    * Default `sqlite:marketplace.db`.
    */
   store?: string | PostgresPool | Store | undefined
+  /** Takes the store over from another app, after `clientId` or `baseUrl` was changed on purpose. Default false. */
+  adoptStore?: boolean | undefined
   /** Which records let a business in. Default: `purchase_state` is exactly `purchased`. */
   entitledWhen?: ((record: SubscriptionRecord) => boolean) | undefined
   freshness?:
@@ -125,6 +127,7 @@ const OPTIONS = z.strictObject({
       z.custom<Store | PostgresPool>(isStore, 'expected an address, a pool of pg, or a Store'),
     ])
     .default('sqlite:marketplace.db'),
+  adoptStore: z.boolean('expected true or false').default(false),
   entitledWhen: fn.optional(),
   freshness: group({
     waitMs: duration(2 * SECOND, 0, MINUTE),
@@ -166,7 +169,7 @@ const OPTIONS = z.strictObject({
     .optional(),
   closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
   clock: z
-    .custom<Clock>((value) => isObject(value) && 'now' in value, 'expected a Clock')
+    .custom<Clock>(isClock, 'expected a Clock: now, setTimeout and clearTimeout')
     .transform(withMonotonic)
     .default(systemClock),
 })
@@ -238,4 +241,10 @@ function isObject(value: unknown): value is object {
 
 function isStore(value: unknown): boolean {
   return isObject(value) && (('accept' in value && 'claimRead' in value) || isPool(value))
+}
+
+function isClock(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const clock = value as Record<string, unknown>
+  return ['now', 'setTimeout', 'clearTimeout'].every((name) => typeof clock[name] === 'function')
 }

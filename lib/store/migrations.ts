@@ -45,6 +45,12 @@ export const MIGRATIONS: readonly Migration[] = [
       where unread > 0 and (failure is not null or refresh_at is null)`,
     // What a process that died has left behind.
     sql`create index subscriptions_leased on subscriptions (lease_token) where lease_token is not null`,
+    sql`create table store_owner (
+      id integer primary key,
+      fingerprint text,
+      settled integer not null,
+      probed_at bigint
+    ) ${engine.busyTable}`,
     // On PostgreSQL no index begins with seq alone: with old statistics the planner would walk it from the first entry
     // ever kept to find the head of a lane.
     sql`create table journal (

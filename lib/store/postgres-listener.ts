@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { fullJitter } from '../backoff.js'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
+import { warn } from '../warnings.js'
+import { quoted } from './postgres-grants.js'
 import type { PostgresConnection, PostgresConnections } from './postgres-pool.js'
 import { ANYTHING } from './schema.js'
 import type { Hint } from './store.js'
@@ -45,7 +47,7 @@ export function createListener(options: {
       if (state !== 'on') return connection.release()
       listening = connection
       connection.onNotification(({ channel: to, payload }) => {
-        if (to === channel) receive(payload ?? '')
+        if (to === channel) receive(payload)
       })
       connection.onLost(() => again(connection))
       await connection.query(`listen ${quoted(channel)}`)
@@ -63,13 +65,15 @@ export function createListener(options: {
   }
 
   async function hearsItself(): Promise<boolean> {
-    let giveUp: unknown
     const heard = new Promise<boolean>((resolve) => {
-      onProbe = () => resolve(true)
-      giveUp = clock.setTimeout(() => resolve(false), PROBE_MS)
+      const giveUp = clock.setTimeout(() => resolve(false), PROBE_MS)
+      onProbe = () => {
+        clock.clearTimeout(giveUp)
+        resolve(true)
+      }
     })
     await send(`${self} probe`)
-    return heard.finally(() => clock.clearTimeout(giveUp))
+    return heard
   }
 
   function beat(connection: PostgresConnection) {
@@ -103,21 +107,19 @@ export function createListener(options: {
     if (++silences < PROBES) return again(connection)
     again(connection, OFF_MS)
     if (silences > PROBES) return
-    process.emitWarning(
-      'Notifications of PostgreSQL do not arrive here (a pooler in transaction mode?): this instance learns of a ' +
-        'change that another made within five seconds instead of at once. Nothing is lost by it',
-      { type: 'MarketplaceWarning', code: 'listen_unavailable' },
-    )
+    warn('listen_unavailable')
   }
 
-  function receive(payload: string) {
+  /** Anybody who may connect to the database can send anything on any channel: what cannot be read is passed over. */
+  function receive(payload: unknown) {
+    if (typeof payload !== 'string') return
     const [from, kind, business] = payload.split(' ')
     if (kind === 'probe') {
       if (from === self) onProbe()
       return
     }
     if (from === self) return
-    const businessUid = business ? decodeURIComponent(business) : null
+    const businessUid = business ? decoded(business) : null
     if (kind === 'journal') onHint({ kind })
     else if (kind === 'requested') onHint({ kind, businessUid })
     else if (kind === 'decided' || kind === 'superseded')
@@ -163,6 +165,8 @@ export function createListener(options: {
     },
 
     async close() {
+      // Not begun: an opening that failed before may be tried again.
+      if (state === 'new') return
       state = 'closed'
       clock.clearTimeout(timer)
       clock.clearTimeout(flushing)
@@ -182,6 +186,11 @@ function words(hint: Hint): string {
   return hint.businessUid === null ? kind : `${kind} ${encodeURIComponent(hint.businessUid)}`
 }
 
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
+/** Null, so any business, for what nobody here has encoded. */
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
 }

@@ -1,5 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
+import { withDeadline } from '../waiting.js'
 import { endsConnection } from './postgres-errors.js'
 
 /** What is asked of a pool of `pg` (node-postgres 8.16 or newer), by shape: its types are no dependency. */
@@ -45,6 +46,7 @@ export interface PostgresConnections {
   /** How many there may be at once, as far as that is known. */
   max: number
   acquire(): Promise<PostgresConnection>
+  /** Lets go of all; the next `acquire` begins anew. */
   close(): Promise<void>
 }
 
@@ -54,55 +56,57 @@ export function createConnections(
   clock: Clock,
   max: number,
 ): PostgresConnections {
-  let pool: PostgresPool | undefined = typeof from === 'string' ? undefined : from
-  let own: { end(): Promise<void> } | undefined
   let opening: Promise<PostgresPool> | undefined
   const answeredAt = new WeakMap<PostgresClient, number>()
+  // A pool that is ended never answers those who wait for a connection of it.
+  const waiting = new Set<() => void>()
   let silentAt = 0
 
   // An idle connection that breaks is reported here, and would end the process if nobody listened.
   const ignore = () => {}
-  pool?.on('error', ignore)
-
-  async function openOwn(connectionString: string): Promise<PostgresPool> {
-    const { Pool } = await importPg()
-    const opened = new Pool({
-      connectionString,
-      max,
-      connectionTimeoutMillis: CONNECT_MS,
-      keepAlive: true,
-      application_name: 'marketplace-webhooks',
-    })
-    opened.on('error', ignore)
-    own = opened
-    pool = opened
-    return opened
-  }
 
   async function openPool(): Promise<PostgresPool> {
-    opening ??= openOwn(from as string)
-    return opening.catch((error) => {
-      opening = undefined
+    const pool = typeof from === 'string' ? await createPool(from, max) : from
+    pool.on('error', ignore)
+    return pool
+  }
+
+  function pool(): Promise<PostgresPool> {
+    const current = opening ?? openPool()
+    opening = current
+    return current.catch((error) => {
+      if (opening === current) opening = undefined
       throw error
     })
   }
 
   async function connect(): Promise<Loan> {
-    const source = pool ?? (await openPool())
+    const source = await pool()
+    let giveUp = () => {}
     const connecting = new Promise<Loan>((resolve, reject) => {
+      giveUp = () => reject(new Error('the connections are being closed'))
+      waiting.add(giveUp)
       source.connect((error, client) => {
         // At once: the end of a new connection may come in one packet with its beginning, and an error that nobody
         // listens for ends the process. No promise comes in time.
-        if (client) resolve(lend(client))
-        else reject(error)
+        // Nor may a pool of another make throw into the driver.
+        try {
+          if (client && waiting.has(giveUp)) resolve(lend(client))
+          else if (client) client.release(true)
+          else reject(error)
+        } catch (odd) {
+          reject(odd)
+        }
       })
     })
     try {
-      return await within(connecting, CONNECT_MS, clock)
+      return await withDeadline(connecting, CONNECT_MS, clock, () => noAnswer(CONNECT_MS))
     } catch (error) {
-      // Should it come after all, it is given back.
+      // Should it come after all in this very moment, it is given back.
       connecting.then((loan) => loan.release(true)).catch(() => {})
       throw error
+    } finally {
+      waiting.delete(giveUp)
     }
   }
 
@@ -125,10 +129,11 @@ export function createConnections(
         if (broken) throw broken
         try {
           const query = { text, types: NUMBERS_AS_NUMBERS, ...(values && { values: [...values] }) }
-          const result = await within(client.query(query), REPLY_MS, clock, () => {
-            silentAt = clock.now()
+          const result = await withDeadline(client.query(query), REPLY_MS, clock, () => {
+            silentAt = clock.monotonic()
+            return noAnswer(REPLY_MS)
           })
-          answeredAt.set(client, clock.now())
+          answeredAt.set(client, clock.monotonic())
           return (result as { rows?: unknown[] }).rows ?? []
         } catch (error) {
           if (!isAnswer(error)) broken = asError(error)
@@ -141,14 +146,18 @@ export function createConnections(
         listen('end', listener)
       },
       release(destroy = false) {
-        for (const [event, listener] of listeners.splice(0)) client.off(event, listener)
-        client.release(broken ?? destroy)
+        try {
+          for (const [event, listener] of listeners.splice(0)) client.off(event, listener)
+          client.release(broken ?? destroy)
+        } catch {
+          // The pool has taken it back by itself.
+        }
       },
     }
   }
 
   return {
-    max: pool?.options?.max ?? max,
+    max: (typeof from === 'string' ? undefined : from.options?.max) ?? max,
 
     async acquire() {
       for (;;) {
@@ -159,10 +168,17 @@ export function createConnections(
     },
 
     async close() {
-      await opening?.catch(() => {})
-      if (own) await own.end()
-      else pool?.off('error', ignore)
+      const closing = opening
+      opening = undefined
+      const opened = await closing?.catch(() => undefined)
+      for (const giveUp of waiting) giveUp()
+      if (isOwn(opened)) await opened.end()
+      else opened?.off('error', ignore)
     },
+  }
+
+  function isOwn(opened: PostgresPool | undefined): opened is OwnPool {
+    return opened !== undefined && opened !== from
   }
 }
 
@@ -187,18 +203,22 @@ const NUMBERS_AS_NUMBERS = {
   getTypeParser: (oid: number) => (NUMERIC.has(oid) ? Number : (value: string) => value),
 }
 
-async function within<T>(promise: Promise<T>, ms: number, clock: Clock, onLate = () => {}): Promise<T> {
-  let timer: unknown
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = clock.setTimeout(() => {
-      onLate()
-      reject(new Error(`no answer from the database within ${ms} ms`))
-    }, ms)
-  })
-  return Promise.race([promise, late]).finally(() => clock.clearTimeout(timer))
+function noAnswer(ms: number): Error {
+  return new Error(`no answer from the database within ${ms} ms`)
 }
 
 type OwnPool = PostgresPool & { end(): Promise<void> }
+
+async function createPool(connectionString: string, max: number): Promise<OwnPool> {
+  const { Pool } = await importPg()
+  return new Pool({
+    connectionString,
+    max,
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+    application_name: 'marketplace-webhooks',
+  })
+}
 
 // A variable, so that neither TypeScript nor a bundler asks for a library that is optional.
 async function importPg(): Promise<{ Pool: new (options: object) => OwnPool }> {

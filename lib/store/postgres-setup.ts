@@ -1,44 +1,57 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
+import { MarketplaceError, messageOf } from '../errors.js'
+import { sleep } from '../waiting.js'
+import { warn } from '../warnings.js'
 import { postgresCode } from './postgres-errors.js'
+import { grantsFor, mayUseTables, quoted } from './postgres-grants.js'
 import type { Engine, Migration, Tables } from './schema.js'
 
-/** Refuses a server on which the promises cannot be kept, and says why. */
-export async function checkServer({ read }: Pick<Engine, 'read'>): Promise<void> {
+/** Refuses a server on which the promises cannot be kept, and says why; answers the role of the connection. */
+export async function checkServer({ read }: Pick<Engine, 'read'>): Promise<string> {
   const { rows } = await read((db) =>
-    sql<Record<'version' | 'encoding' | 'recovering' | 'fsync' | 'pages', string>>`select
+    sql<Record<'version' | 'encoding' | 'recovering' | 'fsync' | 'pages' | 'role', string>>`select
       current_setting('server_version_num') as version, current_setting('server_encoding') as encoding,
       pg_is_in_recovery()::text as recovering, current_setting('fsync') as fsync,
-      current_setting('full_page_writes') as pages`.execute(db),
+      current_setting('full_page_writes') as pages, current_user::text as role`.execute(db),
   )
   const server = rows[0]
-  if (!server) throw new Error('it answers without an answer')
+  if (!server) throw new Error('the server returned no row')
   if (Number(server.version) < 130_000) throw refused('it is older than version 13')
   if (server.encoding !== 'UTF8')
     throw refused(`the database's encoding is ${server.encoding}, and must be UTF8`)
   if (server.recovering === 'true') throw refused('it is a read-only standby')
-  if (server.fsync !== 'on' || server.pages !== 'on') {
-    process.emitWarning(
-      'PostgreSQL runs with fsync or full_page_writes off: what was acknowledged is lost when its machine fails',
-      { type: 'MarketplaceWarning', code: 'postgres_not_durable' },
-    )
-  }
+  if (server.fsync !== 'on' || server.pages !== 'on') warn('postgres_not_durable')
+  return server.role
 }
 
 /** Runs what is missing of the migrations, one process at a time. A role that may not create needs nothing missing. */
 export async function migratePostgres(
   engine: Engine,
-  options: { schema: string; migrations: readonly Migration[]; clock: Clock },
+  options: { schema: string; role: string; migrations: readonly Migration[]; clock: Clock },
 ): Promise<void> {
-  const { schema, migrations, clock } = options
-  const deadline = clock.now() + MINUTE
-  while ((await engine.read((db) => versionOf(db, schema))) < migrations.length) {
-    if (await engine.write((trx) => migrateIfAlone(trx))) return
-    if (clock.now() > deadline) throw refused('another process has been migrating it for over a minute')
-    await new Promise<void>((resolve) => {
-      clock.setTimeout(resolve, SECOND / 10)
-    })
+  const { schema, role, migrations, clock } = options
+  const deadline = clock.monotonic() + MINUTE
+  try {
+    if (!(await engine.read((db) => mayUseTables(db, schema)))) {
+      throw refused(
+        `the role ${role} has no rights on its tables. Run this SQL as their owner:\n${grantsFor(schema, role)}`,
+      )
+    }
+    while ((await engine.read((db) => versionOf(db, schema))) < migrations.length) {
+      if (await engine.write((trx) => migrateIfAlone(trx))) return
+      if (clock.monotonic() > deadline)
+        throw refused('another process has been migrating it for over a minute')
+      await sleep(SECOND / 10, clock)
+    }
+  } catch (error) {
+    if (postgresCode(error) !== '42501') throw error
+    throw refused(
+      `the role ${role} may not create what is missing (42501). Either give it a schema of its own:\n` +
+        `create schema ${quoted(schema)} authorization ${quoted(role)};\n` +
+        `or start the app once with a role that may create, and then run as that role:\n${grantsFor(schema, role)}`,
+      error,
+    )
   }
 
   async function migrateIfAlone(trx: Transaction<Tables>): Promise<boolean> {
@@ -75,19 +88,16 @@ async function versionOf(db: Kysely<Tables>, schema: string): Promise<number> {
   return rows[0]?.version ?? 0
 }
 
-/** What opening rejects with: always says what to do, where that is known. */
+/** What opening rejects with, and what to do where that is known. */
 export function asOpenError(error: unknown): MarketplaceError {
   if (error instanceof MarketplaceError) return error
-  const why = WHY[postgresCode(error)] ?? (error instanceof Error ? error.message : 'unknown error')
-  return refused(why, error)
+  return refused(WHY[postgresCode(error)] ?? messageOf(error), error)
 }
 
 const WHY: Record<string, string> = {
   '28P01': 'user name or password are wrong (28P01)',
   '28000': 'this user may not connect from here (28000)',
   '3D000': 'the database does not exist (3D000); create it first',
-  '42501':
-    'the user may not create what is missing (42501); start the app once with a user that may, or grant CREATE on the database',
 }
 
 function refused(why: string, cause?: unknown): MarketplaceError {

@@ -2,6 +2,7 @@ import { Kysely, sql } from 'kysely'
 import { fullJitter } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
+import { sleep } from '../waiting.js'
 import { createPostgresDialect } from './postgres-dialect.js'
 import { isDataError, isTransient } from './postgres-errors.js'
 import { createListener } from './postgres-listener.js'
@@ -36,12 +37,12 @@ export function createPostgresEngine(options: {
       } catch (error) {
         // Every transaction may run again: events are kept once by their id, and a finish is fenced by its lease.
         if (failures === TRIES - 1 || !isTransient(error)) throw error
-        await new Promise<void>((resolve) => {
-          clock.setTimeout(resolve, fullJitter(failures, SECOND / 20, SECOND))
-        })
+        await sleep(fullJitter(failures, SECOND / 20, SECOND), clock)
       }
     }
   }
+
+  let role = ''
 
   const engine: Engine = {
     // Also in a transaction: only there the settings hold.
@@ -69,13 +70,13 @@ export function createPostgresEngine(options: {
     busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
 
     async open() {
-      await checkServer(engine).catch((error) => {
+      role = await checkServer(engine).catch((error) => {
         throw asOpenError(error)
       })
     },
 
     async migrate(migrations) {
-      await migratePostgres(engine, { schema, migrations, clock }).catch((error) => {
+      await migratePostgres(engine, { schema, role, migrations, clock }).catch((error) => {
         throw asOpenError(error)
       })
     },

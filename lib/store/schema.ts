@@ -8,6 +8,17 @@ export interface Tables {
   journal: JournalTable
   lanes: LanesTable
   handlers: HandlersTable
+  store_owner: StoreOwnerTable
+}
+
+/** One row, with the id 1: which app the store belongs to. */
+export interface StoreOwnerTable {
+  id: number
+  fingerprint: string | null
+  /** 1 once a subscription of this app was read: from then on another app is refused. */
+  settled: number
+  /** Written only to find out whether writing works. */
+  probed_at: number | null
 }
 
 export interface SubscriptionsTable {
@@ -131,7 +142,7 @@ export interface Engine {
   watch(onHint: (hint: Hint) => void): void
   /** Copies all data into a new file while others write. Rejects `backup_failed`. */
   backup(path: string): Promise<void>
-  /** Lets go of everything; it may be opened again. */
+  /** Lets go of everything, also after an `open` or `migrate` that failed; after that it may be opened again. */
   close(): Promise<void>
   /** Whether an error speaks of one row's data, so that the rest of a batch can be kept without it. */
   isDataError(error: unknown): boolean

@@ -1,13 +1,16 @@
 import { sql } from 'kysely'
+import { type Clock, systemClock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { createReadClaims } from './claim-read.js'
 import { createGroupCommit } from './group-commit.js'
+import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createJournal } from './journal.js'
 import { createJournalQueries } from './journal-queries.js'
 import { createLanes } from './lanes.js'
 import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
+import { createOwnership } from './ownership.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
 import {
@@ -18,11 +21,13 @@ import {
   type ReadFinish,
   type Store,
 } from './store.js'
+import type { StoreOwner } from './store-owner.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
 import { createSubscriptions } from './subscriptions.js'
+import { createWriteHealth } from './write-health.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
-export function createSqlStore(engine: Engine): Store {
+export function createSqlStore(engine: Engine, clock: Clock = systemClock): Store {
   const listeners = new Set<(hint: Hint) => void>()
   const subscriptions = createSubscriptions(engine)
   const upkeep = createSubscriptionUpkeep(engine)
@@ -32,6 +37,8 @@ export function createSqlStore(engine: Engine): Store {
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
   const journalQueries = createJournalQueries(engine)
+  const ownership = createOwnership(engine, clock)
+  const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   let opening: Promise<void> | undefined
   let closed = false
 
@@ -43,7 +50,7 @@ export function createSqlStore(engine: Engine): Store {
     }),
     async commit(batch) {
       const requests = batch.flatMap((item) => item.requests)
-      await engine.write(async (trx) => {
+      await owned(async (trx) => {
         // In the order of a read's finish, so that neither waits for the other: subscriptions, then lanes.
         await request(trx, requests)
         await journal.insert(
@@ -56,12 +63,42 @@ export function createSqlStore(engine: Engine): Store {
     },
   })
 
-  const read: Engine['read'] = (work) => whileOpen(() => engine.read(work))
-  const write: Engine['write'] = (work) => whileOpen(() => engine.write(work))
+  const owned: Engine['write'] = (work) =>
+    engine.write(async (trx) => {
+      await ownership.check(trx, true)
+      return work(trx)
+    })
+  const read: Engine['read'] = (work) =>
+    whileOpen(() =>
+      engine.read(async (db) => {
+        await ownership.check(db, false)
+        return work(db)
+      }),
+    )
+  const write: Engine['write'] = (work) => whileOpen(() => health.watch(() => owned(work), false))
+  const keep: typeof submit = (item) => whileOpen(() => health.watch(() => submit(item), true))
   const underWay = new Set<Promise<unknown>>()
 
+  /** One row, written and synced: what a delivery needs at least. */
+  function probe() {
+    return whileOpen(async () => {
+      await engine.write((trx) =>
+        sql`insert into store_owner (id, settled, probed_at) values (1, 0, ${engine.now()})
+          on conflict (id) do update set probed_at = excluded.probed_at`.execute(trx),
+      )
+      await engine.durable()
+    })
+  }
+
+  /** What is committed stays so, whatever a listener throws. */
   function tell(hint: Hint) {
-    for (const listener of listeners) listener(hint)
+    for (const listener of listeners) {
+      try {
+        listener(hint)
+      } catch {
+        // The listener's own; the others are still told.
+      }
+    }
   }
 
   function announce(hint: Hint) {
@@ -70,13 +107,9 @@ export function createSqlStore(engine: Engine): Store {
   }
 
   return {
-    async open() {
+    async open(owner) {
       if (closed) throw new MarketplaceError('closed', 'Cannot open the store: it was closed')
-      opening ??= begin().catch(async (error) => {
-        // What is open already would be in the way of the next try, of this process and of others.
-        if (engine.isLocal) await engine.close()
-        throw error
-      })
+      opening ??= begin(owner)
       // A failed opening may be tried again.
       await opening.catch((error) => {
         opening = undefined
@@ -96,15 +129,14 @@ export function createSqlStore(engine: Engine): Store {
       const wanted = events.flatMap((event) => event.wanted ?? [])
       for (const event of events) refuseUnfit(event)
       for (const each of wanted) refuseUnfit(each)
-      const requests = wanted.map((each) => ({ request: each, byEvent: true }))
-      await whileOpen(() => submit({ events, requests }))
+      await keep({ events, requests: wanted.map((request) => ({ request, byEvent: true })) })
       for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
       announce({ kind: 'journal' })
     },
 
     async requestRefresh(asked) {
       refuseUnfit(asked)
-      await whileOpen(() => submit({ events: [], requests: [{ request: asked, byEvent: false }] }))
+      await keep({ events: [], requests: [{ request: asked, byEvent: false }] })
       announce({ kind: 'requested', businessUid: asked.businessUid })
     },
 
@@ -143,6 +175,7 @@ export function createSqlStore(engine: Engine): Store {
         if (changes.length > 0) await engine.holdNames(trx, businesses)
         const written = await subscriptions.finish(trx, claim, finish)
         if (written !== 'written') return written
+        if (finish.found) await ownership.settle(trx)
         for (const { id, key, businessUid, payload } of changes) {
           const siblings = await subscriptions.ofBusiness(trx, businessUid)
           const { subscriptionUid } = claim.subscription
@@ -195,18 +228,27 @@ export function createSqlStore(engine: Engine): Store {
 
     backup: (path) => whileOpen(() => engine.backup(path)),
 
+    problem: health.problem,
+
     subscribe(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
   }
 
-  async function begin() {
-    await engine.open()
-    await engine.migrate(MIGRATIONS)
-    if (engine.isLocal) await endAbandonedLeases(engine)
-    await engine.durable()
-    engine.watch(tell)
+  async function begin(owner: StoreOwner | undefined) {
+    try {
+      await engine.open()
+      await engine.migrate(MIGRATIONS)
+      if (owner) await ownership.claim(owner)
+      if (engine.isLocal) await endAbandonedLeases(engine)
+      await engine.durable()
+      engine.watch(tell)
+    } catch (error) {
+      // A lock or a connection left behind would stand in the way of the next try.
+      await engine.close().catch(() => {})
+      throw asStoreError(error, 'Cannot open the store')
+    }
   }
 
   /** What has begun before `close()` is let finish. */
@@ -218,9 +260,7 @@ export function createSqlStore(engine: Engine): Store {
     try {
       return await call
     } catch (error) {
-      if (error instanceof MarketplaceError) throw error
-      const why = error instanceof Error ? error.message : 'unknown error'
-      throw new MarketplaceError('store_unavailable', `Cannot use the store: ${why}`, { cause: error })
+      throw asStoreError(error, 'Cannot use the store')
     } finally {
       underWay.delete(call)
     }

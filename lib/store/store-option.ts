@@ -1,5 +1,7 @@
 import { type Clock, systemClock } from '../clock.js'
+import { guardedStore } from './guarded-store.js'
 import { createPostgresEngine } from './postgres.js'
+import { grantsFor } from './postgres-grants.js'
 import { isPool, type PostgresPool } from './postgres-pool.js'
 import { createSqlStore } from './sql-store.js'
 import { createSqliteEngine } from './sqlite.js'
@@ -21,16 +23,24 @@ export function storeFaults(address: string): string[] {
 export function storeFor(option: string | PostgresPool | Store, clock: Clock): Store {
   if (typeof option === 'string') {
     const path = SQLITE.exec(option)?.groups?.path
-    return path ? createSqlStore(createSqliteEngine({ path, clock })) : postgresStore(option, { clock })
+    return path
+      ? createSqlStore(createSqliteEngine({ path, clock }), clock)
+      : postgresStore(option, { clock })
   }
-  return isPool(option) ? postgresStore(option, { clock }) : option
+  return isPool(option) ? postgresStore(option, { clock }) : guardedStore(option)
+}
+
+/** A store on PostgreSQL, which can print what a role needs that did not make its tables. */
+export interface PostgresStore extends Store {
+  /** The SQL that gives `role` all the rights this store needs; to be run by the owner of the tables. */
+  grants(role: string): string
 }
 
 /**
  * A store on PostgreSQL with settings of its own, for the option `store`.
  *
  * @param connection a `postgres://` address, or a pool of `pg` that stays the app's to close
- * @throws RangeError for a schema that is no plain name
+ * @throws RangeError for a schema that is not a plain name
  */
 export function postgresStore(
   connection: string | PostgresPool,
@@ -41,9 +51,10 @@ export function postgresStore(
     maxConnections?: number
     clock?: Clock
   } = {},
-): Store {
+): PostgresStore {
   const { schema = DEFAULT_SCHEMA, maxConnections = 10, clock = systemClock } = options
   if (!SCHEMA.test(schema))
     throw new RangeError('Cannot use the schema: expected a plain name of letters, digits and _')
-  return createSqlStore(createPostgresEngine({ connection, schema, maxConnections, clock }))
+  const engine = createPostgresEngine({ connection, schema, maxConnections, clock })
+  return Object.assign(createSqlStore(engine, clock), { grants: (role: string) => grantsFor(schema, role) })
 }

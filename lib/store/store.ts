@@ -1,4 +1,5 @@
 import type { SubscriptionRecord } from '../record.js'
+import type { StoreOwner } from './store-owner.js'
 
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
@@ -12,8 +13,8 @@ import type { SubscriptionRecord } from '../record.js'
  * Times are milliseconds since 1970, from one clock: the store's.
  */
 export interface Store {
-  /** Opens and migrates. Rejects `store_driver_missing`, `store_corrupt`, `store_in_use`, `store_unavailable`, `closed`. */
-  open(): Promise<void>
+  /** Opens and migrates, for `owner` only. What failed leaves nothing behind and may be tried again. Rejects `store_…`, `closed`. */
+  open(owner?: StoreOwner): Promise<void>
   /** Waits for what is under way, then lets go of the database. Safe to call twice, and before `open`. */
   close(): Promise<void>
 
@@ -76,6 +77,8 @@ export interface Store {
   counts(): Promise<StoreCounts>
   /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`, with what to do instead. */
   backup(path: string): Promise<void>
+  /** What the last write or sync met, in words; null after the next that succeeds. */
+  problem?(): string | null
 
   /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
   subscribe(listener: (hint: Hint) => void): () => void

@@ -151,6 +151,7 @@ export function withStoreFaults(
   return {
     ...struck,
     subscribe: (listener) => store.subscribe(listener),
+    problem: () => store.problem?.() ?? null,
     async close() {
       clear()
       await store.close()

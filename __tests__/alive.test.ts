@@ -1,0 +1,191 @@
+import { readFileSync } from 'node:fs'
+import { Agent, get } from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from '@jest/globals'
+import { findSqlite } from '../lib/store/sqlite-drivers.js'
+import { onCleanUp, temporaryFolder } from './support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { startPlatform } from './support/scene.js'
+import { runScript } from './support/script.js'
+import { until } from './support/until.js'
+
+// Longer than any timer of an idle worker takes to come round.
+const A_WHILE_MS = 2_500
+
+describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('that only works stays until it is closed, and then ends with code 0', async () => {
+    const script = runScript(
+      { store: await engine.freshAddress() },
+      `const marketplace = createMarketplace(settings)
+       process.once('SIGUSR2', async () => { await marketplace.close(); print('closed') })
+       await marketplace.start()
+       print('started')`,
+    )
+    await script.prints('started')
+    await sleep(A_WHILE_MS)
+    expect(script.isAlive()).toBe(true)
+    script.signal('SIGUSR2')
+    expect(await script.ended).toBe(0)
+    expect(script.output()).toContain('closed')
+  }, 60_000)
+
+  it('without a worker waits for the call under way, and ends by itself after it', async () => {
+    const platform = await startPlatform()
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    platform.faults.add({ on: 'token', kind: 'slow', ms: 1_000 })
+    const script = runScript(
+      { store: await engine.freshAddress(), platform },
+      `const marketplace = createMarketplace({ ...settings, worker: false, freshness: { waitMs: 1500 } })
+       await marketplace.track({ subscription_uid: '${uid}', business_uid: 'b1' })
+       print('tracked')
+       print('entitled', await marketplace.isEntitled('b1'))
+       print('reason', (await marketplace.explain('b1')).reason)
+       await marketplace.close()
+       print('closed')`,
+    )
+    expect(await script.ended).toBe(0)
+    // Nobody reads here, so each waits as long as it may.
+    expect(script.output()).toContain('entitled false')
+    expect(script.output()).toMatch(/reason \w+/)
+    expect(script.output()).toContain('closed')
+  }, 60_000)
+})
+
+describe('K25 a process on SQLite', () => {
+  it('that asks while another holds the file waits for the answer, and is told store_in_use', async () => {
+    const path = `${temporaryFolder()}/m.db`
+    const connection = (await findSqlite())(path)
+    onCleanUp(() => connection.close())
+    connection.exec('pragma locking_mode = exclusive')
+    connection.exec('begin exclusive')
+    const starts = runScript(
+      { store: `sqlite:${path}` },
+      `const marketplace = createMarketplace({ ...settings, worker: false })
+       await marketplace.start()`,
+    )
+    const asks = runScript(
+      { store: `sqlite:${path}` },
+      `const marketplace = createMarketplace({ ...settings, worker: false })
+       print('entitled', await marketplace.isEntitled('b1'))
+       print('reason', (await marketplace.explain('b1')).reason)`,
+    )
+    await starts.prints('threw store_in_use')
+    await asks.prints('reason store_unavailable')
+    expect(asks.output()).toContain('entitled false')
+    expect(await Promise.all([starts.ended, asks.ended])).toEqual([0, 0])
+  }, 60_000)
+})
+
+describe('K25 a process on PostgreSQL', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it('that only works stays while the server is stopped, and works again when it is back', async () => {
+    const platform = await startPlatform()
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    const store = await engine.freshAddress()
+    const script = runScript(
+      { store, platform },
+      `const marketplace = createMarketplace(settings)
+       process.once('SIGUSR2', () => marketplace.close())
+       await marketplace.start()
+       print('started')
+       for (;;) {
+         await new Promise((resolve) => setTimeout(resolve, 100).unref())
+         if (await marketplace.track({ subscription_uid: '${uid}', business_uid: 'b1' }).then(() => true, () => false)) {
+           if (await marketplace.isEntitled('b1')) break
+         }
+       }
+       print('entitled')
+       marketplace.onDead(() => {})`,
+    )
+    await script.prints('entitled')
+    await engine.server().stop('immediate')
+    await sleep(A_WHILE_MS)
+    expect(script.isAlive()).toBe(true)
+    await engine.server().start()
+    await until('it is connected again', async () => {
+      const rows = await engine
+        .server()
+        .sql(`select 1 from pg_stat_activity where application_name = 'marketplace-webhooks'`)
+      return rows.length > 0
+    })
+    script.signal('SIGUSR2')
+    expect(await script.ended).toBe(0)
+  }, 60_000)
+
+  it('whose start is pending or fails while the server is down stays, and begins once it is up', async () => {
+    const store = await engine.freshAddress()
+    await engine.server().stop('fast')
+    const script = runScript(
+      { store },
+      `const marketplace = createMarketplace(settings)
+       process.once('SIGUSR2', () => marketplace.close())
+       await marketplace.start().catch((error) => print('failed', error.code))
+       for (;;) {
+         await new Promise((resolve) => setTimeout(resolve, 100).unref())
+         if ((await marketplace.health()).status === 'ok') break
+       }
+       print('well')`,
+    )
+    await script.prints('failed store_unavailable')
+    await sleep(A_WHILE_MS)
+    expect(script.isAlive()).toBe(true)
+    await engine.server().start()
+    await script.prints('well')
+    script.signal('SIGUSR2')
+    expect(await script.ended).toBe(0)
+  }, 60_000)
+})
+
+describe('K27 the shutdown that the README shows', () => {
+  it('ends within its grace while clients keep connections open: unused, idle, and busy', async () => {
+    const readme = readFileSync(join(__dirname, '..', 'README.md'), 'utf8')
+    const [, shutdown = ''] = /^(process\.once\('SIGTERM', [\s\S]*?^\}\))$/m.exec(readme) ?? []
+    expect(shutdown).toContain('10_000')
+    const script = runScript(
+      { store: 'sqlite::memory:' },
+      `const marketplace = createMarketplace(settings)
+       const app = require('express')()
+       app.use('/hooks', marketplace.router)
+       app.get('/', (_req, res) => void res.json('here'))
+       const server = app.listen(0, '127.0.0.1', () => print('port=' + server.address().port + '.'))
+       ${shutdown.replace('10_000', '2_000')}`,
+    )
+    await script.prints('port=')
+    const port = await until('its port', () => /port=(\d+)\./.exec(script.output())?.[1])
+    const unused = connect(Number(port), '127.0.0.1')
+    unused.on('error', () => {})
+    const [idle, busy] = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 })) as [Agent, Agent]
+    onCleanUp(() => {
+      unused.destroy()
+      idle.destroy()
+      busy.destroy()
+    })
+    expect(await statusOf(Number(port), idle)).toBe(200)
+    let answered = 0
+    const asking = (async () => {
+      while (script.isAlive()) if ((await statusOf(Number(port), busy)) === 200) answered++
+    })()
+    await until('the busy one is served', () => answered > 10)
+    const begun = Date.now()
+    script.signal('SIGTERM')
+    expect(await script.ended).toBe(0)
+    expect(Date.now() - begun).toBeLessThan(10_000)
+    await asking
+  }, 60_000)
+
+  /** 0 where there was no answer. */
+  function statusOf(port: number, agent: Agent): Promise<number> {
+    return new Promise((resolve) => {
+      const request = get({ host: '127.0.0.1', port, agent }, (response) => {
+        response.resume()
+        response.once('close', () => resolve(response.statusCode ?? 0))
+      })
+      request.once('error', () => setImmediate(resolve, 0))
+    })
+  }
+})

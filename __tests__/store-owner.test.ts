@@ -1,0 +1,178 @@
+import { describe, expect, it } from '@jest/globals'
+import express from 'express'
+import { systemClock } from '../lib/clock.js'
+import { createPostgresEngine } from '../lib/store/postgres.js'
+import { createSqlStore } from '../lib/store/sql-store.js'
+import { createSqliteEngine } from '../lib/store/sqlite.js'
+import type { Store } from '../lib/store/store.js'
+import { ownerOf } from '../lib/store/store-owner.js'
+import { onCleanUp } from './support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { jumpingClock } from './support/jumping-clock.js'
+import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from './support/scene.js'
+import { itWhereShared } from './support/sharing.js'
+import { until } from './support/until.js'
+
+const OURS = { clientId: 'our-app', baseUrl: 'https://platform.test/v1', adopt: false }
+
+describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('that another app has read subscriptions into is refused, and what to do is said', async () => {
+    const address = await engine.freshAddress()
+    const { platform, marketplace } = await createScene({ store: address })
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await until('it is read', () => marketplace.isEntitled('b1'))
+
+    // One SQLite library may share its file, another may not.
+    if (name === 'SQLite') await marketplace.close()
+    const other = openMarketplace(platform, { store: address, app: { clientId: 'other-app' } })
+    const error = await other.start().catch((reason) => reason)
+    expect(error).toMatchObject({ code: 'store_of_another_app', status: 500, retryable: false })
+    expect(error.message).toMatch(/other-app at http:\/\/127\.0\.0\.1:\d+\..*of its own.*adoptStore: true/)
+    // The two do not touch each other.
+    const target = other.targetUrl(`${await serve(express().use('/hooks', other.router))}/hooks`)
+    expect((await deliver(target, notice('made-up'))).status).toBe(503)
+    expect(await other.isEntitled('b1')).toBe(false)
+    expect(await other.health()).toMatchObject({ status: 'failing', problems: [error.message] })
+    await expect(other.journal.list()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await other.close()
+    const again = name === 'SQLite' ? openMarketplace(platform, { store: address }) : marketplace
+    expect(await again.isEntitled('b1')).toBe(true)
+    expect((await again.health()).status).toBe('ok')
+    expect(
+      (await again.journal.list()).filter(({ subscriptionUid }) => subscriptionUid === 'made-up'),
+    ).toEqual([])
+  })
+
+  it('is taken over by adoptStore, once, and from then on it is the other that is refused', async () => {
+    const address = await engine.freshAddress()
+    const platform = await startPlatform()
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    const before = openMarketplace(platform, { store: address })
+    await before.track({ subscription_uid: uid, business_uid: 'b1' })
+    await until('it is read', () => before.isEntitled('b1'))
+    await before.close()
+
+    const moved = { store: address, platform: { baseUrl: 'http://moved.test' } }
+    await expect(openMarketplace(platform, moved).start()).rejects.toMatchObject({
+      code: 'store_of_another_app',
+    })
+    const adopting = openMarketplace(platform, { ...moved, adoptStore: true })
+    await adopting.start()
+    expect(await adopting.isEntitled('b1')).toBe(true)
+    await adopting.close()
+    const after = openMarketplace(platform, moved)
+    await after.start()
+    await after.close()
+    await expect(openMarketplace(platform, { store: address }).start()).rejects.toMatchObject({
+      code: 'store_of_another_app',
+    })
+  })
+
+  it('in which nothing was ever read is taken over without a word: a wrong base URL is put right by a restart', async () => {
+    const address = await engine.freshAddress()
+    const platform = await startPlatform()
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    const wrong = openMarketplace(platform, { store: address, platform: { baseUrl: 'http://127.0.0.1:1' } })
+    await wrong.track({ subscription_uid: uid, business_uid: 'b1' })
+    await until('it was tried', async () => (await wrong.explain('b1')).subscriptions[0]?.failure)
+    await wrong.close()
+    const right = openMarketplace(platform, { store: address })
+    await right.refresh('b1')
+    await until('it is read', () => right.isEntitled('b1'))
+  })
+
+  itWhereShared(name)(
+    "is one app's also when two open it at once, or one while the other has read nothing yet",
+    async () => {
+      const address = await engine.freshAddress()
+      for (let round = 0; round < 5; round++) {
+        const apps = ['one', 'two'].map((clientId) => ownerOf({ ...OURS, clientId: `${clientId}-${round}` }))
+        const stores = apps.map(() => storeAt(address))
+        // Nothing was read: the last to open has it, and the other finds out before it writes anything.
+        await Promise.all(stores.map((store, i) => store.open(apps[i])))
+        const writes = await Promise.allSettled(
+          stores.map((store, i) =>
+            store.requestRefresh({ kind: 'known', subscriptionUid: `s${i}`, businessUid: 'b1' }),
+          ),
+        )
+        expect(writes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+        expect(writes.find(({ status }) => status === 'rejected')).toMatchObject({
+          reason: { code: 'store_of_another_app' },
+        })
+        for (const store of stores) await store.close()
+      }
+    },
+    20_000,
+  )
+
+  itWhereShared(name)(
+    'that another has adopted is left alone within a second by who had it',
+    async () => {
+      const address = await engine.freshAddress()
+      const { clock, jump } = jumpingClock()
+      const [before, after] = [storeAt(address, clock), storeAt(address)]
+      await before.open(ownerOf(OURS))
+      await settle(before)
+      await after.open(ownerOf({ ...OURS, clientId: 'new-app', adopt: true }))
+      jump(1_001)
+      await expect(before.subscriptionsOf('b1')).rejects.toMatchObject({ code: 'store_of_another_app' })
+      await expect(settle(before)).rejects.toMatchObject({ code: 'store_of_another_app' })
+      expect(before.problem?.()).toMatch(/another app/)
+      expect(await after.subscriptionsOf('b1')).toHaveLength(1)
+    },
+    20_000,
+  )
+
+  it('holds no secret and no name of its app', async () => {
+    const one = ownerOf(OURS)
+    expect(one.fingerprint).toMatch(/^[0-9a-f]{64}$/)
+    // Another path on the same platform is the same platform.
+    expect(ownerOf({ ...OURS, baseUrl: 'https://platform.test/v2/' }).fingerprint).toBe(one.fingerprint)
+    expect(ownerOf({ ...OURS, baseUrl: 'https://other.test/v1' }).fingerprint).not.toBe(one.fingerprint)
+  })
+
+  function storeAt(address: string, clock = systemClock): Store {
+    const plain = address.startsWith('sqlite:')
+      ? createSqliteEngine({ path: address.slice('sqlite:'.length), clock })
+      : createPostgresEngine({
+          connection: address,
+          schema: 'marketplace_webhooks',
+          maxConnections: 5,
+          clock,
+        })
+    const store = createSqlStore(plain, clock)
+    onCleanUp(() => store.close())
+    return store
+  }
+
+  /** Reads one subscription, as a worker does. */
+  async function settle(store: Store) {
+    await store.requestRefresh({
+      kind: 'subscription',
+      subscriptionUid: 's1',
+      businessUid: 'b1',
+      purchasableUid: null,
+    })
+    const claim = await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })
+    if (!claim) throw new Error('nothing is due')
+    await store.finishRead(claim, {
+      found: {
+        record: { uid: 's1', business_uid: 'b1', purchase_state: 'purchased' } as never,
+        state: 'purchased',
+        gone: null,
+        confirmed: true,
+      },
+      settled: true,
+      failure: null,
+      progress: null,
+      nextInMs: 600_000,
+    })
+  }
+})
+
+function notice(subscription_uid: string) {
+  const data = { business_id: 'b1', purchasable_uid: OUR_ITEM, subscription_uid }
+  return { entity_name: 'purchasable_subscription', event_type: 'created', data }
+}

@@ -1,0 +1,80 @@
+import { type Kysely, sql } from 'kysely'
+import { type Clock, SECOND } from '../clock.js'
+import { MarketplaceError } from '../errors.js'
+import type { Engine, Tables } from './schema.js'
+import type { StoreOwner } from './store-owner.js'
+
+/**
+ * Keeps two apps off one store: each would read the other's subscriptions with the wrong token.
+ *
+ * | The store's row | What opening does |
+ * |---|---|
+ * | none, or this app's | takes it |
+ * | another app's, and that app has read no subscription | takes it: a wrong configuration was put right |
+ * | another app's, settled | refuses, unless the owner adopts it |
+ *
+ * Until the first subscription is read another app may still take the store, so every transaction that writes locks
+ * and checks the row first. After that only `adopt` can take it, which is looked for once a second.
+ */
+export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate'>, clock: Clock) {
+  let owner: StoreOwner | undefined
+  let isSettled = false
+  let isLost = false
+  let checkedAt = 0
+
+  async function look(db: Kysely<Tables>, lock: unknown) {
+    const { rows } = await sql<{ fingerprint: string | null; settled: number }>`
+      select fingerprint, settled from store_owner where id = 1 ${lock}`.execute(db)
+    return rows[0]
+  }
+
+  return {
+    /** Rejects `store_of_another_app`. */
+    async claim(given: StoreOwner) {
+      const { fingerprint, adopt } = given
+      await engine.write(async (trx) => {
+        await sql`insert into store_owner (id, settled) values (1, 0) on conflict (id) do nothing`.execute(
+          trx,
+        )
+        const row = await look(trx, engine.forUpdate)
+        isSettled = row?.settled === 1
+        if (row?.fingerprint === fingerprint) return
+        if (isSettled && row?.fingerprint && !adopt) throw refused(given)
+        await sql`update store_owner set fingerprint = ${fingerprint} where id = 1`.execute(trx)
+      })
+      owner = given
+      isLost = false
+      checkedAt = clock.monotonic()
+    },
+
+    /** For the start of every transaction; `writes` where it changes anything. Rejects once another app has taken the store. */
+    async check(db: Kysely<Tables>, writes: boolean) {
+      if (!owner) return
+      const mustLock = writes && !isSettled
+      const now = clock.monotonic()
+      if (!mustLock && now - checkedAt < SECOND) {
+        if (isLost) throw refused(owner)
+        return
+      }
+      const row = await look(db, mustLock ? engine.forUpdate : sql``)
+      checkedAt = now
+      isLost = row?.fingerprint !== owner.fingerprint
+      if (isLost) throw refused(owner)
+      isSettled = row?.settled === 1
+    },
+
+    /** In the transaction that keeps a record read with this app's token. */
+    async settle(trx: Kysely<Tables>) {
+      if (owner && !isSettled) await sql`update store_owner set settled = 1 where id = 1`.execute(trx)
+    },
+  }
+}
+
+function refused({ label }: StoreOwner): MarketplaceError {
+  return new MarketplaceError(
+    'store_of_another_app',
+    `Cannot use the store: it holds the subscriptions of another app, not those of ${label}. Give each app a file, a ` +
+      'database or a schema of its own. If app.clientId or platform.baseUrl was changed on purpose, start once with ' +
+      'the option adoptStore: true',
+  )
+}

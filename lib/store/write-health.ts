@@ -1,0 +1,72 @@
+import { type Clock, SECOND } from '../clock.js'
+import { MarketplaceError, messageOf } from '../errors.js'
+
+/** A write that takes longer is a problem while it lasts: senders have been answered 503 by then. */
+const SLOW_MS = 5 * SECOND
+/** A probe may be small where what failed was large: what has failed so lately counts for more. */
+const RECENT_MS = 2 * SECOND
+
+/**
+ * Remembers what the last write or sync met, until writing is known to work again: when a delivery is accepted, or by
+ * a probe, a tiny write and a sync, at most one a second. Probes follow a question for the problem, and writes that
+ * succeed, which may have written nothing.
+ */
+export function createWriteHealth(options: {
+  probe(): Promise<unknown>
+  isDataError(error: unknown): boolean
+  clock: Pick<Clock, 'monotonic'>
+}) {
+  const { probe, isDataError, clock } = options
+  let failure: { words: string; at: number } | undefined
+  let probedAt = Number.NEGATIVE_INFINITY
+  const begun = new Set<{ at: number }>()
+
+  function failed(error: unknown) {
+    const isAboutData =
+      error instanceof MarketplaceError
+        ? error.code === 'argument_invalid' || isDataError(error.cause)
+        : isDataError(error)
+    if (!isAboutData) failure = { words: messageOf(error), at: clock.monotonic() }
+  }
+
+  function probeSoon() {
+    const now = clock.monotonic()
+    if (!failure || now - probedAt < SECOND) return
+    probedAt = now
+    probe().then(
+      () => {
+        if (failure && clock.monotonic() - failure.at >= RECENT_MS) failure = undefined
+      },
+      (error) => failed(error),
+    )
+  }
+
+  return {
+    /** Watches one write. `proves`: its success shows that new data reaches the disk. */
+    async watch<T>(work: () => Promise<T>, proves: boolean): Promise<T> {
+      const beginning = { at: clock.monotonic() }
+      begun.add(beginning)
+      try {
+        const result = await work()
+        if (proves) failure = undefined
+        else probeSoon()
+        return result
+      } catch (error) {
+        failed(error)
+        throw error
+      } finally {
+        begun.delete(beginning)
+      }
+    },
+
+    problem(): string | null {
+      probeSoon()
+      const [oldest] = begun
+      const waitingMs = oldest ? clock.monotonic() - oldest.at : 0
+      if (failure) return failure.words
+      return waitingMs > SLOW_MS
+        ? `Cannot use the store: a write has not finished for ${Math.round(waitingMs / SECOND)} s`
+        : null
+    },
+  }
+}

@@ -1,0 +1,26 @@
+/** Every process warning of this package by its code, for the developer: what is wrong and what follows from it. */
+export const WARNINGS = {
+  purchasable_uid_missing:
+    "app.purchasableUid is not set: every subscription that a notice or track() names counts as the app's own",
+  store_not_open: 'Until the store opens, no delivery is accepted and nobody is let in. It is tried again',
+  store_adopted:
+    'adoptStore is set: this app takes the store over, whichever app it belonged to. Remove the option after one start',
+  handler_failed: 'It is tried again by its schedule; onHandlerError() reports each failed try',
+  listen_unavailable:
+    'Notifications of PostgreSQL do not arrive here (a pooler in transaction mode?): this instance learns of a ' +
+    'change that another made within five seconds instead of at once. Nothing is lost by it',
+  postgres_not_durable:
+    'PostgreSQL runs with fsync or full_page_writes off: what was acknowledged is lost when its machine fails',
+} as const
+
+export type WarningCode = keyof typeof WARNINGS
+
+/** Emits a process warning of type `MarketplaceWarning`, with `why` in front of the words of the table. Never throws. */
+export function warn(code: WarningCode, why?: string): void {
+  const message = why ? `${why}. ${WARNINGS[code]}` : WARNINGS[code]
+  try {
+    process.emitWarning(message, { type: 'MarketplaceWarning', code })
+  } catch {
+    // A warning must not stop what it warns of.
+  }
+}
