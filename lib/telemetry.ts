@@ -63,7 +63,7 @@ export function createTelemetry({ clock }: { clock: Clock }) {
 }
 
 export type Telemetry = ReturnType<typeof createTelemetry>
-type CounterName = 'deliveries' | 'reads' | 'changes' | 'handled' | 'failures'
+type CounterName = 'deliveries' | 'notices' | 'reads' | 'changes' | 'handled' | 'failures'
 
 // The key that OpenTelemetry's SDK looks for (`suppressTracing` of @opentelemetry/core, which is no dependency here).
 const SUPPRESS_TRACING = createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING')

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
-import { type BodyRequest, readBody } from './body.js'
+import { readBody } from './body.js'
+import type { BodyRequest } from './body-read-before.js'
 import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {
@@ -78,27 +79,34 @@ export function createReceiver(options: ReceiverOptions) {
 
   return function receiveDelivery(req: BodyRequest, res: ServerResponse): void {
     if (!isSecret(secretIn(req.url))) {
-      count?.('secret_wrong')
+      tally('secret_wrong')
       reply(req, res, 404, '', {}, clock)
       return
     }
-    receive(req)
-      .then(
-        (text) => {
-          count?.('received')
-          reply(req, res, 200, text, JSON_HEADERS, clock)
-        },
-        (error: MarketplaceError) => {
-          count?.(error.code, error)
-          const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
-          replyProblem(req, res, error.code, error.message, { headers, clock })
-        },
-      )
-      // Only a `count`, or a middleware that has replaced the methods of `res`, can fail here.
-      .catch(() => res.destroy())
+    void receive(req).then(
+      (text) => {
+        tally('received')
+        reply(req, res, 200, text, JSON_HEADERS, clock)
+      },
+      (thrown: unknown) => {
+        const error = thrown instanceof MarketplaceError ? thrown : notKept(thrown)
+        tally(error.code, error)
+        const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
+        replyProblem(req, res, error.code, error.message, { headers, clock })
+      },
+    )
   }
 
-  /** Gives back the text of the reply. Every rejection is a MarketplaceError that the sender may read. */
+  /** A `count` that throws neither loses the reply nor ends the process. */
+  function tally(outcome: DeliveryOutcome, error?: MarketplaceError): void {
+    try {
+      count?.(outcome, error)
+    } catch {
+      // Whoever counts is told of every failure here, so there is nobody else to tell.
+    }
+  }
+
+  /** Gives back the text of the reply. Rejects with a MarketplaceError that the sender may read, or with anything. */
   async function receive(req: BodyRequest): Promise<string> {
     if (req.method !== 'POST') {
       throw new MarketplaceError('method_not_allowed', 'Cannot take the delivery: it must be sent with POST')
@@ -132,8 +140,7 @@ export function createReceiver(options: ReceiverOptions) {
         throw new Error(`accept gave ${receipts.length} receipts for ${envelopes.length} envelopes`)
       }
     } catch (cause) {
-      // The words of the cause are for the app's operator, not for the sender.
-      throw new MarketplaceError('delivery_not_kept', 'Cannot keep the delivery now: try again', { cause })
+      throw notKept(cause)
     } finally {
       clock.clearTimeout(timer)
     }
@@ -141,9 +148,19 @@ export function createReceiver(options: ReceiverOptions) {
   }
 }
 
-/** The last part of the path, whatever the app has mounted the receiver on; a trailing slash and the query are ignored. */
-function secretIn(url = ''): string {
-  const path = url.split('?', 1)[0] as string
+/** The message of the cause is for the app's operator, not for the sender. */
+function notKept(cause: unknown): MarketplaceError {
+  return new MarketplaceError('delivery_not_kept', 'Cannot keep the delivery now: try again', { cause })
+}
+
+/** Scheme and host of a request target in absolute form, as some proxies send it (RFC 9112, 3.2.2). */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i
+
+/** The path below the mount path; a trailing slash and the query are ignored. */
+function secretIn(url: unknown): string {
+  if (typeof url !== 'string') return ''
+  const target = url.startsWith('/') ? url : url.replace(ORIGIN, '')
+  const path = target.split('?', 1)[0] as string
   const candidate = path.slice(1, path.endsWith('/') ? -1 : undefined)
   if (!candidate.includes('%')) return candidate
   try {
