@@ -53,8 +53,7 @@ export function http2StreamOf(req: IncomingMessage): Http2Stream | undefined {
 
 interface Http2Stream {
   readonly endAfterHeaders?: boolean
-  /** Why the stream was reset; 0 when it was not. */
-  readonly rstCode?: number
+  readonly aborted?: boolean
   close?(code?: number): void
 }
 
@@ -110,7 +109,7 @@ function readBytes(
     req.on('end', () => {
       clock.clearTimeout(timer)
       // A stream of HTTP/2 ends in the same way when its sender resets it.
-      if (http2StreamOf(req)?.rstCode) reject(incomplete())
+      if (http2StreamOf(req)?.aborted) reject(incomplete())
       else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
     })
     // A request without a listener for `error` keeps its errors to itself, and `close` comes after each.
