@@ -94,9 +94,9 @@ describe('the README on options', () => {
 
 describe('the README on errors', () => {
   it('has every code with its status and whether to try again', () => {
-    const told = tableOf('Error codes').map(({ code, Status, Retry, Meaning }) => {
+    const told = tableOf('Error codes').map(({ code, Status, Retryable, Meaning }) => {
       expect(Meaning).toMatch(/\S\.$/)
-      return [names(code)[0], { status: Number(Status), retry: Retry === 'yes' }]
+      return [names(code)[0], { status: Number(Status), retryable: Retryable === 'yes' }]
     })
     expect(told).toEqual(Object.entries(ERROR_CODES))
   })
@@ -108,7 +108,7 @@ describe('the README on errors', () => {
         .filter((name) => name in ERROR_CODES)
         .map((code) => [code, status])
     })
-    const source = ['receiver.ts', 'body.ts']
+    const source = ['receiver.ts', 'body.ts', 'body-text.ts', 'body-read-before.ts']
       .map((file) => readFileSync(join(LIB, 'express', file), 'utf8'))
       .join()
     const given = [...source.matchAll(/(?:MarketplaceError|unreadable)\(\s*'(\w+)'/g)].map(

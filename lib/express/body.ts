@@ -54,7 +54,8 @@ export function http2StreamOf(req: IncomingMessage): Http2Stream | undefined {
 interface Http2Stream {
   readonly endAfterHeaders?: boolean
   readonly aborted?: boolean
-  close?(code?: number): void
+  close(code?: number): void
+  destroy(): unknown
 }
 
 function checkContentType(contentType: string | undefined): void {

@@ -78,7 +78,7 @@ function endAfterBody(req: IncomingMessage, res: ServerResponse, clock: Clock): 
   const timer = clock.setTimeout(() => {
     end()
     // Only here: Node 20 aborts the process when a stream that ends by itself is closed in the same turn.
-    endStream(req)
+    endStream(req, res)
   }, LINGER_MS)
   function end(): void {
     clock.clearTimeout(timer)
@@ -94,19 +94,19 @@ function endAfterBody(req: IncomingMessage, res: ServerResponse, clock: Clock): 
 }
 
 /** RFC 9113, 8.1: after a complete reply, NO_ERROR asks the sender to stop sending. */
-function endStream(req: IncomingMessage): void {
+function endStream(req: IncomingMessage, res: ServerResponse): void {
   try {
-    http2StreamOf(req)?.close?.(0)
+    http2StreamOf(req)?.close(0)
   } catch {
-    cutOff(req)
+    cutOff(res, req)
   }
 }
 
-/** Ends the connection (over HTTP/2 the stream) of the first that can. Never throws. */
-export function cutOff(...streams: { destroy(): unknown }[]): void {
-  for (const stream of streams) {
+/** Ends the connection, over HTTP/2 the stream. Never throws. */
+export function cutOff(res: ServerResponse, req: IncomingMessage): void {
+  for (const streamOf of [() => res, () => http2StreamOf(req) ?? req.socket]) {
     try {
-      stream.destroy()
+      streamOf().destroy()
       return
     } catch {
       // A middleware has replaced its methods.

@@ -73,10 +73,10 @@ export function createRequireEntitlement(port: EntitlementPort) {
           return
         }
       } catch (error) {
-        goOn(res, next, asError(error))
+        goOn(req, res, next, asError(error))
         return
       }
-      goOn(res, next)
+      goOn(req, res, next)
     }
   }
 
@@ -123,13 +123,13 @@ function replyInShort(req: AppRequest, res: AppResponse, _next: Next, decision: 
 }
 
 /** Express catches what its own `next` runs into. Another server's may throw: to its error handling then, or the end of the request. */
-function goOn(res: AppResponse, next: Next, error?: object): void {
+function goOn(req: AppRequest, res: AppResponse, next: Next, error?: object): void {
   try {
     if (error) next(error)
     else next()
   } catch (thrown) {
-    if (error) cutOff(res)
-    else goOn(res, next, asError(thrown))
+    if (error) cutOff(res, req)
+    else goOn(req, res, next, asError(thrown))
   }
 }
 
