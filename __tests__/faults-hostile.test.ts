@@ -294,7 +294,7 @@ async function streamAndLeave(
 ): Promise<void> {
   const { method, path, stage, initialWindowSize, leave } = options
   const session = dialHttp2(name, { initialWindowSize })
-  const headers = { ':method': method, ':path': path, 'x-business': 'out' }
+  const headers = { ':method': method, ':path': path, 'x-business': 'out', 'content-length': 7 }
   const stream = session.request(headers, { endStream: false })
   stream.on('error', () => {})
   const closed = new Promise((resolve) => stream.once('close', resolve))
