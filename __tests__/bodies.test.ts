@@ -209,7 +209,7 @@ describe.each([
       expect(kept).toEqual([1, 2, 3].map(() => ({ value: EVENT, text })))
     })
 
-    it('json and then text/plain: is read by us what json has left alone', async () => {
+    it('json and then text/plain: the router reads what json has left alone', async () => {
       const { post, kept } = await serve(express, {
         before: [express.json(), express.urlencoded({ extended: false })],
       })
@@ -289,6 +289,148 @@ describe.each([
       const message = head({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
       expect(await exchange(port, message + chunked(TEXT, 10))).toMatch(/ 500 /)
       expect(kept).toEqual([])
+    })
+
+    describe.each([
+      ['application/x-www-form-urlencoded', () => express.urlencoded({ extended: true })],
+      ['application/x-www-form-urlencoded', () => express.urlencoded({ extended: false })],
+      ['application/json', () => express.urlencoded({ extended: true, type: () => true })],
+      ['text/plain; charset=utf-8', () => express.urlencoded({ extended: false, type: () => true })],
+    ])('B20 as %s, a parser of forms', (contentType, middleware) => {
+      it.each([
+        TEXT,
+        `[${TEXT}]`,
+        `[${TEXT},${TEXT}]`,
+        `[[1,2],${TEXT}]`,
+        ` ${TEXT}`,
+        JSON.stringify({ ...EVENT, data: { ...EVENT.data, a: 'x=1&y=[2]', b: [{ c: [1] }] } }),
+      ])('takes JSON for a form, which is refused and not kept mangled: %s', async (text) => {
+        const { post, kept } = await serve(express, { before: [middleware()] })
+        const reply = await post(text, { 'content-type': contentType }).expect(415)
+        expect(reply.body).toMatchObject({
+          code: 'content_type_unsupported',
+          detail: expect.stringMatching(/parsed it as a form .* mount the marketplace router before it/),
+        })
+        expect(reply.text).not.toContain('business_id')
+        expect(kept).toEqual([])
+      })
+    })
+
+    it.each([
+      ['a form', 'application/x-www-form-urlencoded', { '7': '' }],
+      ['a form', 'Application/X-WWW-Form-Urlencoded ;charset=utf-8', { a: ['1', '2'] }],
+      ['XML', 'text/xml', { root: { entity_name: ['application'] } }],
+      ['XML', 'application/soap+xml; charset=utf-8', { root: {} }],
+      ['XML', 'application/xml', ['root']],
+    ])('B20 one that has parsed %s is refused: %s %j', async (_what, contentType, value) => {
+      const { post, kept } = await serve(express, { before: [readsAs(() => value)] })
+      await post(TEXT, { 'content-type': contentType }).expect(415)
+      expect(kept).toEqual([])
+    })
+
+    it.each(['application/x-www-form-urlencoded', 'application/xml', 'text/plain', 'application/json'])(
+      'B20 one that parses %s as JSON is believed',
+      async (contentType) => {
+        const { post, kept } = await serve(express, { before: [express.json({ type: () => true })] })
+        await post(TEXT, { 'content-type': contentType }).expect(200)
+        await post(`[7,${TEXT}]`, { 'content-type': contentType }).expect(200)
+        expect(kept).toEqual([EVENT, 7, EVENT].map((value) => ({ value, text: null })))
+      },
+    )
+
+    it.each([
+      ['bytes', (bytes: Buffer) => bytes],
+      ['text', (bytes: Buffer) => bytes.toString()],
+    ])(
+      'B20 one that has stored the body as %s in rawBody: the JSON is taken as it was sent',
+      async (_what, as) => {
+        const verify = (req: object, _res: unknown, bytes: Buffer) =>
+          void Object.assign(req, { rawBody: as(bytes) })
+        for (const [middleware, contentType] of [
+          [express.urlencoded({ extended: true, verify }), 'application/x-www-form-urlencoded'],
+          [express.json({ verify }), 'application/json'],
+        ] as const) {
+          const { post, kept } = await serve(express, { before: [middleware] })
+          await post(TEXT, { 'content-type': contentType }).expect(200)
+          await post(gzipSync(TEXT), { 'content-type': contentType, 'content-encoding': 'gzip' }).expect(200)
+          await post('{', { 'content-type': contentType }).expect(400)
+          expect(kept).toEqual([1, 2].map(() => ({ value: EVENT, text: TEXT })))
+        }
+      },
+    )
+
+    it('B20 one that has stored compressed bytes in rawBody: what it has parsed is taken', async () => {
+      const rawBody = gzipSync(TEXT)
+      const { post, kept } = await serve(express, { before: [readsAs(() => EVENT, { rawBody })] })
+      await post(rawBody, { 'content-encoding': 'gzip' }).expect(200)
+      expect(kept).toEqual([{ value: EVENT, text: null }])
+    })
+
+    it('B20, B1 one that has stored too many bytes, or ones that are not UTF-8, in rawBody', async () => {
+      for (const [rawBody, status] of [
+        [Buffer.alloc(65_537, 32), 413],
+        ['é'.repeat(40_000), 413],
+        [Buffer.from([0x22, 0xc0, 0x22]), 400],
+      ] as const) {
+        const { post, kept } = await serve(express, { before: [readsAs(() => EVENT, { rawBody })] })
+        await post(TEXT).expect(status)
+        expect(kept).toEqual([])
+      }
+    })
+
+    it('B21 one that revives: what it made of the JSON is taken as JSON again', async () => {
+      class Money {
+        cents = 500
+      }
+      const made: Record<string, () => unknown> = {
+        big: () => 12345678901234567890n,
+        date: () => new Date(Date.UTC(2024, 0, 1)),
+        money: () => new Money(),
+        map: () => new Map([[1, 2]]),
+        nothing: () => undefined,
+        call: () => () => {},
+      }
+      const reviver = (key: string, value: unknown) => (made[key] ? made[key]() : value)
+      const { post, kept } = await serve(express, { before: [express.json({ reviver })] })
+      const data = Object.fromEntries(Object.keys(made).map((key) => [key, 1]))
+      await post(JSON.stringify({ ...EVENT, data })).expect(200)
+      const value = {
+        ...EVENT,
+        data: {
+          big: '12345678901234567890',
+          date: '2024-01-01T00:00:00.000Z',
+          money: { cents: 500 },
+          map: {},
+        },
+      }
+      expect(kept).toEqual([{ value, text: null }])
+    })
+
+    it('B21 one that leaves a circle, or what throws when it is read, harms nothing', async () => {
+      const circle: Record<string, unknown> = { ...EVENT }
+      circle.self = circle
+      const trap = {
+        toJSON() {
+          throw new Error('trap')
+        },
+      }
+      for (const value of [circle, trap]) {
+        const { post, kept } = await serve(express, { before: [readsAs(() => value)] })
+        await post(TEXT).expect(200)
+        expect(kept).toHaveLength(1)
+      }
+    })
+
+    it('B23 express.text() that puts in replacement characters is found out by the size', async () => {
+      const { post, kept } = await serve(express, { before: [express.text({ type: () => true })] })
+      const broken = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0x80]), Buffer.from('"}')])
+      const reply = await post(broken).expect(400)
+      expect(reply.body.code).toBe('body_not_utf8')
+      expect(kept).toEqual([])
+      // Sent as such it is a character like any other.
+      await post('{"a":"\ufffd"}').expect(200)
+      await post(gzipSync('{"a":"\ufffd"}'), { 'content-encoding': 'gzip' }).expect(200)
+      expect(kept).toHaveLength(2)
     })
 
     it('one that takes its time, or pauses the request, loses nothing', async () => {
@@ -444,6 +586,16 @@ function head(headers: Record<string, string | number>): string {
     ([name, value]) => `${name}: ${value}\r\n`,
   )
   return `POST /hooks/${SECRET} HTTP/1.1\r\n${lines.join('')}\r\n`
+}
+
+/** A parser that reads the body and leaves something of its own. */
+function readsAs(body: () => unknown, more: object = {}): Before {
+  return (req, _res, next) => {
+    req.resume().on('end', () => {
+      Object.assign(req, more, { body: body() })
+      next()
+    })
+  }
 }
 
 /** As latin1, so that a chunk may end inside a character. */

@@ -27,7 +27,11 @@ const RECORD = {
   bundled_from_subscription_uid: null,
   is_active: true,
 }
-const ESSENTIALS = ['uid', 'business_uid', 'purchasable_uid', 'purchase_state'] as const
+const ESSENTIALS = ['uid', 'business_uid'] as const
+const READ_ESSENTIALS = [...ESSENTIALS, 'purchasable_uid', 'purchase_state'] as const
+
+/** What an optional field may hold instead of what is documented. */
+const ODD = [null, '', undefined, true, 7, 1.5, [], ['p-1'], {}, { odd: [true] }, 'a\u0000', 'x'.repeat(256)]
 
 describe('classify', () => {
   it('tells the two update events apart by the shape of data', () => {
@@ -81,23 +85,22 @@ describe('classify', () => {
     expect(subjectOf(purchase('created', NOTICE))).toEqual({ ...notice, kind: 'notice' })
     expect(subjectOf(purchase('update', NOTICE))).toEqual({ ...notice, kind: 'notice' })
     expect(subjectOf(purchase('update', RECORD))).toEqual({ ...notice, app: 'the-app', kind: 'record' })
-    for (const says of ['installed', 'uninstalled']) {
+    for (const kind of ['installed', 'uninstalled']) {
       const own = {
         entity_name: 'application',
-        event_type: says,
+        event_type: kind,
         data: { business_id: 'b-1', app_code_name: 'x' },
       }
       const other = {
         entity_name: 'app_subscription',
-        event_type: says,
+        event_type: kind,
         data: { business_id: 'b-1', app_id: 'x' },
       }
-      expect(nameOf(own)).toBe(`application/${says}`)
-      expect(nameOf(other)).toBe(`app_subscription/${says}`)
-      for (const envelope of [own, other])
-        expect(subjectOf(envelope)).toEqual({ ...install, app: 'x', kind: says })
+      expect(nameOf(own)).toBe(`application/${kind}`)
+      expect(nameOf(other)).toBe(`app_subscription/${kind}`)
+      for (const envelope of [own, other]) expect(subjectOf(envelope)).toEqual({ ...install, app: 'x', kind })
       const timed = { ...own, data: { ...own.data, event_time } }
-      expect(subjectOf(timed)).toEqual({ ...install, app: 'x', event_time, kind: says })
+      expect(subjectOf(timed)).toEqual({ ...install, app: 'x', event_time, kind })
       expect(subjectOf({ ...own, data: { ...own.data, event_time: 7 } })).toMatchObject({ event_time: null })
     }
   })
@@ -169,12 +172,63 @@ describe('classify', () => {
     expect(classify(purchase('update', { ...NOTICE, extra }))).toMatchObject({ data: { ...NOTICE, extra } })
   })
 
-  it('needs no field of a record but the four essentials', () => {
+  it('B22 needs no field of a record but the identifiers of the subscription and of the business', () => {
     const bare = Object.fromEntries(ESSENTIALS.map((field) => [field, RECORD[field]]))
-    expect(nameOf(purchase('update', bare))).toBe('purchasable_subscription/updated')
-    expect(nameOf(purchase('created', bare))).toBe('purchasable_subscription/create')
-    const odd = Object.fromEntries(Object.keys(RECORD).map((field) => [field, { odd: [true] }]))
-    expect(classify(purchase('update', { ...odd, ...bare }))).toMatchObject({ data: { ...odd, ...bare } })
+    const none = { purchasable_uid: null, purchase_state: null }
+    for (const [type, name, kind] of [
+      ['update', 'purchasable_subscription/updated', 'record'],
+      ['created', 'purchasable_subscription/create', 'notice'],
+    ] as const) {
+      expect(classify(purchase(type, bare))).toMatchObject({
+        name,
+        data: { ...bare, ...none },
+        subject: { kind, subscription_uid: 's-1', business_uid: 'b-1', purchasable_uid: null },
+      })
+      for (const odd of ODD) {
+        const record = Object.fromEntries(Object.keys(RECORD).map((field) => [field, odd]))
+        const found = classify(purchase(type, { ...record, ...bare }))
+        const { purchasable_uid, purchase_state, ...others } = record
+        expect(found).toMatchObject({ name, data: { ...others, ...bare }, subject: { kind } })
+        if (!found.recognised) throw new Error('unreachable')
+        const fit = typeof odd === 'number' && Number.isSafeInteger(odd) ? String(odd) : null
+        expect([purchasable_uid, found.data.purchasable_uid]).toEqual([odd, fit])
+        expect([purchase_state, found.data.purchase_state]).toEqual([
+          odd,
+          typeof odd === 'string' ? odd : null,
+        ])
+      }
+    }
+  })
+
+  it('B22 needs no field of a notice or an install but the identifiers either', () => {
+    for (const odd of ODD) {
+      const fit = typeof odd === 'number' && Number.isSafeInteger(odd) ? String(odd) : null
+      for (const type of ['created', 'update']) {
+        expect(classify(purchase(type, { ...NOTICE, purchasable_uid: odd }))).toMatchObject({
+          data: { ...NOTICE, purchasable_uid: fit },
+          subject: { kind: 'notice', purchasable_uid: fit },
+        })
+      }
+      for (const event_type of ['installed', 'uninstalled']) {
+        for (const [entity_name, field] of [
+          ['application', 'app_code_name'],
+          ['app_subscription', 'app_id'],
+        ] as const) {
+          expect(
+            classify({ entity_name, event_type, data: { business_id: 'b-1', [field]: odd } }),
+          ).toMatchObject({
+            data: { business_id: 'b-1', [field]: fit },
+            subject: { kind: event_type, business_uid: 'b-1', app: fit },
+          })
+        }
+      }
+    }
+  })
+
+  it('is stricter with a record that was read: without an item and a state there is nothing to decide by', () => {
+    const bare = Object.fromEntries(READ_ESSENTIALS.map((field) => [field, RECORD[field]]))
+    expect(parseRecord(bare)).toEqual(bare)
+    for (const field of READ_ESSENTIALS) expect(parseRecord({ ...bare, [field]: null })).toBeUndefined()
   })
 
   it('keeps two deliveries with the same content two equal results, and the envelope untouched', () => {
@@ -215,10 +269,10 @@ describe('an envelope that is not recognised', () => {
     expect(issuesOf(purchase('created', { subscription_uid: 's' }))).toEqual([
       'data.business_id: expected an identifier, got none',
     ])
-    const { purchase_state, ...stateless } = RECORD
-    expect(purchase_state).toBe('purchased')
     for (const type of ['created', 'update']) {
-      expect(issuesOf(purchase(type, stateless))).toEqual(['data.purchase_state: expected a string'])
+      expect(issuesOf(purchase(type, { ...RECORD, uid: null }))).toEqual([
+        'data.uid: expected an identifier, got none',
+      ])
     }
   })
 
@@ -255,14 +309,13 @@ describe('an envelope that is not recognised', () => {
         expect(issues[0]).not.toContain('canary')
       }
     }
-    for (const field of ['uid', 'business_uid', 'purchasable_uid']) {
-      expect(issuesOf(purchase('update', { ...RECORD, [field]: bad }))[0]).toMatch(`data.${field}: `)
-      expect(parseRecord({ ...RECORD, [field]: bad })).toBeUndefined()
+    for (const field of ['uid', 'business_uid']) {
+      for (const type of ['created', 'update']) {
+        expect(issuesOf(purchase(type, { ...RECORD, [field]: bad }))[0]).toMatch(`data.${field}: `)
+      }
     }
-    if (bad !== '' && bad !== null) {
-      expect(issuesOf(purchase('update', { ...NOTICE, purchasable_uid: bad }))[0]).toMatch(
-        'data.purchasable_uid: ',
-      )
+    for (const field of ['uid', 'business_uid', 'purchasable_uid']) {
+      expect(parseRecord({ ...RECORD, [field]: bad })).toBeUndefined()
     }
   })
 
@@ -479,7 +532,7 @@ describe('an event of the app’s own', () => {
       'event "broken" has no usable event_type',
       'event "broken" needs a schema as data',
       'event "broken" needs tokens, each of them one of app, business, directory',
-      'event "nothing" is no object',
+      'event "nothing" is not an object',
     ])
   })
 })

@@ -12,7 +12,7 @@ import {
   type Registry,
   type TokensOf,
 } from '../lib/events/registry.js'
-import { parseRecord, type SubscriptionRecord } from '../lib/record.js'
+import { type AnnouncedRecord, parseRecord, type SubscriptionRecord } from '../lib/record.js'
 import type { Subscription } from '../lib/store/store.js'
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -67,18 +67,27 @@ describe('the types of the events', () => {
     holds<Same<Create['subscription_uid'], string>>()
     holds<Same<Create['purchasable_uid'], string | null>>()
     holds<Same<Create['anything'], unknown>>()
-    holds<Same<EventData<'app_subscription/installed'>['app_id'], string>>()
+    holds<Same<EventData<'app_subscription/installed'>['business_id'], string>>()
+    holds<Same<EventData<'app_subscription/installed'>['app_id'], string | null>>()
+    holds<Same<EventData<'application/installed'>['app_code_name'], string | null>>()
     holds<Same<EventData<'application/installed'>['event_time'], string | number | null>>()
-    holds<Same<EventData<'purchasable_subscription/updated'>['purchase_state'], string>>()
+    type Updated = EventData<'purchasable_subscription/updated'>
+    holds<Same<Updated['uid'], string>>()
+    holds<Same<Updated['business_uid'], string>>()
+    holds<Same<Updated['purchasable_uid'], string | null>>()
+    holds<Same<Updated['purchase_state'], string | null>>()
+    holds<Same<Updated['updated_at'], unknown>>()
     // @ts-expect-error identifiers are strings by the time a handler sees them
     const notice: Notice = { business_id: 1, purchasable_uid: null, subscription_uid: 's' }
     expect(EVENTS['purchasable_subscription/update'].data.safeParse(notice).data?.business_id).toBe('1')
   })
 
-  it('give the updated event data that is a record', () => {
+  it('give the updated event data that only announces a record', () => {
     const data = EVENTS['purchasable_subscription/updated'].data.parse(record())
+    const announced: AnnouncedRecord = data
+    // @ts-expect-error a record that was read has an item and a state
     const asRecord: SubscriptionRecord = data
-    expect(asRecord.uid).toBe('s')
+    expect([announced.uid, asRecord.uid]).toEqual(['s', 's'])
   })
 
   it('let each subject take what its own schema gives', () => {
@@ -112,7 +121,7 @@ describe('the types of the events', () => {
     // @ts-expect-error only what is recognised has a name
     expect(result.name).toBeDefined()
     if (!result.recognised || result.name !== 'app_subscription/installed') throw new Error('unreachable')
-    const appId: string = result.data.app_id
+    const appId: string | null = result.data.app_id
     expect(appId).toBe('72')
   })
 })
@@ -174,7 +183,7 @@ describe('the type of a record', () => {
   })
 })
 
-function appOf(event: AnyEvent): string | undefined {
+function appOf(event: AnyEvent): string | null | undefined {
   switch (event.name) {
     case 'application/installed':
     case 'application/uninstalled':

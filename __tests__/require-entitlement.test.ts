@@ -14,7 +14,7 @@ const DENIED: GuardDecision = {
   entitled: false,
   known: true,
   reason: 'not_purchased',
-  explanation: 'The subscription is suspended.',
+  explanation: 'The subscription is not purchased. Subscription 4711: suspended, confirmed 3 s ago.',
 }
 const UNKNOWN: GuardDecision = {
   entitled: false,
@@ -37,7 +37,7 @@ describe.each([
     expect(port.explain).not.toHaveBeenCalled()
   })
 
-  it('denies with 402 and the words of the decision', async () => {
+  it('J30 denies with 402 and a short sentence, and says nothing of the decision', async () => {
     const { app } = setUp(express, { explain: async () => DENIED })
     const reply = await request(app).get('/report').set('x-business', 'b-2').expect(402)
     expect(reply.headers).toMatchObject({
@@ -50,8 +50,7 @@ describe.each([
       title: 'not entitled',
       status: 402,
       code: 'not_entitled',
-      detail: 'The subscription is suspended.',
-      reason: 'not_purchased',
+      detail: 'This app is not available to your business, because there is no active purchase of it.',
     })
   })
 
@@ -59,7 +58,13 @@ describe.each([
     const { app } = setUp(express, { explain: async () => UNKNOWN })
     const reply = await request(app).get('/report').set('x-business', 'b-2').expect(503)
     expect(reply.headers['retry-after']).toBe('5')
-    expect(reply.body).toMatchObject({ code: 'entitlement_unknown', reason: 'not_read_yet' })
+    expect(reply.body).toEqual({
+      type: 'about:blank',
+      title: 'entitlement unknown',
+      status: 503,
+      code: 'entitlement_unknown',
+      detail: 'Your purchase of this app cannot be checked at the moment. Please try again shortly.',
+    })
   })
 
   it('takes the yes that came between the two questions', async () => {
@@ -67,21 +72,42 @@ describe.each([
     await request(app).get('/report').set('x-business', 'b-2').expect(200)
   })
 
-  it.each([undefined, null, '', Number.NaN, Number.POSITIVE_INFINITY, {}, [], ['b-1'], true, Symbol('b-1')])(
-    'denies with 402, and asks nobody, when the request names no business: %p',
-    async (uid) => {
-      for (const businessUid of [() => uid, async () => uid]) {
-        const { app, port } = setUp(
-          express,
-          { isEntitled: async () => true },
-          { businessUid: businessUid as never },
-        )
-        const reply = await request(app).get('/report').expect(402)
-        expect(reply.body).toMatchObject({ code: 'not_entitled', reason: 'business_missing' })
-        expect(port.isEntitled).not.toHaveBeenCalled()
-      }
-    },
-  )
+  it.each([
+    undefined,
+    null,
+    '',
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    1.5,
+    2 ** 53,
+    {},
+    [],
+    ['b-1'],
+    true,
+    12n,
+    Symbol('b-1'),
+    'b\u0000',
+    'b\ud800',
+    'b'.repeat(256),
+  ])('J31 answers 401, and asks nobody, when the request names no business: %p', async (uid) => {
+    for (const businessUid of [() => uid, async () => uid]) {
+      const { app, port } = setUp(
+        express,
+        { isEntitled: async () => true },
+        { businessUid: businessUid as never },
+      )
+      const reply = await request(app).get('/report').expect(401)
+      expect(reply.headers['cache-control']).toBe('no-store')
+      expect(reply.body).toEqual({
+        type: 'about:blank',
+        title: 'business missing',
+        status: 401,
+        code: 'business_missing',
+        detail: 'Please sign in: this request is not made for a business.',
+      })
+      expect(port.isEntitled).not.toHaveBeenCalled()
+    }
+  })
 
   it('takes a number as the text of it', async () => {
     const { app, port } = setUp(express, { isEntitled: async () => true }, { businessUid: async () => 72 })
@@ -123,6 +149,78 @@ describe.each([
       await request(app).get('/report').expect(500, 'the app says: no session')
     }
   })
+
+  it.each([
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8', 'html'],
+    ['text/html', 'html'],
+    ['TEXT/HTML;level=1; Q=0.5', 'html'],
+    ['text/*', 'html'],
+    ['application/json;q=0.1, text/html;q=0.2', 'html'],
+    ['*/*;q=0.5, application/json;q=0, application/problem+json;q=0', 'html'],
+    [undefined, 'problem'],
+    ['', 'problem'],
+    ['*/*', 'problem'],
+    ['application/json, text/plain, */*', 'problem'],
+    ['text/html, application/json', 'problem'],
+    ['text/html;q=0.9, application/problem+json', 'problem'],
+    ['text/html;q=0, */*', 'problem'],
+    ['text/html;q=2', 'problem'],
+    ['text/html;q=x', 'problem'],
+    [',;,/;q=;q=1,'.repeat(500), 'problem'],
+  ])('J30 answers Accept: %s with %s', async (accept, kind) => {
+    for (const [decision, status] of [
+      [DENIED, 402],
+      [UNKNOWN, 503],
+    ] as const) {
+      const { app } = setUp(express, { explain: async () => decision })
+      const headers: Record<string, string> = accept === undefined ? {} : { accept }
+      const reply = await request(app)
+        .get('/report')
+        .set({ 'x-business': 'b-2', ...headers })
+        .expect(status)
+      expect(reply.headers['cache-control']).toBe('no-store')
+      expect(reply.headers['retry-after']).toBe(status === 503 ? '5' : undefined)
+      expect(reply.headers['content-type']).toBe(
+        kind === 'html' ? 'text/html; charset=utf-8' : 'application/problem+json',
+      )
+      expect(reply.text.startsWith('<!doctype html>')).toBe(kind === 'html')
+      expect(reply.text).not.toMatch(/not_purchased|not_read_yet|suspended|platform/)
+    }
+  })
+
+  it('J30 answers a browser without a business with a page', async () => {
+    const { app } = setUp(express, {})
+    const reply = await request(app).get('/report').set('accept', 'text/html').expect(401)
+    expect(reply.text).toContain('<p>Please sign in: this request is not made for a business.</p>')
+  })
+
+  it('J30 gives every decision that keeps a request out to the log, and stays closed when the log fails', async () => {
+    const noted: GuardDecision[] = []
+    const onDenied = (decision: GuardDecision) => {
+      noted.push(decision)
+      throw new Error('the log is full')
+    }
+    const { app } = setUp(express, { explain: async () => DENIED, onDenied })
+    await request(app).get('/report').set('x-business', 'b-2').expect(402)
+    await request(app).get('/report').expect(401)
+    expect(noted).toMatchObject([DENIED, { reason: 'business_missing' }])
+  })
+
+  it.each([undefined, null, 0, '', false, 'route', 'router'])(
+    'J33 stays closed when the app’s businessUid throws %p, which Express takes for a way on',
+    async (thrown) => {
+      for (const businessUid of [
+        () => {
+          throw thrown
+        },
+        () => Promise.reject(thrown),
+      ]) {
+        const { app } = setUp(express, { isEntitled: async () => true }, { businessUid })
+        const reply = await request(app).get('/report').expect(500)
+        expect(reply.text).toMatch(/^the app says: Cannot guard a route: .* was thrown$/)
+      }
+    },
+  )
 
   it('lets the app answer in its own way, with the decision at hand', async () => {
     for (const decision of [DENIED, UNKNOWN]) {
@@ -186,6 +284,7 @@ function setUp(
   const port = {
     isEntitled: jest.fn(answers.isEntitled ?? (async () => false)),
     explain: jest.fn(answers.explain ?? (async () => DENIED)),
+    ...(answers.onDenied ? { onDenied: answers.onDenied } : {}),
   }
   const requireEntitlement = createRequireEntitlement(port)
   const app = express()

@@ -23,6 +23,7 @@ export const ERROR_CODES = {
   delivery_refused: { status: 403, retryable: false },
   delivery_not_kept: { status: 503, retryable: true },
   // Guard
+  business_missing: { status: 401, retryable: false },
   not_entitled: { status: 402, retryable: false },
   entitlement_unknown: { status: 503, retryable: true },
   // Platform

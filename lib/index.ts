@@ -22,7 +22,7 @@ export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
-export type { SubscriptionRecord } from './record.js'
+export type { AnnouncedRecord, SubscriptionRecord } from './record.js'
 export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
 export type {
   ClaimLanes,

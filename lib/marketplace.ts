@@ -109,7 +109,14 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       onError: telemetry.failure,
     })
 
-  const intake = createIntake({ classify, store, purchasableUids, codeNames, clock })
+  const intake = createIntake({
+    classify,
+    store,
+    purchasableUids,
+    codeNames,
+    clock,
+    onNotice: (item) => telemetry.count('notices', { item }),
+  })
   const lifecycle = createLifecycle({
     store,
     owner: ownerOf({ ...app, ...platformOptions, adopt: options.adoptStore }),
@@ -187,7 +194,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
     isEntitled: held(entitlements.isEntitled),
     explain: held(entitlements.explain),
-    requireEntitlement: createRequireEntitlement(entitlements),
+    requireEntitlement: createRequireEntitlement({
+      ...entitlements,
+      onDenied: ({ reason, explanation }) => telemetry.log('gate', reason, `${reason}: ${explanation}`),
+    }),
 
     track: whileOpen(async (named) => {
       const subscriptionUid = requireUid(named?.subscription_uid, 'subscription_uid')

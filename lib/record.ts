@@ -45,6 +45,20 @@ export interface SubscriptionRecord extends DocumentedFields {
   [field: string]: unknown
 }
 
+/**
+ * A full record as an event carries it. An event only announces that the platform has something to show, so nothing but
+ * the two identifiers is essential; compare `SubscriptionRecord`, which is read from the platform.
+ */
+export interface AnnouncedRecord extends DocumentedFields {
+  uid: string
+  business_uid: string
+  /** Null when the platform sent none, or nothing that can be an identifier. */
+  purchasable_uid: string | null
+  /** As it came; null when the platform sent no text. */
+  purchase_state: string | null
+  [field: string]: unknown
+}
+
 /** Not stated by the document; we chose what fits an index of every database and any identifier seen so far. */
 export const MAX_IDENTIFIER_LENGTH = 255
 
@@ -57,7 +71,7 @@ function identifierFault(value: unknown): string | undefined {
     // Beyond 2^53 two identifiers would read as one and the same number.
     return Number.isSafeInteger(value)
       ? undefined
-      : 'expected an identifier, got a number that is no safe integer'
+      : 'expected an identifier, got a number that is not a safe integer'
   }
   if (value === undefined || value === null || value === '') return 'expected an identifier, got none'
   if (typeof value !== 'string') return 'expected an identifier, got neither a string nor a number'
@@ -80,34 +94,39 @@ export const identifier = z.unknown().transform((value, { issues }): string => {
   return z.NEVER
 })
 
-/** An identifier, or null where the platform sent `null`, `""` or nothing. A malformed one is a fault all the same. */
+/** An identifier that nothing depends on: null where the platform sent none, or something that cannot be one. */
 export const optionalIdentifier = z
   .unknown()
   .optional() // without it zod refuses a missing key, whatever the transform makes of undefined
-  .transform((value, { issues }): string | null => {
-    if (value === undefined || value === null || value === '') return null
-    const fault = identifierFault(value)
-    if (fault === undefined) return String(value)
-    issues.push({ code: 'custom', message: fault, input: value })
-    return z.NEVER
-  })
+  .transform(identifierOf)
 
-/** `value` as an identifier, or null when it is none. */
+/** The one rule for identifiers: a text that is fit to be one, or a safe integer as its text; else null. */
 export function identifierOf(value: unknown): string | null {
   return identifierFault(value) === undefined ? String(value) : null
 }
 
-/** A subscription record. Only the essentials are checked; unknown values are never looked into, however deep. */
-export const subscriptionRecord = z.looseObject({
+/** A record read from the platform. Only the essentials are checked; unknown values are never looked into, however deep. */
+const subscriptionRecord = z.looseObject({
   uid: identifier,
   business_uid: identifier,
   purchasable_uid: identifier,
   purchase_state: z.string({ error: 'expected a string' }),
 })
 
+/** A record that an event carries; see `AnnouncedRecord`. */
+export const announcedRecord = z.looseObject({
+  uid: identifier,
+  business_uid: identifier,
+  purchasable_uid: optionalIdentifier,
+  purchase_state: z
+    .unknown()
+    .optional()
+    .transform((value) => (typeof value === 'string' ? value : null)),
+})
+
 /**
  * The record in `value`: a copy with identifiers as strings and every other field as it came (a `__proto__` key is
- * left out). Undefined when `value` is no object, or lacks a usable `uid`, `business_uid`, `purchasable_uid` or
+ * left out). Undefined when `value` is not an object, or lacks a usable `uid`, `business_uid`, `purchasable_uid` or
  * `purchase_state`. Never throws for JSON values.
  */
 export function parseRecord(value: unknown): SubscriptionRecord | undefined {
@@ -116,7 +135,7 @@ export function parseRecord(value: unknown): SubscriptionRecord | undefined {
 }
 
 /**
- * A text from outside as every database keeps it: PostgreSQL takes no NUL, and half of a surrogate pair is no UTF-8.
+ * A text from outside as every database keeps it: PostgreSQL takes no NUL, and half of a surrogate pair is not valid UTF-8.
  * For what people read and states are compared by; identifiers with such characters are refused instead.
  */
 export function storable(text: string): string {

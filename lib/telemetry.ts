@@ -68,7 +68,7 @@ export function createTelemetry({ clock }: { clock: Pick<Clock, 'monotonic'> }) 
 }
 
 export type Telemetry = ReturnType<typeof createTelemetry>
-type CounterName = 'deliveries' | 'reads' | 'changes' | 'handled' | 'failures'
+type CounterName = 'deliveries' | 'notices' | 'reads' | 'changes' | 'handled' | 'failures'
 
 function quiet<Arguments extends unknown[]>(call: (...given: Arguments) => void) {
   return (...given: Arguments): void => {

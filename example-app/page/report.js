@@ -1,5 +1,5 @@
 /** What opening the paid page came to: the report itself, or why not. */
-const STATUS_WORDS = { 200: 'OK', 402: 'Payment Required', 503: 'Service Unavailable' }
+const STATUS_WORDS = { 200: 'OK', 401: 'Unauthorized', 402: 'Payment Required', 503: 'Service Unavailable' }
 
 const place = document.getElementById('report')
 
@@ -19,7 +19,7 @@ export function showReport({ status, body }) {
 
 function detail(status, body) {
   if (!status) return 'The app is not running.'
-  return [body?.detail, body?.reason && `(${body.reason})`].filter(Boolean).join(' ')
+  return body?.detail ?? ''
 }
 
 function chart({ title, days }) {

@@ -2,7 +2,7 @@ import type { EventDefinition, EventDefinitions, EventSchema, SchemaIssue } from
 import type { BuiltInEvents, EventData, EventName } from './registry.js'
 import { completeSubject, type Subject } from './subject.js'
 
-/** What an envelope turned out to be. */
+/** The event that an envelope is, or why it is not one. */
 export type Classification<R extends EventDefinitions = BuiltInEvents> = Recognised<R> | Unrecognised
 
 export type Recognised<R extends EventDefinitions = BuiltInEvents> = {
@@ -11,7 +11,7 @@ export type Recognised<R extends EventDefinitions = BuiltInEvents> = {
 
 export interface Unrecognised {
   recognised: false
-  /** At most 10 short sentences, each beginning with a path. They never echo a value. */
+  /** At most 10 short sentences, each beginning with a path. They never contain a value. */
   issues: string[]
 }
 
@@ -22,9 +22,9 @@ const MAX_ISSUES = 10
 const MAX_ISSUE_LENGTH = 200
 
 /**
- * Gives back `classify(envelope)`, which says which event of `registry` an envelope is. The wire pair of `entity_name`
- * and `event_type` selects the rows that come into question; the shape of `data` decides among them. It never throws,
- * whatever it is given, and never changes the envelope.
+ * Returns `classify(envelope)`, which finds the event of `registry` that an envelope is. The wire pair of `entity_name`
+ * and `event_type` selects the candidate rows; the shape of `data` decides between them. It never throws, whatever it is
+ * given, and never changes the envelope.
  */
 export function createClassifier<R extends EventDefinitions>(
   registry: R,
@@ -51,7 +51,7 @@ export function createClassifier<R extends EventDefinitions>(
       if (found.success) return { recognised: true, name, data: found.data, subject: found.subject }
       refusals.push(found)
     }
-    // zod makes its issues when they are first asked for, so a refusal costs little while another row may accept.
+    // zod creates its issues when they are first read, so a refusal costs little while another row may accept.
     const issues = closest(refusals.map((refusal) => flatten(refusal.error.issues)))
     return unrecognised(...new Set(issues.map(sentence)))
   }
@@ -71,7 +71,7 @@ function pairOf(entityName: string, eventType: string): string {
   return `${entityName}\n${eventType}`
 }
 
-/** `data` by the row's schema. What an app's own schema or `subject` throws is an issue like any other. */
+/** Parses `data` with the row's schema. An error thrown by an app's own schema or `subject` is an issue like any other. */
 function read(row: EventDefinition, data: unknown): Reading | Refusal {
   try {
     const parsed = row.data.safeParse(data)
@@ -95,7 +95,7 @@ function flatten(issues: readonly SchemaIssue[]): SchemaIssue[] {
   })
 }
 
-/** Of several shapes that refused, the one with the least to say was probably meant. */
+/** Of several shapes that refused, the one with the fewest issues was probably meant. */
 function closest(refusals: readonly SchemaIssue[][]): SchemaIssue[] {
   return refusals.reduce((least, issues) => (issues.length < least.length ? issues : least))
 }

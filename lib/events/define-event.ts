@@ -4,7 +4,7 @@ import type { Subject } from './subject.js'
 export const TOKEN_KINDS = ['app', 'business', 'directory'] as const
 export type TokenKind = (typeof TOKEN_KINDS)[number]
 
-/** What is asked of a schema: a zod schema is one, and so is anything else that parses like it. */
+/** What a schema must offer: a zod schema does, and so does anything else with such a `safeParse`. */
 export interface EventSchema<Data = unknown> {
   safeParse(
     value: unknown,
@@ -18,15 +18,15 @@ export interface SchemaIssue {
   readonly errors?: readonly (readonly SchemaIssue[])[]
 }
 
-/** One row of the table: how an event is told, what it carries, and with which tokens it may be registered. */
+/** One row of the table: the wire pair of an event, the shape of its data, and the tokens that may register it. */
 export interface EventDefinition<Data = unknown, Token extends TokenKind = TokenKind> {
   readonly entity_name: string
   readonly event_type: string
-  /** Must accept `data` synchronously. Rows of the same `entity_name` and `event_type` are told apart by it. */
+  /** Must accept `data` synchronously. It decides between rows of the same `entity_name` and `event_type`. */
   readonly data: EventSchema<Data>
   /** The kinds of token that may register it. */
   readonly tokens: readonly Token[]
-  /** What it speaks of; without it, nothing to act on. Written as a method so rows of any `Data` fit one table. */
+  /** Which subscription or business the event concerns; without it no read follows. A method, so that rows of any `Data` fit one table. */
   subject?(data: Data): Partial<Subject>
 }
 
@@ -53,7 +53,7 @@ export function definitionFaults(name: string, definition: EventDefinition): str
   const faults: string[] = []
   if (name === '') faults.push('an event needs a name')
   if (typeof definition !== 'object' || definition === null)
-    return [...faults, `event "${name}" is no object`]
+    return [...faults, `event "${name}" is not an object`]
   for (const field of ['entity_name', 'event_type'] as const) {
     // A control character could never match: it would also break the lookup key of the pair.
     const fit = typeof definition[field] === 'string' && /^\P{Cc}+$/u.test(definition[field])
@@ -65,7 +65,7 @@ export function definitionFaults(name: string, definition: EventDefinition): str
     faults.push(`event "${name}" needs tokens, each of them one of ${TOKEN_KINDS.join(', ')}`)
   }
   if (definition.subject !== undefined && typeof definition.subject !== 'function') {
-    faults.push(`event "${name}" has a subject that is no function`)
+    faults.push(`event "${name}" has a subject that is not a function`)
   }
   return faults
 }

@@ -1,5 +1,5 @@
 import { ConfigError } from '../errors.js'
-import { subscriptionRecord } from '../record.js'
+import { announcedRecord } from '../record.js'
 import { definitionFaults, type EventDefinitions } from './define-event.js'
 import { application, appSubscription, notice, noticeOrRecord } from './schemas.js'
 import { installSubject, noticeSubject, recordSubject } from './subject.js'
@@ -23,7 +23,7 @@ export const EVENTS = {
   'purchasable_subscription/updated': {
     entity_name: 'purchasable_subscription',
     event_type: 'update',
-    data: subscriptionRecord,
+    data: announcedRecord,
     tokens: ['app', 'business', 'directory'],
     subject: recordSubject,
   },

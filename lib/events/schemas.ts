@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { identifier, optionalIdentifier, type SubscriptionRecord, subscriptionRecord } from '../record.js'
+import { type AnnouncedRecord, announcedRecord, identifier, optionalIdentifier } from '../record.js'
 
 /**
- * What `data` may look like, one schema for each shape of the interface document. Optional and unknown fields never
- * make an event unrecognised: a schema asks only for what the event cannot be understood without.
+ * What `data` may look like, one schema for each shape of the interface document. Only the identifiers of the subscription
+ * and of the business are essential. Nothing else, whether null, "", missing or of an odd type, makes an event
+ * unrecognised: an event only announces what is then read, and losing a purchase for an odd field would be worse.
  */
 
 /** A string or a number as it came, and null for everything else, `""` included: dates come in many forms. */
@@ -14,10 +15,7 @@ export const optionalText = z
     (typeof value === 'string' && value !== '') || typeof value === 'number' ? value : null,
   )
 
-/**
- * The three identifiers. A notice without `purchasable_uid` still leads to a read, which tells whose it is; losing a
- * purchase for its absence would be worse.
- */
+/** The three identifiers. A notice without `purchasable_uid` still leads to a read, which shows what was purchased. */
 export const notice = z.looseObject({
   business_id: identifier,
   purchasable_uid: optionalIdentifier,
@@ -25,8 +23,8 @@ export const notice = z.looseObject({
 })
 
 /** A full record where a notice is documented: the notice's fields are taken from it and put beside its own. */
-export const recordAsNotice = subscriptionRecord.transform(
-  (record): SubscriptionRecord & z.output<typeof notice> => ({
+export const recordAsNotice = announcedRecord.transform(
+  (record): AnnouncedRecord & z.output<typeof notice> => ({
     ...record,
     business_id: record.business_uid,
     subscription_uid: record.uid,
@@ -37,11 +35,11 @@ export const recordAsNotice = subscriptionRecord.transform(
 export const noticeOrRecord = z.union([recordAsNotice, notice])
 
 /** Install and uninstall as businesses and directories register them; `app_id` is the app's unique name. */
-export const appSubscription = z.looseObject({ business_id: identifier, app_id: identifier })
+export const appSubscription = z.looseObject({ business_id: identifier, app_id: optionalIdentifier })
 
 /** Install and uninstall as the app registers them; `event_time` as it came, documented as ISO 8601 with offset. */
 export const application = z.looseObject({
   business_id: identifier,
-  app_code_name: identifier,
+  app_code_name: optionalIdentifier,
   event_time: optionalText,
 })

@@ -1,6 +1,6 @@
-import { identifierOf, type SubscriptionRecord } from '../record.js'
+import { type AnnouncedRecord, identifierOf } from '../record.js'
 
-/** What an event speaks of, whatever its shape: all that the way from a delivery to a read needs to know. */
+/** Which subscription, business and app an event concerns, whatever its shape: all that a read needs to know. */
 export interface Subject {
   subscription_uid: string | null
   business_uid: string | null
@@ -12,14 +12,17 @@ export interface Subject {
   kind: SubjectKind
 }
 
-/** `notice` the three identifiers · `record` a full subscription, perhaps not the app's · `other` nothing to act on. */
+/**
+ * `notice` names a subscription of the app · `record` a full record of any subscription of the business ·
+ * `installed`, `uninstalled` concern the business as a whole · `other` leads to no read.
+ */
 export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 const SUBJECT_KINDS = ['notice', 'record', 'installed', 'uninstalled', 'other'] as const
 
 /**
- * `subject` with what it leaves out as null, and what is no identifier as null too: whatever an app's own definition
- * answers, no control character or overlong text travels on from here.
+ * `subject` with null for each field that is missing or cannot be an identifier. An app's own definition may return
+ * anything; no control character or overlong text passes here.
  */
 export function completeSubject(subject: Partial<Subject> | undefined): Subject {
   const kind = subject?.kind
@@ -51,7 +54,7 @@ export function noticeSubject(data: Notice): Subject {
   }
 }
 
-export function recordSubject(record: SubscriptionRecord): Subject {
+export function recordSubject(record: AnnouncedRecord): Subject {
   return {
     subscription_uid: record.uid,
     business_uid: record.business_uid,
@@ -77,8 +80,8 @@ export function installSubject(kind: 'installed' | 'uninstalled') {
 
 export interface InstallData {
   business_id: string
-  app_id?: string
-  app_code_name?: string
+  app_id?: string | null
+  app_code_name?: string | null
   event_time?: unknown
 }
 

@@ -1,15 +1,9 @@
-import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { type Clock, SECOND, systemClock } from '../clock.js'
-import { type ErrorCode, MarketplaceError } from '../errors.js'
-
-/** A request as Node gives it; `body` is there when an earlier middleware has read the request. */
-export type BodyRequest = IncomingMessage & { body?: unknown }
-
-/** The text of the body, or the value an earlier middleware has already made of it. */
-export type Body = { text: string } | { parsed: unknown }
+import { type Body, type BodyRequest, bodyReadBefore } from './body-read-before.js'
+import { decode, tooLarge, unreadable } from './body-text.js'
 
 export interface BodyOptions {
   /** Most bytes a body may have, before and after decompression. */
@@ -23,9 +17,9 @@ export interface BodyOptions {
  * Reads the body of a delivery. The interface document does not state how deliveries are sent, so any content type
  * (or none) is taken as long as the text is UTF-8.
  *
- * Works behind an app's own body middleware too: what that has read is used, what it has left alone is read here.
- * Express 4's `express.json()` sets `req.body = {}` on requests it does not read, so a body counts as read only when
- * the stream says so.
+ * Works behind an app's own body middleware too: a body that it has read is taken from the request, any other is read
+ * here. Express 4's `express.json()` sets `req.body = {}` on requests it does not read, so a body counts as read only
+ * when the stream says so.
  *
  * Rejects `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_too_large`,
  * `body_timeout`, `body_incomplete`, `body_not_utf8` or `body_already_read`. Messages never hold the body.
@@ -35,16 +29,33 @@ export async function readBody(req: BodyRequest, options: BodyOptions = {}): Pro
 
   checkContentType(req.headers['content-type'])
   if (Number(req.headers['content-length']) > limitBytes) throw tooLarge(limitBytes)
-  if (req.readableDidRead || req.readableEnded) return bodyReadBefore(req, limitBytes)
+  if (req.readableDidRead || req.readableEnded) return bodyReadBefore(req, limitBytes, announcesBody(req))
 
   const decompress = decompressorFor(req.headers['content-encoding'])
   const bytes = await readBytes(req, limitBytes, timeoutMs, clock)
   return { text: decode(decompress ? await decompressed(decompress, bytes, limitBytes) : bytes) }
 }
 
-/** Whether the headers announce a body of at least one byte. */
+/** Whether a body of at least one byte is announced: by the headers, or over HTTP/2 by a stream that goes on behind them. */
 export function announcesBody(req: IncomingMessage): boolean {
-  return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0
+  const { headers } = req
+  return (
+    headers['transfer-encoding'] !== undefined ||
+    Number(headers['content-length'] ?? 0) > 0 ||
+    http2StreamOf(req)?.endAfterHeaders === false
+  )
+}
+
+/** The stream of a request over HTTP/2, by the compatibility API of `node:http2`; undefined over HTTP/1. */
+export function http2StreamOf(req: IncomingMessage): Http2Stream | undefined {
+  return req.httpVersionMajor >= 2 ? (req as { stream?: Http2Stream }).stream : undefined
+}
+
+interface Http2Stream {
+  readonly endAfterHeaders?: boolean
+  readonly aborted?: boolean
+  close(code?: number): void
+  destroy(): unknown
 }
 
 function checkContentType(contentType: string | undefined): void {
@@ -76,7 +87,7 @@ function readBytes(
       stop(unreadable('body_timeout', `it was not complete after ${timeoutMs} ms`))
     }, timeoutMs)
 
-    function stop(error: MarketplaceError): void {
+    function stop(error: unknown): void {
       clock.clearTimeout(timer)
       req.off('data', onData)
       reject(error)
@@ -85,6 +96,11 @@ function readBytes(
     function onData(data: Buffer | string): void {
       // Text comes only where an earlier middleware has called `setEncoding`.
       const chunk = typeof data === 'string' ? Buffer.from(data, req.readableEncoding ?? 'utf8') : data
+      if (!(chunk instanceof Uint8Array)) {
+        // Not thrown: what is thrown in a listener ends the process.
+        stop(new TypeError('the request does not consist of bytes'))
+        return
+      }
       size += chunk.length
       if (size > limitBytes) stop(tooLarge(limitBytes))
       else chunks.push(chunk)
@@ -93,7 +109,9 @@ function readBytes(
     req.on('data', onData)
     req.on('end', () => {
       clock.clearTimeout(timer)
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
+      // A stream of HTTP/2 ends in the same way when its sender resets it.
+      if (http2StreamOf(req)?.aborted) reject(incomplete())
+      else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
     })
     // A request without a listener for `error` keeps its errors to itself, and `close` comes after each.
     req.on('close', () => {
@@ -134,52 +152,6 @@ async function decompressed(decompress: Decompress, bytes: Buffer, limitBytes: n
   }
 }
 
-function bodyReadBefore(req: BodyRequest & { _body?: unknown }, limitBytes: number): Body {
-  const { body } = req
-  if (body instanceof Uint8Array) {
-    if (body.byteLength > limitBytes) throw tooLarge(limitBytes)
-    return { text: decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength)) }
-  }
-  if (typeof body === 'string') {
-    if (Buffer.byteLength(body) > limitBytes) throw tooLarge(limitBytes)
-    return { text: withoutBom(body) }
-  }
-  if (!announcesBody(req) && (body === undefined || isEmptyObject(body))) return { text: '' }
-  // Express 4's body middleware leaves `{}` where it reads nothing, and marks what it has read with `_body`. A short
-  // body may really have been `{}`: no event fits into so few bytes, so none is lost by believing it.
-  const isLeftOver = isEmptyObject(body) && !req._body && !(Number(req.headers['content-length']) <= 16)
-  if (body === undefined || isLeftOver) {
-    throw unreadable(
-      'body_already_read',
-      'another middleware has read the request and left no req.body; mount the marketplace router before it',
-    )
-  }
-  return { parsed: body }
-}
-
-function isEmptyObject(value: unknown): boolean {
-  return (
-    typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0
-  )
-}
-
-function decode(bytes: Buffer): string {
-  if (!isUtf8(bytes)) throw unreadable('body_not_utf8', 'it is not valid UTF-8')
-  return withoutBom(bytes.toString('utf8'))
-}
-
-function withoutBom(text: string): string {
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
-}
-
-function tooLarge(limitBytes: number): MarketplaceError {
-  return unreadable('body_too_large', `it is larger than ${limitBytes} bytes`)
-}
-
-function incomplete(): MarketplaceError {
+function incomplete(): Error {
   return unreadable('body_incomplete', 'the connection ended before the body did')
-}
-
-function unreadable(code: ErrorCode, why: string, cause?: unknown): MarketplaceError {
-  return new MarketplaceError(code, `Cannot read the body of the delivery: ${why}`, { cause })
 }

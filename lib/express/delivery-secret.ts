@@ -2,32 +2,32 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { MarketplaceError } from '../errors.js'
 
 /**
- * The delivery secret is the last part of the address the platform delivers to. The interface document shows no
- * signing of deliveries, so knowing the address is all that a sender can prove.
+ * The delivery secret is the last part of the address that the platform delivers to. The interface document shows no
+ * signature of deliveries, so a sender can prove only that it knows the address.
  */
 
 /**
- * Gives back the check of a candidate against every configured secret. It takes the same time whether the first,
- * the last or none of them matches, accepts candidates of any length, and never throws.
+ * Returns a check of a candidate against every configured secret. It takes the same time whether the first, the last
+ * or none of them matches, takes candidates of any length, and never throws.
  */
 export function createSecretCheck(secrets: readonly string[]): (candidate: string) => boolean {
   const digests = secrets.map((secret) => Buffer.from(sha256(secret)))
-  // One buffer for all checks: they are synchronous, and a Buffer from `hash` itself makes each 2.4 times as dear.
+  // One buffer for all checks, which are synchronous: a Buffer returned by `hash` makes each check 2.4 × slower.
   const given = Buffer.alloc(64)
 
   return function isSecret(candidate) {
     if (typeof candidate !== 'string') return false
     given.write(sha256(candidate), 'latin1')
     let found = false
-    // The comparison stands before `||`, so it is made for every secret.
+    // The comparison is the left operand of `||`, so it runs for every secret.
     for (const digest of digests) found = timingSafeEqual(digest, given) || found
     return found
   }
 }
 
 /**
- * Says what makes a secret too weak, one phrase per fault and none when it is good. Never repeats the secret.
- * Anything from a generator of random text passes: `randomBytes(24).toString('base64url')`, a UUID, 32 hex digits.
+ * Why a secret is too weak, one phrase per fault; empty when it is strong. The phrases never contain the secret.
+ * Any output of a generator of random text passes: `randomBytes(24).toString('base64url')`, a UUID, 32 hex digits.
  */
 export function secretFaults(secret: unknown): string[] {
   if (typeof secret !== 'string') return ['a delivery secret must be a string']
@@ -67,7 +67,7 @@ export function targetUrl(mountUrl: string | URL, secret: string): string {
 
 const MIN_LENGTH = 16
 const HOW_TO_MAKE_ONE = 'make one with `openssl rand -hex 24`'
-/** 16 random hex digits hold fewer than 6 different ones once in 28,000 times. */
+/** 16 random hex digits have fewer than 6 different ones once in 28,000 times. */
 const MIN_DISTINCT = 6
 const MIN_SURPRISES = 8
 
@@ -76,7 +76,7 @@ const COMMON_WORDS =
 const SEQUENCES = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm']
 const BOTH_WAYS = SEQUENCES.flatMap((row) => [row, [...row].reverse().join('')])
 
-/** The smallest distance at which the text repeats itself to its end at least once; Infinity when it does not. */
+/** The length of the shortest part that, repeated at least once, makes up the whole text; Infinity when there is none. */
 function period(text: string): number {
   for (let size = 1; size <= text.length / 2; size++) {
     if (text.startsWith(text.slice(size))) return size
@@ -84,7 +84,7 @@ function period(text: string): number {
   return Number.POSITIVE_INFINITY
 }
 
-/** How many characters are left that neither a common word, nor the character before, foretells. */
+/** The number of characters that neither belong to a common word nor follow from the character before. */
 function surprises(secret: string): number {
   const rest = secret
     .toLowerCase()

@@ -1,28 +1,29 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
-import { type BodyRequest, readBody } from './body.js'
+import { readBody } from './body.js'
+import type { BodyRequest } from './body-read-before.js'
 import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {
   /** Whether the last part of the path is one of the delivery secrets; see `createSecretCheck`. */
   isSecret(candidate: string): boolean
-  /** Keeps the envelopes durably before it resolves, with one receipt for each, in their order. */
+  /** Writes the envelopes to disk before it resolves with one receipt for each, in their order. */
   accept(envelopes: readonly Envelope[]): Promise<readonly Receipt[]>
-  /** A further check by the app; anything but true refuses the delivery. */
+  /** A further check by the app; returning anything but true refuses the delivery. */
   verifyDelivery?: VerifyDelivery | undefined
   bodyLimitBytes?: number | undefined
   bodyTimeoutMs?: number | undefined
-  /** Time for `verifyDelivery` and `accept` together; afterwards the sender is told that nothing was kept. */
+  /** Time for `verifyDelivery` and `accept` together; then the reply is 503, and the sender may try again. */
   acceptTimeoutMs?: number | undefined
   clock?: Clock | undefined
-  /** Told of the outcome of every request; the error's `cause` is what `accept` or `verifyDelivery` threw. */
+  /** Called with the outcome of every request; the error's `cause` is what `accept` or `verifyDelivery` threw. */
   count?: ((outcome: DeliveryOutcome, error?: MarketplaceError) => void) | undefined
 }
 
 export interface Envelope {
   value: unknown
-  /** The JSON text of `value` as it was sent; null when it is one of several, or was parsed before it came here. */
+  /** The JSON text of `value` as it was sent; null when it is one of several, or when an earlier middleware has parsed it. */
   text: string | null
 }
 
@@ -40,13 +41,13 @@ export type VerifyDelivery = (delivery: {
 
 export type DeliveryOutcome = 'received' | 'secret_wrong' | ErrorCode
 
-/** An array of at most this many elements is taken apart; a longer one is kept whole, as one unrecognised envelope. */
+/** Each element of an array is an envelope of its own; an array longer than this is one unrecognised envelope. */
 const MAX_ENVELOPES = 1_000
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
 
 /**
- * Gives back the middleware that takes deliveries at `<mount>/<secret>`. It is mounted with `app.use(path, …)` and
- * answers every request there itself:
+ * Returns the middleware that takes deliveries at `<mount>/<secret>`. Mount it with `app.use(path, …)`, or give it to
+ * `node:http` or `node:http2` as it is. It answers every request itself, and never throws:
  *
  * | request | reply |
  * |---|---|
@@ -55,10 +56,10 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * | a body that cannot be read, or is not JSON | 400, 408, 413 or 415 |
  * | refused by `verifyDelivery` | 403 |
  * | JSON | 200 `{ received, id }` once `accept` has resolved; for an array also `ids`; `issues` when there are any |
- * | not kept in time | 503 with `Retry-After` |
+ * | not accepted in time | 503 with `Retry-After` |
  *
- * Not stated by the interface document: what reply is expected, or whether a refused delivery is sent again. So
- * everything that is JSON is kept, and nothing is acknowledged before it is.
+ * Not stated by the interface document: which reply the platform expects, and whether it sends a refused delivery again.
+ * So all JSON is accepted, recognised or not, and nothing is acknowledged before it is on disk.
  *
  * Throws `argument_invalid` at once when an option is out of bounds.
  */
@@ -78,27 +79,34 @@ export function createReceiver(options: ReceiverOptions) {
 
   return function receiveDelivery(req: BodyRequest, res: ServerResponse): void {
     if (!isSecret(secretIn(req.url))) {
-      count?.('secret_wrong')
+      tally('secret_wrong')
       reply(req, res, 404, '', {}, clock)
       return
     }
-    receive(req)
-      .then(
-        (text) => {
-          count?.('received')
-          reply(req, res, 200, text, JSON_HEADERS, clock)
-        },
-        (error: MarketplaceError) => {
-          count?.(error.code, error)
-          const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
-          replyProblem(req, res, error.code, error.message, { headers, clock })
-        },
-      )
-      // Only a `count`, or a middleware that has replaced the methods of `res`, can fail here.
-      .catch(() => res.destroy())
+    void receive(req).then(
+      (text) => {
+        tally('received')
+        reply(req, res, 200, text, JSON_HEADERS, clock)
+      },
+      (thrown: unknown) => {
+        const error = thrown instanceof MarketplaceError ? thrown : notKept(thrown)
+        tally(error.code, error)
+        const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
+        replyProblem(req, res, error.code, error.message, { headers, clock })
+      },
+    )
   }
 
-  /** Gives back the text of the reply. Every rejection is a MarketplaceError that the sender may read. */
+  /** A `count` that throws neither loses the reply nor ends the process. */
+  function tally(outcome: DeliveryOutcome, error?: MarketplaceError): void {
+    try {
+      count?.(outcome, error)
+    } catch {
+      // There is nowhere else to report this: `count` is where failures are reported.
+    }
+  }
+
+  /** Resolves with the text of the reply. Rejects with a MarketplaceError that the sender may read, or with anything. */
   async function receive(req: BodyRequest): Promise<string> {
     if (req.method !== 'POST') {
       throw new MarketplaceError('method_not_allowed', 'Cannot take the delivery: it must be sent with POST')
@@ -111,7 +119,7 @@ export function createReceiver(options: ReceiverOptions) {
     return receiptsText(await keep(delivery, value.map(asElement)))
   }
 
-  /** Verifies, then accepts, both within the deadline: a delivery whose verification came too late is not accepted. */
+  /** Verifies, then accepts, both within the deadline: a delivery that is verified too late is not accepted. */
   async function keep(
     delivery: Parameters<VerifyDelivery>[0],
     envelopes: Envelope[],
@@ -132,8 +140,7 @@ export function createReceiver(options: ReceiverOptions) {
         throw new Error(`accept gave ${receipts.length} receipts for ${envelopes.length} envelopes`)
       }
     } catch (cause) {
-      // The words of the cause are for the app's operator, not for the sender.
-      throw new MarketplaceError('delivery_not_kept', 'Cannot keep the delivery now: try again', { cause })
+      throw notKept(cause)
     } finally {
       clock.clearTimeout(timer)
     }
@@ -141,9 +148,19 @@ export function createReceiver(options: ReceiverOptions) {
   }
 }
 
-/** The last part of the path, whatever the app has mounted the receiver on; a trailing slash and the query are ignored. */
-function secretIn(url = ''): string {
-  const path = url.split('?', 1)[0] as string
+/** The message of the cause is for the app's operator, not for the sender. */
+function notKept(cause: unknown): MarketplaceError {
+  return new MarketplaceError('delivery_not_kept', 'Cannot keep the delivery now: try again', { cause })
+}
+
+/** Scheme and host of a request target in absolute form, as some proxies send it (RFC 9112, 3.2.2). */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i
+
+/** The path below the mount path; a trailing slash and the query are ignored. */
+function secretIn(url: unknown): string {
+  if (typeof url !== 'string') return ''
+  const target = url.startsWith('/') ? url : url.replace(ORIGIN, '')
+  const path = target.split('?', 1)[0] as string
   const candidate = path.slice(1, path.endsWith('/') ? -1 : undefined)
   if (!candidate.includes('%')) return candidate
   try {

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type ErrorCode, problem } from '../errors.js'
-import { announcesBody } from './body.js'
+import { announcesBody, http2StreamOf } from './body.js'
 
-/** What `Retry-After` asks for when the cause is expected to pass by itself. */
+/** `Retry-After` for causes that are expected to pass by themselves. */
 const RETRY_AFTER_SECONDS = '5'
 /** How long a refused sender may go on sending before its connection is cut. */
 const LINGER_MS = SECOND / 2
@@ -11,8 +11,10 @@ const LINGER_MS = SECOND / 2
 type Headers = Readonly<Record<string, string>>
 
 /**
- * Answers with text and its length, once: nothing happens when the reply has begun or the sender has gone.
- * When the request's body has not arrived whole, the connection is closed behind the reply.
+ * Answers with text, once: nothing happens when the reply has begun or the sender has gone. When the request's body has
+ * not arrived whole, the connection (over HTTP/2 the stream) is closed behind the reply.
+ *
+ * Never throws, whatever other middlewares have made of `req` and `res`: a reply that cannot be sent ends the connection.
  */
 export function reply(
   req: IncomingMessage,
@@ -22,39 +24,50 @@ export function reply(
   headers: Headers = {},
   clock: Clock = systemClock,
 ): void {
-  if (res.headersSent || res.destroyed) return
-  res.statusCode = status
-  for (const name in headers) res.setHeader(name, headers[name] as string)
-  if (req.complete || !announcesBody(req)) {
-    res.end(text)
-    return
+  try {
+    if (res.headersSent || res.destroyed) return
+    res.statusCode = status
+    for (const name in headers) res.setHeader(name, headers[name] as string)
+    if (req.complete || !announcesBody(req)) res.end(text)
+    else replyBeforeBody(req, res, text, clock)
+  } catch {
+    cutOff(res, req)
   }
-  res.setHeader('Connection', 'close').setHeader('Content-Length', Buffer.byteLength(text))
-  if (text === '') res.flushHeaders()
-  else res.write(text)
-  endAfterBody(req, res, clock)
 }
 
-/**
- * An error reply as application/problem+json. `Retry-After` is set on what may pass by itself (503).
- * `more` adds members beside those of RFC 9457.
- */
+/** An error reply as application/problem+json; see `errorHeaders`. */
 export function replyProblem(
   req: IncomingMessage,
   res: ServerResponse,
   code: ErrorCode,
   detail: string,
-  options: { headers?: Headers; more?: Record<string, unknown>; clock?: Clock } = {},
+  options: { headers?: Headers; clock?: Clock } = {},
 ): void {
-  const { headers, more, clock } = options
-  const body = { ...problem(code, detail), ...more }
-  const head: Headers = {
-    'Content-Type': 'application/problem+json',
-    'Cache-Control': 'no-store',
-    ...(body.status === 503 ? { 'Retry-After': RETRY_AFTER_SECONDS } : {}),
-    ...headers,
-  }
+  const { headers, clock } = options
+  const body = problem(code, detail)
+  const head = { ...errorHeaders(body.status, 'application/problem+json'), ...headers }
   reply(req, res, body.status, JSON.stringify(body), head, clock)
+}
+
+/** No cache may store an error; `Retry-After` is set on what may pass by itself (503). */
+export function errorHeaders(status: number, contentType: string): Headers {
+  return {
+    'Content-Type': contentType,
+    'Cache-Control': 'no-store',
+    ...(status === 503 ? { 'Retry-After': RETRY_AFTER_SECONDS } : {}),
+  }
+}
+
+function replyBeforeBody(req: IncomingMessage, res: ServerResponse, text: string, clock: Clock): void {
+  if (http2StreamOf(req)) {
+    res.end(text)
+  } else {
+    res.setHeader('Connection', 'close')
+    res.setHeader('Content-Length', Buffer.byteLength(text))
+    if (text === '') res.flushHeaders()
+    else res.write(text)
+  }
+  endAfterBody(req, res, clock)
 }
 
 /**
@@ -62,11 +75,41 @@ export function replyProblem(
  * with unread bytes in it resets the connection, and a sender that is still writing would lose the reply.
  */
 function endAfterBody(req: IncomingMessage, res: ServerResponse, clock: Clock): void {
-  const timer = clock.setTimeout(end, LINGER_MS)
+  const timer = clock.setTimeout(() => {
+    end()
+    // Only here: Node 20 aborts the process when a stream that ends by itself is closed in the same turn.
+    endStream(req, res)
+  }, LINGER_MS)
   function end(): void {
     clock.clearTimeout(timer)
-    res.end()
+    // What is thrown in a timer or a listener ends the process.
+    try {
+      res.end()
+    } catch {
+      cutOff(res, req)
+    }
   }
   req.on('end', end).on('close', end)
   req.resume()
+}
+
+/** RFC 9113, 8.1: after a complete reply, NO_ERROR asks the sender to stop sending. */
+function endStream(req: IncomingMessage, res: ServerResponse): void {
+  try {
+    http2StreamOf(req)?.close(0)
+  } catch {
+    cutOff(res, req)
+  }
+}
+
+/** Ends the connection, over HTTP/2 the stream. Never throws. */
+export function cutOff(res: ServerResponse, req: IncomingMessage): void {
+  for (const streamOf of [() => res, () => http2StreamOf(req) ?? req.socket]) {
+    try {
+      streamOf().destroy()
+      return
+    } catch {
+      // A middleware has replaced its methods.
+    }
+  }
 }

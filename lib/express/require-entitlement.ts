@@ -1,20 +1,23 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { MarketplaceError } from '../errors.js'
-import { replyProblem } from './reply.js'
+import { MarketplaceError, messageOf } from '../errors.js'
+import { identifierOf } from '../record.js'
+import { cutOff } from './reply.js'
+import { replyDenied } from './reply-denied.js'
 
-/** What the guard asks: a quick yes or no for every request, the words only for those it denies. */
+/** What the guard needs: a quick yes or no for every request, the reason only for those it denies. */
 export interface EntitlementPort {
   isEntitled(businessUid: string): Promise<boolean>
   explain(businessUid: string): Promise<GuardDecision>
+  /** Called with every decision that keeps a request out. */
+  onDenied?(decision: GuardDecision): void
 }
 
 export interface GuardDecision {
   entitled: boolean
-  /** False when nothing can be said yet, or any more, about the business. */
+  /** False when the answer is not in yet, or has become too old. */
   known: boolean
   /** A stable code. */
   reason: string
-  /** The reason in words. */
+  /** The reason in words, with identifiers of subscriptions: for the app's own people, not for its visitors. */
   explanation: string
 }
 
@@ -24,7 +27,10 @@ export interface RequireEntitlementOptions {
    * the client may choose.
    */
   businessUid(req: AppRequest): BusinessUid | Promise<BusinessUid>
-  /** Answers in place of the 402 or 503; `decision.known` tells the two apart. */
+  /**
+   * Answers in place of the 401, 402 or 503. `decision.reason` is `business_missing` where the reply would be 401, and
+   * `decision.known` is false where it would be 503. Do not send `decision.explanation` to visitors.
+   */
   onDenied?: ((req: AppRequest, res: AppResponse, next: Next, decision: GuardDecision) => unknown) | undefined
 }
 
@@ -42,41 +48,50 @@ type Next = (error?: unknown) => void
  * "the app makes itself available to the business only when purchase_state is purchased" (interface document,
  * Receiver rule).
  *
- * Denied is 402 `not_entitled`, also when the request names no business; not known is 503 `entitlement_unknown` with
- * `Retry-After`. Only an answer of exactly true lets through: whatever fails while asking counts as not known.
- * What the app's own `businessUid` or `onDenied` throws goes to `next`.
+ * A request without a business is 401 `business_missing`; denied is 402 `not_entitled`; not known is 503
+ * `entitlement_unknown` with `Retry-After`. Only an answer of exactly true lets through: whatever fails while asking
+ * counts as not known. An error of the app's own `businessUid` or `onDenied` goes to `next`.
  *
  * `requireEntitlement` throws `argument_invalid` when its options are not functions.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
   return function requireEntitlement(options: RequireEntitlementOptions) {
     checkOptions(options)
-    const { businessUid, onDenied = replyDenied } = options
+    const { businessUid, onDenied = replyInShort } = options
 
     return async function requireEntitlementMiddleware(
       req: AppRequest,
       res: AppResponse,
       next: Next,
     ): Promise<void> {
-      // Express 4 does not look at the promise of a middleware, so nothing may reject past this point.
+      // Express 4 ignores the promise of a middleware, so a rejection would end the process.
       try {
         const decision = await decisionFor(await businessUid(req))
         if (decision) {
+          note(decision)
           await onDenied(req, res, next, decision)
           return
         }
       } catch (error) {
-        next(error)
+        goOn(req, res, next, asError(error))
         return
       }
-      next()
+      goOn(req, res, next)
+    }
+  }
+
+  function note(decision: GuardDecision): void {
+    try {
+      port.onDenied?.(decision)
+    } catch {
+      // A log that fails must not decide who is let in.
     }
   }
 
   /** Undefined lets through. Never rejects. */
   async function decisionFor(given: unknown): Promise<GuardDecision | undefined> {
-    const uid = uidText(given)
-    if (uid === undefined) return BUSINESS_MISSING
+    const uid = identifierOf(given)
+    if (uid === null) return BUSINESS_MISSING
     try {
       if ((await port.isEntitled(uid)) === true) return undefined
       // Asked a moment later, the answer may have become yes.
@@ -92,25 +107,37 @@ const BUSINESS_MISSING: GuardDecision = Object.freeze({
   entitled: false,
   known: true,
   reason: 'business_missing',
-  explanation: 'The request does not say for which business it is made.',
+  explanation: 'The request names no business.',
 })
 
 const NOT_ANSWERED: GuardDecision = Object.freeze({
   entitled: false,
   known: false,
   reason: 'not_answered',
-  explanation: 'What the business has purchased cannot be looked up now.',
+  explanation: 'The purchases of the business cannot be looked up now.',
 })
 
-/** Identifiers may arrive as numbers; anything that is neither text nor a number names no business. */
-function uidText(given: unknown): string | undefined {
-  if (typeof given === 'number' && Number.isFinite(given)) return String(given)
-  return typeof given === 'string' && given !== '' ? given : undefined
+function replyInShort(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision): void {
+  if (decision.reason === BUSINESS_MISSING.reason) replyDenied(req, res, 'business_missing')
+  else replyDenied(req, res, decision.known === false ? 'entitlement_unknown' : 'not_entitled')
 }
 
-function replyDenied(req: IncomingMessage, res: ServerResponse, _next: Next, decision: GuardDecision): void {
-  const code = decision.known ? 'not_entitled' : 'entitlement_unknown'
-  replyProblem(req, res, code, decision.explanation, { more: { reason: decision.reason } })
+/** Express catches what its own `next` runs into. Another server's may throw: to its error handling then, or the end of the request. */
+function goOn(req: AppRequest, res: AppResponse, next: Next, error?: object): void {
+  try {
+    if (error) next(error)
+    else next()
+  } catch (thrown) {
+    if (error) cutOff(res, req)
+    else goOn(req, res, next, asError(thrown))
+  }
+}
+
+/** Express takes `next(undefined)` and `next('route')` for a way on: whatever was thrown must not let anybody in. */
+function asError(thrown: unknown): object {
+  return typeof thrown === 'object' && thrown !== null
+    ? thrown
+    : new Error(`Cannot guard a route: ${messageOf(thrown)} was thrown`, { cause: thrown })
 }
 
 function checkOptions(options: unknown): void {

@@ -1,0 +1,177 @@
+import { describe, expect, it } from '@jest/globals'
+import { createClassifier } from '../lib/events/classify.js'
+import { createRegistry } from '../lib/events/registry.js'
+import type { NewEvent } from '../lib/store/store.js'
+import { createIntake, type NamedItem } from '../lib/work/intake.js'
+import { jumpingClock } from './support/jumping-clock.js'
+import { createScene } from './support/scene.js'
+
+const DAY = 24 * 60 * 60 * 1_000
+
+describe('what an event asks to be read', () => {
+  it.each([
+    ['create', 'mine', 'subscription'],
+    ['create', null, 'subscription'],
+    ['create', {}, 'subscription'],
+    ['create', 'theirs', 'other_item'],
+    ['update', 'mine', 'subscription'],
+    ['update', '', 'subscription'],
+    ['update', 'theirs', 'other_item'],
+    // With a full record it still announces a subscription of the app.
+    ['create with a record', 'mine', 'subscription'],
+    ['create with a record', undefined, 'subscription'],
+    ['create with a record', 'theirs', 'other_item'],
+    // Sent for every subscription of the business: another item is nothing odd there.
+    ['updated', 'mine', 'subscription'],
+    ['updated', null, 'subscription'],
+    ['updated', ['mine'], 'subscription'],
+    ['updated', 'theirs', 'known'],
+  ])('B22, J32 %s of the item %j: %s', async (event, item, kind) => {
+    const { accept, requests } = setUp(['mine', 'mine-too'])
+    await accept(event, item)
+    expect(requests()).toEqual([
+      {
+        kind,
+        subscriptionUid: 's1',
+        businessUid: 'b1',
+        ...(kind === 'known'
+          ? {}
+          : { purchasableUid: typeof item === 'string' && item !== '' ? item : null }),
+      },
+    ])
+  })
+
+  it.each([
+    ['create', 'subscription'],
+    ['update', 'subscription'],
+    ['create with a record', 'subscription'],
+    ['updated', 'known'],
+  ])('without app.purchasableUid, %s of any item or none: %s', async (event, kind) => {
+    const { accept, requests, noted, intake } = setUp([])
+    for (const item of ['mine', 'theirs', null]) await accept(event, item)
+    expect(requests().map((request) => request?.kind)).toEqual([kind, kind, kind])
+    expect([noted, intake.problems()]).toEqual([[], { failing: [], degraded: [] }])
+  })
+})
+
+describe('notices for other items', () => {
+  it('J32 degrade the health in words that name what comes and app.purchasableUid, until one is for the own item', async () => {
+    const { accept, intake, noted } = setUp(['mine', 'mine-too'])
+    expect(intake.problems().degraded).toEqual([])
+    await accept('create', 'theirs')
+    expect(intake.problems()).toEqual({
+      failing: [],
+      degraded: [
+        'the last notice was for another item ("theirs") and none for app.purchasableUid ("mine", "mine-too"): is app.purchasableUid right? Whoever bought another item is not let in',
+      ],
+    })
+    await accept('update', 'another "one"')
+    await accept('update', null)
+    await accept('updated', 'mine')
+    expect(intake.problems().degraded[0]).toMatch(
+      /^the last 2 notices were for another item \("theirs", "another \\"one\\""\) /,
+    )
+    await accept('update', 'mine-too')
+    expect(intake.problems().degraded).toEqual([])
+    expect(noted).toEqual(['other', 'other', 'none', 'own'])
+  })
+
+  it('J32 degrade nothing beside notices for the own item, unless a day passes with ten of them and none', async () => {
+    const { accept, intake, jump } = setUp(['mine'])
+    await accept('create', 'mine')
+    for (let i = 0; i < 9; i++) await accept('update', 'theirs')
+    jump(DAY)
+    expect(intake.problems().degraded).toEqual([])
+    await accept('update', 'theirs')
+    expect(intake.problems().degraded).toHaveLength(1)
+    await accept('update', 'mine')
+    for (let i = 0; i < 50; i++) await accept('update', 'theirs')
+    jump(DAY - 60_000)
+    expect(intake.problems().degraded).toEqual([])
+    jump(60_000)
+    expect(intake.problems().degraded).toHaveLength(1)
+  })
+
+  it('J32 count only once they are on disk, and few of them are named', async () => {
+    const { accept, intake, noted, fail } = setUp(['mine'])
+    fail(new Error('disk full'))
+    await expect(accept('update', 'theirs')).rejects.toThrow('disk full')
+    expect([noted, intake.problems().degraded]).toEqual([[], []])
+    fail(undefined)
+    for (let i = 0; i < 1_000; i++) await accept('update', `theirs-${i}`)
+    expect(intake.problems().degraded[0]).toMatch(/^the last 1000 notices were .*"theirs-0".*"theirs-4"\)/)
+    expect(intake.problems().degraded[0]).not.toContain('theirs-5')
+  })
+
+  it('J32 a misspelt app.purchasableUid shows in health() after the first purchase', async () => {
+    const { platform, marketplace } = await createScene({ app: { purchasableUid: 'misspelt' } })
+    await marketplace.start()
+    expect((await marketplace.health()).status).toBe('ok')
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    expect(await marketplace.isEntitled('b1')).toBe(false)
+    const { status, problems } = await marketplace.health()
+    expect([status, problems]).toEqual(['degraded', [expect.stringMatching(/another item .*"misspelt"/)]])
+  })
+})
+
+describe('a purchase that is announced with a full record', () => {
+  it.each(['created', 'update'])(
+    'B22 is read although the record lacks what it need not have: %s',
+    async (event_type) => {
+      for (const odd of [null, '', 7, {}, undefined]) {
+        const { platform, marketplace, deliver } = await createScene()
+        const drop = platform.faults.add({ on: 'delivery', kind: 'drop' })
+        const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+        await platform.settled()
+        drop.remove()
+        const data = { uid, business_uid: 'b1', purchasable_uid: odd === 7 ? null : odd, purchase_state: odd }
+        const { status, body } = await deliver({ entity_name: 'purchasable_subscription', event_type, data })
+        expect([status, body.issues]).toEqual([200, undefined])
+        expect(await marketplace.isEntitled('b1')).toBe(true)
+      }
+    },
+  )
+})
+
+function setUp(purchasableUids: string[]) {
+  const events: NewEvent[] = []
+  const noted: NamedItem[] = []
+  let failure: Error | undefined
+  const { clock, jump } = jumpingClock()
+  const intake = createIntake({
+    classify: createClassifier(createRegistry()),
+    store: {
+      async accept(given) {
+        if (failure) throw failure
+        events.push(...given)
+      },
+    },
+    purchasableUids,
+    codeNames: [],
+    clock,
+    onNotice: (item) => noted.push(item),
+  })
+
+  async function accept(event: string, item: unknown) {
+    const event_type = event.startsWith('create') ? 'created' : 'update'
+    const data =
+      event === 'updated' || event === 'create with a record'
+        ? { uid: 's1', business_uid: 'b1', purchasable_uid: item }
+        : { subscription_uid: 's1', business_id: 'b1', purchasable_uid: item }
+    await intake.accept([
+      { value: { entity_name: 'purchasable_subscription', event_type, data }, text: null },
+    ])
+  }
+
+  return {
+    accept,
+    intake,
+    noted,
+    jump,
+    requests: () => events.map(({ wanted }) => wanted),
+    fail(error: Error | undefined) {
+      failure = error
+    },
+  }
+}

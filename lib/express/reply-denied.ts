@@ -1,0 +1,44 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ERROR_CODES } from '../errors.js'
+import { prefersHtml } from './accept-header.js'
+import { errorHeaders, reply, replyProblem } from './reply.js'
+
+/** Why a visitor is not let in, as far as a visitor may know it. */
+export type Denial = keyof typeof SENTENCES
+
+/**
+ * What a visitor reads. It names no business, subscription or inner reason: the visitor may be anybody who works at the
+ * business. `onDenied` and the log get the decision itself.
+ */
+const SENTENCES = {
+  business_missing: 'Please sign in: this request is not made for a business.',
+  not_entitled: 'This app is not available to your business, because there is no active purchase of it.',
+  entitlement_unknown: 'Your purchase of this app cannot be checked at the moment. Please try again shortly.',
+} as const
+
+/** Answers a visitor who is not let in: application/problem+json, or a page where `Accept` prefers HTML. */
+export function replyDenied(req: IncomingMessage, res: ServerResponse, denial: Denial): void {
+  const sentence = SENTENCES[denial]
+  if (!prefersHtml(req.headers.accept)) {
+    replyProblem(req, res, denial, sentence)
+    return
+  }
+  const { status } = ERROR_CODES[denial]
+  reply(req, res, status, page(sentence), errorHeaders(status, 'text/html; charset=utf-8'))
+}
+
+function page(sentence: string): string {
+  const text = escaped(sentence)
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${text}</title>
+<p>${text}</p>
+</html>
+`
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
+}
