@@ -4,6 +4,8 @@
  *     npm run simulate                     # 10,000 worlds on plain tables, 1,000 on the package's SQL
  *     npm run simulate -- 50000 --from 7   # so many of them; where the seeds begin
  *     npm run simulate -- --seed 123       # one world, with all that happens in it
+ *     npm run simulate -- --months 50      # worlds of weeks and months, with operators' faults
+ *     npm run simulate -- --months --seed 123 --faults disk,clock
  */
 import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
@@ -13,20 +15,27 @@ import { parseArgs } from 'node:util'
 import type { WorldReport, WorldsRequest } from './worlds.js'
 
 const { values, positionals } = parseArgs({
-  options: { seed: { type: 'string' }, from: { type: 'string', default: '1' } },
+  options: {
+    seed: { type: 'string' },
+    from: { type: 'string', default: '1' },
+    months: { type: 'boolean', default: false },
+    faults: { type: 'string' },
+  },
   allowPositionals: true,
 })
-const WORLDS = fileURLToPath(new URL('./worlds.ts', import.meta.url))
+const WORLDS = fileURLToPath(new URL(values.months ? '../months/many.ts' : './worlds.ts', import.meta.url))
 /** On the package's own SQL a world takes some times longer, so fewer. */
-const SHARES: [WorldsRequest['store'], share: number][] = [
-  ['plain tables', 1],
-  ['the SQL of the package', 0.1],
-]
+const SHARES: [WorldsRequest['store'] | 'a SQLite file, for months', share: number][] = values.months
+  ? [['a SQLite file, for months', 1]]
+  : [
+      ['plain tables', 1],
+      ['the SQL of the package', 0.1],
+    ]
 const TELL_EVERY_MS = 10_000
 
 for (const [store, share] of SHARES) {
   const first = Number(values.seed ?? values.from)
-  const count = values.seed ? 1 : Math.ceil(Number(positionals[0] ?? 10_000) * share)
+  const count = values.seed ? 1 : Math.ceil(Number(positionals[0] ?? (values.months ? 100 : 10_000)) * share)
   if (!Number.isInteger(first) || !(count > 0)) throw new Error('expected whole numbers')
   const began = performance.now()
   let made = 0
@@ -39,13 +48,23 @@ for (const [store, share] of SHARES) {
   await Promise.all(
     Array.from({ length: processes }, (_, core) => {
       const own = Math.ceil((count - core) / processes)
-      const request = { store, from: first + core, count: own, step: processes, withTrace: !!values.seed }
+      const withTrace = !!values.seed
+      const request = {
+        store,
+        from: first + core,
+        count: own,
+        step: processes,
+        withTrace,
+        faults: values.faults,
+      }
       return worlds(request, (report) => {
         made++
         if (report.trace) print(report.trace.join('\n'))
         if (!report.broken) return
         broken++
-        print(`npm run simulate -- --seed ${report.seed} (${store}): ${report.broken}`)
+        print(
+          `npm run simulate --${values.months ? ' --months' : ''} --seed ${report.seed} (${store}): ${report.broken}`,
+        )
         process.exitCode = 1
       })
     }),
@@ -55,7 +74,7 @@ for (const [store, share] of SHARES) {
 }
 
 /** Resolves when all have been made; rejects when their process ended before. */
-async function worlds(request: WorldsRequest, onWorld: (report: WorldReport) => void) {
+async function worlds(request: { count: number }, onWorld: (report: WorldReport) => void) {
   const script = `require(${JSON.stringify(WORLDS)})`
   const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script, JSON.stringify(request)], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,0 +1,61 @@
+import './support/months/disk.js'
+import { describe, expect, it, jest } from '@jest/globals'
+import { FAULT_NAMES, FAULTS, type FaultName } from './support/months/faults.js'
+import { INVARIANTS, type Invariant } from './support/months/invariants.js'
+import { faultsOf } from './support/months/many.js'
+import { SABOTAGES } from './support/months/sabotage.js'
+import { liveThrough, repeat, type WorldResult } from './support/months/world.js'
+
+/**
+ * Weeks and months of one app, with operators who make mistakes and put them right. `simulation.test.ts` mixes the faults
+ * of seconds; here is what takes days: a wrong address over a weekend, a handler that fails for ever, a clock that leaps,
+ * an app that was down. A world is made of nothing but its seed: a platform of its own behind `platform.fetch`, buyers who
+ * pay, miss and leave, an operator who deploys, closes and kills, a real SQLite file, and a clock that jumps from timer to
+ * timer, and further when nothing is under way. It uses the package by its public interface only, so the same worlds also
+ * run on other versions (`MONTHS_LIB=/path/to/lib/index`): each invariant was seen to fail on 0.1.0.
+ *
+ * | Invariant | What is looked at, again and again |
+ * |---|---|
+ * | in | `health()` is ok: who buys now, or pays again, is in within 10 s, who stops paying is out, and until a purchase could be read the answer is "not known", never "no" |
+ * | honest | something is wrong and events make the app meet it: a minute later `health()` is not ok, in words |
+ * | healed | 1.2 reconciles and an hour after all was put right: payers in, others out, `health()` ok but for what is dead |
+ * | ended | an entry is `done` after its handler returned, `dead` after `onDead`, and leaves the journal after one of them |
+ * | apart | two handlers of one subscription never run at once |
+ * | budget | settled for 26 h: at most a read and a token in 0.8 reconciles; half-hourly for a business that is refused |
+ * | id | a change keeps its id, also over kills and power cuts |
+ *
+ * `MONTHS_SEED=7 npx jest __tests__/months.test.ts` repeats a seed; `npm run simulate -- --months 50` makes many worlds.
+ */
+const { MONTHS_SEED } = process.env
+const SEED = Number(MONTHS_SEED ?? 1 + Math.floor(Math.random() * 1_000_000))
+
+jest.setTimeout(120_000)
+
+describe('days of an app', () => {
+  it.each(FAULT_NAMES.map((name) => [FAULTS[name].id, FAULTS[name].what, name] as const))(
+    '%s with %s keep every invariant',
+    async (_id, _what, name) => expectWhole(await liveThrough(SEED, [name])),
+  )
+
+  it('that are a month of several faults keep every invariant', async () => {
+    expectWhole(await liveThrough(SEED, faultsOf(SEED)))
+  })
+
+  it('are the same days whenever their seed is lived through', async () => {
+    const live = () => liveThrough(3, ['kills'])
+    expect(await live()).toEqual(await live())
+  })
+})
+
+describe('what worlds of months find out', () => {
+  it.each(Object.entries(SABOTAGES))('%s, broken', async (invariant, { what, fault, sabotage }) => {
+    const { broken } = await liveThrough(1, [fault], { sabotage })
+    const found = broken.map((each) => each.invariant)
+    expect({ what, found }).toEqual({ what, found: expect.arrayContaining([invariant as Invariant]) })
+  })
+})
+
+function expectWhole({ seed, faults, broken }: WorldResult) {
+  const sentences = broken.map(({ invariant, message }) => `${INVARIANTS[invariant]}: ${message}`)
+  if (sentences.length > 0) throw new Error([repeat(seed, faults as FaultName[]), ...sentences].join('\n  '))
+}

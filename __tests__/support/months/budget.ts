@@ -1,0 +1,59 @@
+import type { Deliveries } from './deliveries.js'
+import { DAY, HOUR } from './durations.js'
+import type { Verdict } from './invariants.js'
+import type { Platform } from './platform.js'
+
+/**
+ * The budget of a subscription that is settled (nothing named it, and nothing was wrong, for 26 hours): a reconcile every
+ * 24 h − 20 %, so at most two reads a day, and as the token of a read that long ago has ended, at most as many token calls.
+ * A business that is refused may be asked for twice an hour: for some days nobody knows whether that is for good.
+ */
+const SETTLED_AFTER_MS = 26 * HOUR
+const RECONCILE_LEAST_MS = 0.8 * DAY
+const REFUSED_EVERY_MS = HOUR / 2
+
+export function checkBudget(options: {
+  platform: Platform
+  deliveries: Deliveries
+  verdict: Verdict
+  /** When the last fault ended, and when the world did. */
+  calmFrom: number
+  until: number
+}) {
+  const { platform, deliveries, verdict, calmFrom, until } = options
+  const times = new Map<string, number[]>()
+  for (const { at, kind, of } of platform.calls) {
+    const key = `${kind} ${of}`
+    times.set(key, [...(times.get(key) ?? []), at])
+  }
+
+  function check(
+    kind: 'read' | 'token',
+    name: string,
+    from: number,
+    subscriptions: number,
+    isRefused: boolean,
+  ) {
+    const spanMs = until - from
+    if (spanMs < DAY / 2) return
+    const count = (times.get(`${kind} ${name}`) ?? []).filter((at) => at > from).length
+    const everyMs = isRefused ? REFUSED_EVERY_MS : RECONCILE_LEAST_MS
+    const most = (Math.ceil(spanMs / everyMs) + 1) * subscriptions
+    if (count > most) {
+      const days = (spanMs / DAY).toFixed(1)
+      verdict.fail('budget', `${count} ${kind} calls for ${name} in ${days} settled days, at most ${most}`)
+    }
+  }
+
+  const fromOf = (...names: string[]) =>
+    Math.max(calmFrom, ...names.map((name) => deliveries.namedAt(name))) + SETTLED_AFTER_MS
+  const businesses = new Set<string>()
+  for (const { uid, business } of platform.subscriptions.values()) {
+    businesses.add(business)
+    check('read', uid, fromOf(uid, business), 1, platform.isRefused(business))
+  }
+  for (const business of businesses) {
+    const uids = platform.of(business).map(({ uid }) => uid)
+    check('token', business, fromOf(business, ...uids), uids.length, platform.isRefused(business))
+  }
+}

@@ -1,0 +1,71 @@
+import type { Random } from '../simulation/random.js'
+import type { App } from './app.js'
+import { HOUR, MINUTE, SECOND } from './durations.js'
+import { OUR_ITEM, type Subscription } from './platform.js'
+import type { Time } from './time.js'
+
+/** The platform's deliveries to the app, and what goes wrong on their way. */
+export function createDeliveries(options: { time: Time; app: App; random: Random }) {
+  const { time, app, random } = options
+  /** Whether the platform sends again what was not taken; it promises nothing. */
+  const isStubborn = random.chance(0.7)
+  const now = { lost: 0, doubled: 0, lateMs: 0 }
+  const known = new Set<string>()
+  const namedAt = new Map<string, number>()
+  let refusals = 0
+
+  async function send(names: { uid?: string; business: string }, body: object): Promise<boolean> {
+    const isLost = random.chance(now.lost)
+    const copies = random.chance(now.doubled) ? 3 : 1
+    if (isLost) return false
+    let isTaken = false
+    for (let copy = 0; copy < copies; copy++) {
+      if (now.lateMs > 0) await time.follow(time.sleep(random.between(0, now.lateMs)))
+      isTaken = (await attempt(names, body, copy === 0 && isStubborn ? 100 * HOUR : 0)) || isTaken
+    }
+    return isTaken
+  }
+
+  async function attempt(
+    names: { uid?: string; business: string },
+    body: object,
+    patienceMs: number,
+  ): Promise<boolean> {
+    time.lookClosely()
+    const status = await time.follow(app.deliver(body))
+    if (status === 200) {
+      if (names.uid) known.add(names.uid)
+      for (const name of [names.uid, names.business]) if (name) namedAt.set(name, time.passed())
+      return true
+    }
+    if (status !== 0) refusals++
+    const pauseMs = 10 * MINUTE
+    if (patienceMs > 0) time.after(pauseMs, () => void attempt(names, body, patienceMs - pauseMs))
+    return false
+  }
+
+  return {
+    now,
+    /** Whether a delivery that names the subscription was acknowledged. */
+    isKnown: (uid: string) => known.has(uid),
+    learn: (uid: string) => void known.add(uid),
+    /** When a delivery last named it: a subscription or a business. */
+    namedAt: (name: string) => namedAt.get(name) ?? 0,
+    /** Deliveries that were refused so far, by an app that was up. */
+    refusals: () => refusals,
+
+    /** Of a purchase, or of a change of its state. */
+    purchase({ uid, business }: Pick<Subscription, 'uid' | 'business'>, event_type: 'created' | 'update') {
+      const data = { subscription_uid: uid, business_id: business, purchasable_uid: OUR_ITEM }
+      return send({ uid, business }, { entity_name: 'purchasable_subscription', event_type, data })
+    },
+    install(business: string, event_type: 'installed' | 'uninstalled') {
+      const event_time = new Date(time.date()).toISOString()
+      const data = { business_id: business, app_code_name: 'ours', event_time }
+      return send({ business }, { entity_name: 'application', event_type, data })
+    },
+  }
+}
+
+export type Deliveries = ReturnType<typeof createDeliveries>
+export const ANSWER_WITHIN_MS = 10 * SECOND

@@ -1,0 +1,315 @@
+import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
+import { ADDRESSES, type Outage } from './platform.js'
+import type { World } from './world.js'
+
+export interface FaultClass {
+  /** Its row in docs/faults.md. */
+  id: string
+  /** In words, for a sentence that begins with "after". */
+  what: string
+  /** Begins it, looks at the app while it lasts, and puts it right. */
+  live(world: World): Promise<void>
+}
+
+/** A probe at once, and others now and then, while something is wrong. */
+async function endure({ time, probes, random, checkJournal }: World, what: string, forMs: number) {
+  const until = time.passed() + forMs
+  await probes.trouble(what)
+  while (until - time.passed() > 12 * HOUR) {
+    await time.advance(random.between(10, 30) * HOUR)
+    await probes.trouble(what)
+    await checkJournal()
+  }
+  await time.advance(Math.max(0, until - time.passed()))
+}
+
+const longOrShort = ({ random }: World) => random.pick([5 * HOUR, 3.3 * DAY])
+
+/** A deployment with a wrong option, put right by the next. */
+function misconfigured(id: string, what: string, wrong: Parameters<World['app']['redeploy']>[0]): FaultClass {
+  return {
+    id,
+    what,
+    async live(world) {
+      await world.app.redeploy(wrong)
+      await endure(world, what, longOrShort(world))
+      await world.app.redeploy()
+    },
+  }
+}
+
+export const FAULTS = {
+  baseUrl: misconfigured('M1', 'a base URL that is wrong', { baseUrl: `${ADDRESSES.baseUrl}/old` }),
+  authUrl: misconfigured('M2', 'an auth URL that is wrong', { authUrl: `${ADDRESSES.authUrl}/old` }),
+  secretUnnamed: misconfigured('M3', 'a client secret that is wrong, refused in unclear words', {
+    clientSecret: 'of-the-other-app',
+  }),
+  secretNamed: {
+    id: 'M3',
+    what: 'a client secret that is wrong, refused as invalid_client',
+    async live(world) {
+      world.platform.manners.wrongSecret = '{"error":"invalid_client"}'
+      await FAULTS.secretUnnamed.live(world)
+    },
+  },
+  item: misconfigured('M4', 'a purchasableUid that is misspelt', { purchasableUid: 'item-ourz' }),
+
+  platform: {
+    id: 'M5',
+    what: 'a platform that failed',
+    async live(world) {
+      const { platform, random } = world
+      platform.now.outage = random.pick<Outage>(['503', '429', 'html', 'hang', 'reset'])
+      world.note(platform.now.outage)
+      await endure(world, `the platform fails (${platform.now.outage})`, random.pick([3 * HOUR, 30 * HOUR]))
+      platform.now.outage = 'none'
+    },
+  },
+
+  disk: {
+    id: 'M6',
+    what: 'a disk that failed',
+    async live(world) {
+      const { disk, random, note } = world
+      const how = random.pick(
+        disk.canFill ? (['fails', 'is full', 'is full'] as const) : (['fails'] as const),
+      )
+      note(`the disk ${how}`)
+      disk.be(how)
+      await endure(world, `the disk ${how}`, random.pick([HOUR, 20 * HOUR]))
+      disk.be('well')
+    },
+  },
+
+  clock: {
+    id: 'M7',
+    what: 'a wall clock that leapt',
+    async live({ time, app, buyers, probes, random, platform, note }) {
+      const leaps = [70 * SECOND, HOUR, DAY, -70 * SECOND, -HOUR, -DAY]
+      for (let i = 0; i < 4; i++) {
+        const [leap] = leaps.splice(random.between(0, leaps.length - 1), 1) as [number]
+        note(`the clock leaps by ${leap / SECOND} s`)
+        // While handlers run: of a new business, and of an old one.
+        app.now.handlerMs = 20 * SECOND
+        void buyers.buy(`leap-${i}`)
+        const old = platform.of('probe-payer').at(-1)?.uid as string
+        void buyers.move(old, 'suspended')
+        await time.advance(3 * SECOND)
+        time.leap(leap)
+        time.lookClosely(40 * SECOND)
+        await time.advance(10 * SECOND)
+        app.now.handlerMs = 0
+        await buyers.move(old, 'purchased')
+        await time.advance(30 * SECOND)
+        await probes.visit()
+        await time.advance(random.between(2, 20) * HOUR)
+      }
+    },
+  },
+
+  downtime: {
+    id: 'M8',
+    what: 'days without the app',
+    async live(world) {
+      const { time, app, buyers, platform, probes, random } = world
+      await tracked(world, 150)
+      await time.advance(26 * HOUR)
+      await app.close()
+      await time.advance(random.pick([30 * HOUR, 2 * DAY]))
+      platform.now.latencyMs = 600
+      app.deploy()
+      await time.advance(3 * SECOND)
+      // All of them are overdue, and what happens now cannot wait for them.
+      await probes.visit()
+      buyers.rest(true)
+      await time.advance(10 * MINUTE)
+      platform.now.latencyMs = 40
+    },
+  },
+
+  imports: {
+    id: 'M9',
+    what: 'an import',
+    async live(world) {
+      const { platform, probes } = world
+      platform.now.latencyMs = 600
+      await tracked(world, 150)
+      await probes.visit()
+      await world.time.advance(10 * MINUTE)
+      platform.now.latencyMs = 40
+    },
+  },
+
+  handlers: {
+    id: 'M10',
+    what: 'handlers that failed for days',
+    async live(world) {
+      const { app, buyers, random } = world
+      const failing = random.pick(['all', 'changes', 'events'])
+      app.now.fails = ({ isChange }) => failing === 'all' || isChange === (failing === 'changes')
+      await buyers.buy('unlucky').isDelivered
+      await endure(world, `handlers of ${failing} fail`, random.pick([3 * HOUR, 2 * DAY]))
+      app.now.fails = () => false
+      await world.time.advance(DAY)
+    },
+  },
+
+  poison: {
+    id: 'M11',
+    what: 'a handler that failed for ever on one business',
+    async live(world) {
+      const { time, app, buyers, ledger, verdict } = world
+      // Shorter than the tries of a handler take: those are what decides.
+      const retention = { changesMs: 2 * DAY, doneMs: 2 * DAY, deadMs: 20 * DAY }
+      await app.redeploy({ retention })
+      const before = ledger.dead()
+      app.now.fails = ({ business }) => business === 'poison'
+      await buyers.buy('poison').isDelivered
+      await endure(world, 'a handler fails for ever', 2.5 * DAY)
+      await time.advance(1.5 * DAY)
+      // Changes that nobody handles at all come to the end of their retention.
+      await app.redeploy({ retention, handlers: 'events' })
+      await buyers.buy('nobody-handles').isDelivered
+      await time.advance(3 * DAY)
+      await world.checkJournal()
+      if (ledger.dead() === before) verdict.fail('ended', 'an entry failed for days and is not dead')
+      app.now.fails = () => false
+      await app.redeploy()
+    },
+  },
+
+  script: {
+    id: 'M12',
+    what: 'a script without handlers',
+    async live(world) {
+      const { time, app, buyers, deliveries, random, checkJournal } = world
+      app.now.fails = () => true
+      await buyers.buy('beside').isDelivered
+      await deliveries.install('beside', 'installed')
+      await time.advance(random.between(1, 20) * MINUTE)
+      await app.redeploy({ handlers: random.pick(['none', 'changes']) })
+      await time.advance(random.between(1, 90) * MINUTE)
+      app.now.fails = () => false
+      await app.redeploy()
+      await checkJournal()
+    },
+  },
+
+  kills: {
+    id: 'M13',
+    what: 'kills and power cuts',
+    async live({ time, app, buyers, random, note }) {
+      for (let i = 0; i < 8; i++) {
+        const power = random.chance(0.5)
+        let isDead = false
+        const kill = () => {
+          if (isDead || !app.isUp()) return
+          isDead = true
+          note(power ? 'the power goes' : 'the process is killed')
+          app.kill({ power })
+        }
+        // In the middle of a handler, where a promise is made and not yet kept.
+        app.now.onHandler = () => void time.after(random.pick([0, 5, 400]), kill)
+        void buyers.buy(`killed-${i}`)
+        await time.advance(random.pick([300, 2_000, 20_000]))
+        app.now.onHandler = () => {}
+        kill()
+        await time.advance(random.pick([SECOND, 90 * SECOND, 3 * HOUR]))
+        app.deploy()
+        await time.advance(random.between(1, 8) * HOUR)
+      }
+    },
+  },
+
+  deliveries: {
+    id: 'M14',
+    what: 'deliveries that were lost, doubled and late',
+    async live({ time, deliveries, buyers, random, probes }) {
+      deliveries.now.lateMs = random.pick([5 * SECOND, 10 * MINUTE])
+      deliveries.now.doubled = 0.4
+      deliveries.now.lost = 0.4
+      for (let i = 0; i < 10; i++) void buyers.buy(`lossy-${i}`)
+      await time.advance(random.between(12, 48) * HOUR)
+      Object.assign(deliveries.now, { lost: 0, doubled: 0, lateMs: 0 })
+      await time.advance(HOUR)
+      await probes.visit()
+    },
+  },
+
+  lag: {
+    id: 'M15',
+    what: 'reads that lagged behind their events',
+    async live({ time, platform, probes, random }) {
+      for (const lagMs of [300, 1_500, 4_000]) {
+        platform.now.lagMs = lagMs
+        await probes.visit()
+        await time.advance(random.between(1, 9) * HOUR)
+      }
+      platform.now.lagMs = 0
+    },
+  },
+
+  absence: {
+    id: 'M16',
+    what: 'customers who left and came back',
+    async live({ time, platform, buyers, probes, random }) {
+      const { uid } = buyers.buy('hidden')
+      buyers.buy('leaves')
+      await time.advance(HOUR)
+      platform.hide(uid, true)
+      await buyers.move(uid, 'purchased')
+      await buyers.uninstall('leaves')
+      await time.advance(random.pick([3 * HOUR, 2 * DAY]))
+      platform.hide(uid, false)
+      // The token works some seconds after the install.
+      await probes.returns('leaves', random.pick([0, 1_000, 4_000]))
+      await time.advance(HOUR)
+    },
+  },
+
+  move: {
+    id: 'M17',
+    what: 'a subscription that moved to another business',
+    async live({ time, platform, buyers, deliveries }) {
+      const { uid } = buyers.buy('from')
+      await time.advance(HOUR)
+      buyers.businesses.add('into')
+      await deliveries.purchase(platform.set(uid, 'into', 'purchased'), 'update')
+      await time.advance(HOUR)
+    },
+  },
+
+  backwards: {
+    id: 'M18',
+    what: 'a record dated back, with a field that moves',
+    async live({ time, platform, buyers }) {
+      const { uid } = buyers.buy('dated-back')
+      platform.now.movingField = true
+      await time.advance(2 * HOUR)
+      await buyers.move(uid, 'suspended')
+      platform.datedBack(uid, 3 * HOUR)
+      await time.advance(3 * HOUR)
+    },
+  },
+
+  nothing: {
+    id: 'M19',
+    what: 'quiet days',
+    async live({ time, random }) {
+      await time.advance(random.between(2, 3) * DAY)
+    },
+  },
+} satisfies Record<string, FaultClass>
+
+export type FaultName = keyof typeof FAULTS
+export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[]
+
+/** Customers of before, made known by `track`. */
+async function tracked({ time, app, platform, deliveries, buyers }: World, count: number) {
+  for (let i = 0; i < count; i++) {
+    const { uid, business } = platform.set(`old-${i}`, `customer-${i}`, 'purchased')
+    buyers.businesses.add(business)
+    deliveries.learn(uid)
+    await time.until(app.marketplace().track({ subscription_uid: uid, business_uid: business }))
+  }
+}

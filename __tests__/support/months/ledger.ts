@@ -1,0 +1,94 @@
+import type { JournalEntry, Marketplace } from '../../../lib/index.js'
+import type { Verdict } from './invariants.js'
+
+type Ending = 'returned' | 'dead' | 'nobody handles it'
+
+/** What the handlers were called with, and what became of it, beside what the journal says became of it. */
+export function createLedger(verdict: Verdict) {
+  const endings = new Map<string, Ending>()
+  const running = new Map<string, { id: string; life: number }>()
+  const seen = new Map<string, JournalEntry>()
+  const lastChange = new Map<string, { id: string; what: string }>()
+  const toldIds = new Set<string>()
+  let isDeathUntold = false
+  let calls = 0
+
+  function oneIdFor(id: string, subscription: string, what: string) {
+    const last = lastChange.get(subscription)
+    if (last?.what === what && last.id !== id) {
+      verdict.fail('id', `${subscription}: ${what} was told as ${last.id.slice(0, 8)} and ${id.slice(0, 8)}`)
+    }
+    if (!toldIds.has(id)) lastChange.set(subscription, { id, what })
+    toldIds.add(id)
+  }
+
+  return {
+    calls: () => calls,
+    dead: () => [...endings.values()].filter((ending) => ending === 'dead').length,
+
+    /** A handler is called; the answer is called when it ends. `life`: of several processes, the one it runs in. */
+    onCall(entry: { id: string; key: string; life: number; change?: string }) {
+      const { id, key, life, change } = entry
+      calls++
+      if (change) oneIdFor(id, key, change)
+      const other = running.get(key)
+      if (other?.life === life) verdict.fail('apart', `${key}: a second handler while the first runs`)
+      const own = { id, life }
+      running.set(key, own)
+      return (hasReturned: boolean) => {
+        if (hasReturned) endings.set(id, 'returned')
+        if (running.get(key) === own) running.delete(key)
+      }
+    },
+
+    onDead(id: string, subscription: string | null) {
+      endings.set(id, 'dead')
+      // A change that no handler was called with stands between others.
+      if (subscription) lastChange.delete(subscription)
+    },
+
+    /** A process ended at once: what it had committed and not told yet is told by nobody. */
+    onKill() {
+      isDeathUntold = true
+      running.clear()
+    },
+    /** The power went: what the journal had shown and not synced may be gone. */
+    onPowerCut: () => seen.clear(),
+
+    /** Compares with the journal as it is now. */
+    async check(journal: Marketplace['journal']) {
+      const entries = new Map<string, JournalEntry>()
+      for (let before: string | undefined; ; ) {
+        const page = await journal.list({ limit: 1_000, ...(before ? { before } : {}) })
+        for (const entry of page) entries.set(entry.id, entry)
+        if (page.length < 1_000) break
+        before = page.at(-1)?.id
+      }
+      for (const entry of entries.values()) check(entry)
+      for (const [id, { kind, name, status, subscriptionUid }] of seen) {
+        if (entries.has(id) || endings.has(id)) continue
+        verdict.fail('ended', `${kind} ${name} ${id.slice(0, 8)} was ${status} and has vanished`)
+        endings.set(id, 'dead')
+        if (subscriptionUid) lastChange.delete(subscriptionUid)
+      }
+      for (const [id, entry] of entries) seen.set(id, entry)
+      isDeathUntold = false
+    },
+  }
+
+  function check({ id, kind, name, status }: JournalEntry) {
+    const words = `${kind} ${name} ${id.slice(0, 8)}`
+    const word: string = status
+    if (word === 'unhandled') endings.set(id, 'nobody handles it')
+    if (word === 'done' && endings.get(id) !== 'returned') {
+      verdict.fail('ended', `${words} is done, and no handler returned`)
+      endings.set(id, 'returned')
+    }
+    if (word === 'dead' && !endings.has(id)) {
+      if (!isDeathUntold) verdict.fail('ended', `${words} is dead, and onDead was not called`)
+      endings.set(id, 'dead')
+    }
+  }
+}
+
+export type Ledger = ReturnType<typeof createLedger>

@@ -1,0 +1,127 @@
+import type { Decision, Health } from '../../../lib/index.js'
+import type { App } from './app.js'
+import type { Buyers } from './buyers.js'
+import { ANSWER_WITHIN_MS, type Deliveries } from './deliveries.js'
+import { MINUTE, SECOND } from './durations.js'
+import type { Verdict } from './invariants.js'
+import type { Platform } from './platform.js'
+import type { Time } from './time.js'
+
+/** Looks at the app from outside, as a visitor and as an operator would. */
+export function createProbes(world: {
+  time: Time
+  app: App
+  platform: Platform
+  deliveries: Deliveries
+  buyers: Buyers
+  verdict: Verdict
+}) {
+  const { time, app, platform, deliveries, buyers, verdict } = world
+  let probes = 0
+  /** Somebody who pays since long ago, and stops when a probe wants it. */
+  const PAYER = 'probe-payer'
+
+  const health = (): Promise<Health> => time.until(app.marketplace().health())
+  const explain = (business: string): Promise<Decision> => time.until(app.marketplace().explain(business))
+
+  /** Asks every half second until the answer is the expected one; false when it never came. */
+  async function answers(business: string, expected: boolean, isNew: boolean): Promise<boolean> {
+    const until = time.passed() + ANSWER_WITHIN_MS
+    for (;;) {
+      const { entitled, known, reason } = await explain(business)
+      if (entitled === expected) return true
+      if (isNew && known) verdict.fail('in', `${business} has just bought, and is told no: ${reason}`)
+      if (time.passed() >= until) return false
+      await time.advance(SECOND / 2)
+    }
+  }
+
+  /** Something happens to a business; when health was ok, the answer must follow. */
+  async function expectAnswer(
+    business: string,
+    expected: boolean,
+    isDelivered: Promise<boolean>,
+    isNew = false,
+  ): Promise<void> {
+    const before = await health()
+    if (!(await time.until(isDelivered))) return
+    time.lookClosely(ANSWER_WITHIN_MS + SECOND)
+    if (before.status !== 'ok') return void (await time.advance(ANSWER_WITHIN_MS))
+    if (await answers(business, expected, isNew)) return
+    const { reason } = await explain(business)
+    const did = expected ? (isNew ? 'has bought' : 'has paid again') : 'has stopped paying'
+    verdict.fail('in', `health is ok, ${business} ${did}, and after 10 s the answer is ${reason}`)
+  }
+
+  return {
+    health,
+    explain,
+
+    /** What happens now is answered within seconds, unless health says that something is wrong. */
+    async visit({ buying = true } = {}) {
+      time.lookClosely(3 * SECOND)
+      await time.advance(3 * SECOND)
+      const payer = platform.of(PAYER).at(-1)?.uid
+      if (payer) {
+        await expectAnswer(PAYER, false, buyers.move(payer, 'suspended'))
+        await expectAnswer(PAYER, true, buyers.move(payer, 'purchased'))
+      } else await expectAnswer(PAYER, true, buyers.buy(PAYER).isDelivered, true)
+      if (!buying) return
+      const business = `probe-${probes++}`
+      await expectAnswer(business, true, buyers.buy(business).isDelivered, true)
+    },
+
+    /** Somebody who has left installs the app and buys again; the platform gives tokens for him some moments later. */
+    async returns(business: string, tokensAfterMs: number) {
+      const { isDelivered } = buyers.comeBack(business, tokensAfterMs)
+      await expectAnswer(business, true, isDelivered, true)
+    },
+
+    /** Something is wrong, and an event makes the app meet it: a minute later health must say so. */
+    async trouble(what: string) {
+      const payer = platform.of(PAYER).at(-1)
+      const others = [...buyers.businesses].filter((business) => business !== PAYER)
+      // Several at once, for what one business alone meets need not be the app's fault.
+      for (const other of others.flatMap((business) => platform.of(business).slice(-1)).slice(0, 6)) {
+        void deliveries.purchase(other, 'update')
+      }
+      if (payer) void buyers.move(payer.uid, 'suspended')
+      await time.advance(20 * SECOND)
+      if (payer) void buyers.move(payer.uid, 'purchased')
+      await time.advance(MINUTE + 5 * SECOND)
+      time.lookClosely(3 * SECOND)
+      await time.advance(3 * SECOND)
+      const { status, problems } = await health()
+      if (status === 'ok') {
+        verdict.fail('honest', `${what} for a minute, and health is ok`)
+        // What ok promises is looked at, too.
+        await this.visit()
+      } else if (!problems.some((words) => words.trim().includes(' '))) {
+        verdict.fail('honest', `${what}, and health is ${status} without words: ${JSON.stringify(problems)}`)
+      }
+    },
+
+    /** All has been right for longer than a reconcile: who pays is in, who does not is out. */
+    async healed(what: string) {
+      time.lookClosely(3 * SECOND)
+      await time.advance(3 * SECOND)
+      for (const business of buyers.businesses) {
+        const expected = platform.isPaying(business)
+        const paid = platform.of(business).filter(({ state }) => state === 'purchased')
+        // What was never delivered cannot be known.
+        if (expected && !paid.some(({ uid }) => deliveries.isKnown(uid))) continue
+        const { entitled, reason } = await explain(business)
+        if (entitled === expected) continue
+        const did = expected ? 'pays and is out' : 'does not pay and is in'
+        verdict.fail('healed', `after ${what}: ${business} ${did} (${reason})`)
+      }
+      const { status, problems } = await health()
+      const others = problems.filter((words) => !/\bdead\b/.test(words))
+      if (status !== 'ok' && others.length > 0) {
+        verdict.fail('healed', `after ${what}: health is ${status}: ${others.join('; ')}`)
+      }
+    },
+  }
+}
+
+export type Probes = ReturnType<typeof createProbes>

@@ -1,0 +1,90 @@
+import type { Decision, Marketplace } from '../../../lib/index.js'
+import type { Sabotage } from './app.js'
+import type { FaultName } from './faults.js'
+import type { Invariant } from './invariants.js'
+
+/** Packages that break one invariant each, to see that the worlds find it out. */
+export const SABOTAGES: Record<Invariant, { what: string; fault: FaultName; sabotage: Sabotage }> = {
+  in: {
+    what: 'an answer is kept for good',
+    fault: 'nothing',
+    sabotage: disguise((real) => {
+      const answers = new Map<string, Decision>()
+      return {
+        async explain(business) {
+          const answer = answers.get(business) ?? (await real.explain(business))
+          if (answer.known) answers.set(business, answer)
+          return answer
+        },
+      }
+    }),
+  },
+  honest: {
+    what: 'health is always ok',
+    fault: 'secretNamed',
+    sabotage: disguise((real) => ({
+      health: async () => ({ ...(await real.health()), status: 'ok', problems: [] }),
+    })),
+  },
+  healed: {
+    what: 'who comes in the morning is out for ever',
+    fault: 'nothing',
+    sabotage: disguise((real) => ({
+      explain: async (business) => ({
+        ...(await real.explain(business)),
+        ...(/^b\d/.test(business) ? { entitled: false } : {}),
+      }),
+    })),
+  },
+  ended: {
+    what: 'every fifth event ends without its handler',
+    fault: 'nothing',
+    sabotage: disguise((real) => {
+      let events = 0
+      return {
+        onAny: (handler) =>
+          real.onAny((event, context) => (events++ % 5 === 4 ? undefined : handler(event, context))),
+      }
+    }),
+  },
+  apart: {
+    what: 'a change is handed out again while its handler runs',
+    fault: 'nothing',
+    sabotage: disguise((real) => ({
+      onPurchaseChange: (handler) =>
+        real.onPurchaseChange(
+          async (change, context) =>
+            void (await Promise.all([handler(change, context), handler(change, context)])),
+        ),
+    })),
+  },
+  budget: {
+    what: 'every call is made five times',
+    fault: 'nothing',
+    sabotage: {
+      fetch: (real) =>
+        (async (...args) => {
+          for (let i = 0; i < 4; i++) await real(...args)
+          return real(...args)
+        }) as typeof fetch,
+    },
+  },
+  id: {
+    what: 'a change gets a new id at every try',
+    fault: 'nothing',
+    sabotage: disguise((real) => {
+      let tries = 0
+      return {
+        onPurchaseChange: (handler) =>
+          real.onPurchaseChange(async (change, context) => {
+            await handler({ ...change, id: `try ${tries++}` }, context)
+            await handler({ ...change, id: `try ${tries++}` }, context)
+          }),
+      }
+    }),
+  },
+}
+
+function disguise(change: (real: Marketplace) => Partial<Marketplace>): Sabotage {
+  return { marketplace: (real) => ({ ...real, ...change(real) }) }
+}

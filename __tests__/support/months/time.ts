@@ -1,0 +1,165 @@
+import { DAY, MINUTE, SECOND } from './durations.js'
+
+/** How far the clock jumps when nothing is under way. The timers that passed fire late, as on a machine that slept. */
+const DOZE_MS = 30 * MINUTE
+/** A monotonic clock begins anywhere; a value that cannot be taken for the wall clock's shows who mixes the two. */
+const BOOTED_MS = 12 * DAY
+
+interface Timer {
+  at: number
+  order: number
+  run(): void
+  isOfApp: boolean
+}
+
+export type Time = ReturnType<typeof createTime>
+
+/**
+ * The time of a world. It stands still while something real is under way, and goes from timer to timer while work is
+ * under way. When all is quiet it dozes: it jumps up to `DOZE_MS`, never over an event of the world, so that a month
+ * costs seconds although the package looks for work every second.
+ */
+export function createTime(options: { isBusy(): boolean }) {
+  const { isBusy } = options
+  const startedAt = Date.UTC(2030, 0, 1)
+  const timers = new Set<Timer>()
+  let passed = 0
+  /** What people have done to the wall clock. */
+  let leapt = 0
+  let order = 0
+  let underWay = 0
+  let closelyUntil = 0
+
+  function add(delayMs: number, run: () => void, isOfApp: boolean): Timer {
+    const timer = { at: passed + Math.max(0, Math.ceil(delayMs)), order: order++, run, isOfApp }
+    timers.add(timer)
+    return timer
+  }
+
+  async function rest(): Promise<void> {
+    for (let quiet = 0; quiet < 2; quiet++) {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (isBusy()) quiet = -1
+    }
+  }
+
+  function next(until: number, isWanted: (timer: Timer) => boolean = () => true): Timer | undefined {
+    let first: Timer | undefined
+    for (const timer of timers) {
+      if (timer.at > until || !isWanted(timer)) continue
+      if (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order)) first = timer
+    }
+    return first
+  }
+
+  async function fire(timer: Timer) {
+    timers.delete(timer)
+    passed = Math.max(passed, timer.at)
+    timer.run()
+    await rest()
+  }
+
+  /** All timers of the app up to then fire there, each once. */
+  async function doze(until: number) {
+    passed = until
+    const due = [...timers].filter(({ at, isOfApp }) => isOfApp && at <= until)
+    for (const timer of due.sort((a, b) => a.at - b.at || a.order - b.order)) {
+      if (timers.has(timer)) await fire(timer)
+    }
+  }
+
+  async function advance(ms: number): Promise<void> {
+    const end = passed + ms
+    await rest()
+    for (let timer = next(end); timer; timer = next(end)) {
+      if (!timer.isOfApp || underWay > 0 || passed < closelyUntil) await fire(timer)
+      else {
+        const ofWorld = next(end, ({ isOfApp }) => !isOfApp)?.at ?? end
+        await doze(Math.max(timer.at, Math.min(end, ofWorld, passed + DOZE_MS)))
+      }
+    }
+    passed = Math.max(passed, end)
+  }
+
+  return {
+    /** Since the world began. */
+    passed: () => passed,
+    /** As everybody but the app's machine sees it. */
+    date: () => startedAt + passed,
+    /** Sets the wall clock of the app's machine. */
+    leap(ms: number) {
+      leapt += ms
+    },
+    after: (delayMs: number, run: () => void) => add(delayMs, run, false),
+    sleep: (ms: number) => new Promise<void>((resolve) => void add(ms, resolve, false)),
+    advance,
+    rest,
+
+    /** Goes from timer to timer for so long: what happens now is measured in seconds. */
+    lookClosely(ms = 5 * SECOND) {
+      closelyUntil = Math.max(closelyUntil, passed + ms)
+    },
+
+    /** Something is under way until it settles. */
+    async follow<T>(work: Promise<T>): Promise<T> {
+      underWay++
+      try {
+        return await work
+      } finally {
+        underWay--
+      }
+    },
+
+    /** Goes on until `work` settles. */
+    async until<T>(work: Promise<T>, limitMs = 10 * MINUTE): Promise<T> {
+      let isSettled = false
+      const settle = () => {
+        isSettled = true
+      }
+      work.then(settle, settle)
+      const end = passed + limitMs
+      await rest()
+      while (!isSettled) {
+        const timer = next(end)
+        if (!timer) throw new Error(`nothing came of a call within ${limitMs} ms`)
+        await fire(timer)
+      }
+      return work
+    },
+
+    /** The clock of one process. `kill` takes all of its timers, as the end of the process would. */
+    clockOfProcess() {
+      const own = new Set<Timer>()
+      let isDead = false
+      return {
+        now: () => startedAt + passed + leapt,
+        monotonic: () => BOOTED_MS + passed,
+        setTimeout(callback: () => void, delayMs: number): unknown {
+          if (isDead) return {}
+          const timer = add(
+            delayMs,
+            () => {
+              own.delete(timer)
+              callback()
+            },
+            true,
+          )
+          own.add(timer)
+          return timer
+        },
+        clearTimeout(handle: unknown) {
+          own.delete(handle as Timer)
+          timers.delete(handle as Timer)
+        },
+        kill() {
+          isDead = true
+          for (const timer of own) timers.delete(timer)
+        },
+        /** A process that is dead in its world still has to be closed in ours. */
+        revive() {
+          isDead = false
+        },
+      }
+    },
+  }
+}

@@ -1,0 +1,123 @@
+import { createRandom } from '../simulation/random.js'
+import { type App, createApp, type Sabotage } from './app.js'
+import { checkBudget } from './budget.js'
+import { createBuyers } from './buyers.js'
+import { createDeliveries } from './deliveries.js'
+import { createDisk, isAtWork } from './disk.js'
+import { DAY, HOUR, SECOND } from './durations.js'
+import { FAULT_NAMES, FAULTS, type FaultName } from './faults.js'
+import { type Broken, createVerdict } from './invariants.js'
+import { createLedger } from './ledger.js'
+import { createPlatform } from './platform.js'
+import { createProbes } from './probes.js'
+import { createTime } from './time.js'
+
+/** The reconcile with its spread, and an hour. */
+const HEALED_WITHIN_MS = 1.2 * DAY + HOUR
+
+export interface WorldResult {
+  seed: number
+  faults: readonly FaultName[]
+  broken: readonly Broken[]
+  days: number
+  calls: number
+  handled: number
+  /** What happened, in order. */
+  trace: readonly string[]
+}
+
+/** Everything a fault may use. */
+export type World = ReturnType<typeof createWorld>
+
+function createWorld(seed: number, isDiskSmall: boolean, sabotage: Sabotage | undefined) {
+  const random = createRandom(seed)
+  const time = createTime({ isBusy: isAtWork })
+  const trace: string[] = []
+  const verdict = createVerdict(() => `day ${(time.passed() / DAY).toFixed(2)}`)
+  const platform = createPlatform({
+    time,
+    random: random.fork(),
+    manners: {
+      wrongSecret: random.pick(['{"error":"unauthorized"}', '', '{"message":"Bad credentials"}']),
+      unknownAddress: random.pick([
+        [404, '<html><body>404 Not Found</body></html>'],
+        [404, '{"message":"no Route matched with those values"}'],
+        [404, ''],
+      ]),
+      movedAway: random.pick(['its record', 'nothing', '403']),
+    },
+  })
+  const ledger = createLedger(verdict)
+  const disk = createDisk({ isSmall: isDiskSmall })
+  const app: App = createApp({ time, disk, random: random.fork(), platform, ledger, sabotage })
+  const deliveries = createDeliveries({ time, app, random: random.fork() })
+  const buyers = createBuyers({ time, platform, deliveries, random: random.fork() })
+  const probes = createProbes({ time, app, platform, deliveries, buyers, verdict })
+  return {
+    ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger },
+    ...{ disk, app, deliveries, buyers, probes, trace },
+    note: (line: string) => void trace.push(`day ${(time.passed() / DAY).toFixed(3)} ${line}`),
+    async checkJournal() {
+      if (disk.isWell()) await time.until(ledger.check(app.marketplace().journal))
+    },
+  }
+}
+
+/** Days of a world, one fault after the other, with time to heal after each; made of nothing but its seed. */
+export async function liveThrough(
+  seed: number,
+  faults: readonly FaultName[],
+  options: { sabotage?: Sabotage; quietDays?: number } = {},
+): Promise<WorldResult> {
+  const { sabotage, quietDays = 1 } = options
+  const real = { random: Math.random, emitWarning: process.emitWarning }
+  const world = createWorld(seed, faults.includes('disk'), sabotage)
+  const { time, app, buyers, probes, verdict, platform, deliveries, ledger, random, note } = world
+  Math.random = world.fork.next
+  process.emitWarning = () => {}
+  try {
+    app.deploy()
+    for (let i = 0; i < 6; i++) buyers.settle(`b${i}`)
+    await time.advance(SECOND)
+    await probes.visit()
+    await time.advance(DAY * (0.4 + 0.6 * random.next()))
+    await probes.visit()
+    await world.checkJournal()
+    let calmFrom = time.passed()
+    for (const name of faults) {
+      note(`begins: ${name}`)
+      // Alone or among others, in another order: a fault of a seed is the same.
+      await FAULTS[name].live({ ...world, random: createRandom(seed * 31 + FAULT_NAMES.indexOf(name)) })
+      note(`is put right: ${name}`)
+      buyers.rest(true)
+      calmFrom = time.passed()
+      await time.advance(HEALED_WITHIN_MS)
+      await probes.healed(FAULTS[name].what)
+      await world.checkJournal()
+      await probes.visit()
+      buyers.rest(name === faults.at(-1))
+      await time.advance(DAY / 4)
+    }
+    buyers.rest(true)
+    await time.advance(quietDays * DAY)
+    checkBudget({ platform, deliveries, verdict, calmFrom, until: time.passed() })
+    await world.checkJournal()
+    await app.close()
+  } catch (error) {
+    throw new Error(`${repeat(seed, faults)}: ${error instanceof Error ? error.stack : error}`)
+  } finally {
+    world.disk.be('well')
+    if (app.isUp()) app.kill()
+    await app.bury()
+    world.disk.remove()
+    Math.random = real.random
+    process.emitWarning = real.emitWarning
+  }
+  const [days, calls, handled] = [time.passed() / DAY, platform.calls.length, ledger.calls()]
+  return { seed, faults, broken: verdict.broken, days, calls, handled, trace: world.trace }
+}
+
+/** How to live through it again. */
+export function repeat(seed: number, faults: readonly FaultName[]): string {
+  return `npm run simulate -- --months --seed ${seed} --faults ${faults.join()}`
+}
