@@ -1,5 +1,6 @@
 import { systemClock } from '../../lib/clock.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
+import { EVERY_EVENT } from '../../lib/store/store.js'
 import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { SqliteDriverName } from '../../lib/store/sqlite-drivers.js'
 
@@ -8,5 +9,6 @@ const [path, driver] = process.argv.slice(2) as [string, SqliteDriverName]
 const store = createSqlStore(createSqliteEngine({ path, driver, clock: systemClock }))
 await store.open()
 const read = await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })
-const entries = await store.claimEntries({ limit: 10, leaseMs: 60_000, kinds: ['event'] })
-if (read && entries.length > 0) process.kill(process.pid, 'SIGKILL')
+const topics = [EVERY_EVENT]
+const lanes = await store.claimLanes({ limit: 10, entries: 10, leaseMs: 60_000, topics, exceptKeys: [] })
+if (read && lanes.length > 0) process.kill(process.pid, 'SIGKILL')

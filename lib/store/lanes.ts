@@ -2,6 +2,7 @@ import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
 import { storable } from '../record.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, JournalTable, Tables } from './schema.js'
+import type { StoreTime } from './store-time.js'
 import {
   type ClaimLanes,
   type Entry,
@@ -24,7 +25,7 @@ export const MAX_HANDED_OUT = 200
  * before it looks for the next head. So on PostgreSQL no entry is left without a lane, and entries of one key are
  * numbered in the order of their commits.
  */
-export function createLanes(engine: Engine) {
+export function createLanes(engine: Engine, offsetOf: StoreTime) {
   const now = engine.now
   const keysOf = (keys: readonly string[]) =>
     sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
@@ -141,7 +142,7 @@ export function createLanes(engine: Engine) {
         Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(most / keys.length))),
       )
       const topics = new Set(options.topics)
-      const offset = engine.clock.now() - Number([...heads.values()].flat()[0]?.now ?? 0)
+      const offset = offsetOf([...heads.values()].flat()[0]?.now)
       const claims = keys.map((key): LaneClaim => {
         const lapses = lapsesOf.get(key) ?? 0
         const rows = heads.get(key) ?? []
@@ -153,7 +154,8 @@ export function createLanes(engine: Engine) {
       // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
       const misplaced = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
       await advance(trx, misplaced, 'all')
-      return claims.filter(({ entries }) => entries.length > 0)
+      const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
+      return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
     },
 
     async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {

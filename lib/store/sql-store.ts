@@ -10,6 +10,7 @@ import { MIGRATIONS } from './migrations.js'
 import { createRefreshRequests } from './request-refresh.js'
 import type { Engine } from './schema.js'
 import { type Hint, isTopicAmong, type NewEvent, type RefreshRequest, type Store } from './store.js'
+import { createStoreTime } from './store-time.js'
 import { createSubscriptions } from './subscriptions.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
@@ -17,10 +18,11 @@ export function createSqlStore(engine: Engine): Store {
   const listeners = new Set<(hint: Hint) => void>()
   const subscriptions = createSubscriptions(engine)
   const { want } = createRefreshRequests(engine)
-  const lanes = createLanes(engine)
+  const offsetOf = createStoreTime(engine.clock)
+  const lanes = createLanes(engine, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
-  const journalQueries = createJournalQueries(engine)
+  const journalQueries = createJournalQueries(engine, offsetOf)
   let opening: Promise<void> | undefined
   let closed = false
 

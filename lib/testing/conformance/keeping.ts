@@ -10,6 +10,7 @@ import {
   entry,
   eventOf,
   fails,
+  has,
   finish,
   idsOf,
   isNumber,
