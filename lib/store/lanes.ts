@@ -67,10 +67,10 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     keys: readonly string[],
     count: number,
   ): Promise<Map<string, Row[]>> {
-    // The last of them is found in the index alone; only these rows are read.
+    // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
     const { rows } = await sql<Row>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
-      cross join journal
+      cross join journal ${engine.isLocal ? sql`indexed by journal_lane` : sql``}
       where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
         select seq from journal as last where last.key = picked.key and last.status = 'pending'
         order by seq limit 1 offset ${count - 1}
@@ -222,7 +222,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         due_at = ${now()} + ends.in_ms,
         settled_at = case when ends.status = 'pending' then null else ${now()} end
       from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
-      where journal.id = ends.id and journal.key = ends.key and journal.status = 'pending'`.execute(trx)
+      where journal.id = ends.id and journal.key = ends.key`.execute(trx)
   }
 }
 
