@@ -113,8 +113,10 @@ async function bringAbout(
   }
 }
 
+/** Changes that have not been handled to the end. */
 async function pendingChanges({ journal }: Marketplace): Promise<number> {
-  return (await journal.list({ kind: 'change', status: 'pending' })).length
+  const changes = await journal.list({ kind: 'change' })
+  return changes.filter(({ status }) => status === 'pending' || status === 'waiting').length
 }
 
 /** The store of a process that ended before its entry was noted: no word of its comes through any more. */
@@ -122,9 +124,9 @@ function endingBeforeNoted(store: Store, isDead: () => boolean): Store {
   const never = new Promise<never>(() => {})
   return {
     ...store,
-    finishEntries: (finishes) => (isDead() ? never : store.finishEntries(finishes)),
-    renewEntry: (entry, leaseMs) => (isDead() ? never : store.renewEntry(entry, leaseMs)),
-    claimEntries: async (options) => (isDead() ? [] : store.claimEntries(options)),
+    finishLanes: (finishes) => (isDead() ? never : store.finishLanes(finishes)),
+    renewLane: (lane, leaseMs) => (isDead() ? never : store.renewLane(lane, leaseMs)),
+    claimLanes: async (options) => (isDead() ? [] : store.claimLanes(options)),
     claimRead: async (options) => (isDead() ? undefined : store.claimRead(options)),
   }
 }

@@ -191,7 +191,7 @@ const NOW = {
 function watchLeases(engine: EngineName): string[] {
   const watched = [
     ['read', 'subscriptions', 'refresh_at'],
-    ['entry', 'journal', 'due_at'],
+    ['entry', 'lanes', 'due_at'],
   ] as const
   return [
     'create table leases (what text, ended bigint, taken bigint)',

@@ -133,15 +133,15 @@ describe.each(ENGINE_NAMES)('a life on %s', (name) => {
 
 describe('health', () => {
   it.each([
-    ['claimRead', 'claimEntries'],
-    ['claimEntries', 'claimRead'],
+    ['claimRead', 'claimLanes'],
+    ['claimLanes', 'claimRead'],
   ] as const)('K6 fails once %s is stuck, though %s is not', async (stuckCall, otherCall) => {
     const over = gate<unknown>()
     let isStuck = false
-    const looks = { claimRead: 0, claimEntries: 0 }
+    const looks = { claimRead: 0, claimLanes: 0 }
     const { clock, jump } = jumpingClock()
     const store = createOddStore((method, call) => {
-      if (method === 'claimRead' || method === 'claimEntries') looks[method]++
+      if (method === 'claimRead' || method === 'claimLanes') looks[method]++
       return method === stuckCall && isStuck ? over.opened : call()
     })
     const marketplace = openMarketplace(await startPlatform(), { store, clock })
@@ -153,7 +153,7 @@ describe('health', () => {
     }
     jump(2 * MINUTE)
     await hasLooked('claimRead')
-    await hasLooked('claimEntries')
+    await hasLooked('claimLanes')
     expect((await marketplace.health()).status).toBe('ok')
 
     isStuck = true

@@ -8,7 +8,7 @@ import { ERROR_CODES, type ErrorCode } from '../lib/errors.js'
 import { EVENTS, type EventName } from '../lib/events/registry.js'
 import { readOptions } from '../lib/options.js'
 import { FAULT_KINDS, sampleDelivery } from '../lib/testing/index.js'
-import { HANDLER_RETRY_DELAYS_MS } from '../lib/work/dispatcher.js'
+import { HANDLER_RETRY_DELAYS_MS } from '../lib/work/call-handlers.js'
 import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
 import { createProject, type Project } from './installed-package.js'
 

@@ -156,7 +156,7 @@ describe('when the store fails the worker', () => {
 
   it('a handler whose end could not be written ends all the same, and is not called again by this process', async () => {
     const { store, scene, changes } = await faultyScene()
-    const fault = store.faults.add({ on: 'finishEntries', kind: 'unavailable', times: 1 })
+    const fault = store.faults.add({ on: 'finishLanes', kind: 'unavailable', times: 1 })
     purchased(scene)
     const ended = async () => (await scene.marketplace.journal.list({ kind: 'change' }))[0]
     const change = await until('it has ended', async () => {
@@ -171,7 +171,7 @@ describe('when the store fails the worker', () => {
     const { store, scene, changes } = await faultyScene()
     const { marketplace } = scene
     const lostReads = store.faults.add({ on: 'claimRead', kind: 'unacknowledged' })
-    const lostEntries = store.faults.add({ on: 'claimEntries', kind: 'unacknowledged' })
+    const lostEntries = store.faults.add({ on: 'claimLanes', kind: 'unacknowledged' })
     purchased(scene)
     await until('a read is leased to nobody', async () => {
       const [subscription] = await store.subscriptionsOf('b1')
@@ -191,7 +191,7 @@ describe('when the store fails the worker', () => {
   it('closing ends in time although the store no longer answers', async () => {
     const { store, scene } = await faultyScene({ closeGraceMs: 200 })
     await scene.marketplace.start()
-    store.faults.add({ on: ['claimRead', 'claimEntries'], kind: 'hang' })
+    store.faults.add({ on: ['claimRead', 'claimLanes'], kind: 'hang' })
     await until('the worker waits for the store', () => store.faults.held >= 2)
     const closed = scene.marketplace.close().then(() => true)
     const late = new Promise((resolve) => setTimeout(resolve, 4_000, false).unref())

@@ -155,7 +155,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
       businessUid: 'b1',
       purchasableUid: null,
     })
-    const claim = await store.claimRead({ leaseMs: 60_000, except: [], lane: 'new' })
+    const claim = await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1, 2] })
     if (!claim) throw new Error('nothing is due')
     await store.finishRead(claim, {
       found: {

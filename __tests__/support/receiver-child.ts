@@ -147,10 +147,11 @@ function telling(store: Store): Store {
       process.send?.({ is: 'finished', what: 'read', id: claim.id, isHeld })
       return isHeld
     },
-    async finishEntries(finishes) {
-      const held = await store.finishEntries(finishes)
-      for (const { id } of finishes)
-        process.send?.({ is: 'finished', what: 'entry', id, isHeld: held.includes(id) })
+    async finishLanes(finishes) {
+      const held = await store.finishLanes(finishes)
+      for (const { id: key, results } of finishes)
+        for (const { id } of results)
+          process.send?.({ is: 'finished', what: 'entry', id, isHeld: held.includes(key) })
       return held
     },
   }

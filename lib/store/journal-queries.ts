@@ -7,6 +7,7 @@ import {
   type EntryStatus,
   type JournalEntry,
 } from './store.js'
+import type { StoreTime } from './store-time.js'
 
 const STATUSES: readonly EntryStatus[] = ['pending', 'waiting', 'unhandled', 'done', 'dead']
 const KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised']
@@ -14,7 +15,7 @@ const KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised']
 const WINDOW = 2_000
 
 /** The table `journal` as people see it. No statement looks at more rows than it is told to, whatever the table holds. */
-export function createJournalQueries(engine: Engine) {
+export function createJournalQueries(engine: Engine, offsetOf: StoreTime) {
   return {
     async list({ before, ...filter }: EntryFilter): Promise<JournalEntry[]> {
       const limit = Math.min(1_000, Math.max(1, Math.trunc(filter.limit ?? 100)))
@@ -131,7 +132,7 @@ export function createJournalQueries(engine: Engine) {
         select journal.*, ${engine.now()} as now from ${engine.rows(json, { id: 'text' })} as ids
         cross join journal where journal.id = ids.id`.execute(db),
     )
-    const offset = engine.clock.now() - Number(rows[0]?.now)
+    const offset = offsetOf(rows[0]?.now)
     return rows.sort((a, b) => b.seq - a.seq).map((row) => asJournalEntry(row, offset))
   }
 }

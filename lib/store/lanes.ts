@@ -11,6 +11,7 @@ import {
   type Leased,
   type Topic,
 } from './store.js'
+import type { StoreTime } from './store-time.js'
 
 /** In place of a token: the holder has lost the lease, and nobody has the lane before that lease would have run out. */
 const TAKEN_BACK = 'taken back by a replay'
@@ -24,7 +25,7 @@ export const MAX_HANDED_OUT = 200
  * before it looks for the next head. So on PostgreSQL no entry is left without a lane, and entries of one key are
  * numbered in the order of their commits.
  */
-export function createLanes(engine: Engine) {
+export function createLanes(engine: Engine, offsetOf: StoreTime) {
   const now = engine.now
   const keysOf = (keys: readonly string[]) =>
     sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
@@ -66,10 +67,10 @@ export function createLanes(engine: Engine) {
     keys: readonly string[],
     count: number,
   ): Promise<Map<string, Row[]>> {
-    // The last of them is found in the index alone; only these rows are read.
+    // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
     const { rows } = await sql<Row>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
-      cross join journal
+      cross join journal ${engine.isLocal ? sql`indexed by journal_lane` : sql``}
       where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
         select seq from journal as last where last.key = picked.key and last.status = 'pending'
         order by seq limit 1 offset ${count - 1}
@@ -141,7 +142,7 @@ export function createLanes(engine: Engine) {
         Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(most / keys.length))),
       )
       const topics = new Set(options.topics)
-      const offset = engine.clock.now() - Number([...heads.values()].flat()[0]?.now ?? 0)
+      const offset = offsetOf([...heads.values()].flat()[0]?.now)
       const claims = keys.map((key): LaneClaim => {
         const lapses = lapsesOf.get(key) ?? 0
         const rows = heads.get(key) ?? []
@@ -153,7 +154,8 @@ export function createLanes(engine: Engine) {
       // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
       const misplaced = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
       await advance(trx, misplaced, 'all')
-      return claims.filter(({ entries }) => entries.length > 0)
+      const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
+      return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
     },
 
     async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
@@ -220,7 +222,7 @@ export function createLanes(engine: Engine) {
         due_at = ${now()} + ends.in_ms,
         settled_at = case when ends.status = 'pending' then null else ${now()} end
       from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
-      where journal.id = ends.id and journal.key = ends.key and journal.status = 'pending'`.execute(trx)
+      where journal.id = ends.id and journal.key = ends.key`.execute(trx)
   }
 }
 

@@ -22,6 +22,7 @@ import {
   type Store,
 } from './store.js'
 import type { StoreOwner } from './store-owner.js'
+import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
 import { createSubscriptions } from './subscriptions.js'
 import { createWriteHealth } from './write-health.js'
@@ -33,10 +34,11 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const upkeep = createSubscriptionUpkeep(engine)
   const reads = createReadClaims(engine)
   const { request, adopt } = createRefreshRequests(engine)
-  const lanes = createLanes(engine)
+  const offsetOf = createStoreTime(engine.clock)
+  const lanes = createLanes(engine, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
-  const journalQueries = createJournalQueries(engine)
+  const journalQueries = createJournalQueries(engine, offsetOf)
   const ownership = createOwnership(engine, clock)
   const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   let opening: Promise<void> | undefined

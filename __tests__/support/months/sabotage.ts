@@ -11,7 +11,8 @@ export const SABOTAGES: Record<Invariant, { what: string; fault: FaultName; sabo
     sabotage: disguise((real) => {
       const answers = new Map<string, Decision>()
       return {
-        async explain(business) {
+        async explain(given) {
+          const business = String(given)
           const answer = answers.get(business) ?? (await real.explain(business))
           if (answer.known) answers.set(business, answer)
           return answer
@@ -32,7 +33,7 @@ export const SABOTAGES: Record<Invariant, { what: string; fault: FaultName; sabo
     sabotage: disguise((real) => ({
       explain: async (business) => ({
         ...(await real.explain(business)),
-        ...(/^b\d/.test(business) ? { entitled: false } : {}),
+        ...(/^b\d/.test(String(business)) ? { entitled: false } : {}),
       }),
     })),
   },

@@ -11,7 +11,7 @@ export type Control = [what: string, promised: Promised, broken: Break, tilt?: P
 const STEADY = { callFaults: 0, lies: false, ties: false, latenciesMs: [10, 300, 3_000], lagsMs: [0] }
 
 /** For each promise, ways to break it that some world must find out. */
-export function breaksOf({ rows, lines }: Tables): Control[] {
+export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
   return [
     [
       'a store that answers before it has kept, now and then',
@@ -140,8 +140,13 @@ export function breaksOf({ rows, lines }: Tables): Control[] {
       'a dispatcher that does not try again',
       'changes reach every handler',
       (store) => ({
-        finishEntries: (finishes) =>
-          store.finishEntries(finishes.map((finish) => ({ ...finish, result: { kind: 'done' } }))),
+        finishLanes: (finishes) =>
+          store.finishLanes(
+            finishes.map((finish) => ({
+              ...finish,
+              results: finish.results.map((each) => ({ ...each, result: { kind: 'done' } })),
+            })),
+          ),
       }),
     ],
     [
@@ -196,9 +201,9 @@ export function breaksOf({ rows, lines }: Tables): Control[] {
       'a claim that takes what is leased',
       'one handler at once',
       (store) => ({
-        claimEntries(options) {
-          for (const line of lines()) if (line.status === 'pending') line.dueAt = 0
-          return store.claimEntries(options)
+        claimLanes(options) {
+          for (const lane of lanes().values()) lane.until = 0
+          return store.claimLanes(options)
         },
       }),
     ],
@@ -206,9 +211,9 @@ export function breaksOf({ rows, lines }: Tables): Control[] {
       'a claim that passes over what waits for its next try',
       'changes in order',
       (store) => ({
-        claimEntries(options) {
+        claimLanes(options) {
           for (const line of lines()) if (line.kind === 'change') line.key = line.id
-          return store.claimEntries(options)
+          return store.claimLanes(options)
         },
       }),
     ],

@@ -2,7 +2,8 @@ import { canonicalState } from '../../../lib/entitlement/purchase-state.js'
 import type { PurchaseChange } from '../../../lib/index.js'
 import type {
   Entry,
-  EntryFinish,
+  LaneClaim,
+  LaneFinish,
   Leased,
   NewEvent,
   ReadClaim,
@@ -114,12 +115,14 @@ export function createOracle(options: {
     }
   }
 
-  function onFinishEntries(finishes: readonly EntryFinish[], finished: readonly string[]) {
-    for (const { id, result } of finishes) {
-      if (!finished.includes(id)) continue
-      leases.delete(id)
-      const change = changes.get(id)
-      if (change && result.kind !== 'retry') change.ended = result.kind
+  function onFinishLanes(finishes: readonly LaneFinish[], held: readonly string[]) {
+    for (const { id: key, results } of finishes) {
+      if (!held.includes(key)) continue
+      for (const { id, result } of results) {
+        leases.delete(id)
+        const change = changes.get(id)
+        if (change && result.kind !== 'retry') change.ended = result.kind
+      }
     }
   }
 
@@ -136,17 +139,19 @@ export function createOracle(options: {
     onCommit(process: Process, method: keyof Store, args: readonly unknown[], result: unknown) {
       if (method === 'finishRead' && result === true)
         onFinishRead(args[0] as ReadClaim, args[1] as ReadFinish)
-      if (method === 'finishEntries')
-        onFinishEntries(args[0] as readonly EntryFinish[], result as readonly string[])
-      if (method === 'claimEntries') {
-        for (const { id, leaseToken: token } of result as Entry[]) {
-          leases.set(id, { token, until: now() + leaseMs, process })
+      if (method === 'finishLanes')
+        onFinishLanes(args[0] as readonly LaneFinish[], result as readonly string[])
+      if (method === 'claimLanes') {
+        for (const { leaseToken: token, entries } of result as LaneClaim[]) {
+          const lease = { token, until: now() + leaseMs, process }
+          for (const { id } of entries) leases.set(id, lease)
         }
       }
-      if (method === 'renewEntry' && result === true) {
-        const { id, leaseToken } = args[0] as Leased
-        const lease = leases.get(id)
-        if (lease?.token === leaseToken) lease.until = now() + leaseMs
+      if (method === 'renewLane' && result === true) {
+        const { leaseToken } = args[0] as Leased
+        for (const lease of leases.values()) {
+          if (lease.token === leaseToken && lease.process === process) lease.until = now() + leaseMs
+        }
       }
       if (method === 'accept') {
         for (const { wanted } of args[0] as NewEvent[]) {

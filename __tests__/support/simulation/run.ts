@@ -1,5 +1,5 @@
 import type { AnyEvent, PurchaseChange } from '../../../lib/index.js'
-import type { Store } from '../../../lib/store/store.js'
+import type { LaneClaim, Store } from '../../../lib/store/store.js'
 import { DELIVERY_SECRET } from '../settings.js'
 import type { Database } from './database.js'
 import { type BrokenPromise, createOracle } from './oracle.js'
@@ -448,20 +448,22 @@ export async function simulate(
       return `${id} ${found?.state} ${found?.record?.updated_at} ${failure} ${nextInMs} ${result}`
     }
     if (method === 'claimRead') return (result as { id: string } | undefined)?.id ?? ''
-    if (method === 'claimEntries') {
-      return (result as { id: string; key: string }[]).map(({ id, key }) => ordinal(id) + key).join()
+    if (method === 'claimLanes') {
+      return (result as LaneClaim[])
+        .map(({ id: key, entries }) => entries.map(({ id }) => ordinal(id)).join('+') + key)
+        .join()
     }
     if (method === 'accept') {
       return (args[0] as { id: string; name: string; key: string }[])
         .map(({ id, name, key }) => `${ordinal(id)}${name}${key === id ? '' : key}`)
         .join()
     }
-    if (method === 'finishEntries') {
-      const [finishes] = args as Parameters<Store['finishEntries']>
-      return (
-        finishes.map(({ id, result: { kind } }) => `${ordinal(id)}${kind}`).join() +
-        (result as string[]).length
+    if (method === 'finishLanes') {
+      const [finishes] = args as Parameters<Store['finishLanes']>
+      const words = finishes.flatMap(({ results }) =>
+        results.map(({ id, result: { kind } }) => `${ordinal(id)}${kind}`),
       )
+      return words.join() + (result as string[]).length
     }
     return ''
   }

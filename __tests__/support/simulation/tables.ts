@@ -1,19 +1,23 @@
 import type { SubscriptionRecord } from '../../../lib/record.js'
 import {
-  type ClaimEntries,
+  type ClaimLanes,
   type ClaimRead,
   type Entry,
-  type EntryFinish,
+  type EntryStatus,
+  type HandleTopics,
+  isTopicAmong,
+  type LaneClaim,
+  type LaneFinish,
   type Leased,
-  MAX_LAPSES,
   MIN_READ_INTERVAL_MS,
   type NewEvent,
   type ReadClaim,
   type ReadFinish,
   type RefreshRequest,
-  type SkipEntries,
   type Store,
   type Subscription,
+  type Topic,
+  topicOf,
   type Urgency,
 } from '../../../lib/store/store.js'
 import type { Database, Wire } from './database.js'
@@ -43,24 +47,36 @@ export interface Row {
   createdAt: number
 }
 
-export interface Line extends Omit<Entry, 'leaseToken' | 'attempt'> {
+export interface Line extends Omit<Entry, 'attempt'> {
   seq: number
-  status: 'pending' | 'done' | 'dead'
+  status: EntryStatus
   dueAt: number
   attempts: number
-  token: string | null
   error: string | null
+}
+
+export interface Lane {
+  token: string | null
+  /** Of the lease. */
+  until: number
+  lapses: number
 }
 
 /**
  * What a store promises in words (the port's comments), as plain objects: a part of the time of a database, so that more
  * worlds can be tried. The same runs are made on the package's own SQL too.
  */
-export function createTables(): Database & { rows(): Map<string, Row>; lines(): Line[] } {
+export function createTables(): Database & {
+  rows(): Map<string, Row>
+  lines(): Line[]
+  lanes(): Map<string, Lane>
+} {
   let now = () => 0
   let rows = new Map<string, Row>()
   let lines: Line[] = []
   let open: Line[] = []
+  let lanes = new Map<string, Lane>()
+  let seen = new Map<Topic, number>()
   let count = 0
 
   function due(row: Row) {
@@ -132,16 +148,18 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
       ...line,
       issues: null,
       receivedAt: now(),
-      lapses: 0,
       seq: ++count,
-      status: 'pending',
+      status: isTopicAmong(seen, topicOf(line))
+        ? 'pending'
+        : line.kind === 'change'
+          ? 'waiting'
+          : 'unhandled',
       dueAt: now(),
       attempts: 0,
-      token: null,
       error: null,
     }
     lines.push(added)
-    open.push(added)
+    if (added.status !== 'unhandled') open.push(added)
   }
 
   function ofBusiness(business: string): Subscription[] {
@@ -224,66 +242,69 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
     return true
   }
 
-  function isFirst(line: Line, kinds: ClaimEntries['kinds']): boolean {
-    return !open.some(
-      (each) =>
-        each !== line &&
-        each.key === line.key &&
-        each.status === 'pending' &&
-        (each.token !== null || (each.seq < line.seq && kinds.includes(each.kind))),
-    )
+  function laneOf(key: string): Lane {
+    const lane = lanes.get(key) ?? { token: null, until: 0, lapses: 0 }
+    lanes.set(key, lane)
+    return lane
   }
 
-  function claimEntries({ limit, leaseMs, kinds }: ClaimEntries): Entry[] {
-    const token = `lease ${++count}`
-    const claimed = open
-      .filter((each) => each.status === 'pending' && each.dueAt <= now() && kinds.includes(each.kind))
-      .filter((each) => each.token !== null || isFirst(each, kinds))
-      .sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq)
-      .slice(0, limit)
-    for (const line of claimed) {
-      if (line.token !== null) line.lapses = Math.min(line.lapses + 1, MAX_LAPSES)
-      line.attempts++
-      line.token = token
-      line.dueAt = now() + leaseMs
+  function claimLanes({ limit, entries, leaseMs, topics, exceptKeys }: ClaimLanes): LaneClaim[] {
+    const leaseToken = `lease ${++count}`
+    const named = new Set(topics)
+    const byKey = new Map<string, Line[]>()
+    for (const line of open) {
+      if (line.status === 'pending') byKey.set(line.key, [...(byKey.get(line.key) ?? []), line])
     }
-    return claimed
-      .sort((a, b) => a.seq - b.seq)
-      .map((line) => ({ ...line, leaseToken: token, attempt: line.attempts }))
+    const due = [...byKey].filter(([key, [head]]) => {
+      const { token, until } = laneOf(key)
+      const dueAt = token === null ? head?.dueAt : until
+      return (dueAt ?? 0) <= now() && isTopicAmong(named, topicOf(head as Line)) && !exceptKeys.includes(key)
+    })
+    return due.slice(0, limit).map(([key, pending]) => {
+      const lane = laneOf(key)
+      if (lane.token !== null) lane.lapses++
+      lane.token = leaseToken
+      lane.until = now() + leaseMs
+      const most = lane.lapses > 0 ? 1 : Math.max(1, Math.floor(entries / Math.min(limit, due.length)))
+      const foreign = pending.findIndex((line) => !isTopicAmong(named, topicOf(line)))
+      const handedOut = pending.slice(0, foreign < 0 ? pending.length : foreign).slice(0, most)
+      return {
+        id: key,
+        leaseToken,
+        lapses: lane.lapses,
+        entries: handedOut.map((line, i) => ({
+          ...line,
+          attempt: line.attempts + (i === 0 ? lane.lapses : 0) + 1,
+        })),
+      }
+    })
   }
 
-  function skipEntries({ limit, kinds, exceptNames }: SkipEntries): number {
-    const skipped = open
-      .filter((each) => each.dueAt <= now() && each.token === null && !exceptNames.includes(each.name))
-      .filter(({ kind }) => kind !== 'change' && kinds.includes(kind))
-      .slice(0, limit)
-    for (const line of skipped) line.status = 'done'
-    tidy()
-    return skipped.length
-  }
-
-  function finishEntries(finishes: readonly EntryFinish[]): string[] {
-    const finished: string[] = []
-    for (const { id, leaseToken, result } of finishes) {
-      const line = open.find((each) => each.id === id)
-      if (line?.token !== leaseToken) continue
-      line.status = result.kind === 'retry' ? 'pending' : result.kind
-      line.dueAt = now() + (result.kind === 'retry' ? result.inMs : 0)
-      line.error = result.kind === 'done' ? null : result.error
-      line.token = null
-      line.lapses = 0
-      finished.push(id)
+  function finishLanes(finishes: readonly LaneFinish[]): string[] {
+    const held = finishes.filter(({ id, leaseToken }) => lanes.get(id)?.token === leaseToken)
+    for (const { id: key, results, keep } of held) {
+      for (const { id, attempt, result } of results) {
+        const line = open.find((each) => each.id === id)
+        if (line?.status !== 'pending') continue
+        line.status = result.kind === 'retry' ? 'pending' : result.kind
+        line.dueAt = now() + (result.kind === 'retry' ? result.inMs : 0)
+        line.error = result.kind === 'done' ? null : result.error
+        line.attempts = attempt
+      }
+      if (!keep) lanes.delete(key)
     }
-    tidy()
-    return finished
+    open = open.filter(({ status }) => status === 'pending' || status === 'waiting')
+    return held.map(({ id }) => id)
+  }
+
+  function handleTopics({ topics, retireMs }: HandleTopics) {
+    for (const topic of topics) seen.set(topic, now())
+    for (const [topic, at] of seen) if (at < now() - retireMs) seen.delete(topic)
+    for (const line of open) if (isTopicAmong(seen, topicOf(line))) line.status = 'pending'
   }
 
   function renew(of: { token: string | null } | undefined, { leaseToken }: Leased): boolean {
     return of !== undefined && of.token === leaseToken
-  }
-
-  function tidy() {
-    open = open.filter(({ status }) => status === 'pending')
   }
 
   return {
@@ -337,18 +358,21 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
           if (businesses.length > 0) announce({ kind: 'journal' })
           return true
         },
-        claimEntries: async (options) => claimEntries(options),
-        skipEntries: async (options) => skipEntries(options),
-        async renewEntry(entry, leaseMs) {
-          const line = open.find(({ id }) => id === entry.id)
-          if (!renew(line, entry)) return false
-          ;(line as Line).dueAt = now() + leaseMs
+        claimLanes: async (options) => claimLanes(options),
+        async renewLane(lane, leaseMs) {
+          const held = lanes.get(lane.id)
+          if (!renew(held, lane)) return false
+          ;(held as Lane).until = now() + leaseMs
           return true
         },
-        finishEntries: async (finishes) => finishEntries(finishes),
+        finishLanes: async (finishes) => finishLanes(finishes),
+        async handleTopics(options) {
+          handleTopics(options)
+          announce({ kind: 'journal' })
+        },
         listEntries: () => Promise.reject(new Error('nobody asks in a run')),
         replayEntry: () => Promise.reject(new Error('nobody asks in a run')),
-        prune: async () => 0,
+        prune: async () => ({ rows: 0, dead: [] }),
         counts: () => Promise.reject(new Error('nobody asks in a run')),
         subscribe(listener) {
           listeners.add(listener)
@@ -362,6 +386,8 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
       rows = new Map()
       lines = []
       open = []
+      lanes = new Map()
+      seen = new Map()
       count = 0
     },
     subscriptions: async () => [...rows.values()],
@@ -369,6 +395,7 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
     /** To tamper with. */
     rows: () => rows,
     lines: () => lines,
+    lanes: () => lanes,
     close: async () => {},
   }
 }

@@ -121,13 +121,13 @@ export const HANDLED_TOPICS: readonly Check[] = [
     async check(lab) {
       const store = await withoutHandlers(lab)
       await store.accept([eventOf('s1', { id: 'old', key: 'a' })])
-      await lab.pass(200)
+      await lab.pass(400)
       await store.accept([
         eventOf('s1', { id: 'e1', key: 'a' }),
         eventOf('s1', { id: 'e2', key: 'a' }),
         eventOf('s1', { id: 'other', key: 'a', name: 'application/installed' }),
       ])
-      await handling(store, [UPDATE], 150)
+      await handling(store, [UPDATE], 350)
       same(idsOf(await store.listEntries({ status: 'unhandled' })).sort(), ['old', 'other'])
       same(idsOf(await entries(store, { entries: 10 })), ['e1', 'e2'])
     },

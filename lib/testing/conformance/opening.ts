@@ -83,9 +83,14 @@ export const OPENING: readonly Check[] = [
       const claim = await claimed(lab.store, { except: ['business of s2'] })
       await lab.store.finishRead(claim, shows(claim, 'purchased', { progress: '{"tries":1}' }))
       const held = await claimed(lab.store)
-      const before = [await lab.store.counts(), await lab.store.listEntries({}), await only(lab.store, 'b1')]
+      const seenBy = async (store: Store) => [
+        { ...(await store.counts()), oldestPendingMs: 0 },
+        await store.listEntries({}),
+        await only(store, 'b1'),
+      ]
+      const before = await seenBy(lab.store)
       const again = await lab.reopen()
-      same([await again.counts(), await again.listEntries({}), await only(again, 'b1')], before)
+      same(await seenBy(again), before)
       assert.equal(await again.claimRead({ leaseMs: 1_000, except: [], urgencies: [1, 2] }), undefined)
       assert.equal(await again.finishRead(held, shows(held, 'suspended')), true)
       await again.open()
