@@ -387,7 +387,10 @@ describe('what a read means', () => {
       code: 'platform_record_mismatch',
       recordBusinessUid: 'other',
     } as const
-    expect(createReader().reads(mismatch).candidate).toBe('other')
+    const moved = createReader()
+    expect(moved.reads(mismatch).candidate).toBeUndefined()
+    moved.reads(found_('purchased', 1))
+    expect(moved.reads(mismatch).candidate).toBe('other')
     const reader = createReader()
     const dropped: unknown[] = []
     for (let reads = 0; reads < 5; reads++)

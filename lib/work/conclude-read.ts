@@ -260,11 +260,11 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
   }
 
   /**
-   * The candidate is dropped when it was tried to the end. The record itself may name a business of which nobody has
-   * told: that is tried next time.
+   * The candidate is dropped when it was tried to the end. The record of a subscription that was read before may name
+   * the business that it went to: that is tried next time. Of one that was never read it is somebody else's.
    */
   function candidateAfter(isTheEnd: boolean): Pick<ReadFinish, 'candidate'> {
-    const owner = 'recordBusinessUid' in result ? result.recordBusinessUid : undefined
+    const owner = ownerIn(result, before)
     if (owner !== undefined && !ofCandidate) return { candidate: owner }
     const isAnswered = ofCandidate && ['missing', 'refused', 'token_refused'].includes(ofCandidate.kind)
     return isTheEnd && isAnswered ? { candidate: null } : {}
@@ -284,6 +284,11 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
   function remember(changes: Partial<Progress>): string {
     return progressText(generation, changes)
   }
+}
+
+/** The business that the platform names for a subscription that was read as another's. */
+export function ownerIn(result: ReadResult, { record }: ReadClaim['subscription']): string | undefined {
+  return record !== null && 'recordBusinessUid' in result ? result.recordBusinessUid : undefined
 }
 
 /** By `updated_at` where both have one: fields may come and move without a change. */

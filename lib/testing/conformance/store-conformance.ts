@@ -9,6 +9,7 @@ import { KEEPING } from './keeping.js'
 import { type Check, createLab } from './lab.js'
 import { LEASING } from './leasing.js'
 import { LISTING } from './listing.js'
+import { MOVING } from './moving.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
 import { SEVERAL } from './several.js'
@@ -52,6 +53,7 @@ const ALL: readonly Check[] = [
   ...INSTALLS,
   ...LEASING,
   ...FINISHING,
+  ...MOVING,
   ...FENCING,
   ...HANDING_OVER,
   ...ENDING,
