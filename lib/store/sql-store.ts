@@ -124,7 +124,7 @@ export function createSqlStore(engine: Engine): Store {
       const businesses = businessesOf(claim, finish)
       const finished = await write(async (trx) => {
         // Two reads of one business's subscriptions must not each decide by the other's old state.
-        if (changes.length > 0) await engine.holdNames(trx, businesses)
+        if (changes.length > 0) await engine.holdNames?.(trx, businesses)
         const written = await subscriptions.finish(trx, claim, finish)
         if (written !== 'written') return written
         for (const change of changes) {

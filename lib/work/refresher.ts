@@ -14,7 +14,9 @@ import {
   type Urgency,
 } from '../store/store.js'
 import { sleep } from '../waiting.js'
-import { type Conclusion, concludeRead, ownerIn } from './conclude-read.js'
+import { ownerIn } from './compare-records.js'
+import { concludeRead } from './conclude-read.js'
+import type { Conclusion } from './conclusion.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { changeOf } from './purchase-change.js'
 import { createReadOutcomes } from './read-outcomes.js'
