@@ -5,12 +5,8 @@ import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import type { ReadResult } from '../lib/platform/client.js'
 import type { SubscriptionRecord } from '../lib/record.js'
 import type { ReadClaim } from '../lib/store/store.js'
-import {
-  type ConcludeEnvironment,
-  type Conclusion,
-  concludeRead,
-  type Move,
-} from '../lib/work/conclude-read.js'
+import { concludeRead } from '../lib/work/conclude-read.js'
+import type { ConcludeEnvironment, Conclusion, Move } from '../lib/work/conclusion.js'
 import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
 
 describe('what a read means', () => {
@@ -387,7 +383,10 @@ describe('what a read means', () => {
       code: 'platform_record_mismatch',
       recordBusinessUid: 'other',
     } as const
-    expect(createReader().reads(mismatch).candidate).toBe('other')
+    const moved = createReader()
+    expect(moved.reads(mismatch).candidate).toBeUndefined()
+    moved.reads(found_('purchased', 1))
+    expect(moved.reads(mismatch).candidate).toBe('other')
     const reader = createReader()
     const dropped: unknown[] = []
     for (let reads = 0; reads < 5; reads++)

@@ -625,6 +625,59 @@ describe('right after an acknowledged delivery', () => {
   })
 })
 
+describe('D20 a purchase that reads show only later', () => {
+  it.each([
+    ['the read', 'read', { kind: 'status', status: 200, body: { data: { subscriptions: [] } } }],
+    ['the token', 'token', { kind: 'status', status: 401, body: { error: 'access_denied' } }],
+  ] as const)(
+    'is let in within waitMs when %s lags, and until then it is not known',
+    async (_what, on, fault) => {
+      const { platform, marketplace } = await createScene()
+      const lag = platform.faults.add({ on, ...fault })
+      platform.purchase({ business_uid: B1, payment: 'succeeded' })
+      await platform.settled()
+      const answer = marketplace.isEntitled(B1)
+      await until('the first read', () => lag.strikes > 0)
+      lag.remove()
+      expect(await answer).toBe(true)
+    },
+  )
+
+  it('and later than that is not known: not a no', async () => {
+    const { clock, jump } = jumpingClock()
+    const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 100 } })
+    const body = { data: { subscriptions: [] } }
+    const lag = platform.faults.add({ on: 'read', kind: 'status', status: 200, body })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    await until('a read', () => lag.strikes > 0)
+    expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'not_read_yet' })
+    await until('the verifications have been made', async () => {
+      jump(11 * 60_000)
+      return (await marketplace.explain(B1)).reason === 'missing'
+    })
+    expect(await marketplace.explain(B1)).toMatchObject({ known: true, reason: 'missing' })
+  })
+})
+
+it('D22 a subscription that went to another business is repaired by track, and nobody forges it', async () => {
+  const { platform, marketplace } = await createScene()
+  const { uid } = await buy(platform, marketplace)
+  await marketplace.track({ subscription_uid: uid, business_uid: B2 })
+  await until('it is read', () => readsOf(platform, uid) >= 2)
+  expect([await marketplace.isEntitled(B1), await marketplace.isEntitled(B2)]).toEqual([true, false])
+})
+
+it('J21 takes a number for its text wherever it takes an identifier', async () => {
+  const { platform, marketplace } = await createScene()
+  const { uid } = await buy(platform, marketplace, '72')
+  expect(await marketplace.isEntitled(72)).toBe(true)
+  expect(await marketplace.explain(72)).toMatchObject({ business_uid: '72', entitled: true })
+  expect(await marketplace.refresh(72)).toMatchObject({ entitled: true })
+  await marketplace.track({ subscription_uid: uid, business_uid: 72 })
+  for (const odd of [72.5, Number.NaN, 2 ** 60]) expect(await marketplace.isEntitled(odd)).toBe(false)
+})
+
 describe('while the platform is down', () => {
   it('the last known answer stands up to maxStaleMs, then it is no, and yes again after a read', async () => {
     const { clock, jump } = jumpingClock()

@@ -104,6 +104,32 @@ describe('J5 a load that began before a change', () => {
   })
 })
 
+describe('J20 a decision that was superseded', () => {
+  it('is not shown again when the store is down, and one that was only looked at again is', async () => {
+    const { ask, tell, fail, pass } = create()
+    for (const business of ['known-1', 'known-2']) expect(await ask(business)).toBe(true)
+    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    tell({ kind: 'decided', businessUid: 'known-2', superseded: false })
+    tell({ kind: 'requested', businessUid: 'known-2' })
+    fail()
+    pass(6 * SECOND)
+    expect([await ask('known-1'), await ask('known-2')]).toEqual([false, true])
+  })
+
+  it('is not remembered by a load that it overtook', async () => {
+    const { ask, hold, tell, fail, set, pass } = create()
+    const load = hold()
+    const asked = ask('known-1')
+    set('canceled')
+    pass(2 * SECOND)
+    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    load.open()
+    await asked
+    fail()
+    expect(await ask('known-1')).toBe(false)
+  })
+})
+
 describe('J2 a business whose last subscription turned out to be somebody else\u2019s', () => {
   it('is not let in by what was once remembered of it, when the store is down', async () => {
     const { ask, pass, lose, fail } = create()

@@ -116,6 +116,39 @@ describe('E8 a platform that refuses one business', () => {
   )
 })
 
+describe('E23 a platform that refuses everybody', () => {
+  it('is named by health with what to look at, also after a restart, until it serves again', async () => {
+    const { clock, jump } = jumpingClock()
+    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const { platform, marketplace } = await createScene({ clock, store })
+    const businesses = ['b1', 'b2', 'b3', 'b4']
+    for (const business_uid of businesses) {
+      platform.purchase({ business_uid, payment: 'succeeded' })
+      await until('the purchase', () => marketplace.isEntitled(business_uid))
+    }
+    const refusal = platform.faults.add({ on: 'read', kind: 'status', status: 404 })
+    for (const business of businesses) await marketplace.refresh(business)
+    const health = await marketplace.health()
+    expect(health).toMatchObject({ status: 'degraded', counts: { active: 4, refused: 4 } })
+    expect(health.problems).toContain(
+      'the platform refuses the reads of 4 of 4 businesses (404 platform_refused): look at platform.baseUrl',
+    )
+    for (let days = 0; days < 6; days++) {
+      const strikes = refusal.strikes
+      jump(26 * HOUR)
+      await until('they are tried again', () => refusal.strikes >= strikes + businesses.length)
+    }
+    await marketplace.close()
+    const again = openMarketplace(platform, { clock, store })
+    await again.start()
+    expect((await again.health()).problems.join()).toMatch(/4 of 4 (businesses|subscriptions)/)
+    refusal.remove()
+    jump(30 * HOUR)
+    for (const business of businesses) await until(business, () => again.isEntitled(business))
+    await until('good health', async () => (await again.health()).status === 'ok')
+  }, 60_000)
+})
+
 describe('E12 ten thousand subscriptions that want a read when an outage ends', () => {
   it('are read with no more calls at once than allowed', async () => {
     const uids = Array.from({ length: 10_000 }, (_, at) => `s${at}`)

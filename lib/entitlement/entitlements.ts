@@ -190,7 +190,6 @@ interface Load {
 }
 
 /** A read under way may change any answer; one that shows a new subscription at last only an answer that was no. */
-function mayChange({ record, pending, verifying, failure, gone }: Subscription, entitled: boolean): boolean {
-  const isUnderWay = pending && failure === null
-  return record === null && gone === null ? !entitled && (isUnderWay || verifying) : isUnderWay
+function mayChange({ record, pending, verifying, failure }: Subscription, entitled: boolean): boolean {
+  return (pending && failure === null) || (verifying && record === null && !entitled)
 }

@@ -77,6 +77,11 @@ function settings(schema: string): string {
     // A process that stands still in the middle of a transaction loses it before those who wait for its rows give up.
     idle_in_transaction_session_timeout: `'2000'`,
     lock_timeout: `'4000'`,
+    // Every statement has an index; without statistics, or with stale ones, the planner would go through whole tables or
+    // whole indexes.
+    enable_seqscan: `'off'`,
+    enable_hashjoin: `'off'`,
+    enable_mergejoin: `'off'`,
     synchronous_commit: `case when current_setting('synchronous_commit') in ('off', 'local')
       then 'on' else current_setting('synchronous_commit') end`,
   }

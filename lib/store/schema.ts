@@ -122,8 +122,8 @@ export interface Engine {
   skipLocked: RawBuilder<unknown>
   /** Ends a select whose rows must not change until the transaction ends. */
   forUpdate: RawBuilder<unknown>
-  /** Holds these names until the transaction ends, so that others that ask for one of them wait. */
-  holdNames(trx: Transaction<Tables>, names: readonly string[]): Promise<void>
+  /** Holds these names until the transaction ends, so that others that ask for one of them wait. Absent: one writes at a time. */
+  holdNames?(trx: Transaction<Tables>, names: readonly string[]): Promise<void>
   /** The column type of a row number that counts up by itself. */
   rowNumber: RawBuilder<unknown>
   /** The column type of an identifier whose rows are locked in its order: by bytes, as JavaScript sorts, in no language. */

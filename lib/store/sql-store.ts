@@ -174,7 +174,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       const businesses = businessesOf(claim, finish)
       const finished = await write(async (trx) => {
         // Two reads of one business's subscriptions must not each decide by the other's old state.
-        if (changes.length > 0) await engine.holdNames(trx, businesses)
+        if (changes.length > 0) await engine.holdNames?.(trx, businesses)
         const written = await subscriptions.finish(trx, claim, finish)
         if (written !== 'written') return written
         if (finish.found) await ownership.settle(trx)

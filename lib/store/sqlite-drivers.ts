@@ -135,7 +135,7 @@ function connect(database: Database): SqliteConnection {
   }
 }
 
-const RETURNS_ROWS = /^\s*(select|with|pragma)\b|\breturning\b/i
+const RETURNS_ROWS = /^\s*(select|explain|with|pragma)\b|\breturning\b/i
 
 interface Statement {
   all(...parameters: readonly unknown[]): unknown[]

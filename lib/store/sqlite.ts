@@ -108,7 +108,6 @@ export function createSqliteEngine(options: {
     // One writer at a time: nothing is ever locked, and nothing changes under a transaction.
     skipLocked: sql``,
     forUpdate: sql``,
-    async holdNames() {},
     rowNumber: sql`integer primary key autoincrement`,
     sortedText: sql`text`,
     busyTable: sql``,

@@ -1,5 +1,17 @@
-import type { SubscriptionRecord } from '../record.js'
+import type { ClaimRead, Leased, ReadClaim, ReadFinish, Subscription, SubscriptionCounts } from './reads.js'
 import type { StoreOwner } from './store-owner.js'
+
+export {
+  type ClaimRead,
+  COUNTED_UP_TO,
+  type Leased,
+  type NewChange,
+  type ReadClaim,
+  type ReadFinish,
+  type Subscription,
+  type SubscriptionCounts,
+  type Urgency,
+} from './reads.js'
 
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
@@ -142,106 +154,6 @@ export type RefreshRequest =
   /** Every known subscription of the business. Of installs and uninstalls the last to happen counts: `at`; null: now. */
   | { kind: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }
 
-export interface Subscription {
-  subscriptionUid: string
-  businessUid: string
-  /** The item that the record names; before the first read the one that the first request named. */
-  purchasableUid: string | null
-  /** The record as last applied; null until the first successful read. Kept as evidence when `gone`. */
-  record: SubscriptionRecord | null
-  /** The effective purchase_state; null until read, and when `gone`. */
-  state: string | null
-  /** The platform no longer shows it (`missing`), or refuses the token after an uninstall (`revoked`). */
-  gone: 'missing' | 'revoked' | null
-  /** When a read last confirmed `state`. */
-  readAt: number | null
-  /** When an event, `track` or `refresh` last asked for a read. */
-  requestedAt: number | null
-  /** A read was requested and none begun since has finished well. */
-  pending: boolean
-  /** Requested, not shown by the platform yet, and due to be read again soon: the platform may lag behind its event. */
-  verifying: boolean
-  /** Code of the last read's failure, if it failed and no further read has been asked for since. */
-  failure: string | null
-  /** When the next read is due; null when it was given up (a further request revives it), or is of another item. */
-  refreshAt: number | null
-}
-
-export interface Leased {
-  /** The subscription uid, or the key of a lane. */
-  id: string
-  leaseToken: string
-}
-
-export interface ClaimRead {
-  leaseMs: number
-  /** Businesses that are being read by this process. */
-  except: readonly string[]
-  /** Which classes to look in, the preferred first. */
-  urgencies: readonly Urgency[]
-}
-
-/**
- * Why a read is due, and so what it goes before. 0: requested by an event, and read before. 1: named by an event, never
- * read. 2: requested by `track` or `refresh`. 3: the verification of a good read. 4: the regular reconcile.
- * A read that failed stays in its class.
- */
-export type Urgency = 0 | 1 | 2 | 3 | 4
-
-export interface ReadClaim extends Leased {
-  subscription: Subscription
-  urgency: Urgency
-  /** The generation this read will settle: how many reads have been requested. */
-  generation: number
-  /** The generation settled last; below `generation` when a request led to this read. */
-  settledGeneration: number
-  /** Another business that was named for the subscription, to be tried when its own does not show it. */
-  candidateBusinessUid: string | null
-  /** Leases that ran out in a row without a finish, this one not counted. */
-  lapses: number
-  /** When the business was last said to have uninstalled the app, with no install after it. */
-  uninstalledAt: number | null
-  /** When the subscription was first heard of. */
-  createdAt: number
-  /** The reader's own memory between tries: JSON, opaque to the store. */
-  progress: string | null
-}
-
-export interface ReadFinish {
-  /** Set when the read changed or confirmed what is known; absent when it failed or showed nothing to go by. */
-  found?: {
-    record: SubscriptionRecord | null
-    state: string | null
-    gone: Subscription['gone']
-    confirmed: boolean
-  }
-  /** Whether the claimed generation is settled by this read. */
-  settled: boolean
-  /** See `Subscription`. */
-  verifying?: boolean
-  /** The class of the next read; absent: as it is. */
-  urgency?: Urgency
-  /** The business to try next time beside the row's own; null: none. Absent: as it is. */
-  candidate?: string | null
-  failure: string | null
-  progress: string | null
-  /** When to read next, from now; null gives up. */
-  nextInMs: number | null
-  /** Forget the uninstall: the platform has served the business long after it. */
-  clearUninstalled?: boolean
-  /** The observed changes, in order: one, or two when the subscription went from one business to another. */
-  changes?: readonly NewChange[]
-}
-
-export interface NewChange {
-  id: string
-  key: string
-  /** Whose access the change is about. */
-  businessUid: string
-  /** Called inside the transaction with the rows of that business as written. */
-  payload(subscriptions: Subscription[], now: number): string
-}
-
 export interface ClaimLanes {
   /** Lanes at most. */
   limit: number
@@ -346,9 +258,6 @@ export interface DeadEntry {
   error: string
 }
 
-/** How far counts go: a count never looks at more rows of an index than this. */
-export const COUNTED_UP_TO = 10_000
-
 /** Each number is counted up to `COUNTED_UP_TO`. */
 export type StoreCounts = EntryCounts & SubscriptionCounts
 
@@ -363,23 +272,6 @@ export interface EntryCounts {
   /** Changes and events whose handler is not registered anywhere now. */
   waiting: number
   unrecognised: number
-}
-
-export interface SubscriptionCounts {
-  /** All rows, with those remembered of other items. */
-  subscriptions: number
-  /** A read was requested, and the platform has not answered yet. */
-  wanted: number
-  /** The age of the oldest of them, in ms; null when there is none. */
-  oldestWantedMs: number | null
-  /** Not read any more. */
-  givenUp: number
-  /** Of those, the ones that had been read before. */
-  knownGivenUp: number
-  /** Read before, neither gone nor canceled. */
-  active: number
-  /** Of those, the ones whose last read the platform refused. */
-  refused: number
 }
 
 /**

@@ -80,7 +80,7 @@ export function createSubscriptions(engine: Engine) {
           lease_token = ${token},
           refresh_at = ${engine.now()} + ${leaseMs}
         where subscription_uid = ${uid}
-        returning subscriptions.*, ${engine.now()} as store_now`.execute(trx)
+        returning *, ${engine.now()} as store_now`.execute(trx)
       const row = rows[0]
       if (!row) return undefined
       const own = ownTime(row)

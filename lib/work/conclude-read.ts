@@ -3,35 +3,10 @@ import { HOUR, MINUTE, SECOND } from '../clock.js'
 import type { ReadResult } from '../platform/client.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 import type { ReadClaim, ReadFinish } from '../store/store.js'
+import { isOlder, isUpdated, ownerIn } from './compare-records.js'
+import type { ConcludeEnvironment, Conclusion, Move } from './conclusion.js'
 import { type Progress, progressText, recallProgress } from './read-progress.js'
-import { EARLY_SHARES, MISSING_RECHECK_MS, VERIFY_DELAYS_MS } from './read-schedule.js'
-
-/** A move of the effective purchase_state, for one business. */
-export interface Move {
-  businessUid: string
-  from: string | null
-  to: string | null
-  record: SubscriptionRecord | null
-}
-
-export interface Conclusion extends Omit<ReadFinish, 'changes'> {
-  /** None, or one; two when the subscription went from one business to another. */
-  moves: Move[]
-}
-
-export interface ConcludeEnvironment {
-  now: number
-  random: () => number
-  reconcileEveryMs: number
-  /** How long callers wait for a read: what is not shown at first is read again within it. */
-  waitMs: number
-  /** The purchase_state a record stands for. */
-  stateOf(record: SubscriptionRecord): string
-  /** Whether this process has seen the platform serve others since then, and it does now. */
-  hasServedSince(time: number): boolean
-  /** What was read for the candidate in the same claim, where it was not found either. */
-  ofCandidate?: ReadResult | undefined
-}
+import { halfSince, MISSING_RECHECK_MS, stepAfter, VERIFY_DELAYS_MS } from './read-schedule.js'
 
 /**
  * A lag lasts seconds; what the platform has said for this long is its answer, even against an `updated_at` that runs
@@ -241,30 +216,20 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     return progress.owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
   }
 
-  /** Of what was never read: two early reads for those who wait for the answer, then as every verification. */
-  function nextStep(): { inMs: number; next: number } | undefined {
-    if (progress.owed === 0) return undefined
-    const sinceRequestMs = Math.max(0, now - (before.requestedAt ?? claim.createdAt))
-    for (let step = progress.verified; step < EARLY_SHARES.length; step++) {
-      const inMs = (EARLY_SHARES[step] as number) * waitMs - sinceRequestMs
-      if (inMs > 0) return { inMs, next: step + 1 }
-    }
-    const step = Math.max(progress.verified, EARLY_SHARES.length)
-    const inMs = VERIFY_DELAYS_MS[step - EARLY_SHARES.length]
-    return inMs === undefined ? undefined : { inMs, next: step + 1 }
+  function nextStep() {
+    return stepAfter(progress, Math.max(0, now - (before.requestedAt ?? claim.createdAt)), waitMs)
   }
 
-  /** About half of the time since `time`, at least five minutes, and no more than the reconcile's pace. */
   function slowingFrom(time: number): number {
-    return Math.min(reconcileInMs, spread(Math.max(RETRY_CAP_MS, (now - time) / 2), 0.2, random))
+    return Math.min(reconcileInMs, spread(halfSince(now - time), 0.2, random))
   }
 
   /**
-   * The candidate is dropped when it was tried to the end. The record itself may name a business of which nobody has
-   * told: that is tried next time.
+   * The candidate is dropped when it was tried to the end. The record of a subscription that was read before may name
+   * the business that it went to: that is tried next time. Of one that was never read it is somebody else's.
    */
   function candidateAfter(isTheEnd: boolean): Pick<ReadFinish, 'candidate'> {
-    const owner = 'recordBusinessUid' in result ? result.recordBusinessUid : undefined
+    const owner = ownerIn(result, before)
     if (owner !== undefined && !ofCandidate) return { candidate: owner }
     const isAnswered = ofCandidate && ['missing', 'refused', 'token_refused'].includes(ofCandidate.kind)
     return isTheEnd && isAnswered ? { candidate: null } : {}
@@ -284,18 +249,4 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
   function remember(changes: Partial<Progress>): string {
     return progressText(generation, changes)
   }
-}
-
-/** By `updated_at` where both have one: fields may come and move without a change. */
-function isUpdated(record: SubscriptionRecord, before: SubscriptionRecord | null): boolean {
-  if (before === null) return true
-  const [now, then] = [updatedAtMs(record), updatedAtMs(before)]
-  return Number.isNaN(now) || Number.isNaN(then)
-    ? JSON.stringify(record) !== JSON.stringify(before)
-    : now !== then
-}
-
-/** By `updated_at`; a missing or unreadable one says nothing about age. */
-function isOlder(record: SubscriptionRecord, than: SubscriptionRecord | null): boolean {
-  return than !== null && updatedAtMs(record) < updatedAtMs(than)
 }

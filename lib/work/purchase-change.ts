@@ -2,7 +2,7 @@ import type { Clock } from '../clock.js'
 import { newId } from '../ids.js'
 import type { SubscriptionRecord } from '../record.js'
 import { type NewChange, type Subscription, subscriptionKey } from '../store/store.js'
-import type { Move } from './conclude-read.js'
+import type { Move } from './conclusion.js'
 
 /** A change as it is written into the journal and handed to `onPurchaseChange`. */
 export interface PurchaseChange {

@@ -8,3 +8,24 @@ export const EARLY_SHARES: readonly number[] = [0.25, 0.85]
 
 /** Re-reads of a record that is not shown any more, before it is believed gone. */
 export const MISSING_RECHECK_MS: readonly number[] = [20 * SECOND, 40 * SECOND]
+
+/** Of what was never read: two early reads for those who wait for the answer, then as every verification. */
+export function stepAfter(
+  { owed, verified }: { owed: number; verified: number },
+  sinceRequestMs: number,
+  waitMs: number,
+): { inMs: number; next: number } | undefined {
+  if (owed === 0) return undefined
+  for (let step = verified; step < EARLY_SHARES.length; step++) {
+    const inMs = (EARLY_SHARES[step] as number) * waitMs - sinceRequestMs
+    if (inMs > 0) return { inMs, next: step + 1 }
+  }
+  const step = Math.max(verified, EARLY_SHARES.length)
+  const inMs = VERIFY_DELAYS_MS[step - EARLY_SHARES.length]
+  return inMs === undefined ? undefined : { inMs, next: step + 1 }
+}
+
+/** Ever more rarely: half of the time that it has lasted, and five minutes at least. */
+export function halfSince(ms: number): number {
+  return Math.max(5 * MINUTE, ms / 2)
+}

@@ -14,7 +14,9 @@ import {
   type Urgency,
 } from '../store/store.js'
 import { sleep } from '../waiting.js'
-import { type Conclusion, concludeRead } from './conclude-read.js'
+import { ownerIn } from './compare-records.js'
+import { concludeRead } from './conclude-read.js'
+import type { Conclusion } from './conclusion.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { changeOf } from './purchase-change.js'
 import { createReadOutcomes } from './read-outcomes.js'
@@ -144,8 +146,7 @@ export function createRefresher(options: {
     const result = await read({ subscriptionUid, businessUid, signal })
     outcomes.note(businessUid, claim.subscription.record !== null, result)
     if (signal.aborted || !['missing', 'refused', 'token_refused'].includes(result.kind)) return { result }
-    const owner = 'recordBusinessUid' in result ? result.recordBusinessUid : undefined
-    const candidate = owner ?? claim.candidateBusinessUid
+    const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
     const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })

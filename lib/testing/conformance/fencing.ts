@@ -6,6 +6,8 @@ import {
   eventOf,
   fails,
   has,
+  isNumber,
+  known,
   LONG,
   named,
   only,
@@ -89,4 +91,45 @@ export const FENCING: readonly Check[] = [
       assert.equal((await only(store, 'b1')).state, 'last')
     },
   },
+  {
+    name: 'finishRead: an uninstall, a candidate or a business that is named during the read outlives it',
+    async check(lab) {
+      const { store } = lab
+      const next = () => lab.until('it is due', async () => (await claimedAll(store))[0])
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      const claim = await claimed(store)
+      await store.accept([eventOf('s1', { businessUid: 'b2' })])
+      await store.requestRefresh({ kind: 'business', businessUid: 'b1', install: UNINSTALL })
+      const finish = { ...shows(claim, 'purchased'), clearUninstalled: true, candidate: null }
+      assert.equal(await store.finishRead(claim, finish), true)
+      const after = await next()
+      has(after, { candidateBusinessUid: 'b2' })
+      isNumber(after.uninstalledAt, 'uninstalledAt')
+      await store.finishRead(after, { ...shows(after, 'purchased', { nextInMs: 0 }), clearUninstalled: true })
+      has(await next(), { uninstalledAt: null })
+    },
+  },
+  {
+    name: 'finishRead: an install that comes during the read is not followed by a revocation',
+    async check(lab) {
+      const { store } = lab
+      await known(store, 's1', 'purchased', 'b1')
+      await store.requestRefresh({ kind: 'business', businessUid: 'b1', install: UNINSTALL })
+      const claim = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      await store.requestRefresh({
+        kind: 'business',
+        businessUid: 'b1',
+        install: { installed: true, at: null },
+      })
+      const { record } = claim.subscription
+      const found = { record, state: null, gone: 'revoked', confirmed: true } as const
+      const finish = { ...fails('token_refused'), settled: true, found, changes: [change] }
+      assert.equal(await store.finishRead(claim, finish), true)
+      has(await only(store, 'b1'), { state: 'purchased', gone: null, pending: true })
+      same(await store.listEntries({ kind: 'change' }), [])
+      assert(await lab.until('it is due again', async () => (await claimedAll(store))[0]))
+    },
+  },
 ]
+
+const UNINSTALL = { installed: false, at: null }

@@ -10,6 +10,7 @@ import { KEEPING } from './keeping.js'
 import { type Check, createLab } from './lab.js'
 import { LEASING } from './leasing.js'
 import { LISTING } from './listing.js'
+import { MOVING } from './moving.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
 import { SEVERAL } from './several.js'
@@ -53,6 +54,7 @@ const ALL: readonly Check[] = [
   ...INSTALLS,
   ...LEASING,
   ...FINISHING,
+  ...MOVING,
   ...FENCING,
   ...HANDING_OVER,
   ...ENDING,

@@ -128,31 +128,62 @@ export const WANTING: readonly Check[] = [
     },
   },
   {
-    name: 'the first word for whose an unread subscription is stands against later ones',
+    name: 'the first request for an unread subscription decides its business; another is kept as its candidate',
     async check({ store }) {
       await store.accept([eventOf('s1', { businessUid: 'first' })])
       await store.accept([eventOf('s1', { businessUid: 'second' })])
       await store.requestRefresh(named('s1', 'third'))
-      assert.equal((await claimed(store)).subscription.businessUid, 'first')
-      same(await store.subscriptionsOf('second'), [])
+      const claim = await claimed(store)
+      has(claim, { candidateBusinessUid: 'third' })
+      assert.equal(claim.subscription.businessUid, 'first')
+      same(await store.subscriptionsOf('third'), [])
     },
   },
   {
-    name: 'the first word stands through outages, and falls when the platform has refused it',
-    async check({ store }) {
-      const refusals = [
-        'platform_record_missing',
-        'platform_refused',
-        'platform_record_mismatch',
-        'token_refused',
-      ]
-      for (const failure of ['platform_unreachable', 'app_credentials_refused', ...refusals]) {
-        await store.accept([eventOf(failure, { businessUid: 'forged' })])
-        const claim = await claimed(store)
-        await store.finishRead(claim, fails(failure))
-        await store.accept([eventOf(failure, { businessUid: 'right' })])
+    name: 'a failed read leaves the business, whatever it failed with; its finish may drop the candidate',
+    async check(lab) {
+      const { store } = lab
+      const next = () => lab.until('it is due', async () => (await claimedAll(store))[0])
+      for (const failure of ['platform_unreachable', 'platform_record_missing', 'token_refused']) {
+        await store.accept([eventOf('s1', { businessUid: 'first' })])
+        await store.accept([eventOf('s1', { businessUid: 'second' })])
+        await store.finishRead(await next(), fails(failure, 0))
+        const claim = await next()
+        has(claim, { candidateBusinessUid: 'second' })
+        await store.finishRead(claim, { ...fails(failure, 0), candidate: null })
+        const last = await next()
+        has(last, { candidateBusinessUid: null })
+        await store.finishRead(last, fails(failure))
       }
-      same(uidsOf(await store.subscriptionsOf('right')).sort(), refusals.sort())
+      same(uidsOf(await store.subscriptionsOf('first')), ['s1'])
+    },
+  },
+  {
+    name: 'other_item: is remembered and not read, until the item is one of the app’s own',
+    async check(lab) {
+      const { store } = lab
+      const other = (subscriptionUid: string, purchasableUid: string) =>
+        eventOf(subscriptionUid, {
+          businessUid: 'b1',
+          wanted: { kind: 'other_item', subscriptionUid, businessUid: 'b1', purchasableUid },
+        })
+      await store.accept([other('s1', 'theirs'), other('s2', 'ours'), other('s1', 'theirs')])
+      await store.requestRefresh(business('b1'))
+      same(await claimedAll(store), [])
+      has(await store.counts(), { subscriptions: 2, wanted: 0, givenUp: 0 })
+      for (const each of await store.subscriptionsOf('b1'))
+        has(each, { pending: false, refreshAt: null, record: null, failure: null })
+      has((await store.subscriptionsOf('b1'))[0], { purchasableUid: 'theirs' })
+      await store.adoptItems(['ours'])
+      const claim = await claimed(store)
+      has(claim, { id: 's2', generation: 1, urgency: 1 })
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      // One that is the app's by what it was read as is read again like any other.
+      await store.accept([other('s2', 'ours')])
+      has(await lab.until('it is due', async () => (await claimedAll(store))[0]), { id: 's2', generation: 2 })
+      await store.accept([eventOf('s1', { businessUid: 'b2' })])
+      has(await claimed(store), { id: 's1', generation: 1 })
+      same(uidsOf(await store.subscriptionsOf('b2')), ['s1'])
     },
   },
   {
