@@ -48,7 +48,6 @@ export interface Store {
   renewEntry(entry: Leased, leaseMs: number): Promise<boolean>
   /** Ends leased entries; those whose lease has passed on are left alone and not answered back. */
   finishEntries(finishes: readonly EntryFinish[]): Promise<string[]>
-
   /** Entries for people, newest first. */
   listEntries(filter: EntryFilter): Promise<JournalEntry[]>
   /** Makes an entry pending with no attempts: due now, or when the lease of who has it is over. False: there is none. */
@@ -56,9 +55,8 @@ export interface Store {
   /** Deletes one small batch of what is past its keeping time; answers how many rows went, 0 when there is no more. */
   prune(keep: Retention): Promise<number>
   counts(): Promise<StoreCounts>
-  /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`, with what to do instead. */
+  /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`. */
   backup(path: string): Promise<void>
-
   /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
   subscribe(listener: (hint: Hint) => void): () => void
 }
