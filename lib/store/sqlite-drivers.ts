@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { MarketplaceError } from '../errors.js'
 
@@ -87,6 +86,8 @@ function filesOf(
   Database: DatabaseClass,
 ): Pick<SqliteLibrary, 'modules' | 'natives'> {
   if (name === 'node:sqlite') return { modules: [], natives: [] }
+  // Not an import: webpack replaces what is imported from there with what it finds at the time of bundling.
+  const { createRequire } = process.getBuiltinModule('node:module')
   const { cache, resolve } = createRequire(join(process.cwd(), 'app.js'))
   const loaded = Object.entries(cache)
   const natives = loaded.map(([file]) => file).filter((file) => file.endsWith('.node'))

@@ -87,7 +87,7 @@ export interface Store {
   /** One small batch: deletes what is past its retention, and ends as dead what waited that long for a handler. */
   prune(keep: Retention): Promise<Pruned>
   counts(): Promise<StoreCounts>
-  /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`, with what to do instead. */
+  /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`. */
   backup(path: string): Promise<void>
   /** What the last write or sync met, in words; null after the next that succeeds. */
   problem?(): string | null
