@@ -315,6 +315,17 @@ describe('K26 health while the disk is broken', () => {
     expect(store.problem?.()).toBeNull()
   })
 
+  it('is not ended by a write that may have written nothing, but by a probe, some time after the last failure', async () => {
+    const { clock, jump } = jumpingClock()
+    const health = createWriteHealth({ probe: async () => {}, isDataError: () => false, clock })
+    await health.watch(() => Promise.reject(new Error('disk is full')), true).catch(() => {})
+    await health.watch(async () => {}, false)
+    expect(health.problem()).toBe('disk is full')
+    jump(3 * SECOND)
+    await health.watch(async () => {}, false)
+    await until('the probe has ended it', () => health.problem() === null)
+  })
+
   it('says when a write has not finished for long, and probes at most once a second', async () => {
     const { clock, jump } = jumpingClock()
     let probes = 0
