@@ -58,6 +58,8 @@ export function createPostgresEngine(options: {
     },
     skipLocked: sql`for update skip locked`,
     forUpdate: sql`for update`,
+    forShare: sql`for share`,
+    byIndex: () => sql``,
     rowNumber: sql`bigint generated always as identity`,
     sortedText: sql`text collate "C"`,
     busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,

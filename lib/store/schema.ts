@@ -103,6 +103,10 @@ export interface Engine {
   skipLocked: RawBuilder<unknown>
   /** Ends a select whose rows must not change until the transaction ends. */
   forUpdate: RawBuilder<unknown>
+  /** Ends a select whose rows must not change, and may be read, until the transaction ends. */
+  forShare: RawBuilder<unknown>
+  /** After a table in `from`: the index to use, where the engine cannot be trusted to find it. */
+  byIndex(name: string): RawBuilder<unknown>
   /** The column type of a row number that counts up by itself. */
   rowNumber: RawBuilder<unknown>
   /** The column type of an identifier whose rows are locked in its order: by bytes, as JavaScript sorts, in no language. */
