@@ -1,4 +1,4 @@
-import { sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Lanes } from './lanes.js'
 import type { Engine, Tables } from './schema.js'
 import {
@@ -27,9 +27,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   /** Named by this process; what it receives is pending even before the others know. */
   let own = new Set<Topic>()
   const { now } = engine
-  const share = engine.isLocal ? sql`` : sql`for share`
 
-  async function readiness(trx: Transaction<Tables>, lock = sql``) {
+  async function readiness(trx: Transaction<Tables>, lock: RawBuilder<unknown> = sql``) {
     const { rows } = await sql<{ topic: Topic; ready: number }>`
       select topic, ready from handlers order by topic ${lock}`.execute(trx)
     return {
@@ -45,7 +44,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   ): Promise<(topic: Topic, kind: EntryKind) => EntryStatus> {
     let known = await readiness(trx)
     const isUndecided = (topic: Topic) => isTopicAmong(known.all, topic) && !isTopicAmong(known.ready, topic)
-    if (!engine.isLocal && topics.some(isUndecided)) known = await readiness(trx, share)
+    if (topics.some(isUndecided)) known = await readiness(trx, engine.forShare)
     return (topic, kind) => {
       if (isTopicAmong(known.ready, topic)) return 'pending'
       if (isTopicAmong(known.all, topic)) return 'waiting'
@@ -137,7 +136,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
 
   /** Sets aside a batch of what stands at the head of lanes for topics that are not ready; answers how many lanes moved. */
   async function setAside(trx: Transaction<Tables>): Promise<number> {
-    const { ready } = await readiness(trx, engine.isLocal ? sql`` : sql`for update`)
+    const { ready } = await readiness(trx, engine.forUpdate)
     for (const topic of await lanes.dueTopics(trx)) {
       if (isTopicAmong(ready, topic) || isTopicAmong(own, topic)) continue
       const { rows } = await sql<{ key: string }>`

@@ -40,7 +40,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       insert into lanes (key, topic, due_at, lapses)
       select key, topic, ${now()}, 0 from ${engine.rows(JSON.stringify(sorted), { key: 'text', topic: 'text' })} as heads
       where true
-      on conflict (key) do ${engine.isLocal ? sql`nothing` : sql`update set due_at = lanes.due_at`}`.execute(
+      on conflict (key) do update set due_at = lanes.due_at`.execute(
       trx,
     )
   }
@@ -70,7 +70,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
     const { rows } = await sql<Row>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
-      cross join journal ${engine.isLocal ? sql`indexed by journal_lane` : sql``}
+      cross join journal ${engine.byIndex('journal_lane')}
       where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
         select seq from journal as last where last.key = picked.key and last.status = 'pending'
         order by seq limit 1 offset ${count - 1}
@@ -172,7 +172,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         select lanes.key as key, lanes.lapses as lapses
         from ${engine.rows(JSON.stringify(leases), { key: 'text', token: 'text' })} as leases
         cross join lanes where lanes.key = leases.key and lanes.lease_token = leases.token
-        order by lanes.key ${engine.isLocal ? sql`` : sql`for update of lanes`}`.execute(trx)
+        order by lanes.key ${engine.forUpdate}`.execute(trx)
       const keys = new Set(held.map(({ key }) => key))
       const ours = finishes.filter(({ id }) => keys.has(id))
       await settle(trx, ours)

@@ -65,6 +65,8 @@ export function createPostgresEngine(options: {
         await sql`select pg_advisory_xact_lock(hashtextextended(${`${schema}/${name}`}, 0))`.execute(trx)
       }
     },
+    forShare: sql`for share`,
+    byIndex: () => sql``,
     rowNumber: sql`bigint generated always as identity`,
     sortedText: sql`text collate "C"`,
     busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,

@@ -124,6 +124,10 @@ export interface Engine {
   forUpdate: RawBuilder<unknown>
   /** Holds these names until the transaction ends, so that others that ask for one of them wait. Absent: one writes at a time. */
   holdNames?(trx: Transaction<Tables>, names: readonly string[]): Promise<void>
+  /** Ends a select whose rows must not change, and may be read, until the transaction ends. */
+  forShare: RawBuilder<unknown>
+  /** After a table in `from`: the index to use, where the engine cannot be trusted to find it. */
+  byIndex(name: string): RawBuilder<unknown>
   /** The column type of a row number that counts up by itself. */
   rowNumber: RawBuilder<unknown>
   /** The column type of an identifier whose rows are locked in its order: by bytes, as JavaScript sorts, in no language. */

@@ -108,6 +108,8 @@ export function createSqliteEngine(options: {
     // One writer at a time: nothing is ever locked, and nothing changes under a transaction.
     skipLocked: sql``,
     forUpdate: sql``,
+    forShare: sql``,
+    byIndex: (name) => sql`indexed by ${sql.ref(name)}`,
     rowNumber: sql`integer primary key autoincrement`,
     sortedText: sql`text`,
     busyTable: sql``,

@@ -67,6 +67,8 @@ export function createOracle(options: {
   const active = new Map<string, Set<Active>>()
   const changes = new Map<string, { id: string; uid: string; order: number; ended: 'no' | 'done' | 'dead' }>()
   const changesOf = new Map<string, string[]>()
+  /** The lease under which a change was last returned from. */
+  const returnedUnder = new Map<string, string>()
   const returned = new Map<string, Set<number>>()
   const acknowledged = new Map<string, string[]>()
   /** Of what came about installs the last that happened, when it happened, and when subscriptions became known. */
@@ -204,7 +206,12 @@ export function createOracle(options: {
       const change = changes.get(id)
       if (change) {
         const earlier = (changesOf.get(change.uid) ?? []).slice(0, change.order)
-        const open = earlier.filter((each) => changes.get(each)?.ended === 'no')
+        // What returned under the same lease is written before or with what follows, so that a crash repeats both.
+        const open = earlier.filter(
+          (each) =>
+            changes.get(each)?.ended === 'no' &&
+            !(lease && (returned.get(each)?.size ?? 0) >= handlers && returnedUnder.get(each) === lease.token),
+        )
         if (open.length > 0)
           fail('changes in order', `${change.uid}: the change ${change.order} came too early`)
       }
@@ -213,6 +220,7 @@ export function createOracle(options: {
         if (!hasReturned) return
         const by = returned.get(id) ?? new Set()
         returned.set(id, by.add(handler))
+        if (lease) returnedUnder.set(id, lease.token)
       }
     },
 
