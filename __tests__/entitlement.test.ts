@@ -660,7 +660,36 @@ describe('D20 a purchase that reads show only later', () => {
   })
 })
 
-it('D22 a subscription that went to another business is repaired by track, and nobody forges it', async () => {
+it('D22 a subscription that went to another business is repaired by track: one loses it, the other has it', async () => {
+  let owner = B1
+  const fetchAs: typeof fetch = async (input, init) => {
+    const url = new URL(String(input))
+    if (url.pathname === '/oauth/token')
+      return Response.json({ access_token: url.searchParams.get('business_uid') })
+    const isOwner = new Headers(init?.headers).get('authorization') === `Bearer ${owner}`
+    const record = { uid: 's1', business_uid: owner, purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
+    return Response.json({ data: { subscriptions: isOwner ? [record] : [] } })
+  }
+  const { marketplace } = await createScene({ platform: { fetch: fetchAs } })
+  const told: unknown[] = []
+  marketplace.onPurchaseChange(({ business_uid, from, to, entitled }) => {
+    told.push([business_uid, from, to, entitled])
+  })
+  await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
+  await until('the one', () => marketplace.isEntitled(B1))
+  owner = B2
+  await marketplace.track({ subscription_uid: 's1', business_uid: B2 })
+  await until('the other', () => marketplace.isEntitled(B2))
+  expect(await marketplace.isEntitled(B1)).toBe(false)
+  await until('both are told', () => told.length === 3)
+  expect(told).toEqual([
+    [B1, null, 'purchased', true],
+    [B1, 'purchased', null, false],
+    [B2, null, 'purchased', true],
+  ])
+})
+
+it('D22 naming another business for a subscription costs a read at most, and moves nothing', async () => {
   const { platform, marketplace } = await createScene()
   const { uid } = await buy(platform, marketplace)
   await marketplace.track({ subscription_uid: uid, business_uid: B2 })

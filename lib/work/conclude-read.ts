@@ -34,6 +34,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
   const { subscription: before, generation, uninstalledAt } = claim
   const progress = recallProgress(claim)
   const reconcileInMs = spread(reconcileEveryMs, 0.2, random)
+  const slowingFrom = (time: number) => Math.min(reconcileInMs, spread(halfSince(now - time), 0.2, random))
 
   switch (result.kind) {
     case 'found':
@@ -218,10 +219,6 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
 
   function nextStep() {
     return stepAfter(progress, Math.max(0, now - (before.requestedAt ?? claim.createdAt)), waitMs)
-  }
-
-  function slowingFrom(time: number): number {
-    return Math.min(reconcileInMs, spread(halfSince(now - time), 0.2, random))
   }
 
   /**
