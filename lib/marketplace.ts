@@ -2,7 +2,7 @@ import type { Marketplace, Unsubscribe } from './api.js'
 import { guardedClock, SECOND } from './clock.js'
 import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
-import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
+import { canonicalState, grants, stateForMetrics } from './entitlement/purchase-state.js'
 import { MarketplaceError, messageOf } from './errors.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
@@ -15,7 +15,7 @@ import { createLifecycle } from './lifecycle.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
-import { identifierOf, storable } from './record.js'
+import { requireIdentifier, storable } from './record.js'
 import { checkedFilter } from './store/entry-filter.js'
 import type { DeadEntry } from './store/store.js'
 import { storeFor } from './store/store-option.js'
@@ -84,7 +84,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
             const code = 'code' in result ? result.code : result.kind
             telemetry.log('reading', code, `${code}: a subscription could not be read`)
           }
-          for (const { to } of moves) telemetry.count('changes', { to: wordForState(to) })
+          for (const { to } of moves) telemetry.count('changes', { to: stateForMetrics(to) })
         },
       },
       handling: {
@@ -200,8 +200,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     }),
 
     track: whileOpen(async (named) => {
-      const subscriptionUid = requireUid(named?.subscription_uid, 'subscription_uid')
-      const businessUid = requireUid(named?.business_uid, 'business_uid')
+      const subscriptionUid = requireIdentifier(named?.subscription_uid, 'subscription_uid')
+      const businessUid = requireIdentifier(named?.business_uid, 'business_uid')
       await store.requestRefresh({ kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null })
     }),
 
@@ -209,7 +209,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       createRefreshAndWait({
         store,
         explain: entitlements.explain,
-        checked: (uid) => requireUid(uid, 'business_uid'),
+        checked: (uid) => requireIdentifier(uid, 'business_uid'),
         // A token and a read, after the pause that may still be due.
         timeoutMs: 2 * platformOptions.timeoutMs + SECOND,
         clock,
@@ -217,7 +217,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     ),
 
     fetchAppToken: whileOpen(async (businessUid) =>
-      appToken(await platform.fetchAppToken(requireUid(businessUid, 'business_uid'))),
+      appToken(await platform.fetchAppToken(requireIdentifier(businessUid, 'business_uid'))),
     ),
     targetUrl: (mountUrl) => targetUrl(mountUrl, options.deliverySecrets[0] as string),
     registerWebhook: whileOpen((registration) =>
@@ -240,19 +240,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   return marketplace
 }
 
-function requireUid(value: unknown, name: string): string {
-  const uid = identifierOf(value)
-  if (uid === null)
-    throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
-  return uid
-}
-
 function requirePath(value: unknown): string {
   if (typeof value === 'string' && value !== '' && !value.includes('\0')) return value
   throw new MarketplaceError('argument_invalid', 'Cannot back up: expected the path of a new file')
-}
-
-/** A metric's attribute comes from a fixed set, and the platform may send any word. */
-function wordForState(state: string | null): string {
-  return state === null ? 'gone' : Object.hasOwn(PURCHASE_STATES, state) ? state : 'other'
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MarketplaceError } from './errors.js'
 
 /**
  * The fields the interface document gives a subscription record, in its order and with its notes. The last three are
@@ -103,6 +104,13 @@ export const optionalIdentifier = z
 /** The one rule for identifiers: a text that is fit to be one, or a safe integer as its text; else null. */
 export function identifierOf(value: unknown): string | null {
   return identifierFault(value) === undefined ? String(value) : null
+}
+
+/** `value` as an identifier, for the argument `name`. Throws `argument_invalid`. */
+export function requireIdentifier(value: unknown, name: string): string {
+  const uid = identifierOf(value)
+  if (uid !== null) return uid
+  throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
 }
 
 /** A record read from the platform. Only the essentials are checked; unknown values are never looked into, however deep. */

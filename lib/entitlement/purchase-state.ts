@@ -102,3 +102,8 @@ export function canonicalState(value: string): string {
 export function grants(state: string | null | undefined): boolean {
   return state === 'purchased'
 }
+
+/** A state as the attribute of a metric: those come from a fixed set, and the platform may send any word. */
+export function stateForMetrics(state: string | null): string {
+  return state === null ? 'gone' : Object.hasOwn(PURCHASE_STATES, state) ? state : 'other'
+}

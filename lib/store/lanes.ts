@@ -40,9 +40,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       insert into lanes (key, topic, due_at, lapses)
       select key, topic, ${now()}, 0 from ${engine.rows(JSON.stringify(sorted), { key: 'text', topic: 'text' })} as heads
       where true
-      on conflict (key) do update set due_at = lanes.due_at`.execute(
-      trx,
-    )
+      on conflict (key) do update set due_at = lanes.due_at`.execute(trx)
   }
 
   /** Puts each lane, which the caller has locked, to its first pending entry, or removes it. Leased ones only if told. */

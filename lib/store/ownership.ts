@@ -16,7 +16,7 @@ import type { StoreOwner } from './store-owner.js'
  * Until the first subscription is read another app may still take the store, so every transaction that writes locks
  * and checks the row first. After that only `adopt` can take it, which is looked for once a second.
  */
-export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate'>, clock: Clock) {
+export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate' | 'now'>, clock: Clock) {
   let owner: StoreOwner | undefined
   let isSettled = false
   let isLost = false
@@ -61,6 +61,12 @@ export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate'>, clo
       isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)
       isSettled = row?.settled === 1
+    },
+
+    /** Writes the row and changes nothing that matters: whether a write succeeds is all that a probe asks. */
+    async touch(trx: Kysely<Tables>) {
+      await sql`insert into store_owner (id, settled, probed_at) values (1, 0, ${engine.now()})
+        on conflict (id) do update set probed_at = excluded.probed_at`.execute(trx)
     },
 
     /** In the transaction that keeps a record read with this app's token. */

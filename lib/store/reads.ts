@@ -120,3 +120,17 @@ export interface SubscriptionCounts {
   /** Of those, the ones whose last read the platform refused. */
   refused: number
 }
+
+/** What an event asks to be read again. */
+export type RefreshRequest =
+  /**
+   * This subscription, learned of if it is new. The first request decides its business; another business is kept as its
+   * candidate. Only a record that the platform shows for the candidate moves the subscription.
+   */
+  | { kind: 'subscription'; subscriptionUid: string; businessUid: string; purchasableUid: string | null }
+  /** This subscription if it is known; an event alone does not make it the app's. */
+  | { kind: 'known'; subscriptionUid: string; businessUid: string }
+  /** A notice for an item that is not the app's: remembered, so that a person can see why nobody is let in. */
+  | { kind: 'other_item'; subscriptionUid: string; businessUid: string; purchasableUid: string }
+  /** Every known subscription of the business. Of installs and uninstalls the last to happen counts: `at`; null: now. */
+  | { kind: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }

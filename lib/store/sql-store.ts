@@ -1,35 +1,30 @@
-import { sql } from 'kysely'
 import { type Clock, systemClock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
+import { endAbandonedLeases } from './abandoned-leases.js'
 import { createReadClaims } from './claim-read.js'
 import { createGroupCommit } from './group-commit.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
+import { createHints } from './hints.js'
 import { createJournal } from './journal.js'
 import { createJournalQueries } from './journal-queries.js'
 import { createLanes } from './lanes.js'
-import { isAbandoned } from './lease-token.js'
 import { MIGRATIONS } from './migrations.js'
 import { createOwnership } from './ownership.js'
+import { businessesOf, isNews } from './read-finish.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import {
-  type Hint,
-  isTopicAmong,
-  type NewEvent,
-  type ReadClaim,
-  type ReadFinish,
-  type Store,
-} from './store.js'
+import { isTopicAmong, type NewEvent, type Store } from './store.js'
 import type { StoreOwner } from './store-owner.js'
 import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
 import { createSubscriptions } from './subscriptions.js'
+import { refuseUnfit } from './unfit-identifiers.js'
 import { createWriteHealth } from './write-health.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
 export function createSqlStore(engine: Engine, clock: Clock = systemClock): Store {
-  const listeners = new Set<(hint: Hint) => void>()
+  const { subscribe, tell, announce } = createHints(engine)
   const subscriptions = createSubscriptions(engine)
   const upkeep = createSubscriptionUpkeep(engine)
   const reads = createReadClaims(engine)
@@ -84,28 +79,9 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   /** One row, written and synced: what a delivery needs at least. */
   function probe() {
     return whileOpen(async () => {
-      await engine.write((trx) =>
-        sql`insert into store_owner (id, settled, probed_at) values (1, 0, ${engine.now()})
-          on conflict (id) do update set probed_at = excluded.probed_at`.execute(trx),
-      )
+      await engine.write((trx) => ownership.touch(trx))
       await engine.durable()
     })
-  }
-
-  /** What is committed stays so, whatever a listener throws. */
-  function tell(hint: Hint) {
-    for (const listener of listeners) {
-      try {
-        listener(hint)
-      } catch {
-        // The listener's own; the others are still told.
-      }
-    }
-  }
-
-  function announce(hint: Hint) {
-    tell(hint)
-    engine.announce(hint)
   }
 
   return {
@@ -232,10 +208,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     problem: health.problem,
 
-    subscribe(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
+    subscribe,
   }
 
   async function begin(owner: StoreOwner | undefined) {
@@ -274,45 +247,3 @@ const MOST_LOOKS = 200
 
 /** Between two slices of work the app's event loop has its turn. */
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
-
-/** The businesses that a finish is about, by bytes: all who hold several names take them in one order. */
-function businessesOf({ subscription }: ReadClaim, { found, changes = [] }: ReadFinish): string[] {
-  const uids = [subscription.businessUid, ...changes.map(({ businessUid }) => businessUid)]
-  if (found?.record) uids.push(found.record.business_uid)
-  return [...new Set(uids)].sort()
-}
-
-/** Whether what was known of the subscription before must not be relied on any more. */
-function isNews({ subscription }: ReadClaim, { found }: ReadFinish): boolean {
-  if (!found) return false
-  return (
-    found.gone !== subscription.gone || JSON.stringify(found.record) !== JSON.stringify(subscription.record)
-  )
-}
-
-/** Two identifiers must not be kept as one: some libraries cut at NUL, and half of a surrogate pair is no UTF-8. */
-function refuseUnfit(row: object) {
-  for (const [name, value] of Object.entries(row)) {
-    if (NAMES_OF_IDENTIFIERS.has(name) && typeof value === 'string' && /[\0\p{Cs}]/u.test(value)) {
-      throw new MarketplaceError(
-        'argument_invalid',
-        `Cannot keep ${name}: it has NUL or half of a surrogate pair`,
-      )
-    }
-  }
-}
-
-const NAMES_OF_IDENTIFIERS = new Set(['id', 'key', 'businessUid', 'subscriptionUid', 'purchasableUid'])
-
-/** What a process of this machine left behind when it died is due at once, not when its leases run out. */
-async function endAbandonedLeases({ write, now }: Engine) {
-  await write(async (trx) => {
-    const { rows } = await sql<{ token: string }>`
-      select lease_token as token from subscriptions where lease_token is not null
-      union select lease_token from lanes where lease_token is not null`.execute(trx)
-    for (const { token } of rows.filter((row) => isAbandoned(row.token))) {
-      await sql`update subscriptions set refresh_at = ${now()} where lease_token = ${token}`.execute(trx)
-      await sql`update lanes set due_at = ${now()} where lease_token = ${token}`.execute(trx)
-    }
-  })
-}
