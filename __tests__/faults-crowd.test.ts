@@ -109,9 +109,11 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     const overdue = Number(process.env.OVERDUE ?? 50_000)
-    await sql(subscriptions('overdue', '1', overdue, 1, 'null', 0, 4))
-    await sql(subscriptions('import', '1', overdue / 10, 1, 'null', 1, 2))
-    await sql(subscriptions('made up', '1', overdue / 10, 1, 'null', 1, 1))
+    for (let batch = 0; batch < overdue / MANY; batch++) {
+      await sql(subscriptions(`overdue ${batch}`, '1', MANY, 1, 'null', 0, 4))
+      await sql(subscriptions(`import ${batch}`, '1', MANY / 10, 1, 'null', 1, 2))
+      await sql(subscriptions(`made up ${batch}`, '1', MANY / 10, 1, 'null', 1, 1))
+    }
     await sql(subscriptions('asked', `${Date.now() + HOUR}`, 5, 1, 'null', 0, 4))
     const begun: [string, number][] = []
     const platform = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
