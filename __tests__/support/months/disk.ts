@@ -117,6 +117,9 @@ const jobsOf = new WeakMap<Worker, number>()
 const { postMessage } = Worker.prototype
 
 Worker.prototype.postMessage = function (this: Worker, ...args: Parameters<typeof postMessage>) {
+  // Who passes shared memory is answered by it, not by a message: the compiler of these files, for one.
+  const isShared = Object.values(Object(args[0])).some((value) => value instanceof SharedArrayBuffer)
+  if (isShared) return postMessage.apply(this, args)
   if (!jobsOf.has(this)) {
     this.on('message', () => answered(this, 1))
     this.on('exit', () => answered(this, jobsOf.get(this) ?? 0))
