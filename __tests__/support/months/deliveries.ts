@@ -12,35 +12,30 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
   const now = { lost: 0, doubled: 0, lateMs: 0 }
   const known = new Set<string>()
   const namedAt = new Map<string, number>()
-  let refusals = 0
 
-  async function send(names: { uid?: string; business: string }, body: object): Promise<boolean> {
+  async function send(names: Names, body: object): Promise<boolean> {
     const isLost = random.chance(now.lost)
     const copies = random.chance(now.doubled) ? 3 : 1
     if (isLost) return false
     let isTaken = false
     for (let copy = 0; copy < copies; copy++) {
       if (now.lateMs > 0) await time.follow(time.sleep(random.between(0, now.lateMs)))
-      isTaken = (await attempt(names, body, copy === 0 && isStubborn ? 100 * HOUR : 0)) || isTaken
+      time.lookClosely()
+      isTaken = (await attempt(names, body, copy === 0 && isStubborn ? 10 * MINUTE : 0)) || isTaken
     }
     return isTaken
   }
 
-  async function attempt(
-    names: { uid?: string; business: string },
-    body: object,
-    patienceMs: number,
-  ): Promise<boolean> {
-    time.lookClosely()
+  /** `againMs`: when the platform sends it again if it is not taken; never when 0. */
+  async function attempt(names: Names, body: object, againMs: number): Promise<boolean> {
     const status = await time.follow(app.deliver(body))
     if (status === 200) {
       if (names.uid) known.add(names.uid)
       for (const name of [names.uid, names.business]) if (name) namedAt.set(name, time.passed())
       return true
     }
-    if (status !== 0) refusals++
-    const pauseMs = 10 * MINUTE
-    if (patienceMs > 0) time.after(pauseMs, () => void attempt(names, body, patienceMs - pauseMs))
+    const nextMs = Math.min(3 * HOUR, 2 * againMs)
+    if (againMs > 0) time.after(againMs, () => void attempt(names, body, nextMs))
     return false
   }
 
@@ -51,8 +46,6 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     learn: (uid: string) => void known.add(uid),
     /** When a delivery last named it: a subscription or a business. */
     namedAt: (name: string) => namedAt.get(name) ?? 0,
-    /** Deliveries that were refused so far, by an app that was up. */
-    refusals: () => refusals,
 
     /** Of a purchase, or of a change of its state. */
     purchase({ uid, business }: Pick<Subscription, 'uid' | 'business'>, event_type: 'created' | 'update') {
@@ -65,6 +58,12 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
       return send({ business }, { entity_name: 'application', event_type, data })
     },
   }
+}
+
+/** What a delivery is about. */
+interface Names {
+  uid?: string
+  business: string
 }
 
 export type Deliveries = ReturnType<typeof createDeliveries>

@@ -114,9 +114,12 @@ fs.fsync = watched('fsync') as typeof fs.fsync
 /** Jobs that were given to threads and not answered yet: the package may have one for what takes SQLite long. */
 let jobsOfThreads = 0
 const jobsOf = new WeakMap<Worker, number>()
-const { postMessage } = Worker.prototype
+const { postMessage, terminate } = Worker.prototype
 
 Worker.prototype.postMessage = function (this: Worker, ...args: Parameters<typeof postMessage>) {
+  // Who passes shared memory is answered by it, not by a message: the compiler of these files, for one.
+  const isShared = Object.values(Object(args[0])).some((value) => value instanceof SharedArrayBuffer)
+  if (isShared) return postMessage.apply(this, args)
   if (!jobsOf.has(this)) {
     this.on('message', () => answered(this, 1))
     this.on('exit', () => answered(this, jobsOf.get(this) ?? 0))
@@ -124,6 +127,15 @@ Worker.prototype.postMessage = function (this: Worker, ...args: Parameters<typeo
   jobsOf.set(this, (jobsOf.get(this) ?? 0) + 1)
   jobsOfThreads++
   postMessage.apply(this, args)
+}
+
+Worker.prototype.terminate = async function (this: Worker) {
+  jobsOfThreads++
+  try {
+    return await terminate.call(this)
+  } finally {
+    jobsOfThreads--
+  }
 }
 
 function answered(worker: Worker, jobs: number) {
