@@ -81,7 +81,7 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     free()
     await store.open()
     await store.accept([eventOf('s1')])
-    expect(await store.counts()).toMatchObject({ pending: 1 })
+    expect(await store.counts()).toMatchObject({ subscriptions: 1 })
   })
 
   it('C20 opens after a failed migration, with no earlier connection in the way', async () => {
@@ -101,7 +101,7 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     await store.close()
     const again = storeAt(path, driver)
     await again.store.open()
-    expect(await again.store.counts()).toMatchObject({ pending: 1 })
+    expect(await again.store.counts()).toMatchObject({ subscriptions: 1 })
   })
 })
 
@@ -128,7 +128,7 @@ describe('C22 a file system that', () => {
       const { store } = storeAt(join(temporaryFolder(), 'm.db'))
       await store.open()
       await store.accept([eventOf('s1')])
-      expect(await store.counts()).toMatchObject({ pending: 1 })
+      expect(await store.counts()).toMatchObject({ subscriptions: 1 })
     },
   )
 
@@ -294,10 +294,10 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
     })
     const copy = storeAt(target, driver)
     await copy.store.open()
-    const { pending } = await copy.store.counts()
-    expect(pending).toBeGreaterThanOrEqual(20)
-    expect(pending).toBeLessThanOrEqual(70)
-    expect((await store.counts()).pending).toBe(70)
+    const { subscriptions } = await copy.store.counts()
+    expect(subscriptions).toBeGreaterThanOrEqual(20)
+    expect(subscriptions).toBeLessThanOrEqual(70)
+    expect((await store.counts()).subscriptions).toBe(70)
   })
 
   it('C27 that fails says why and leaves no half file', async () => {
@@ -364,7 +364,7 @@ describe.each(DRIVERS)('a large file (%s)', (driver) => {
 
     const again = storeAt(path, driver)
     await again.store.open()
-    expect(await again.store.counts()).toMatchObject({ pending: 1 })
+    expect(await again.store.counts()).toMatchObject({ subscriptions: 1 })
     const refusal = { code: 'store_corrupt', message: expect.stringContaining(path) }
     await until('the damage is found', () => again.store.counts().then(...FAILED), 15_000)
     await expect(again.store.counts()).rejects.toMatchObject(refusal)
