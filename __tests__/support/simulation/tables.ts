@@ -221,7 +221,7 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
         payload: payload(ofBusiness(businessUid), now()),
       })
     }
-    return true
+    return !isTooLate
   }
 
   function isFirst(line: Line, kinds: ClaimEntries['kinds']): boolean {
