@@ -163,9 +163,13 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         return written
       })
       if (finished === false) return false
-      const superseded = finished === 'written' && isNews(claim, finish)
+      if (finished === 'not revoked') {
+        announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
+        return false
+      }
+      const superseded = isNews(claim, finish)
       for (const businessUid of businesses) announce({ kind: 'decided', businessUid, superseded })
-      if (finished === 'written' && changes.length > 0) announce({ kind: 'journal' })
+      if (changes.length > 0) announce({ kind: 'journal' })
       return true
     },
 

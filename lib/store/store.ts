@@ -100,7 +100,8 @@ export interface Store {
    * Writes what a read found, together with the changes it made visible, in one transaction.
    * When a read was requested again after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`
    * whatever `nextInMs` says; what rests on what the claim saw (`candidate`, `clearUninstalled`, a revocation) is then
-   * left to that read. Answers false, and has written nothing, when the lease is no longer the caller's.
+   * left to that read. Answers false, and has written nothing, when the lease is no longer the caller's; false, too,
+   * for a revocation that comes too late, of which only the failed read is written.
    */
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
 

@@ -239,7 +239,7 @@ export function createTables(): Database & {
         payload: payload(ofBusiness(businessUid), now()),
       })
     }
-    return true
+    return !isTooLate
   }
 
   function laneOf(key: string): Lane {

@@ -124,7 +124,7 @@ export const FENCING: readonly Check[] = [
       const { record } = claim.subscription
       const found = { record, state: null, gone: 'revoked', confirmed: true } as const
       const finish = { ...fails('token_refused'), settled: true, found, changes: [change] }
-      assert.equal(await store.finishRead(claim, finish), true)
+      assert.equal(await store.finishRead(claim, finish), false)
       has(await only(store, 'b1'), { state: 'purchased', gone: null, pending: true })
       same(await store.listEntries({ kind: 'change' }), [])
       assert(await lab.until('it is due again', async () => (await claimedAll(store))[0]))
