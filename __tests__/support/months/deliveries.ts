@@ -19,7 +19,7 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     if (isLost) return false
     let isTaken = false
     for (let copy = 0; copy < copies; copy++) {
-      if (now.lateMs > 0) await time.follow(time.sleep(random.between(0, now.lateMs)))
+      if (now.lateMs > 0) await time.sleep(random.between(0, now.lateMs))
       time.lookClosely()
       isTaken = (await attempt(names, body, copy === 0 && isStubborn ? 10 * MINUTE : 0)) || isTaken
     }
@@ -43,6 +43,8 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     now,
     /** Whether a delivery that names the subscription was acknowledged. */
     isKnown: (uid: string) => known.has(uid),
+    /** Whether it was ever told that the business has uninstalled; a refused token alone proves nothing. */
+    isUninstallKnown: (business: string) => known.has(`uninstalled ${business}`),
     learn: (uid: string) => void known.add(uid),
     /** When a delivery last named it: a subscription or a business. */
     namedAt: (name: string) => namedAt.get(name) ?? 0,
@@ -55,7 +57,10 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     install(business: string, event_type: 'installed' | 'uninstalled') {
       const event_time = new Date(time.date()).toISOString()
       const data = { business_id: business, app_code_name: 'ours', event_time }
-      return send({ business }, { entity_name: 'application', event_type, data })
+      return send(
+        { uid: `${event_type} ${business}`, business },
+        { entity_name: 'application', event_type, data },
+      )
     },
   }
 }

@@ -110,6 +110,7 @@ export function createProbes(world: {
         const paid = platform.of(business).filter(({ state }) => state === 'purchased')
         // What was never delivered cannot be known.
         if (expected && !paid.some(({ uid }) => deliveries.isKnown(uid))) continue
+        if (platform.isRefused(business) && !deliveries.isUninstallKnown(business)) continue
         const { entitled, reason } = await explain(business)
         if (entitled === expected) continue
         const did = expected ? 'pays and is out' : 'does not pay and is in'
