@@ -435,7 +435,9 @@ describe('a handler', () => {
     }
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await until('it is on its way', () => hasLeft)
-    expect(await marketplace.journal.list({ kind: 'change' })).toMatchObject([{ status: 'pending', attempts: 0 }])
+    expect(await marketplace.journal.list({ kind: 'change' })).toMatchObject([
+      { status: 'pending', attempts: 0 },
+    ])
     leave = () => {}
     marketplace.onPurchaseChange(() => void seen.push('the next'))
     await until('it is told', () => seen.length > 0)

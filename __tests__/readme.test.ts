@@ -8,8 +8,8 @@ import { ERROR_CODES, type ErrorCode } from '../lib/errors.js'
 import { EVENTS, type EventName } from '../lib/events/registry.js'
 import { readOptions } from '../lib/options.js'
 import { FAULT_KINDS, sampleDelivery } from '../lib/testing/index.js'
-import { VERIFY_DELAYS_MS } from '../lib/work/conclude-read.js'
 import { HANDLER_RETRY_DELAYS_MS } from '../lib/work/call-handlers.js'
+import { VERIFY_DELAYS_MS } from '../lib/work/conclude-read.js'
 import { createProject, type Project } from './installed-package.js'
 
 const LIB = join(__dirname, '..', 'lib')

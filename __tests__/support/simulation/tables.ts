@@ -69,7 +69,11 @@ const DISPROVED = new Set<string | null>([
  * What a store promises in words (the port's comments), as plain objects: a part of the time of a database, so that more
  * worlds can be tried. The same runs are made on the package's own SQL too.
  */
-export function createTables(): Database & { rows(): Map<string, Row>; lines(): Line[]; lanes(): Map<string, Lane> } {
+export function createTables(): Database & {
+  rows(): Map<string, Row>
+  lines(): Line[]
+  lanes(): Map<string, Lane>
+} {
   let now = () => 0
   let rows = new Map<string, Row>()
   let lines: Line[] = []
@@ -143,7 +147,11 @@ export function createTables(): Database & { rows(): Map<string, Row>; lines(): 
       issues: null,
       receivedAt: now(),
       seq: ++count,
-      status: isTopicAmong(seen, topicOf(line)) ? 'pending' : line.kind === 'change' ? 'waiting' : 'unhandled',
+      status: isTopicAmong(seen, topicOf(line))
+        ? 'pending'
+        : line.kind === 'change'
+          ? 'waiting'
+          : 'unhandled',
       dueAt: now(),
       attempts: 0,
       error: null,
