@@ -60,7 +60,8 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
       await deliver(frozen.target(), notice('b0', told))
       const [change] = await until('its handler has the change', async () => {
         const rows = await sql<{ id: string }>(
-          `select id from journal where kind = 'change' and status = 'pending' and lease_token is not null`,
+          `select id from journal where kind = 'change' and status = 'pending'
+            and key in (select key from lanes where lease_token is not null)`,
         )
         return rows.length > 0 && rows
       })
@@ -87,7 +88,9 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
       other.signal('SIGTERM')
       await other.ended
       const everything = () =>
-        Promise.all([sql('select * from subscriptions order by 1'), sql('select * from journal order by 1')])
+        Promise.all(
+          ['subscriptions', 'journal', 'lanes'].map((table) => sql(`select * from ${table} order by 1`)),
+        )
       const before = await everything()
       frozen.signal('SIGCONT')
       await until(

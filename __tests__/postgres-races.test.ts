@@ -3,6 +3,7 @@ import pg from 'pg'
 import { DAY } from '../lib/clock.js'
 import { postgresStore } from '../lib/index.js'
 import type { NewEvent, RefreshRequest, Store } from '../lib/store/store.js'
+import { DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../lib/testing/conformance/lab.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
@@ -34,8 +35,13 @@ describe('the sweeper, which waits for a row that somebody else has', () => {
     const { address, stores, sql } = await open()
     const [store, sweeping] = stores
     const event = eventOf('s1')
+    await handling(store, EVERY_TOPIC)
     await store.accept([event])
-    await sql(`update journal set status = 'done', received_at = ${Date.now() - 8 * DAY}`)
+    await finish(
+      store,
+      (await entries(store)).map((each) => ending(each, DONE)),
+    )
+    await sql(`update journal set settled_at = ${Date.now() - 8 * DAY}`)
     const [found] = await inTurn(address, `select from journal where id = '${event.id}'`, [
       () => store.replayEntry(event.id),
       () => sweeping.prune(KEEP),
@@ -48,8 +54,8 @@ describe('the sweeper, which waits for a row that somebody else has', () => {
     const { stores, sql } = await open()
     await stores[0].accept([eventOf('s1')])
     await sql(`update subscriptions set refresh_at = null, requested_at = ${Date.now() - 31 * DAY}`)
-    await sql(`update journal set status = 'done', received_at = ${Date.now() - 8 * DAY}`)
-    expect(await stores[1].prune(KEEP)).toBe(2)
+    await sql(`update journal set received_at = ${Date.now() - 8 * DAY}`)
+    expect(await stores[1].prune(KEEP)).toEqual({ rows: 2, dead: [] })
   })
 })
 
@@ -88,6 +94,80 @@ describe('deliveries to several instances', () => {
   })
 })
 
+describe('G21 accepting and finishing of one key on several connections', () => {
+  it('leaves no entry without a lane and no lane without an entry, and hands over in order', async () => {
+    const { stores, sql } = await open()
+    await handling(stores[0], EVERY_TOPIC)
+    const keys = ['a', 'b']
+    const seen = new Map<string, string[]>(keys.map((key) => [key, []]))
+    const active = new Set<string>()
+    let accepted = 0
+    const accepting = stores.map(async (store, i) => {
+      for (let n = 0; n < 150; n++) {
+        await store.accept(
+          keys.map((key) => ({ ...eventOf('s'), id: `${i}-${n}-${key}`, key, wanted: null })),
+        )
+        accepted += keys.length
+      }
+    })
+    let isOver = false
+    const working = [...stores, ...stores].map(async (store) => {
+      for (;;) {
+        const mayEnd = isOver
+        const lanes = await store.claimLanes({
+          limit: 2,
+          entries: 4,
+          leaseMs: 60_000,
+          topics: EVERY_TOPIC,
+          exceptKeys: [],
+        })
+        for (const { id, leaseToken, entries: handedOut } of lanes) {
+          expect(active.has(id)).toBe(false)
+          active.add(id)
+          seen.get(id)?.push(...handedOut.map((each) => each.id))
+          const results = handedOut.map((each) => ({ id: each.id, attempt: 1, result: DONE }))
+          active.delete(id)
+          expect(await store.finishLanes([{ id, leaseToken, results, keep: false }])).toEqual([id])
+        }
+        if (lanes.length === 0 && mayEnd) return
+      }
+    })
+    await Promise.all(accepting)
+    isOver = true
+    await Promise.all(working)
+    expect([...seen.values()].flat()).toHaveLength(accepted)
+    expect(await sql('select * from lanes')).toEqual([])
+    expect(await sql(`select id from journal where status <> 'done'`)).toEqual([])
+    for (const [key, ids] of seen) {
+      const inOrder = await sql<{ id: string }>(`select id from journal where key = '${key}' order by seq`)
+      expect(ids).toEqual(inOrder.map(({ id }) => id))
+    }
+  }, 60_000)
+})
+
+describe('G22 an event whose receiver looked just before its handler was known', () => {
+  it('is handed to the handler', async () => {
+    const { address, stores, sql } = await open()
+    const [receiver, worker] = stores
+    const event = eventOf('s1')
+    // The receiver has found that nobody handles it, and waits for the row of the subscription before it commits.
+    const holder = new pg.Client({ connectionString: address })
+    onCleanUp(() => holder.end())
+    await holder.connect()
+    await holder.query(`set search_path = marketplace_webhooks`)
+    await holder.query('begin')
+    await holder.query('lock table journal in share mode')
+    const accepted = receiver.accept([event])
+    await waiters(holder, 1)
+    const named = worker.handleTopics({ topics: EVERY_TOPIC, rescueMs: 1_000, retireMs: 60_000 })
+    await until('the topics are known', async () => (await sql('select topic from handlers')).length === 3)
+    await holder.query('rollback')
+    await Promise.all([accepted, named])
+    await worker.handleTopics({ topics: EVERY_TOPIC, rescueMs: 5_000, retireMs: 60_000 })
+    expect((await entries(worker)).map(({ id }) => id)).toEqual([event.id])
+  }, 30_000)
+})
+
 async function open() {
   const address = await engine.freshAddress()
   const stores = [postgresStore(address), postgresStore(address)] as [Store, Store]
@@ -96,8 +176,8 @@ async function open() {
     await store.open()
   }
   const database = address.split('/').at(-1) as string
-  const sql = (text: string) =>
-    engine.server().sql(`set search_path = marketplace_webhooks; ${text}`, undefined, database)
+  const sql = <Columns = Record<string, unknown>>(text: string) =>
+    engine.server().sql<Columns>(`set search_path = marketplace_webhooks; ${text}`, undefined, database)
   return { address, stores, sql }
 }
 

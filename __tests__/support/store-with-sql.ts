@@ -1,7 +1,7 @@
-import { type CompiledQuery, sql } from 'kysely'
+import { type CompiledQuery, type Kysely, sql } from 'kysely'
 import { type Clock, systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/store/postgres.js'
-import type { Engine } from '../../lib/store/schema.js'
+import type { Engine, Tables } from '../../lib/store/schema.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { Store } from '../../lib/store/store.js'
@@ -31,20 +31,18 @@ export async function openStoreWithSql(
   const plain = address.startsWith('sqlite:')
     ? createSqliteEngine({ path: address.slice('sqlite:'.length), clock })
     : createPostgresEngine({ connection: address, schema, maxConnections: 5, clock })
+  const noted = <Db extends Kysely<Tables>>(db: Db): Db =>
+    db.withPlugin({
+      transformQuery({ node, queryId }) {
+        queries?.push(db.getExecutor().compileQuery(node, queryId))
+        return node
+      },
+      transformResult: async ({ result }) => result,
+    }) as Db
   const engine: Engine = {
     ...plain,
-    write: (work) =>
-      plain.write((trx) =>
-        work(
-          trx.withPlugin({
-            transformQuery({ node, queryId }) {
-              queries?.push(trx.getExecutor().compileQuery(node, queryId))
-              return node
-            },
-            transformResult: async ({ result }) => result,
-          }),
-        ),
-      ),
+    read: (work) => plain.read((db) => work(noted(db))),
+    write: (work) => plain.write((trx) => work(noted(trx))),
   }
   const store = createSqlStore(engine)
   onCleanUp(() => store.close())

@@ -96,12 +96,12 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     from: 'waiting' | 'unhandled',
   ) {
     await lanes.enter(trx, rows)
-    const ids = JSON.stringify(rows.map(({ id }) => ({ id })))
     await sql`
       update journal set status = 'pending', settled_at = null
-      where id in (select id from ${engine.rows(ids, { id: 'text' })} as ids) and status = ${from}`.execute(
-      trx,
-    )
+      where ${engine.isOneOf(
+        'id',
+        rows.map(({ id }) => id),
+      )} and status = ${from}`.execute(trx)
     await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
   }
 
@@ -146,12 +146,12 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       const keys = rows.map(({ key }) => key)
       const heads = await lanes.headsOf(trx, keys, Math.floor(BATCH / keys.length))
       const retired = [...heads.values()].flat().filter((row) => row.topic === topic)
-      const ids = JSON.stringify(retired.map(({ id }) => ({ id })))
       await sql`
         update journal set status = 'waiting', due_at = null, settled_at = ${now()}
-        where id in (select id from ${engine.rows(ids, { id: 'text' })} as ids) and status = 'pending'`.execute(
-        trx,
-      )
+        where ${engine.isOneOf(
+          'id',
+          retired.map(({ id }) => id),
+        )} and status = 'pending'`.execute(trx)
       await lanes.advance(trx, keys, 'all')
       return keys.length
     }

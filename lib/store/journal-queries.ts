@@ -126,11 +126,9 @@ export function createJournalQueries(engine: Engine, offsetOf: StoreTime) {
   }
 
   async function entriesOf(ids: readonly string[]): Promise<JournalEntry[]> {
-    const json = JSON.stringify(ids.map((id) => ({ id })))
     const { rows } = await engine.read((db) =>
       sql<Selectable<JournalTable> & { now: number }>`
-        select journal.*, ${engine.now()} as now from ${engine.rows(json, { id: 'text' })} as ids
-        cross join journal where journal.id = ids.id`.execute(db),
+        select journal.*, ${engine.now()} as now from journal where ${engine.isOneOf('id', ids)}`.execute(db),
     )
     const offset = offsetOf(rows[0]?.now)
     return rows.sort((a, b) => b.seq - a.seq).map((row) => asJournalEntry(row, offset))

@@ -48,7 +48,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     if (keys.length === 0) return
     const free = among === 'free' ? sql`and lease_token is null` : sql``
     await sql`
-      delete from lanes where key in ${keysOf(keys)} ${free} and not exists (
+      delete from lanes where ${engine.isOneOf('key', keys)} ${free} and not exists (
         select 1 from journal where journal.key = lanes.key and status = 'pending'
       )`.execute(trx)
     await sql`
@@ -56,7 +56,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         select journal.topic, coalesce(journal.due_at, ${now()}) from journal
         where journal.key = lanes.key and status = 'pending' order by seq limit 1
       )
-      where key in ${keysOf(keys)} ${free}`.execute(trx)
+      where ${engine.isOneOf('key', keys)} ${free}`.execute(trx)
   }
 
   /** The first `count` pending entries of each lane. */
@@ -132,7 +132,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
           lapses = lapses + case when lease_token is null or lease_token = ${TAKEN_BACK} then 0 else 1 end,
           lease_token = ${token},
           due_at = ${now()} + ${leaseMs}
-        where key in ${keysOf(keys)} returning key, lapses`.execute(trx)
+        where ${engine.isOneOf('key', keys)} returning key, lapses`.execute(trx)
       const lapsesOf = new Map(leased.map(({ key, lapses }) => [key, Number(lapses)]))
       const heads = await headsOf(
         trx,
@@ -165,14 +165,13 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
 
     async finish(trx: Transaction<Tables>, finishes: readonly LaneFinish[]): Promise<string[]> {
       if (finishes.length === 0) return []
-      const leases = finishes.map(({ id: key, leaseToken: token }) => ({ key, token }))
-      const { rows: held } = await sql<{ key: string; lapses: number }>`
-        select lanes.key as key, lanes.lapses as lapses
-        from ${engine.rows(JSON.stringify(leases), { key: 'text', token: 'text' })} as leases
-        cross join lanes where lanes.key = leases.key and lanes.lease_token = leases.token
-        order by lanes.key ${engine.forUpdate}`.execute(trx)
+      const tokens = new Map(finishes.map(({ id, leaseToken }) => [id, leaseToken]))
+      const { rows: locked } = await sql<{ key: string; token: string | null; lapses: number }>`
+        select key, lease_token as token, lapses from lanes
+        where ${engine.isOneOf('key', [...tokens.keys()])} order by key ${engine.forUpdate}`.execute(trx)
+      const held = locked.filter(({ key, token }) => token !== null && token === tokens.get(key))
       const keys = new Set(held.map(({ key }) => key))
-      const ours = finishes.filter(({ id }) => keys.has(id))
+      const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
       await settle(trx, ours)
       // Only now, in a statement that sees what was accepted while this one waited for the lane.
       const left = new Set(ours.filter(({ keep }) => !keep).map(({ id }) => id))
@@ -180,7 +179,8 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       const kept = held
         .filter(({ key, lapses }) => !left.has(key) && Number(lapses) > 0)
         .map(({ key }) => key)
-      if (kept.length > 0) await sql`update lanes set lapses = 0 where key in ${keysOf(kept)}`.execute(trx)
+      if (kept.length > 0)
+        await sql`update lanes set lapses = 0 where ${engine.isOneOf('key', kept)}`.execute(trx)
       return [...keys]
     },
 
@@ -220,7 +220,10 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         due_at = ${now()} + ends.in_ms,
         settled_at = case when ends.status = 'pending' then null else ${now()} end
       from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
-      where journal.id = ends.id and journal.key = ends.key`.execute(trx)
+      where journal.id = ends.id and journal.key = ends.key and ${engine.isOneOf(
+        'journal.id',
+        ends.map(({ id }) => id),
+      )}`.execute(trx)
   }
 }
 

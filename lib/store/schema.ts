@@ -118,6 +118,8 @@ export interface Engine {
   now(): RawBuilder<number>
   /** `json`, an array of objects, as a table with these columns: one statement for a batch of any size. */
   rows(json: string, columns: Record<string, 'text' | 'integer'>): RawBuilder<unknown>
+  /** Whether a column has one of these values, as a condition that goes by the column's index. */
+  isOneOf(column: string, values: readonly string[]): RawBuilder<boolean>
   /** Ends a select that picks rows to lease, so that claimers pass each other by. */
   skipLocked: RawBuilder<unknown>
   /** Ends a select whose rows must not change until the transaction ends. */

@@ -105,6 +105,8 @@ export function createSqliteEngine(options: {
       const fields = Object.keys(columns).map((name) => sql`value ->> ${sql.lit(name)} as ${sql.ref(name)}`)
       return sql`(select ${sql.join(fields)} from json_each(${json}))`
     },
+    isOneOf: (column, values) =>
+      sql<boolean>`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`,
     // One writer at a time: nothing is ever locked, and nothing changes under a transaction.
     skipLocked: sql``,
     forUpdate: sql``,

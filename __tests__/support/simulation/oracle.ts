@@ -210,7 +210,11 @@ export function createOracle(options: {
         const open = earlier.filter(
           (each) =>
             changes.get(each)?.ended === 'no' &&
-            !(lease && (returned.get(each)?.size ?? 0) >= handlers && returnedUnder.get(each) === lease.token),
+            !(
+              lease &&
+              (returned.get(each)?.size ?? 0) >= handlers &&
+              returnedUnder.get(each) === lease.token
+            ),
         )
         if (open.length > 0)
           fail('changes in order', `${change.uid}: the change ${change.order} came too early`)

@@ -1,0 +1,162 @@
+import { describe, expect, it } from '@jest/globals'
+import type { CompiledQuery } from 'kysely'
+import type { Store } from '../lib/store/store.js'
+import {
+  DONE,
+  EVERY_TOPIC,
+  ending,
+  entries,
+  eventOf,
+  finish,
+  handling,
+} from '../lib/testing/conformance/lab.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { openStoreWithSql } from './support/store-with-sql.js'
+
+const HOUR = 3_600_000
+const MANY = 100_000
+/** What one statement inserts before it takes too long. */
+const PART = 10_000
+/** Rows of a table that one statement may look at: its own limit and what stands beside. */
+const MOST_ROWS = 4_000
+
+const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
+  accept: (store) => store.accept([eventOf('s1', { key: 'hung' }), eventOf('s2', { key: 'new' })]),
+  'claim and finish': async (store) => {
+    const due = await entries(store, { limit: 8, entries: 64 })
+    expect(due.length).toBeGreaterThan(0)
+    await finish(store, [...new Map(due.map((each) => [each.key, ending(each, DONE)])).values()])
+  },
+  renewLane: (store) => store.renewLane({ id: 'hung', leaseToken: 'held' }, 60_000),
+  handleTopics: (store) =>
+    store.handleTopics({ topics: [...EVERY_TOPIC, 'event:x'], rescueMs: 10_000, retireMs: HOUR }),
+  'replayEntry of a pending one': (store) => store.replayEntry('pending 50000'),
+  'replayEntry of a done one': (store) => store.replayEntry('done 5'),
+  prune: (store) => store.prune({ doneMs: HOUR, changesMs: HOUR, deadMs: HOUR }),
+  'prune that finds nothing': (store) => store.prune({ doneMs: 1e12, changesMs: 1e12, deadMs: 1e12 }),
+  counts: (store) => store.counts(),
+  'list all': (store) => store.listEntries({}),
+  'list by status': (store) => store.listEntries({ status: 'dead' }),
+  'list by status and kind': (store) => store.listEntries({ status: 'done', kind: 'change' }),
+  'list by kind': (store) => store.listEntries({ kind: 'unrecognised', before: 'done 90000' }),
+  'list what is retried': (store) => store.listEntries({ status: 'retrying' }),
+  'list by business': (store) => store.listEntries({ businessUid: 'b1', status: 'done' }),
+  'list by subscription': (store) => store.listEntries({ subscriptionUid: 's1' }),
+}
+
+describe('G20 each statement of the queue looks at what it is about, however much waits or is over', () => {
+  const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(name)]))
+
+  it.each(Object.entries(CALLS))('%s on SQLite', async (_name, call) => {
+    const { store, queriesOf, sql } = await openStoreWithSql('sqlite::memory:')
+    await handling(store, EVERY_TOPIC)
+    await sql(crowd('done', 'done', 1_000))
+    await store.accept([eventOf('s1', { key: 'due' })])
+    const queries = (await queriesOf(() => call(store))).filter(({ sql: text }) => /journal|lanes/.test(text))
+    for (const query of new Map(queries.map((each) => [each.sql, each])).values()) {
+      const steps = await planOfSqlite(query)
+      expect(steps.length).toBeGreaterThan(0)
+      const scans = steps.filter((step) => /^SCAN (journal|lanes|last)\b/.test(step) && !/USING/.test(step))
+      // Of the index of lanes only the smallest topic is looked at.
+      const walks = steps.filter((step) => /SEARCH journal USING INTEGER PRIMARY KEY \(rowid[<>]/.test(step))
+      expect({ sql: query.sql, scans, walks }).toEqual({ sql: query.sql, scans: [], walks: [] })
+    }
+  })
+
+  it.each(['none', 'of before'] as const)(
+    'all of them on PostgreSQL (statistics: %s)',
+    async (statistics) => {
+      const lab = await openStoreWithSql(
+        await (engines.PostgreSQL as (typeof engines)[string]).freshAddress(),
+      )
+      const { store, sql } = lab
+      for (const table of ['journal', 'lanes', 'handlers', 'subscriptions'])
+        await sql(`alter table ${table} set (autovacuum_enabled = false)`)
+      await handling(store, EVERY_TOPIC)
+      await store.accept([eventOf('s1', { key: 'due' }), eventOf('s1', { key: 'due too' })])
+      if (statistics === 'of before') await sql('analyze')
+      await inParts((first) => sql(crowd('done', 'done', PART, undefined, first)))
+      await sql(crowd('dead', 'dead', 10_000))
+      await sql(crowd('waiting', 'waiting', 10_000))
+      await sql(crowd('unhandled', 'unhandled', 10_000))
+      await inParts((first) => sql(crowd('pending', 'pending', PART, `'hung'`, first)))
+      await sql(crowd('retrying', 'pending', 10_000, `'retrying ' || n`))
+      await sql(`insert into lanes values ('hung', 'event:x', ${Date.now() + HOUR}, 'held', 0)`)
+      await sql(
+        `insert into lanes select key, topic, ${Date.now() + HOUR}, null, 0 from journal where name = 'retrying'`,
+      )
+      for (const [name, call] of Object.entries(CALLS)) {
+        const queries = (await lab.queriesOf(() => call(store))).filter(({ sql: text }) =>
+          /journal|lanes/.test(text),
+        )
+        expect(queries.length).toBeGreaterThan(0)
+        for (const query of new Map(queries.map((each) => [each.sql, each])).values()) {
+          const [row] = await withName(name, query, () =>
+            lab.explain('explain (analyze, timing off, format json)', query),
+          )
+          const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN'])) as [{ Plan: PlanNode }]
+          const most = Math.max(
+            0,
+            ...allOf(Plan)
+              .filter((node) => isOfQueue(node))
+              .map(rowsOf),
+          )
+          const limit = name === 'counts' ? 60_000 : MOST_ROWS
+          if (most > limit) throw new Error(`${name} looks at ${most} rows: ${query.sql}`)
+        }
+      }
+    },
+    120_000,
+  )
+
+  async function planOfSqlite(query: CompiledQuery): Promise<string[]> {
+    // Of its own: with libsql a statement that was explained stays in progress.
+    const lab = await openStoreWithSql('sqlite::memory:')
+    // The comment makes the driver answer rows.
+    const answering = { ...query, sql: `${query.sql} -- returning` }
+    return (await lab.explain('explain query plan', answering)).map(({ detail }) => String(detail))
+  }
+})
+
+async function withName<T>(name: string, query: CompiledQuery, work: () => Promise<T>): Promise<T> {
+  return work().catch((error) => {
+    throw new Error(`${name}: ${error.message}: ${query.sql}`)
+  })
+}
+
+async function inParts(insert: (first: number) => Promise<unknown>) {
+  for (let first = 1; first < MANY; first += PART) await insert(first)
+}
+
+function isOfQueue(node: PlanNode): boolean {
+  return ['journal', 'lanes'].includes(node['Relation Name'] ?? '')
+}
+
+interface PlanNode {
+  'Relation Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Rows Removed by Index Recheck'?: number
+  Plans?: PlanNode[]
+}
+
+function allOf(node: PlanNode): PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(allOf)]
+}
+
+function rowsOf(node: PlanNode): number {
+  const each =
+    node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
+  return each * node['Actual Loops']
+}
+
+function crowd(word: string, status: string, count: number, key = `'${word} ' || n`, first = 1): string {
+  const attempts = word === 'retrying' ? 1 : 0
+  const settledAt = ['done', 'dead', 'waiting'].includes(status) ? `${Date.now()}` : 'null'
+  return `insert into journal
+    (id, kind, name, topic, key, business_uid, subscription_uid, payload, status, attempts, received_at, settled_at)
+    with recursive numbers(n) as (select ${first} union all select n + 1 from numbers where n < ${first + count - 1})
+    select '${word} ' || n, 'event', '${word}', 'event:x', ${key}, 'b' || (n % 1000), 's' || (n % 1000), '{}', '${status}',
+      ${attempts}, ${Date.now()}, ${settledAt} from numbers`
+}
