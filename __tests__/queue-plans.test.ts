@@ -85,13 +85,20 @@ describe('G20 each statement of the queue looks at what it is about, however muc
       await sql(
         `insert into lanes select key, topic, ${Date.now() + HOUR}, null, 0 from journal where name = 'retrying'`,
       )
+      await inParts((first) => sql(crowd('due', 'pending', PART, undefined, first)))
+      await inParts((first) =>
+        sql(`insert into lanes select key, topic, 1, null, 0 from journal
+          where name = 'due' and seq % ${MANY / PART} = ${Math.floor(first / PART)}`),
+      )
       for (const [name, call] of Object.entries(CALLS)) {
         const queries = (await lab.queriesOf(() => call(store))).filter(({ sql: text }) =>
           /journal|lanes/.test(text),
         )
         expect(queries.length).toBeGreaterThan(0)
         for (const query of new Map(queries.map((each) => [each.sql, each])).values()) {
-          const [row] = await withName(name, query, () => lab.explain('explain (analyze, timing off, format json)', query))
+          const [row] = await withName(name, query, () =>
+            lab.explain('explain (analyze, timing off, format json)', query),
+          )
           const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN'])) as [{ Plan: PlanNode }]
           const most = Math.max(
             0,

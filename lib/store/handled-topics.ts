@@ -101,9 +101,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       where ${engine.isOneOf(
         'id',
         rows.map(({ id }) => id),
-      )} and status = ${from}`.execute(
-      trx,
-    )
+      )} and status = ${from}`.execute(trx)
     await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
   }
 
@@ -153,9 +151,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         where ${engine.isOneOf(
           'id',
           retired.map(({ id }) => id),
-        )} and status = 'pending'`.execute(
-        trx,
-      )
+        )} and status = 'pending'`.execute(trx)
       await lanes.advance(trx, keys, 'all')
       return keys.length
     }
