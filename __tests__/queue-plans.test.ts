@@ -85,6 +85,11 @@ describe('G20 each statement of the queue looks at what it is about, however muc
       await sql(
         `insert into lanes select key, topic, ${Date.now() + HOUR}, null, 0 from journal where name = 'retrying'`,
       )
+      await inParts((first) => sql(crowd('due', 'pending', PART, undefined, first)))
+      await inParts((first) =>
+        sql(`insert into lanes select key, topic, 1, null, 0 from journal
+          where name = 'due' and seq % ${MANY / PART} = ${Math.floor(first / PART)}`),
+      )
       for (const [name, call] of Object.entries(CALLS)) {
         const queries = (await lab.queriesOf(() => call(store))).filter(({ sql: text }) =>
           /journal|lanes/.test(text),

@@ -126,6 +126,7 @@ export function createJournalQueries(engine: Engine, offsetOf: StoreTime) {
   }
 
   async function entriesOf(ids: readonly string[]): Promise<JournalEntry[]> {
+    if (ids.length === 0) return []
     const { rows } = await engine.read((db) =>
       sql<Selectable<JournalTable> & { now: number }>`
         select journal.*, ${engine.now()} as now from journal where ${engine.isOneOf('id', ids)}`.execute(db),

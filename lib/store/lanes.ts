@@ -46,11 +46,12 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
   /** Puts each lane, which the caller has locked, to its first pending entry, or removes it. Leased ones only if told. */
   async function advance(trx: Transaction<Tables>, keys: readonly string[], among: 'all' | 'free') {
     if (keys.length === 0) return
+    // Sub-selects that end at their first row: of `exists` PostgreSQL makes a join over all that is pending.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
     await sql`
-      delete from lanes where ${engine.isOneOf('key', keys)} ${free} and not exists (
-        select 1 from journal where journal.key = lanes.key and status = 'pending'
-      )`.execute(trx)
+      delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
+        select seq from journal where journal.key = lanes.key and status = 'pending' order by seq limit 1
+      ) is null`.execute(trx)
     await sql`
       update lanes set lease_token = null, lapses = 0, (topic, due_at) = (
         select journal.topic, coalesce(journal.due_at, ${now()}) from journal
@@ -86,9 +87,9 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         union all
         select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
       )
-      select topic, exists (
-        select 1 from lanes where lanes.topic = topics.topic and due_at <= ${now()}
-      ) as is_due
+      select topic, (
+        select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
+      ) <= ${now()} as is_due
       from topics where topic is not null`.execute(db)
     return rows.flatMap(({ topic, is_due: isDue }) => (isDue ? topic : []))
   }

@@ -59,7 +59,7 @@ export const MIGRATIONS: readonly Migration[] = [
       kind text not null,
       name text not null,
       topic ${engine.sortedText} not null,
-      key text not null,
+      key ${engine.sortedText} not null,
       business_uid text,
       subscription_uid text,
       payload text not null,

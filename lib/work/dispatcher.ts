@@ -12,10 +12,10 @@ import { createLaneFinishes } from './lane-finishes.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createSlices } from './slices.js'
 
-/** Entries that one claim reads: with payloads of some hundred bytes SQLite takes 3 ms for them. */
-const ENTRIES = 256
+/** Entries that one claim reads: with payloads of some hundred bytes SQLite takes 2 ms for them. */
+const ENTRIES = 128
 /** Lanes that are leased before a slot is free, at most, and for how long: as many as are worked off meanwhile. */
-const MAX_AHEAD = 256
+const MAX_AHEAD = 128
 const AHEAD_MS = 40
 /** So long a lane may wait for a slot, or hold one while others are due. */
 const PATIENCE_MS = SECOND
