@@ -1,4 +1,5 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely'
+import { nextTurn } from '../waiting.js'
 import type { Lanes } from './lanes.js'
 import type { Engine, Tables } from './schema.js'
 import {
@@ -119,7 +120,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         for (const row of rows) if (row.is_recent && isTopicAmong(topics, row.topic)) found.push(row)
         before = Number(rows.at(-1)?.seq)
         isRecent = rows.length === 1_000 && Boolean(rows.at(-1)?.is_recent)
-        await breath()
+        await nextTurn()
       }
     }
     return found.reverse()
@@ -172,7 +173,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       const inBatches = async (batch: (trx: Transaction<Tables>) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
           moved++
-          await breath()
+          await nextTurn()
         }
       }
       if (topics.length > 0) await write((trx) => announce(trx, topics))
@@ -201,6 +202,5 @@ interface Waiting {
 }
 
 /** One turn of the event loop for others. */
-const breath = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 export type HandledTopics = ReturnType<typeof createHandledTopics>

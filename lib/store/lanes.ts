@@ -1,10 +1,10 @@
-import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
+import { type Kysely, sql, type Transaction } from 'kysely'
 import { storable } from '../record.js'
+import { asEntry, type EntryRow } from './entry-row.js'
 import { newLeaseToken } from './lease-token.js'
-import type { Engine, JournalTable, Tables } from './schema.js'
+import type { Engine, Tables } from './schema.js'
 import {
   type ClaimLanes,
-  type Entry,
   isTopicAmong,
   type LaneClaim,
   type LaneFinish,
@@ -65,16 +65,16 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     trx: Transaction<Tables>,
     keys: readonly string[],
     count: number,
-  ): Promise<Map<string, Row[]>> {
+  ): Promise<Map<string, EntryRow[]>> {
     // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
-    const { rows } = await sql<Row>`
+    const { rows } = await sql<EntryRow>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
       cross join journal ${engine.byIndex('journal_lane')}
       where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
         select seq from journal as last where last.key = picked.key and last.status = 'pending'
         order by seq limit 1 offset ${count - 1}
       ), ${Number.MAX_SAFE_INTEGER})`.execute(trx)
-    const byKey = new Map<string, Row[]>(keys.map((key) => [key, []]))
+    const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
     for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
     return byKey
   }
@@ -225,24 +225,6 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         'journal.id',
         ends.map(({ id }) => id),
       )}`.execute(trx)
-  }
-}
-
-type Row = Selectable<JournalTable> & { now: number }
-
-function asEntry(row: Row, offset: number, lapses: number): Entry {
-  return {
-    id: row.id,
-    kind: row.kind,
-    name: row.name,
-    key: row.key,
-    businessUid: row.business_uid,
-    subscriptionUid: row.subscription_uid,
-    payload: row.payload,
-    issues: row.issues === null ? null : JSON.parse(row.issues),
-    receivedAt: row.received_at + offset,
-    // Those that ended, those that were cut off, and this one.
-    attempt: row.attempts + lapses + 1,
   }
 }
 
