@@ -1,7 +1,7 @@
 import { type Kysely, type Selectable, sql, type Transaction } from 'kysely'
-import { storable } from '../record.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, JournalTable, Tables } from './schema.js'
+import { settle } from './settle-entries.js'
 import {
   type ClaimLanes,
   type Entry,
@@ -173,7 +173,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       const held = locked.filter(({ key, token }) => token !== null && token === tokens.get(key))
       const keys = new Set(held.map(({ key }) => key))
       const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
-      await settle(trx, ours)
+      await settle(engine, trx, ours)
       // Only now, in a statement that sees what was accepted while this one waited for the lane.
       const left = new Set(ours.filter(({ keep }) => !keep).map(({ id }) => id))
       await advance(trx, [...left], 'all')
@@ -202,30 +202,6 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         where key = ${key} and lease_token is not null`.execute(trx)
     },
   }
-
-  async function settle(trx: Transaction<Tables>, finishes: readonly LaneFinish[]) {
-    const ends = finishes.flatMap(({ id: key, results }) =>
-      results.map(({ id, attempt, result }) => ({
-        key,
-        id,
-        attempt,
-        status: result.kind === 'retry' ? 'pending' : result.kind,
-        in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
-        error: result.kind === 'done' ? null : storable(result.error),
-      })),
-    )
-    if (ends.length === 0) return
-    await sql`
-      update journal set
-        status = ends.status, attempts = ends.attempt, error = ends.error,
-        due_at = ${now()} + ends.in_ms,
-        settled_at = case when ends.status = 'pending' then null else ${now()} end
-      from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
-      where journal.id = ends.id and journal.key = ends.key and ${engine.isOneOf(
-        'journal.id',
-        ends.map(({ id }) => id),
-      )}`.execute(trx)
-  }
 }
 
 type Row = Selectable<JournalTable> & { now: number }
@@ -245,14 +221,5 @@ function asEntry(row: Row, offset: number, lapses: number): Entry {
     attempt: row.attempts + lapses + 1,
   }
 }
-
-const END_COLUMNS = {
-  key: 'text',
-  id: 'text',
-  attempt: 'integer',
-  status: 'text',
-  in_ms: 'integer',
-  error: 'text',
-} as const
 
 export type Lanes = ReturnType<typeof createLanes>

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { Kysely, sql } from 'kysely'
 import type { Clock } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
+import { MarketplaceError, messageOf } from '../errors.js'
 import { ANYTHING, type Engine, type Tables } from './schema.js'
 import { retryWhileBusy, sqliteCode } from './sqlite-busy.js'
 import { createSqliteDialect } from './sqlite-dialect.js'
@@ -158,7 +158,7 @@ export function createSqliteEngine(options: {
         const explained = explain(error)
         throw explained instanceof MarketplaceError
           ? explained
-          : unavailable(`Cannot open the SQLite file ${path}: ${pathFault(path) ?? words(error)}`, error)
+          : unavailable(`Cannot open the SQLite file ${path}: ${pathFault(path) ?? messageOf(error)}`, error)
       }
     },
 
@@ -184,11 +184,10 @@ export function createSqliteEngine(options: {
         await fs.fdatasync(walFile)
       } catch (error) {
         suspect = error
-        throw unavailable(`Cannot sync the store: ${words(error)}`, error)
+        throw unavailable(`Cannot sync the store: ${messageOf(error)}`, error)
       }
     },
 
-    // Others see it by themselves.
     announce() {},
 
     watch(onHint) {
@@ -241,10 +240,6 @@ function isSafeForTwoConnections([major = 0, minor = 0, patch = 0]: readonly num
 
 function unavailable(message: string, cause: unknown): MarketplaceError {
   return new MarketplaceError('store_unavailable', message, { cause })
-}
-
-function words(error: unknown): string {
-  return error instanceof Error ? error.message : 'unknown error'
 }
 
 const fs = {

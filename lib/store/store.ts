@@ -1,4 +1,17 @@
 import type { SubscriptionRecord } from '../record.js'
+import type {
+  ClaimLanes,
+  EntryFilter,
+  HandleTopics,
+  JournalEntry,
+  LaneClaim,
+  LaneFinish,
+  Leased,
+  Pruned,
+  Retention,
+} from './entries.js'
+
+export * from './entries.js'
 
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
@@ -78,24 +91,6 @@ export const MAX_LAPSES = 5
 export const subscriptionKey = (subscriptionUid: string): string => `subscription:${subscriptionUid}`
 export const businessKey = (businessUid: string): string => `business:${businessUid}`
 
-export type EntryKind = 'event' | 'change' | 'unrecognised'
-/**
- * `pending`: in its lane, to be handled. `waiting`: nobody handles its topic now; pending as soon as somebody does.
- * `unhandled`: an event that nobody handled when it came. `done`: its handlers returned. `dead`: out of tries, or out
- * of time while it waited. Only a replay makes the last three pending again.
- */
-export type EntryStatus = 'pending' | 'waiting' | 'unhandled' | 'done' | 'dead'
-
-/** What handlers are registered for: `change`, `unrecognised`, or `event:` and a registration name. */
-export type Topic = string
-/** The topic of a handler for events of every name. */
-export const EVERY_EVENT: Topic = 'event:*'
-export const topicOf = ({ kind, name }: { kind: EntryKind; name: string }): Topic =>
-  kind === 'event' ? `event:${name}` : kind
-/** Whether a handler for one of `topics` gets entries of `topic`. */
-export const isTopicAmong = (topics: { has(topic: Topic): boolean }, topic: Topic): boolean =>
-  topics.has(topic) || (topic.startsWith('event:') && topics.has(EVERY_EVENT))
-
 export interface NewEvent {
   /** Made by the caller, unique: the handlers' idempotency key. */
   id: string
@@ -148,12 +143,6 @@ export interface Subscription {
   refreshAt: number | null
 }
 
-export interface Leased {
-  /** The subscription uid, or the key of a lane. */
-  id: string
-  leaseToken: string
-}
-
 export interface ClaimRead {
   leaseMs: number
   /** Businesses that are being read by this process. */
@@ -196,110 +185,6 @@ export interface ReadFinish {
   clearUninstalled?: boolean
   /** The observed change, if any; `entitled` is asked inside the transaction with the business's rows as written. */
   change?: { id: string; key: string; payload(subscriptions: Subscription[], now: number): string }
-}
-
-export interface ClaimLanes {
-  /** Lanes at most. */
-  limit: number
-  /** Entries at most, of all lanes together; each lane hands out one at least. */
-  entries: number
-  leaseMs: number
-  /** What this process handles. */
-  topics: readonly Topic[]
-  /** Lanes of which this process is handling something, whatever any clock shows. */
-  exceptKeys: readonly string[]
-}
-
-/** The line of entries of one key. Its `id` is the key. */
-export interface LaneClaim extends Leased {
-  /** Leases that ran out in a row without a finish, this one not counted. After one, only the head is handed out. */
-  lapses: number
-  /** Never empty: the head, and what follows it up to the first entry of a topic that was not asked for. */
-  entries: Entry[]
-}
-
-export interface HandleTopics {
-  topics: readonly Topic[]
-  /** Also hand over events that were found unhandled within this time: their receiver did not know of the handler yet. */
-  rescueMs: number
-  retireMs: number
-}
-
-export interface Entry {
-  id: string
-  kind: EntryKind
-  name: string
-  key: string
-  businessUid: string | null
-  subscriptionUid: string | null
-  payload: string
-  issues: string[] | null
-  receivedAt: number
-  /** Tries so far, this one included: 1 at the first. */
-  attempt: number
-}
-
-/** What became of entries of one lane. */
-export interface LaneFinish extends Leased {
-  results: readonly EntryEnd[]
-  /** Whether the lease stays, for the entries that were handed out and are not named here. */
-  keep: boolean
-}
-
-export interface EntryEnd {
-  id: string
-  attempt: number
-  /** `retry` is due again in `inMs`; `dead` waits for a replay. */
-  result: { kind: 'done' } | { kind: 'retry'; inMs: number; error: string } | { kind: 'dead'; error: string }
-}
-
-export interface EntryFilter {
-  /** `retrying`: pending, and tried before. */
-  status?: EntryStatus | 'retrying'
-  kind?: EntryKind
-  businessUid?: string
-  subscriptionUid?: string
-  /** At most this many, 100 unless told; bounds 1 to 1,000. */
-  limit?: number
-  /** Entries older than the one with this id: the last id of the page before. */
-  before?: string
-}
-
-/** Times are ISO 8601, UTC. */
-export interface JournalEntry {
-  id: string
-  kind: EntryKind
-  name: string
-  status: EntryStatus
-  businessUid: string | null
-  subscriptionUid: string | null
-  payload: unknown
-  issues: string[] | null
-  attempts: number
-  error: string | null
-  receivedAt: string
-  dueAt: string | null
-}
-
-/** Counted from when an entry was done, dead, or began to wait for a handler; of a subscription, since it was requested. */
-export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
-
-export interface Pruned {
-  /** Rows deleted or ended; 0 when there is nothing more to do. */
-  rows: number
-  /** What ended because nobody came to handle it. */
-  dead: DeadEntry[]
-}
-
-/** An entry that ran out of tries, or of time while it waited for a handler. */
-export interface DeadEntry {
-  id: string
-  kind: EntryKind
-  name: string
-  businessUid: string | null
-  subscriptionUid: string | null
-  attempts: number
-  error: string
 }
 
 /** The journal's numbers are counted up to this and no further. */

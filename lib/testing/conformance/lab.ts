@@ -2,11 +2,6 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../../ids.js'
 import {
-  type ClaimLanes,
-  type Entry,
-  type EntryEnd,
-  EVERY_EVENT,
-  type LaneFinish,
   type NewEvent,
   type ReadClaim,
   type ReadFinish,
@@ -14,10 +9,12 @@ import {
   type Store,
   type Subscription,
   subscriptionKey,
-  type Topic,
 } from '../../store/store.js'
+import { EVERY_TOPIC, handling, LATER, LONG } from './lab-entries.js'
 import type { StoreConformanceOptions } from './options.js'
 import { STORE_METHODS } from './store-faults.js'
+
+export * from './lab-entries.js'
 
 export interface Check {
   name: string
@@ -42,12 +39,6 @@ export interface Lab {
   until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T>
   close(): Promise<void>
 }
-
-/** A lease that no check outlives, and one that runs out at once. */
-export const LONG = 600_000
-export const SHORT = 50
-/** Far enough ahead for nothing to come due by itself. */
-export const LATER = 3_600_000
 
 const DEADLINE_MS = 10_000
 
@@ -191,60 +182,6 @@ export async function only(store: Store, businessUid: string): Promise<Subscript
   return subscriptions[0] as Subscription
 }
 
-export const EVERY_TOPIC: readonly Topic[] = [EVERY_EVENT, 'unrecognised', 'change']
-
-/** Handlers of these topics are known to all; none of them is retired. */
-export function handling(store: Store, topics: readonly Topic[], rescueMs = 0): Promise<void> {
-  return store.handleTopics({ topics, rescueMs, retireMs: LATER })
-}
-
-/** An entry with the lease of its lane. */
-export type HeldEntry = Entry & { leaseToken: string; lapses: number }
-
-/** The heads of due lanes. */
-export async function entries(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry[]> {
-  const claims = await store.claimLanes({
-    limit: 100,
-    entries: 1,
-    leaseMs: LONG,
-    topics: EVERY_TOPIC,
-    exceptKeys: [],
-    ...options,
-  })
-  return claims.flatMap(({ id, leaseToken, lapses, entries: handedOut }) => {
-    assert(handedOut.length > 0, `the lane ${id} was leased and nothing of it handed out`)
-    return handedOut.map((each) => ({ ...each, leaseToken, lapses }))
-  })
-}
-
-/** The one entry that is due now. */
-export async function entry(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry> {
-  const found = await entries(store, options)
-  assert.equal(found.length, 1, `claimLanes handed out ${found.length} entries`)
-  return found[0] as HeldEntry
-}
-
-export function ending(
-  { id, key, leaseToken, attempt }: HeldEntry,
-  result: EntryEnd['result'],
-  keep = false,
-): LaneFinish {
-  return { id: key, leaseToken, results: [{ id, attempt, result }], keep }
-}
-
-/** Finishes lanes; answers the entries of those whose lease was held. */
-export async function finish(store: Store, finishes: readonly LaneFinish[]): Promise<string[]> {
-  const held = await store.finishLanes(finishes)
-  return finishes.flatMap(({ id, results }) => (held.includes(id) ? idsOf(results) : []))
-}
-
-export function renew(store: Store, { key, leaseToken }: HeldEntry, leaseMs: number): Promise<boolean> {
-  return store.renewLane({ id: key, leaseToken }, leaseMs)
-}
-
-export const DONE: EntryEnd['result'] = { kind: 'done' }
-export const DEAD: EntryEnd['result'] = { kind: 'dead', error: 'gave up' }
-
 /** That two values are alike in structure. Rows of another realm (jest gives each file one) have other prototypes. */
 export function same(actual: unknown, expected: unknown, message?: string): void {
   assert.deepStrictEqual(ownRealm(actual), ownRealm(expected), message)
@@ -262,8 +199,6 @@ export function has<T extends object>(actual: T | undefined, expected: Partial<T
   const named = Object.keys(expected) as (keyof T)[]
   same(Object.fromEntries(named.map((key) => [key, actual[key]])), expected)
 }
-
-export const idsOf = (items: readonly { id: string }[]): string[] => items.map(({ id }) => id)
 
 /** A time or a count as the port has it: a number, never a bigint or the text of one. */
 export function isNumber(value: unknown, what: string): asserts value is number {

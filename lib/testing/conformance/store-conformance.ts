@@ -8,6 +8,7 @@ import { IDENTIFIERS } from './identifiers.js'
 import { INSTALLS } from './installs.js'
 import { KEEPING } from './keeping.js'
 import { type Check, createLab } from './lab.js'
+import { LANES } from './lanes.js'
 import { LEASING } from './leasing.js'
 import { LISTING } from './listing.js'
 import { OPENING } from './opening.js'
@@ -55,6 +56,7 @@ const ALL: readonly Check[] = [
   ...FINISHING,
   ...FENCING,
   ...HANDING_OVER,
+  ...LANES,
   ...ENDING,
   ...HANDLED_TOPICS,
   ...LISTING,
