@@ -138,7 +138,7 @@ async function runApart(name: string): Promise<void> {
     const { storeConformance } = ${lib('testing/index.ts')}
     const { createSqlStore } = ${lib('store/sql-store.ts')}
     const { createSqliteEngine } = ${lib('store/sqlite.ts')}
-    const { systemClock: clock } = ${lib('schedule.ts')}
+    const { systemClock: clock } = ${lib('clock.ts')}
     const engine = () => createSqliteEngine({ path: ':memory:', clock, driver: 'libsql' })
     const checks = storeConformance({ createStore: () => createSqlStore(engine()) })
     checks.find((check) => check.name === ${JSON.stringify(name)}).run()`

@@ -81,17 +81,17 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
 
   /** Of `topics`, those with a due lane. Walks from topic to topic, of which there are as many as kinds of events. */
   async function dueTopics(db: Kysely<Tables>): Promise<Topic[]> {
-    const { rows } = await sql<{ topic: Topic; is_due: unknown }>`
+    const { rows } = await sql<{ topic: Topic; is_due: number }>`
       with recursive topics(topic) as (
         select min(topic) from lanes
         union all
         select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
       )
-      select topic, (
+      select topic, case when (
         select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
-      ) <= ${now()} as is_due
+      ) <= ${now()} then 1 else 0 end as is_due
       from topics where topic is not null`.execute(db)
-    return rows.flatMap(({ topic, is_due: isDue }) => (isDue ? topic : []))
+    return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 ? topic : []))
   }
 
   async function pick(
