@@ -112,14 +112,15 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     for (const kind of ['event', 'unrecognised'] as const) {
       for (let before = Number.MAX_SAFE_INTEGER, isRecent = true; isRecent; ) {
         const { rows } = await engine.read((db) =>
-          sql<Waiting & { seq: number; is_recent: unknown }>`
-            select id, key, topic, seq, received_at >= ${now()} - ${withinMs} as is_recent from journal
+          sql<Waiting & { seq: number; is_recent: number }>`
+            select id, key, topic, seq, case when received_at >= ${now()} - ${withinMs} then 1 else 0 end as is_recent from journal
             where status = 'unhandled' and kind = ${kind} and seq < ${before}
             order by seq desc limit 1000`.execute(db),
         )
-        for (const row of rows) if (row.is_recent && isTopicAmong(topics, row.topic)) found.push(row)
+        for (const row of rows)
+          if (Number(row.is_recent) === 1 && isTopicAmong(topics, row.topic)) found.push(row)
         before = Number(rows.at(-1)?.seq)
-        isRecent = rows.length === 1_000 && Boolean(rows.at(-1)?.is_recent)
+        isRecent = rows.length === 1_000 && Number(rows.at(-1)?.is_recent) === 1
         await nextTurn()
       }
     }
@@ -200,7 +201,5 @@ interface Waiting {
   key: string
   topic: Topic
 }
-
-/** One turn of the event loop for others. */
 
 export type HandledTopics = ReturnType<typeof createHandledTopics>

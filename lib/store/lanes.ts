@@ -1,8 +1,8 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { storable } from '../record.js'
 import { asEntry, type EntryRow } from './entry-row.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, Tables } from './schema.js'
+import { settle } from './settle-entries.js'
 import {
   type ClaimLanes,
   isTopicAmong,
@@ -81,17 +81,17 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
 
   /** Of `topics`, those with a due lane. Walks from topic to topic, of which there are as many as kinds of events. */
   async function dueTopics(db: Kysely<Tables>): Promise<Topic[]> {
-    const { rows } = await sql<{ topic: Topic; is_due: unknown }>`
+    const { rows } = await sql<{ topic: Topic; is_due: number }>`
       with recursive topics(topic) as (
         select min(topic) from lanes
         union all
         select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
       )
-      select topic, (
+      select topic, case when (
         select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
-      ) <= ${now()} as is_due
+      ) <= ${now()} then 1 else 0 end as is_due
       from topics where topic is not null`.execute(db)
-    return rows.flatMap(({ topic, is_due: isDue }) => (isDue ? topic : []))
+    return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 ? topic : []))
   }
 
   async function pick(
@@ -173,7 +173,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       const held = locked.filter(({ key, token }) => token !== null && token === tokens.get(key))
       const keys = new Set(held.map(({ key }) => key))
       const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
-      await settle(trx, ours)
+      await settle(engine, trx, ours)
       // Only now, in a statement that sees what was accepted while this one waited for the lane.
       const left = new Set(ours.filter(({ keep }) => !keep).map(({ id }) => id))
       await advance(trx, [...left], 'all')
@@ -202,39 +202,6 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         where key = ${key} and lease_token is not null`.execute(trx)
     },
   }
-
-  async function settle(trx: Transaction<Tables>, finishes: readonly LaneFinish[]) {
-    const ends = finishes.flatMap(({ id: key, results }) =>
-      results.map(({ id, attempt, result }) => ({
-        key,
-        id,
-        attempt,
-        status: result.kind === 'retry' ? 'pending' : result.kind,
-        in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
-        error: result.kind === 'done' ? null : storable(result.error),
-      })),
-    )
-    if (ends.length === 0) return
-    await sql`
-      update journal set
-        status = ends.status, attempts = ends.attempt, error = ends.error,
-        due_at = ${now()} + ends.in_ms,
-        settled_at = case when ends.status = 'pending' then null else ${now()} end
-      from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
-      where journal.id = ends.id and journal.key = ends.key and ${engine.isOneOf(
-        'journal.id',
-        ends.map(({ id }) => id),
-      )}`.execute(trx)
-  }
 }
-
-const END_COLUMNS = {
-  key: 'text',
-  id: 'text',
-  attempt: 'integer',
-  status: 'text',
-  in_ms: 'integer',
-  error: 'text',
-} as const
 
 export type Lanes = ReturnType<typeof createLanes>
