@@ -141,10 +141,11 @@ describe('instances on PostgreSQL', () => {
     const platform = await startPlatform()
     const store = storeFor(pool, systemClock)
     const listening = openMarketplace(platform, { store, worker: { pollMs: 300 } })
-    const scene = await createScene({ store: address, worker: false })
-    const { uid } = scene.platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await scene.platform.settled()
-    platform.purchase({ business_uid: 'b1', subscription_uid: uid, payment: 'succeeded' })
+    // Another process of the same app, told by hand of what happens.
+    const { baseUrl, authUrl } = platform
+    const scene = await createScene({ store: address, worker: false, platform: { baseUrl, authUrl } })
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await scene.deliver(notice('b1', uid))
     await until('it works', () => listening.isEntitled('b1'))
     let listens = 0
     proxy.onData('to server', (bytes) => {

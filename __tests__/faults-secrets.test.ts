@@ -124,7 +124,7 @@ describe('secrets', () => {
   it('L4 show in no reply, whatever was sent', () => {
     const { replies } = told[0] as (typeof told)[0]
     const statuses = new Set(replies.map(({ status }) => status))
-    expect(statuses).toEqual(new Set([200, 400, 401, 403, 404, 405, 408, 413, 415, 500, 503]))
+    expect(statuses).toEqual(new Set([200, 400, 401, 402, 403, 404, 405, 408, 413, 415, 500, 503]))
     expect(leaksIn(replies)).toEqual([])
   })
 
@@ -230,6 +230,8 @@ async function tellEverything() {
     given.push(await marketplace.explain(business), await marketplace.refresh(business))
   }
   await send('/unknown/good')
+  await send('/guarded/nobody')
+  await send(`/guarded/${'x'.repeat(300)}`)
 
   async function fails(call: () => unknown) {
     try {

@@ -247,7 +247,14 @@ describe('a store that fails at random', () => {
       },
       10_000,
     )
-    await until('every entry is done', async () => (await store.counts()).pending === 0, 10_000)
+    await until(
+      'every entry is done',
+      async () => {
+        const { pending, waiting } = await store.counts()
+        return pending + waiting === 0
+      },
+      15_000,
+    )
     const listed = await marketplace.journal.list({ kind: 'change', limit: 1_000 })
     const told = new Set(changes.map(({ id }) => id))
     expect(listed.filter(({ id, status }) => status !== 'done' || !told.has(id))).toEqual([])
