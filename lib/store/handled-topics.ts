@@ -29,9 +29,10 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   const { now } = engine
 
   async function readiness(trx: Transaction<Tables>, lock: RawBuilder<unknown> = sql``) {
-    const { rows } = await sql<{ topic: Topic; ready: number }>`
-      select topic, ready from handlers order by topic ${lock}`.execute(trx)
+    const { rows } = await sql<{ topic: Topic; ready: number; age: number }>`
+      select topic, ready, ${now()} - seen_at as age from handlers order by topic ${lock}`.execute(trx)
     return {
+      rows,
       all: new Set(rows.map(({ topic }) => topic)),
       ready: new Set(rows.filter(({ ready }) => Number(ready) === 1).map(({ topic }) => topic)),
     }
@@ -134,11 +135,15 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     )
   }
 
-  /** Sets aside a batch of what stands at the head of lanes for topics that are not ready; answers how many lanes moved. */
-  async function setAside(trx: Transaction<Tables>): Promise<number> {
-    const { ready } = await readiness(trx, engine.forUpdate)
+  /**
+   * Sets aside a batch of what stands at the head of lanes for retired topics; answers how many lanes moved. A topic
+   * that is not ready and was named lately is not retired: its process is handing over what waits.
+   */
+  async function setAside(trx: Transaction<Tables>, retireMs: number): Promise<number> {
+    const { ready, rows } = await readiness(trx, engine.forUpdate)
+    const named = new Set(rows.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
     for (const topic of await lanes.dueTopics(trx)) {
-      if (isTopicAmong(ready, topic) || isTopicAmong(own, topic)) continue
+      if ([ready, named, own].some((topics) => isTopicAmong(topics, topic))) continue
       const { rows } = await sql<{ key: string }>`
         select key from lanes where topic = ${topic} and due_at <= ${now()}
         order by due_at limit ${BATCH / 4} ${engine.skipLocked}`.execute(trx)
@@ -169,13 +174,21 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     ) {
       own = new Set(topics)
       let moved = 0
+      let namedAt = Number.NEGATIVE_INFINITY
+      // Also while much is handed over: nobody may think that this process has ended.
+      const name = async (atMostEveryMs: number) => {
+        if (topics.length === 0 || engine.clock.monotonic() - namedAt < atMostEveryMs) return
+        namedAt = engine.clock.monotonic()
+        await write((trx) => announce(trx, topics))
+      }
       const inBatches = async (batch: (trx: Transaction<Tables>) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
           moved++
           await breath()
+          await name(retireMs / 6)
         }
       }
-      if (topics.length > 0) await write((trx) => announce(trx, topics))
+      await name(0)
       for (const topic of topics) await inBatches((trx) => release(trx, topic))
       if (topics.length > 0 && rescueMs > 0) {
         const late = await unhandledSince(own, rescueMs)
@@ -186,8 +199,9 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         })
       }
       if (topics.length > 0) {
+        if (moved > 0) await name(0)
         await write((trx) => retire(trx, retireMs))
-        await inBatches(setAside)
+        await inBatches((trx) => setAside(trx, retireMs))
       }
       return moved > 0
     },
