@@ -241,6 +241,7 @@ export function createRefresher(options: {
   }
 }
 
-function untouched(claim: ReadClaim): ReadFinish {
-  return { settled: false, failure: claim.subscription.failure, progress: claim.progress, nextInMs: 0 }
+/** As it was before the claim; what was not known yet is not known now. */
+function untouched({ subscription: { failure, verifying }, progress }: ReadClaim): ReadFinish {
+  return { settled: false, failure, verifying, progress, nextInMs: 0 }
 }
