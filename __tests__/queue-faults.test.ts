@@ -77,4 +77,21 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     await finish(store, [{ id: lapsed.key, leaseToken: lapsed.leaseToken, results: [], keep: false }])
     expect(await entries(store, { entries: 100 })).toMatchObject([{ id: lapsed.id, lapses: 1, attempt: 2 }])
   })
+
+  it('H24 a head that nobody handles any more frees what is behind it, also where its next try is far', async () => {
+    const { store, sql } = await open()
+    await handling(store, EVERY_TOPIC)
+    const [head, next] = [eventOf('s1'), { ...eventOf('s1'), kind: 'unrecognised', name: '' } as const]
+    await store.accept([head, next])
+    const retry = { kind: 'retry', inMs: 24 * HOUR, error: 'later' } as const
+    await finish(
+      store,
+      (await entries(store)).map((each) => ending(each, retry)),
+    )
+    await sql('update handlers set seen_at = 0')
+    // The next version of the app has a handler for the other alone.
+    await store.handleTopics({ topics: ['unrecognised'], rescueMs: 0, retireMs: 3 * MINUTE })
+    expect(await entries(store, { topics: ['unrecognised'] })).toMatchObject([{ id: next.id }])
+    expect(await store.listEntries({ status: 'waiting' })).toMatchObject([{ id: head.id, attempts: 1 }])
+  })
 })

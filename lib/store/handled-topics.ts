@@ -137,15 +137,16 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
 
   /**
    * Sets aside a batch of what stands at the head of lanes for retired topics; answers how many lanes moved. A topic
-   * that is not ready and was named lately is not retired: its process is handing over what waits.
+   * that is not ready and was named lately is not retired: its process is handing over what waits. A head that would be
+   * tried in a day goes too: what is behind it may have a handler.
    */
   async function setAside(trx: Transaction<Tables>, retireMs: number): Promise<number> {
     const { ready, rows } = await readiness(trx, engine.forUpdate)
     const named = new Set(rows.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
-    for (const topic of await lanes.dueTopics(trx)) {
+    for (const topic of await lanes.topicsOf(trx, 'all')) {
       if ([ready, named, own].some((topics) => isTopicAmong(topics, topic))) continue
       const { rows } = await sql<{ key: string }>`
-        select key from lanes where topic = ${topic} and due_at <= ${now()}
+        select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${now()})
         order by due_at limit ${BATCH / 4} ${engine.skipLocked}`.execute(trx)
       if (rows.length === 0) continue
       const keys = rows.map(({ key }) => key)

@@ -80,8 +80,8 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     return byKey
   }
 
-  /** Of `topics`, those with a due lane. Walks from topic to topic, of which there are as many as kinds of events. */
-  async function dueTopics(db: Kysely<Tables>): Promise<Topic[]> {
+  /** The topics of the heads of lanes: of all, or of the due ones. Walks from topic to topic, which are few. */
+  async function topicsOf(db: Kysely<Tables>, among: 'all' | 'due'): Promise<Topic[]> {
     const { rows } = await sql<{ topic: Topic; is_due: unknown }>`
       with recursive topics(topic) as (
         select min(topic) from lanes
@@ -92,7 +92,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
       ) <= ${now()} as is_due
       from topics where topic is not null`.execute(db)
-    return rows.flatMap(({ topic, is_due: isDue }) => (isDue ? topic : []))
+    return rows.flatMap(({ topic, is_due: isDue }) => (isDue || among === 'all' ? topic : []))
   }
 
   async function pick(
@@ -119,7 +119,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     enter,
     advance,
     headsOf,
-    dueTopics,
+    topicsOf,
 
     async claim(
       trx: Transaction<Tables>,
