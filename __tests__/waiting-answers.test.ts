@@ -73,6 +73,40 @@ describe('D24 the clocks of the app and of PostgreSQL are apart', () => {
   })
 })
 
+describe('D22 another business that was named', () => {
+  it('does not take away what its own is refused for a while, because it does not show it', async () => {
+    const { clock, jump } = jumpingClock()
+    let isRefused = false
+    let candidateReads = 0
+    const own = { uid: 's1', business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
+    const urls = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
+    const marketplace = openMarketplace(urls, {
+      clock,
+      platform: {
+        async fetch(input, init) {
+          const url = new URL(String(input))
+          if (url.pathname === '/oauth/token')
+            return Response.json({ access_token: url.searchParams.get('business_uid') })
+          const isOwn = new Headers(init?.headers).get('authorization') === 'Bearer b1'
+          if (isOwn && isRefused) return Response.json({}, { status: 403 })
+          if (!isOwn) candidateReads++
+          return Response.json({ data: { subscriptions: isOwn ? [own] : [] } })
+        },
+      },
+    })
+    await marketplace.track({ subscription_uid: 's1', business_uid: 'b1' })
+    await until('it is read', () => marketplace.isEntitled('b1'))
+    isRefused = true
+    await marketplace.track({ subscription_uid: 's1', business_uid: 'b2' })
+    await until('it was read for the other several times over minutes', () => {
+      jump(MINUTE)
+      return candidateReads >= 4
+    })
+    expect(await marketplace.explain('b1')).toMatchObject({ entitled: true, reason: 'purchased' })
+    expect(await marketplace.isEntitled('b2')).toBe(false)
+  })
+})
+
 describe('J32 a business that bought another item', () => {
   it('is explained with the item that it bought and the one that is configured', async () => {
     const { marketplace, deliver } = await createScene()
@@ -90,6 +124,16 @@ describe('J32 a business that bought another item', () => {
 })
 
 describe('J21 a number as an identifier', () => {
+  it('is refused where it is not a safe integer, by every call that rejects', async () => {
+    const { marketplace } = await createScene()
+    for (const odd of [72.5, Number.NaN, 2 ** 60]) {
+      const refused = expect.objectContaining({ code: 'argument_invalid' })
+      await expect(marketplace.refresh(odd)).rejects.toEqual(refused)
+      await expect(marketplace.track({ subscription_uid: odd, business_uid: 72 })).rejects.toEqual(refused)
+      await expect(marketplace.track({ subscription_uid: 72, business_uid: odd })).rejects.toEqual(refused)
+    }
+  })
+
   it('is taken for its text when a token is fetched, and what cannot be one is refused', async () => {
     const { marketplace, platform } = await createScene()
     platform.addBusiness('72')
