@@ -380,7 +380,8 @@ describe.each(DRIVERS)('a large file (%s)', (driver) => {
     await store.close()
     const bytes = readFileSync(path)
     expect(bytes.length).toBeGreaterThan(5 * 1024 * 1024)
-    writeFileSync(path, bytes.fill(0xa5, 8_192, 200_000))
+    // Where no opening looks by itself.
+    writeFileSync(path, bytes.fill(0xa5, 3_000_000, 3_200_000))
     await expect(storeAt(path, driver).store.open()).rejects.toMatchObject({ code: 'store_corrupt' })
   })
 })
