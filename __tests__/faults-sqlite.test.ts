@@ -108,7 +108,10 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
 describe.each(DRIVERS)('a file-size limit (%s)', (driver) => {
   const whenLimited = canLimit ? it : it.skip
   whenLimited('C21 stops writes only, is named, and leaves nothing to do when it is lifted', async () => {
-    const refusal = { failed: 'store_unavailable', message: expect.stringContaining('file-size limit') }
+    const refusal = {
+      failed: 'store_unavailable',
+      message: expect.stringContaining('file-size limit of this process'),
+    }
     expect(await child('file-size limit', driver)).toEqual([
       refusal,
       { left: [] },
