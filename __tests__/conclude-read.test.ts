@@ -357,7 +357,7 @@ describe('what a read means', () => {
     reader.reads(found_('suspended', 9))
     let moved: Move | undefined
     for (let reads = 0; !moved && reads < 20; reads++) {
-      const older = found_('purchased', reads < 5 ? 4 : 5)
+      const older = found_('purchased', 4 + Math.min(reads, 4))
       if (older.kind === 'found') older.record.display_name = `name ${reads}`
       const conclusion = reader.reads(older)
       moved = conclusion.moved

@@ -145,6 +145,34 @@ describe('G21 accepting and finishing of one key on several connections', () => 
   }, 60_000)
 })
 
+it('G21 an entry that is accepted while the last before it is finished keeps its lane', async () => {
+  const { address, stores } = await open()
+  const [store] = stores
+  await handling(store, EVERY_TOPIC)
+  const first = eventOf('s1')
+  await store.accept([first])
+  const [last] = await entries(store)
+  if (!last) throw new Error('nothing was handed out')
+  const accepting = new pg.Client({ connectionString: address })
+  onCleanUp(() => accepting.end())
+  await accepting.connect()
+  await accepting.query(`set search_path = marketplace_webhooks`)
+  await accepting.query('begin')
+  await accepting.query(`update lanes set due_at = due_at`)
+  await accepting.query(`insert into journal
+    (id, kind, name, topic, key, business_uid, subscription_uid, payload, status, attempts, received_at)
+    select 'second', kind, name, topic, key, business_uid, subscription_uid, payload, 'pending', 0, received_at
+    from journal`)
+  const { key, leaseToken, id, attempt } = last
+  const finished = store.finishLanes([
+    { id: key, leaseToken, results: [{ id, attempt, result: DONE }], keep: false },
+  ])
+  await waiters(accepting, 1)
+  await accepting.query('commit')
+  expect(await finished).toEqual([key])
+  expect((await entries(store)).map((each) => each.id)).toEqual(['second'])
+}, 30_000)
+
 describe('G22 an event whose receiver looked just before its handler was known', () => {
   it('is handed to the handler', async () => {
     const { address, stores, sql } = await open()

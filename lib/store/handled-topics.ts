@@ -35,9 +35,10 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   const { now } = engine
 
   async function readiness(trx: Transaction<Tables>, lock: RawBuilder<unknown> = sql``) {
-    const { rows } = await sql<{ topic: Topic; ready: number }>`
-      select topic, ready from handlers order by topic ${lock}`.execute(trx)
+    const { rows } = await sql<{ topic: Topic; ready: number; age: number }>`
+      select topic, ready, ${now()} - seen_at as age from handlers order by topic ${lock}`.execute(trx)
     return {
+      rows,
       all: new Set(rows.map(({ topic }) => topic)),
       ready: new Set(rows.filter(({ ready }) => Number(ready) === 1).map(({ topic }) => topic)),
     }
@@ -160,13 +161,18 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     )
   }
 
-  /** Sets aside a batch of what stands at the head of lanes for topics that are not ready; answers how many lanes moved. */
-  async function setAside(trx: Transaction<Tables>): Promise<number> {
-    const { ready } = await readiness(trx, engine.forUpdate)
-    for (const topic of await lanes.dueTopics(trx)) {
-      if (isTopicAmong(ready, topic) || isTopicAmong(own, topic)) continue
+  /**
+   * Sets aside a batch of what stands at the head of lanes for retired topics; answers how many lanes moved. A topic
+   * that is not ready and was named lately is not retired: its process is handing over what waits. A head that would be
+   * tried in a day goes too: what is behind it may have a handler.
+   */
+  async function setAside(trx: Transaction<Tables>, retireMs: number): Promise<number> {
+    const { ready, rows } = await readiness(trx, engine.forUpdate)
+    const named = new Set(rows.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
+    for (const topic of await lanes.topicsOf(trx, 'all')) {
+      if ([ready, named, own].some((topics) => isTopicAmong(topics, topic))) continue
       const { rows } = await sql<{ key: string }>`
-        select key from lanes where topic = ${topic} and due_at <= ${now()}
+        select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${now()})
         order by due_at limit ${BATCH / 4} ${engine.skipLocked}`.execute(trx)
       if (rows.length === 0) continue
       const keys = rows.map(({ key }) => key)
@@ -196,13 +202,22 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       own = new Set(topics)
       isWorker = true
       let moved = 0
+      let isFirst = false
+      let namedAt = Number.NEGATIVE_INFINITY
+      // Also while much is handed over: nobody may think that this process has ended.
+      const name = async (atMostEveryMs: number) => {
+        if (engine.clock.monotonic() - namedAt < atMostEveryMs) return
+        namedAt = engine.clock.monotonic()
+        if (await write((trx) => announce(trx, topics))) isFirst = true
+      }
       const inBatches = async (batch: (trx: Transaction<Tables>) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
           moved++
           await nextTurn()
+          await name(retireMs / 6)
         }
       }
-      const isFirst = await write((trx) => announce(trx, topics))
+      await name(0)
       for (const topic of topics) await inBatches((trx) => release(trx, topic))
       if (isFirst) await inBatches(dismiss)
       if (topics.length > 0 && rescueMs > 0) {
@@ -214,8 +229,9 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         })
       }
       if (topics.length > 0) {
+        if (moved > 0) await name(0)
         await write((trx) => retire(trx, retireMs))
-        await inBatches(setAside)
+        await inBatches((trx) => setAside(trx, retireMs))
       }
       return moved > 0
     },

@@ -1,16 +1,9 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { asEntry, type EntryRow } from './entry-row.js'
+import { handedOut, type JournalRow } from './lane-entries.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, Tables } from './schema.js'
 import { settle } from './settle-entries.js'
-import {
-  type ClaimLanes,
-  isTopicAmong,
-  type LaneClaim,
-  type LaneFinish,
-  type Leased,
-  type Topic,
-} from './store.js'
+import type { ClaimLanes, LaneClaim, LaneFinish, Leased, Topic } from './store.js'
 import type { StoreTime } from './store-time.js'
 
 /** In place of a token: the holder has lost the lease, and nobody has the lane before that lease would have run out. */
@@ -43,9 +36,17 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       on conflict (key) do update set due_at = lanes.due_at`.execute(trx)
   }
 
-  /** Puts each lane, which the caller has locked, to its first pending entry, or removes it. Leased ones only if told. */
-  async function advance(trx: Transaction<Tables>, keys: readonly string[], among: 'all' | 'free') {
+  /**
+   * Puts each lane, which the caller has locked, to its first pending entry, or removes it. Leased ones only if told.
+   * `untried`: the holder gave it back as it was, so the lapses of its head still count.
+   */
+  async function advance(
+    trx: Transaction<Tables>,
+    keys: readonly string[],
+    among: 'all' | 'free' | 'untried',
+  ) {
     if (keys.length === 0) return
+    const lapses = among === 'untried' ? sql.ref('lapses') : 0
     // Sub-selects that end at their first row: of `exists` PostgreSQL makes a join over all that is pending.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
     await sql`
@@ -53,7 +54,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         select seq from journal where journal.key = lanes.key and status = 'pending' order by seq limit 1
       ) is null`.execute(trx)
     await sql`
-      update lanes set lease_token = null, lapses = 0, (topic, due_at) = (
+      update lanes set lease_token = null, lapses = ${lapses}, (topic, due_at) = (
         select journal.topic, coalesce(journal.due_at, ${now()}) from journal
         where journal.key = lanes.key and status = 'pending' order by seq limit 1
       )
@@ -65,22 +66,22 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     trx: Transaction<Tables>,
     keys: readonly string[],
     count: number,
-  ): Promise<Map<string, EntryRow[]>> {
+  ): Promise<Map<string, JournalRow[]>> {
     // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
-    const { rows } = await sql<EntryRow>`
+    const { rows } = await sql<JournalRow>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
       cross join journal ${engine.byIndex('journal_lane')}
       where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
         select seq from journal as last where last.key = picked.key and last.status = 'pending'
         order by seq limit 1 offset ${count - 1}
       ), ${Number.MAX_SAFE_INTEGER})`.execute(trx)
-    const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
+    const byKey = new Map<string, JournalRow[]>(keys.map((key) => [key, []]))
     for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
     return byKey
   }
 
-  /** Of `topics`, those with a due lane. Walks from topic to topic, of which there are as many as kinds of events. */
-  async function dueTopics(db: Kysely<Tables>): Promise<Topic[]> {
+  /** The topics of the heads of lanes: of all, or of the due ones. Walks from topic to topic, which are few. */
+  async function topicsOf(db: Kysely<Tables>, among: 'all' | 'due'): Promise<Topic[]> {
     const { rows } = await sql<{ topic: Topic; is_due: number }>`
       with recursive topics(topic) as (
         select min(topic) from lanes
@@ -91,7 +92,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
       ) <= ${now()} then 1 else 0 end as is_due
       from topics where topic is not null`.execute(db)
-    return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 ? topic : []))
+    return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 || among === 'all' ? topic : []))
   }
 
   async function pick(
@@ -118,7 +119,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     enter,
     advance,
     headsOf,
-    dueTopics,
+    topicsOf,
 
     async claim(
       trx: Transaction<Tables>,
@@ -145,9 +146,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       const claims = keys.map((key): LaneClaim => {
         const lapses = lapsesOf.get(key) ?? 0
         const rows = heads.get(key) ?? []
-        const foreign = rows.findIndex(({ topic }) => !isTopicAmong(topics, topic))
-        const ours = rows.slice(0, foreign < 0 ? rows.length : foreign).slice(0, lapses > 0 ? 1 : rows.length)
-        const entries = ours.map((row, i) => asEntry(row, offset, i === 0 ? lapses : 0))
+        const entries = handedOut(rows, { topics, lapses, offset })
         return { id: key, leaseToken: token, lapses, entries }
       })
       // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
@@ -176,7 +175,17 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       await settle(engine, trx, ours)
       // Only now, in a statement that sees what was accepted while this one waited for the lane.
       const left = new Set(ours.filter(({ keep }) => !keep).map(({ id }) => id))
-      await advance(trx, [...left], 'all')
+      const tried = new Set(ours.filter(({ results }) => results.length > 0).map(({ id }) => id))
+      await advance(
+        trx,
+        [...left].filter((id) => tried.has(id)),
+        'all',
+      )
+      await advance(
+        trx,
+        [...left].filter((id) => !tried.has(id)),
+        'untried',
+      )
       const kept = held
         .filter(({ key, lapses }) => !left.has(key) && Number(lapses) > 0)
         .map(({ key }) => key)

@@ -175,7 +175,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     async claimLanes(options) {
       const named = new Set(options.topics)
       // Nothing is written while nothing is due.
-      const due = (await read((db) => lanes.dueTopics(db))).filter((topic) => isTopicAmong(named, topic))
+      const topicsNow = await read((db) => lanes.topicsOf(db, 'due'))
+      const due = topicsNow.filter((topic) => isTopicAmong(named, topic))
       if (due.length === 0) return []
       const claims = await write((trx) => lanes.claim(trx, { ...options, due }))
       // A handler must not see what a power cut could still undo.

@@ -32,7 +32,7 @@ const RETRY_CAP_MS = 5 * MINUTE
 export function concludeRead(claim: ReadClaim, result: ReadResult, env: ConcludeEnvironment): Conclusion {
   const { now, random, reconcileEveryMs, waitMs, stateOf, hasServedSince, ofCandidate } = env
   const { subscription: before, generation, uninstalledAt } = claim
-  const progress = recallProgress(claim)
+  const progress = recallProgress(claim, now)
   const reconcileInMs = spread(reconcileEveryMs, 0.2, random)
   const slowingFrom = (time: number) => Math.min(reconcileInMs, spread(halfSince(now - time), 0.2, random))
 

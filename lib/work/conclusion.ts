@@ -1,6 +1,6 @@
 import type { ReadResult } from '../platform/client.js'
 import type { SubscriptionRecord } from '../record.js'
-import type { ReadFinish } from '../store/store.js'
+import type { ReadClaim, ReadFinish } from '../store/store.js'
 
 /** A move of the effective purchase_state, for one business. */
 export interface Move {
@@ -27,4 +27,9 @@ export interface ConcludeEnvironment {
   hasServedSince(time: number): boolean
   /** What was read for the candidate in the same claim, where it was not found either. */
   ofCandidate?: ReadResult | undefined
+}
+
+/** For a read that was not made: all as it was before the claim; what was not known yet is not known now. */
+export function untouched({ subscription: { failure, verifying }, progress }: ReadClaim): ReadFinish {
+  return { settled: false, failure, verifying, progress, nextInMs: 0 }
 }

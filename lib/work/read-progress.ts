@@ -33,12 +33,27 @@ const FRESH: Progress = {
   dissent: null,
 }
 
-export function recallProgress({ progress: text, generation }: ReadClaim): Progress {
-  const progress: Progress = text === null ? FRESH : { ...FRESH, ...JSON.parse(text) }
+export function recallProgress({ progress: text, generation }: ReadClaim, now: number): Progress {
+  const progress: Progress =
+    text === null ? FRESH : notAfter(now, { ...FRESH, ...(JSON.parse(text) as Partial<Progress>) })
   if (progress.generation === generation) return progress
   // A further request promises a further change; what the platform has been refusing, hiding or insisting on stays.
   const owed = progress.owed + generation - progress.generation
   return { ...progress, generation, owed, verified: 0, outages: 0 }
+}
+
+/** Nothing has lasted since a time to come: that was noted by a wall clock which was ahead, and is right now. */
+function notAfter(now: number, progress: Progress): Progress {
+  const past = (time: number | null) => (time === null ? null : Math.min(time, now))
+  const { dissent } = progress
+  return {
+    ...progress,
+    refusedSince: past(progress.refusedSince),
+    refusedAt: past(progress.refusedAt),
+    missingSince: past(progress.missingSince),
+    goneSince: past(progress.goneSince),
+    dissent: dissent && { ...dissent, since: Math.min(dissent.since, now) },
+  }
 }
 
 /** What is not named in `changes` is forgotten. */

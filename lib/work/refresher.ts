@@ -7,7 +7,6 @@ import {
   MAX_LAPSES,
   MIN_READ_INTERVAL_MS,
   type ReadClaim,
-  type ReadFinish,
   type Store,
   type Subscription,
   type SubscriptionCounts,
@@ -16,7 +15,7 @@ import {
 import { sleep } from '../waiting.js'
 import { ownerIn } from './compare-records.js'
 import { concludeRead } from './conclude-read.js'
-import type { Conclusion } from './conclusion.js'
+import { type Conclusion, untouched } from './conclusion.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { changeOf } from './purchase-change.js'
 import { createReadOutcomes } from './read-outcomes.js'
@@ -73,6 +72,8 @@ export function createRefresher(options: {
   const turns = createReadTurns()
   /** What the second loop runs. */
   const running = new Set<ReadClaim>()
+  /** Businesses whose turn is the second loop's: however many made-up ones are named for one, it gets a read between. */
+  const yielding = new Set<string>()
   let pausedUntil = Number.NEGATIVE_INFINITY
   let pausedBy = ''
   let closing = false
@@ -81,8 +82,12 @@ export function createRefresher(options: {
   const firstReads = createLoop({
     // Made-up ones among them must not fill the line for tokens in front of customers.
     isWaiting: () => false,
-    claim: () => claimOf([1]),
-    run: refresh,
+    claim: () => claimOf([1], yielding),
+    run: (claim, signal) =>
+      refresh(claim, signal).finally(() => {
+        yielding.add(claim.subscription.businessUid)
+        laterReads.wake()
+      }),
   })
 
   const laterReads = createLoop({
@@ -90,6 +95,8 @@ export function createRefresher(options: {
     async claim() {
       const order = turns.order(hasNoSlot)
       const claims = await claimOf(order)
+      if (yielding.size > 0) firstReads.wake()
+      yielding.clear()
       for (const claim of claims) {
         running.add(claim)
         turns.taken(claim.urgency, order)
@@ -119,10 +126,10 @@ export function createRefresher(options: {
   }
 
   /** One claim at a time, so that each sees the businesses the others have taken: one read per business. */
-  function claimOf(urgencies: readonly Urgency[]): Promise<ReadClaim[]> {
+  function claimOf(urgencies: readonly Urgency[], except: Iterable<string> = []): Promise<ReadClaim[]> {
     const claimed = claimTurn.then(async () => {
       if (clock.monotonic() < pausedUntil) return []
-      const found = await store.claimRead({ leaseMs, except: [...busy], urgencies })
+      const found = await store.claimRead({ leaseMs, except: [...busy, ...except], urgencies })
       if (found) busy.add(found.subscription.businessUid)
       return found ? [found] : []
     })
@@ -239,8 +246,4 @@ export function createRefresher(options: {
     }),
     running: () => loops.reduce((sum, loop) => sum + loop.running(), 0),
   }
-}
-
-function untouched(claim: ReadClaim): ReadFinish {
-  return { settled: false, failure: claim.subscription.failure, progress: claim.progress, nextInMs: 0 }
 }

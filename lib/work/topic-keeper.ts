@@ -19,7 +19,8 @@ export function createTopicKeeper(options: {
   onError(error: unknown): void
 }) {
   const { store, topics, clock, onError } = options
-  const added = new Map<Topic, number>()
+  /** When a handler for it was added, and when the store was first told; null: not yet. `settled`: looked twice since. */
+  const added = new Map<Topic, { at: number; knownAt: number | null; isSettled: boolean }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let running = false
   let isAskedAgain = false
@@ -28,7 +29,10 @@ export function createTopicKeeper(options: {
   function note() {
     const now = topics()
     for (const topic of added.keys()) if (!now.includes(topic)) added.delete(topic)
-    for (const topic of now) if (!added.has(topic)) added.set(topic, clock.monotonic())
+    for (const topic of now)
+      if (!added.has(topic)) {
+        added.set(topic, { at: clock.monotonic(), knownAt: null, isSettled: false })
+      }
   }
 
   async function keep() {
@@ -39,16 +43,20 @@ export function createTopicKeeper(options: {
       return
     }
     running = true
-    const newest = Math.max(Number.NEGATIVE_INFINITY, ...added.values())
-    const ageMs = clock.monotonic() - newest
-    const isYoung = ageMs < 2 * SECOND_LOOK_MS
-    let nextMs = isYoung && ageMs < SECOND_LOOK_MS ? SECOND_LOOK_MS : spread(REPEAT_MS, 0.1)
+    const beganAt = clock.monotonic()
+    const young = [...added.values()].filter(({ isSettled }) => !isSettled)
+    let nextMs: number
     try {
       await store.handleTopics({
         topics: [...added.keys()],
-        rescueMs: isYoung ? ageMs + MARGIN_MS : 0,
+        rescueMs: young.length === 0 ? 0 : beganAt - Math.min(...young.map(({ at }) => at)) + MARGIN_MS,
         retireMs: RETIRE_MS,
       })
+      for (const topic of young) {
+        topic.knownAt ??= clock.monotonic()
+        topic.isSettled = beganAt - topic.knownAt >= SECOND_LOOK_MS
+      }
+      nextMs = young.some(({ isSettled }) => !isSettled) ? SECOND_LOOK_MS : spread(REPEAT_MS, 0.1)
     } catch (error) {
       onError(error)
       nextMs = spread(2 * SECOND, 0.5)

@@ -1,0 +1,34 @@
+import { expect, it } from '@jest/globals'
+import { SECOND } from '../lib/clock.js'
+import type { HandleTopics } from '../lib/store/store.js'
+import { createTopicKeeper } from '../lib/work/topic-keeper.js'
+import { createVirtualClock } from './support/virtual-clock.js'
+
+it('G22 looks for what came since a handler was added, also when the store can be told only much later', async () => {
+  const time = createVirtualClock({ isBusy: () => false })
+  const calls: HandleTopics[] = []
+  let fails = true
+  const keeper = createTopicKeeper({
+    store: {
+      async handleTopics(options) {
+        if (fails) throw new Error('the database is away')
+        calls.push(options)
+      },
+    },
+    topics: () => ['change', 'event:*'],
+    clock: time.forProcess(),
+    onError: () => {},
+  })
+  keeper.start()
+  await time.advance(60 * SECOND)
+  fails = false
+  await time.advance(4 * SECOND)
+  expect(calls).toMatchObject([{ topics: ['change', 'event:*'] }])
+  expect(calls[0]?.rescueMs).toBeGreaterThan(60 * SECOND)
+  // A receiver that looked just before has committed by then.
+  await time.advance(15 * SECOND)
+  expect(calls[1]?.rescueMs).toBeGreaterThan(75 * SECOND)
+  await time.advance(40 * SECOND)
+  expect(calls.slice(2).map(({ rescueMs }) => rescueMs)).toEqual([0])
+  keeper.close()
+})
