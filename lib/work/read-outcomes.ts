@@ -9,9 +9,13 @@ const OUTAGE_AFTER_MS = 30 * SECOND
 /** Somebody has waited too long for a read. */
 const WAITING_TOO_LONG_MS = MINUTE
 
-type Outcome =
-  | { kind: 'good' }
-  | { kind: 'refused' | 'failed'; code: string; wasRead: boolean; since: number }
+interface BadOutcome {
+  kind: 'refused' | 'failed'
+  code: string
+  wasRead: boolean
+  since: number
+}
+type Outcome = { kind: 'good' } | BadOutcome
 
 /** What became of the last read of each of the latest businesses: many refusals at once are one fact about us or the platform. */
 export function createReadOutcomes({ clock }: { clock: Clock }) {
@@ -21,10 +25,10 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
   function problem(): string | undefined {
     const outcomes = [...latest.values()]
     for (const kind of ['refused', 'failed'] as const) {
-      const bad = outcomes.filter((outcome) => outcome.kind === kind)
+      const bad = outcomes.filter((outcome): outcome is BadOutcome => outcome.kind === kind)
       if (!isMost(bad.length, outcomes.length)) continue
-      const code = mostCommon(bad.map((outcome) => (outcome.kind === 'good' ? '' : outcome.code)))
-      const lasted = clock.monotonic() - Math.min(...bad.map((each) => ('since' in each ? each.since : 0)))
+      const code = mostCommon(bad.map((outcome) => outcome.code))
+      const lasted = clock.monotonic() - Math.min(...bad.map(({ since }) => since))
       const numbers = `${bad.length} of ${outcomes.length} businesses (${code})`
       if (kind === 'refused') return `the platform refuses the reads of ${numbers}: ${adviceFor(code)}`
       if (lasted >= OUTAGE_AFTER_MS)
