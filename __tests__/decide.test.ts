@@ -228,7 +228,7 @@ describe('the explanation', () => {
     expect(of([read('purchased', { readAt: NOW - age })]).explanation).toContain(`confirmed ${words} ago`)
   })
 
-  it('tells what is under way and what has failed', () => {
+  it('names what is under way and what has failed', () => {
     expect(of([unread()]).explanation).toBe(
       `${REASONS.not_read_yet.words} Subscription s: never read; a read is under way.`,
     )
