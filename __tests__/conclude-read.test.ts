@@ -403,6 +403,7 @@ describe('what a read means', () => {
     for (const time of until) {
       let { nextInMs } = reader.reads({ kind: 'token_refused' })
       while (reader.elapsed() < time) {
+        expect(nextInMs).toBeGreaterThan(0)
         reader.pass(nextInMs as number)
         nextInMs = reader.reads({ kind: 'token_refused' }).nextInMs
       }
