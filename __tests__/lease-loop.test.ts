@@ -4,7 +4,7 @@ import { createLeaseLoop } from '../lib/work/lease-loop.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 describe('the lease of what runs', () => {
-  it('G5 aborts it as soon as a renewal answers that somebody else has it', async () => {
+  it('aborts it as soon as a renewal answers that somebody else has it', async () => {
     const { clock, abortedAt, start } = loopWith(async () => false)
     await start()
     await clock.advance(20 * SECOND - 1)

@@ -6,7 +6,7 @@ import { createReader } from './support/reader.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 describe('how long a question waits for a read', () => {
-  it('D1 is counted from the delivery, not from the question', async () => {
+  it('is counted from the delivery, not from the question', async () => {
     const { clock, ask } = asked({ requestedMsAgo: 1_500 })
     const question = ask()
     await clock.advance(499)
