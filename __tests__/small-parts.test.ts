@@ -35,6 +35,7 @@ describe('an Accept header', () => {
     'text/html;q=0.5, application/*;q=0.6',
     'text/html;q=0',
     'text/html;q=-0.5',
+    'text/html;q=0, application/*;q=-1',
     'text/plain',
     'text/html;q=1.5',
   ])('does not prefer a page: %p', (accept) => {
