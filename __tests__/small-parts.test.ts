@@ -164,6 +164,8 @@ describe('waiting', () => {
     const { signal } = controller
     await expect(orAborted(Promise.resolve('good'), undefined)).resolves.toBe('good')
     await expect(orAborted(Promise.resolve('good'), signal)).resolves.toBe('good')
+    const later = new Promise((resolve) => setImmediate(() => resolve('later')))
+    await expect(orAborted(later, signal)).resolves.toBe('later')
     expect(getEventListeners(signal, 'abort')).toEqual([])
     const waiting = orAborted(new Promise(() => {}), signal)
     controller.abort()

@@ -107,22 +107,13 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     const refusals = progress.refusals + 1
     const refusedSince = progress.refusedSince ?? now
     const step = nextStep()
+    const verified = step?.next ?? progress.verified
     const isHopeless = refusals >= REFUSED_TRIES && now - refusedSince >= REFUSED_OVER_MS
     const isGivenUp = isHopeless && step === undefined && hasServedSince(progress.refusedAt ?? refusedSince)
     return {
       settled,
       failure: code,
-      progress: remember(
-        isGivenUp
-          ? {}
-          : {
-              ...progress,
-              refusals,
-              refusedSince,
-              refusedAt: now,
-              verified: step?.next ?? progress.verified,
-            },
-      ),
+      progress: remember(isGivenUp ? {} : { ...progress, refusals, refusedSince, refusedAt: now, verified }),
       nextInMs: isGivenUp ? null : (step?.inMs ?? slowingFrom(refusedSince)),
       verifying: step !== undefined,
       ...candidateAfter(step === undefined),
