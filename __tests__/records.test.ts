@@ -118,12 +118,16 @@ describe('updated_at', () => {
     ['2026-01-02T05:04:05.678+02:00', TIME],
     ['2026-01-01T22:04:05.678-05:00', TIME],
     ['2026-01-02T03:04', TIME - 5_678],
+    ['2026-01-02 3:04 -0500', Date.UTC(2026, 0, 2, 8, 4)],
     ['2026-01-02', Date.UTC(2026, 0, 2)],
   ])('%s is UTC unless it names an offset', (text, ms) => {
     expect(at(text)).toBe(ms)
   })
 
-  it.each([undefined, null, 17, '', 'yesterday', {}])('is no time when it is %j', (value) => {
-    expect(at(value)).toBeNaN()
-  })
+  it.each([undefined, null, 17, 2026, ['2026-01-02T03:04:05Z'], '', 'yesterday', {}])(
+    'is no time when it is %j',
+    (value) => {
+      expect(at(value)).toBeNaN()
+    },
+  )
 })

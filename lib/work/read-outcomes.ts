@@ -79,7 +79,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
 /** What a process finds in the store that has not read much itself: after a restart, or without a worker. */
 export function knownRefused({ active, refused, knownGivenUp }: SubscriptionCounts): string[] {
   return [
-    ...(refused > 0 && isMost(refused, active)
+    ...(isMost(refused, active)
       ? [`the last reads of ${refused} of ${active} subscriptions were refused: ${adviceFor('')}`]
       : []),
     ...(knownGivenUp > 0
