@@ -7,4 +7,6 @@ export default {
   testMatch: (process.env.MUTATE_TESTS ?? '').split(',').map((file) => `<rootDir>/__tests__/${file}`),
   reporters: ['default'],
   maxWorkers: 1,
+  // Many a mutant leaves a promise that never ends.
+  testTimeout: 5_000,
 }

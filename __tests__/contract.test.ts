@@ -3,6 +3,7 @@ import {
   canonicalState,
   grants,
   PURCHASE_STATES,
+  stateForMetrics,
   TRANSITIONS,
   transition,
 } from '../lib/entitlement/purchase-state.js'
@@ -183,5 +184,11 @@ describe('the purchase states', () => {
       '',
     ]
     for (const value of [...others, null, undefined]) expect(grants(value)).toBe(false)
+  })
+
+  it('are the only values that a metric gets, beside one for gone and one for all other words', () => {
+    for (const state of Object.keys(PURCHASE_STATES)) expect(stateForMetrics(state)).toBe(state)
+    expect(stateForMetrics(null)).toBe('gone')
+    for (const word of ['expired', 'toString', '']) expect(stateForMetrics(word)).toBe('other')
   })
 })

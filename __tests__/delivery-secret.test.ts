@@ -87,6 +87,38 @@ describe('A5 a weak delivery secret', () => {
   })
 })
 
+describe('A5 what is said about a weak delivery secret', () => {
+  const HOW = 'make one with `openssl rand -hex 24`'
+  const SHORT = `a delivery secret must have at least 16 characters: ${HOW}`
+  const UNSAFE = 'a delivery secret may hold only letters, digits and . _ ~ - because it is part of a URL'
+  const REPEATS = 'a delivery secret must not repeat the same few characters'
+  const COMMON = `a delivery secret must be random, not a placeholder, common words or a sequence: ${HOW}`
+
+  it.each([
+    [undefined, ['a delivery secret must be a string']],
+    ['Zk3vQ9xTbL7wMn2', [SHORT]],
+    ['Zk3vQ9xTbL7wMn2/', [UNSAFE]],
+    ['ab/', [SHORT, UNSAFE, REPEATS]],
+    ['kqz7vqkv7zqkzv7qk', [REPEATS]],
+    ['Zk3vQ9xTbL7wMn2Zk3vQ9xTbL7wMn2', [REPEATS]],
+    ['kkkqqzz11vv88mmm', [COMMON]],
+    ['passw0rd.password1z', [COMMON]],
+    ['asdfdsasdjhgfdsa', [COMMON]],
+    ['zxcvbvcxzxcmnbvc', [COMMON]],
+  ])('of %j is every fault in words', (secret, faults) => {
+    expect(secretFaults(secret)).toEqual(faults)
+  })
+
+  it.each([
+    ['has exactly 16 characters and ends as it begins', 'Zk3vQ9xTbL7wMn2Z'],
+    ['has exactly 6 different characters', 'kqz7vxqkv7zxkzqv7'],
+    ['has exactly 8 characters that do not follow from the one before', 'kkqqzz11vv88mmxx'],
+    ['repeats a part that is a secret by itself', 'Zk3vQ9xTbL7wMn2RZk3vQ9xTbL7wMn2R'],
+  ])('is nothing when it %s', (_what, secret) => {
+    expect(secretFaults(secret)).toEqual([])
+  })
+})
+
 describe('A5 a random delivery secret', () => {
   it('has no faults in any usual form', () => {
     for (let seed = 0; seed < 500; seed++) {
@@ -116,7 +148,13 @@ describe('the target URL', () => {
   it.each(['', '/hooks', 'app.example/hooks', 'ftp://app.example', 'javascript:alert(1)', 'https://'])(
     'cannot be made of %j',
     (mountUrl) => {
-      expect(() => targetUrl(mountUrl, OLD)).toThrow(expect.objectContaining({ code: 'argument_invalid' }))
+      expect(() => targetUrl(mountUrl, OLD)).toThrow(
+        expect.objectContaining({
+          code: 'argument_invalid',
+          message:
+            'Cannot build the target URL: the mount URL must be absolute and start with https:// or http://',
+        }),
+      )
     },
   )
 })

@@ -118,7 +118,7 @@ const subscriptionRecord = z.looseObject({
   uid: identifier,
   business_uid: identifier,
   purchasable_uid: identifier,
-  purchase_state: z.string({ error: 'expected a string' }),
+  purchase_state: z.string(),
 })
 
 /** A record that an event carries; see `AnnouncedRecord`. */

@@ -10,7 +10,7 @@ export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<v
       resolve()
     }
     const timer = clock.setTimeout(end, ms)
-    signal?.addEventListener('abort', end, { once: true })
+    signal?.addEventListener('abort', end)
   })
 }
 

@@ -11,6 +11,8 @@ export const disk = {
   folderSyncFails: '',
   /** How many have been begun. */
   syncs: 0,
+  /** The folders that were synced, where `/proc` shows them. */
+  syncedFolders: [] as string[],
   hold() {
     disk.syncsWait = true
   },
@@ -33,6 +35,10 @@ fs.fdatasync = ((file: number, done: (error: NodeJS.ErrnoException | null) => vo
 
 fs.fsync = ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {
   const code = disk.folderSyncFails
-  if (code === '') return fsync(file, done)
+  if (code === '') {
+    const link = `/proc/self/fd/${file}`
+    if (fs.existsSync(link)) disk.syncedFolders.push(fs.readlinkSync(link))
+    return fsync(file, done)
+  }
   setImmediate(() => done(Object.assign(new Error(`${code}: fsync`), { code })))
 }) as typeof fs.fsync

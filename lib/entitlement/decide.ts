@@ -179,11 +179,15 @@ function reasonForUnread(
   if (refreshAt === null && !pending && isOfOtherApp(purchasableUid, rules)) return 'other_app'
   if (verifying) return 'not_read_yet'
   if (failure === 'platform_record_missing') return pending ? 'not_read_yet' : 'missing'
-  if (failure !== null && REFUSALS.has(failure)) return 'unreadable'
+  if (REFUSALS.has(failure)) return 'unreadable'
   return refreshAt === null ? 'unreadable' : 'not_read_yet'
 }
 
-const REFUSALS = new Set(['platform_refused', 'platform_record_mismatch', 'token_refused'])
+const REFUSALS: ReadonlySet<string | null> = new Set([
+  'platform_refused',
+  'platform_record_mismatch',
+  'token_refused',
+])
 
 function isOfOtherApp(purchasableUid: string | null, { purchasableUids }: DecisionRules): boolean {
   return purchasableUids.length > 0 && purchasableUid !== null && !purchasableUids.includes(purchasableUid)

@@ -60,7 +60,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     const state = stateOf(record)
     // What comes back after it was gone need not be the change that an event promised.
     const isNews = before.gone === null && (state !== before.state || isUpdated(record, before.record))
-    const owed = isNews ? Math.max(0, progress.owed - 1) : progress.owed
+    const owed = isNews ? progress.owed - 1 : progress.owed
     const verified = before.record === null ? 0 : progress.verified
     const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[verified] : undefined
     const isServedLongAfterUninstall = uninstalledAt !== null && now - uninstalledAt >= LAG_LIMIT_MS
@@ -107,22 +107,13 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     const refusals = progress.refusals + 1
     const refusedSince = progress.refusedSince ?? now
     const step = nextStep()
+    const verified = step?.next ?? progress.verified
     const isHopeless = refusals >= REFUSED_TRIES && now - refusedSince >= REFUSED_OVER_MS
     const isGivenUp = isHopeless && step === undefined && hasServedSince(progress.refusedAt ?? refusedSince)
     return {
       settled,
       failure: code,
-      progress: remember(
-        isGivenUp
-          ? {}
-          : {
-              ...progress,
-              refusals,
-              refusedSince,
-              refusedAt: now,
-              verified: step?.next ?? progress.verified,
-            },
-      ),
+      progress: remember(isGivenUp ? {} : { ...progress, refusals, refusedSince, refusedAt: now, verified }),
       nextInMs: isGivenUp ? null : (step?.inMs ?? slowingFrom(refusedSince)),
       verifying: step !== undefined,
       ...candidateAfter(step === undefined),
@@ -144,7 +135,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
         nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
         urgency: 3,
         ...candidateAfter(true),
-        moves: movesTo(null, before.record),
+        moves: lost(),
       }
     }
     const inMs = MISSING_RECHECK_MS[Math.min(missing, 2) - 1] as number
@@ -161,7 +152,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
       nextInMs: slowingFrom(now),
       urgency: 4,
       ...candidateAfter(true),
-      moves: movesTo(null, before.record),
+      moves: lost(),
     }
   }
 
@@ -207,7 +198,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
       failure: code,
       progress: remember({ ...progress, ...changes }),
       nextInMs: inMs,
-      verifying: before.verifying && before.record === null,
+      verifying: before.verifying,
       moves: [],
     }
   }
@@ -232,14 +223,17 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     return isTheEnd && isAnswered ? { candidate: null } : {}
   }
 
+  /** What the business that had it loses; nothing when it had nothing. */
+  function lost(): Move[] {
+    const { businessUid, state: from, record } = before
+    return from === null ? [] : [{ businessUid, from, to: null, record }]
+  }
+
   /** Nothing, one move, or for a record of another business: what the one loses and the other gains. */
-  function movesTo(state: string | null, record: SubscriptionRecord | null): Move[] {
-    const owner = record?.business_uid ?? before.businessUid
-    const from = before.state
-    if (owner === before.businessUid || from === null)
-      return state === from ? [] : [{ businessUid: owner, from, to: state, record }]
-    const lost = { businessUid: before.businessUid, from, to: null, record: before.record }
-    return [lost, ...(state === null ? [] : [{ businessUid: owner, from: null, to: state, record }])]
+  function movesTo(state: string, record: SubscriptionRecord): Move[] {
+    const businessUid = record.business_uid
+    if (businessUid !== before.businessUid) return [...lost(), { businessUid, from: null, to: state, record }]
+    return state === before.state ? [] : [{ businessUid, from: before.state, to: state, record }]
   }
 
   /** A good read forgets everything but what `changes` names. */

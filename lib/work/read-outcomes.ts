@@ -7,9 +7,13 @@ const WINDOW = 20
 /** An outage this short mends itself, and is not worth a word. */
 const OUTAGE_AFTER_MS = 30 * SECOND
 
-type Outcome =
-  | { kind: 'good' }
-  | { kind: 'refused' | 'failed'; code: string; wasRead: boolean; since: number }
+interface BadOutcome {
+  kind: 'refused' | 'failed'
+  code: string
+  wasRead: boolean
+  since: number
+}
+type Outcome = { kind: 'good' } | BadOutcome
 
 /** What became of the last read of each of the latest businesses: many refusals at once are one fact about us or the platform. */
 export function createReadOutcomes({ clock }: { clock: Clock }) {
@@ -19,10 +23,10 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
   function problem(): string | undefined {
     const outcomes = [...latest.values()]
     for (const kind of ['refused', 'failed'] as const) {
-      const bad = outcomes.filter((outcome) => outcome.kind === kind)
+      const bad = outcomes.filter((outcome): outcome is BadOutcome => outcome.kind === kind)
       if (!isMost(bad.length, outcomes.length)) continue
-      const code = mostCommon(bad.map((outcome) => (outcome.kind === 'good' ? '' : outcome.code)))
-      const lasted = clock.monotonic() - Math.min(...bad.map((each) => ('since' in each ? each.since : 0)))
+      const code = mostCommon(bad.map((outcome) => outcome.code))
+      const lasted = clock.monotonic() - Math.min(...bad.map(({ since }) => since))
       const numbers = `${bad.length} of ${outcomes.length} businesses (${code})`
       if (kind === 'refused') return `the platform refuses the reads of ${numbers}: ${adviceFor(code)}`
       if (lasted >= OUTAGE_AFTER_MS)
@@ -68,7 +72,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
 /** What a process finds in the store that has not read much itself: after a restart, or without a worker. */
 export function knownRefused({ active, refused, knownGivenUp }: SubscriptionCounts): string[] {
   return [
-    ...(refused > 0 && isMost(refused, active)
+    ...(isMost(refused, active)
       ? [`the last reads of ${refused} of ${active} subscriptions were refused: ${adviceFor('')}`]
       : []),
     ...(knownGivenUp > 0

@@ -19,7 +19,7 @@ import { type Conclusion, untouched } from './conclusion.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { changeOf } from './purchase-change.js'
 import { createReadOutcomes } from './read-outcomes.js'
-import { createReadTurns } from './read-turns.js'
+import { createReadTurns, type SharedUrgency } from './read-turns.js'
 import { writeWhileLeased } from './write-while-leased.js'
 
 /**
@@ -99,7 +99,7 @@ export function createRefresher(options: {
       yielding.clear()
       for (const claim of claims) {
         running.add(claim)
-        turns.taken(claim.urgency, order)
+        turns.taken(claim.urgency as SharedUrgency, order)
       }
       return claims
     },

@@ -1,0 +1,222 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
+import type { ReadResult } from '../lib/platform/client.js'
+import { createReader, found_, REFUSED } from './support/reader.js'
+
+const MISSING: ReadResult = { kind: 'missing' }
+const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }
+const OUTAGE: ReadResult = { kind: 'outage', code: 'platform_timeout' }
+const MISMATCH = { kind: 'refused', code: 'platform_record_mismatch', recordBusinessUid: 'other' } as const
+
+describe('a read that fails', () => {
+  it.each([
+    [MISSING, 'platform_record_missing', true],
+    [TOKEN_REFUSED, 'token_refused', false],
+    [REFUSED, 'platform_refused', false],
+    [OUTAGE, 'platform_timeout', false],
+    [{ kind: 'throttled' }, 'platform_throttled', false],
+    [{ kind: 'credentials_refused' }, 'app_credentials_refused', false],
+  ] as [ReadResult, string, boolean][])(
+    'keeps the code, moves nothing, and settles the request only where the platform has answered: %j',
+    (result, failure, settled) => {
+      const first = createReader()
+      expect(first.reads(result)).toMatchObject({ failure, settled, moves: [] })
+      expect(first.reads(found_('purchased', 1))).toMatchObject({ failure: null, settled: true, urgency: 4 })
+      // What is known does not go with the first such answer.
+      expect(first.reads(result)).toMatchObject({ failure, settled: false, moves: [] })
+    },
+  )
+
+  it('of what is gone settles nothing unless the platform says again that it is missing', () => {
+    const reader = revoked()
+    const refused = reader.reads(REFUSED)
+    expect(refused).toMatchObject({ failure: 'platform_refused', settled: false, moves: [] })
+    expect([refused.found, refused.urgency]).toEqual([undefined, undefined])
+    const missing = reader.reads(MISSING)
+    expect(missing).toMatchObject({ failure: 'platform_record_missing', settled: true, moves: [] })
+    expect(missing.found).toMatchObject({ state: null, gone: 'revoked', confirmed: true })
+  })
+
+  it('doubles the pauses of an outage, and begins anew with the next event', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const pauses = () => Array.from({ length: 4 }, () => reader.reads(OUTAGE).nextInMs)
+    expect(pauses()).toEqual([500, 1_000, 2_000, 4_000])
+    reader.event()
+    expect(pauses()).toEqual([500, 1_000, 2_000, 4_000])
+  })
+
+  it('waits a second longer than the platform asks, a second more when it names no time', () => {
+    const reader = createReader()
+    expect(reader.reads({ kind: 'throttled', retryAfterMs: MINUTE }).nextInMs).toBe(61 * SECOND)
+    expect(reader.reads({ kind: 'throttled' }).nextInMs).toBe(2 * SECOND)
+    expect(reader.reads({ kind: 'credentials_refused' }).nextInMs).toBe(30 * SECOND)
+  })
+
+  it('leaves a subscription that was never read in verification when an outage comes between', () => {
+    const reader = createReader()
+    expect(reader.reads(OUTAGE).verifying).toBe(false)
+    expect(reader.reads(MISSING).verifying).toBe(true)
+    expect(reader.reads(OUTAGE).verifying).toBe(true)
+  })
+})
+
+describe('refusals of what was read before', () => {
+  it('are retried with doubling pauses until there were twelve of them over three days', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const pauses = Array.from({ length: 10 }, () => reader.reads(REFUSED).nextInMs)
+    expect(pauses.slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000])
+    expect(pauses[9]).toBe(2.5 * MINUTE)
+    reader.pass(72 * HOUR)
+    expect(reader.reads(REFUSED).nextInMs).toBe(2.5 * MINUTE)
+    expect(reader.reads(REFUSED).nextInMs).toBe(24 * HOUR)
+  })
+
+  it('are no lasting answer a millisecond before three days, however many', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let refusal = 0; refusal < 20; refusal++) reader.reads(REFUSED)
+    reader.pass(72 * HOUR - 1)
+    expect(reader.reads(REFUSED).nextInMs).toBe(2.5 * MINUTE)
+    reader.pass(1)
+    expect(reader.reads(REFUSED).nextInMs).toBe(24 * HOUR)
+  })
+
+  it('that last are verified with growing pauses after an event', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED)
+    reader.pass(72 * HOUR)
+    reader.event()
+    const pauses = Array.from({ length: 5 }, () => reader.reads(REFUSED).nextInMs)
+    expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 24 * HOUR])
+  })
+})
+
+describe('what was never read', () => {
+  it('is not given up while an event is followed up', () => {
+    const reader = createReader()
+    for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED)
+    reader.pass(72 * HOUR)
+    reader.event()
+    expect(reader.reads(REFUSED)).toMatchObject({ nextInMs: 5 * SECOND, verifying: true })
+  })
+
+  it('is read again early as counted from the request, or from its beginning where nobody asked', () => {
+    const reader = createReader()
+    reader.claim.subscription.requestedAt = reader.start + 10 * MINUTE
+    reader.pass(10 * MINUTE)
+    expect(reader.reads(MISSING, { waitMs: 2 * SECOND }).nextInMs).toBe(500)
+    const unasked = createReader()
+    unasked.claim.subscription.requestedAt = null
+    unasked.pass(100)
+    expect(unasked.reads(MISSING, { waitMs: 2 * SECOND }).nextInMs).toBe(400)
+  })
+
+  it('loses nothing by an uninstall, and nobody is told', () => {
+    const reader = createReader()
+    reader.uninstall()
+    expect(reader.reads(TOKEN_REFUSED)).toMatchObject({ failure: 'token_refused', moves: [] })
+  })
+})
+
+describe('a subscription that is gone', () => {
+  it('is confirmed as revoked, and looked for after half the time it is gone', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    expect(reader.reads(TOKEN_REFUSED)).toMatchObject({
+      found: { gone: 'revoked', state: null, confirmed: true, record: { purchase_state: 'purchased' } },
+      failure: 'token_refused',
+      settled: true,
+      urgency: 4,
+      nextInMs: 5 * MINUTE,
+    })
+    reader.pass(HOUR)
+    expect(reader.reads(TOKEN_REFUSED).nextInMs).toBe(HOUR / 2)
+  })
+
+  it('is believed missing as an answer of its own', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.reads(MISSING)
+    reader.reads(MISSING)
+    reader.pass(MINUTE)
+    expect(reader.reads(MISSING)).toMatchObject({
+      failure: 'platform_record_missing',
+      settled: true,
+      urgency: 3,
+    })
+    const urgencies = Array.from({ length: 4 }, () => reader.reads(MISSING).urgency)
+    expect(urgencies).toEqual([3, 3, 3, 4])
+  })
+
+  it('answers an event only with a change, not by coming back', () => {
+    const reader = revoked()
+    reader.event()
+    const back = reader.reads(found_('purchased', 2))
+    expect(back).toMatchObject({ nextInMs: 5 * SECOND, urgency: 3 })
+    expect(back.moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+})
+
+describe('the candidate, another business that was named', () => {
+  const inVain = { ofCandidate: MISSING }
+
+  it.each([MISSING, TOKEN_REFUSED, REFUSED])('is dropped when its own answer is %j too', (ofCandidate) => {
+    const reader = createReader()
+    for (let reads = 0; reads < 4; reads++) {
+      expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeUndefined()
+    }
+    expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeNull()
+  })
+
+  it.each([OUTAGE, undefined])('is kept while nothing was answered for it: %j', (ofCandidate) => {
+    const reader = createReader()
+    for (let reads = 0; reads < 8; reads++) {
+      expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeUndefined()
+    }
+  })
+
+  it('is dropped when the record it was named for is missing, revoked or refused to the end', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    expect(reader.reads(MISSING, inVain).candidate).toBeUndefined()
+    reader.reads(MISSING, inVain)
+    reader.pass(MINUTE)
+    expect(reader.reads(MISSING, inVain).candidate).toBeNull()
+    const uninstalled = createReader()
+    uninstalled.reads(found_('purchased', 1))
+    uninstalled.uninstall()
+    expect(uninstalled.reads(TOKEN_REFUSED, inVain).candidate).toBeNull()
+    const refused = createReader()
+    refused.reads(found_('purchased', 1))
+    refused.event()
+    const dropped = Array.from({ length: 5 }, () => refused.reads(REFUSED, inVain).candidate)
+    expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
+  })
+
+  it('of what is gone is tried as long as an event is followed up', () => {
+    const reader = revoked()
+    reader.event()
+    const dropped = Array.from({ length: 5 }, () => reader.reads(REFUSED, inVain).candidate)
+    expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
+  })
+
+  it('is not the business of a further record while one is being tried', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    expect(reader.reads(MISMATCH, inVain).candidate).toBeNull()
+    expect(reader.reads(MISMATCH).candidate).toBe('other')
+  })
+})
+
+/** Purchased, then uninstalled and refused. */
+function revoked() {
+  const reader = createReader()
+  reader.reads(found_('purchased', 1))
+  reader.uninstall()
+  reader.reads(TOKEN_REFUSED)
+  return reader
+}

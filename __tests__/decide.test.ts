@@ -1,0 +1,282 @@
+import { describe, expect, it } from '@jest/globals'
+import { DAY, HOUR, MINUTE, SECOND } from '../lib/clock.js'
+import {
+  type Decision,
+  type DecisionRules,
+  decide,
+  decisionWithout,
+  REASONS,
+} from '../lib/entitlement/decide.js'
+import type { SubscriptionRecord } from '../lib/record.js'
+import type { Subscription } from '../lib/store/store.js'
+
+const NOW = Date.UTC(2030, 0, 10)
+const RULES: DecisionRules = {
+  purchasableUids: ['p', 'p2'],
+  entitledWhen: ({ purchase_state }) => purchase_state === 'purchased',
+  maxStaleMs: 72 * HOUR,
+}
+
+describe('the table of reasons', () => {
+  it('lets in for one reason only, and knows all but three', () => {
+    const names = Object.keys(REASONS)
+    expect(names.filter((name) => REASONS[name as keyof typeof REASONS].entitled)).toEqual(['purchased'])
+    expect(names.filter((name) => !REASONS[name as keyof typeof REASONS].known)).toEqual([
+      'not_read_yet',
+      'stale',
+      'store_unavailable',
+    ])
+  })
+
+  it('has a rank of its own and a sentence for each', () => {
+    const rows = Object.values(REASONS)
+    expect(rows.map(({ rank }) => rank)).toEqual(rows.map((_, i) => i))
+    for (const { words } of rows) expect(words).toMatch(/^[A-Z].+\.$/)
+  })
+})
+
+describe('what was read', () => {
+  it('lets in while the platform has confirmed it lately enough', () => {
+    expect(reasonOf(read('purchased'))).toBe('purchased')
+    expect(reasonOf(read('purchased', { readAt: NOW - 72 * HOUR }))).toBe('purchased')
+    expect(reasonOf(read('purchased', { readAt: NOW - 72 * HOUR - 1 }))).toBe('stale')
+    expect(reasonOf(read('purchased', { readAt: null }))).toBe('stale')
+  })
+
+  it('is confirmed also when this machine’s clock runs behind', () => {
+    expect(reasonOf(read('purchased', { readAt: NOW + HOUR }))).toBe('purchased')
+  })
+
+  it('denies in any other state, however old', () => {
+    for (const state of ['suspended', 'canceled', 'Purchased', '']) {
+      expect(reasonOf(read(state, { readAt: NOW - 100 * DAY }))).toBe('not_purchased')
+    }
+  })
+
+  it('is revoked or missing whatever its last record said', () => {
+    expect(reasonOf(read('purchased', { gone: 'revoked', state: null }))).toBe('revoked')
+    expect(reasonOf(read('purchased', { gone: 'missing', state: null }))).toBe('missing')
+  })
+
+  it('counts for each of the app’s own items, and for every item where none is configured', () => {
+    expect(reasonOf(read('purchased', {}, 'p2'))).toBe('purchased')
+    expect(reasonOf(read('purchased', {}, 'q'))).toBe('other_app')
+    expect(reasonOf(read('purchased', {}, 'q'), { purchasableUids: [] })).toBe('purchased')
+  })
+
+  it.each([
+    ['throws', () => JSON.parse('{')],
+    ['answers a truthy value', () => 'yes'],
+    ['answers with a promise', () => Promise.resolve(true)],
+    ['answers with a promise that rejects', () => Promise.reject(new Error('no database'))],
+    ['answers nothing', () => undefined],
+  ])('denies when the app’s own rule %s', async (_what, rule) => {
+    const entitledWhen = rule as () => boolean
+    expect(reasonOf(read('purchased'), { entitledWhen })).toBe('not_purchased')
+    // A rejection that nobody handles ends the process here.
+    await new Promise((resolve) => setImmediate(resolve))
+  })
+
+  it('is given to the app’s own rule as it was read', () => {
+    const seen: SubscriptionRecord[] = []
+    const subscription = read('trial')
+    const entitledWhen = (record: SubscriptionRecord) => seen.push(record) > 0
+    expect(reasonOf(subscription, { entitledWhen })).toBe('purchased')
+    expect(seen).toEqual([subscription.record])
+  })
+})
+
+describe('what was never read', () => {
+  it('is not known while it is going to be read', () => {
+    expect(reasonOf(unread())).toBe('not_read_yet')
+    expect(reasonOf(unread({ failure: 'platform_timeout' }))).toBe('not_read_yet')
+  })
+
+  it('is not known while the platform may lag behind its event, whatever it has answered', () => {
+    const answers = ['platform_record_missing', 'platform_refused', 'token_refused']
+    for (const failure of answers) {
+      expect(reasonOf(unread({ failure, verifying: true, pending: false }))).toBe('not_read_yet')
+    }
+  })
+
+  it('is missing once the platform has answered so, and nobody has asked again', () => {
+    const failure = 'platform_record_missing'
+    expect(reasonOf(unread({ failure, pending: false }))).toBe('missing')
+    expect(reasonOf(unread({ failure, pending: true }))).toBe('not_read_yet')
+  })
+
+  it.each(['platform_refused', 'platform_record_mismatch', 'token_refused'])(
+    'is unreadable when the answer was %s',
+    (failure) => {
+      expect(reasonOf(unread({ failure }))).toBe('unreadable')
+    },
+  )
+
+  it('is unreadable once it was given up', () => {
+    expect(reasonOf(unread({ refreshAt: null, pending: true }))).toBe('unreadable')
+    expect(reasonOf(unread({ refreshAt: null, pending: false, purchasableUid: 'p' }))).toBe('unreadable')
+  })
+
+  it('is of another app only where no read was ever asked for, and an item was named', () => {
+    const remembered = { refreshAt: null, pending: false, purchasableUid: 'q' }
+    expect(reasonOf(unread(remembered))).toBe('other_app')
+    expect(reasonOf(unread({ ...remembered, refreshAt: NOW }))).toBe('not_read_yet')
+    expect(reasonOf(unread({ ...remembered, pending: true }))).toBe('unreadable')
+    expect(reasonOf(unread({ ...remembered, purchasableUid: null }))).toBe('unreadable')
+    expect(reasonOf(unread(remembered), { purchasableUids: [] })).toBe('unreadable')
+  })
+})
+
+describe('the decision', () => {
+  it('is the answer, its reason, its evidence and its age', () => {
+    const subscription = read('purchased', { readAt: NOW - 30 * SECOND, failure: 'platform_timeout' })
+    expect(of([subscription])).toEqual({
+      business_uid: 'b',
+      entitled: true,
+      known: true,
+      reason: 'purchased',
+      explanation:
+        'The app is purchased. Subscription s: purchased, confirmed 30 s ago; the last read failed (platform_timeout).',
+      asOf: '2030-01-09T23:59:30.000Z',
+      stale: false,
+      subscriptions: [
+        {
+          subscription_uid: 's',
+          purchasable_uid: 'p',
+          purchase_state: 'purchased',
+          entitled: true,
+          reason: 'purchased',
+          asOf: '2030-01-09T23:59:30.000Z',
+          pending: false,
+          failure: 'platform_timeout',
+        },
+      ],
+    })
+  })
+
+  it('names the item that the record names, and else the one that was announced', () => {
+    const items = (subscription: Subscription) => of([subscription]).subscriptions[0]?.purchasable_uid
+    expect(items(read('purchased', { purchasableUid: 'announced' }))).toBe('p')
+    expect(items(unread({ purchasableUid: 'announced' }))).toBe('announced')
+  })
+
+  it('is stale where it rests on something old, or on nothing that could be looked up', () => {
+    const stale = of([read('purchased', { readAt: NOW - 80 * HOUR })])
+    expect(stale).toMatchObject({ entitled: false, known: false, stale: true })
+    expect(decisionWithout('b', 'store_unavailable', NOW)).toEqual({
+      business_uid: 'b',
+      entitled: false,
+      known: false,
+      reason: 'store_unavailable',
+      explanation: REASONS.store_unavailable.words,
+      asOf: null,
+      stale: true,
+      subscriptions: [],
+    })
+    expect(decisionWithout('?', 'invalid_business_uid', NOW)).toMatchObject({ known: true, stale: false })
+  })
+
+  it('is certain of a business that nobody has announced', () => {
+    expect(of([])).toMatchObject({ reason: 'unknown_business', known: true, asOf: null, stale: false })
+  })
+
+  it('rests on the subscription of the best reason, and of two on the one confirmed last', () => {
+    const suspended = read('suspended', { subscriptionUid: 'no', readAt: NOW })
+    const older = read('purchased', { subscriptionUid: 'older', readAt: NOW - 2 * HOUR })
+    const newer = read('purchased', { subscriptionUid: 'newer', readAt: NOW - HOUR })
+    for (const order of [
+      [suspended, older, newer],
+      [newer, older, suspended],
+      [older, newer, suspended],
+    ]) {
+      const decision = of(order)
+      expect(decision).toMatchObject({ reason: 'purchased', asOf: '2030-01-09T23:00:00.000Z' })
+      expect(decision.explanation).toMatch(/Subscription newer.*Subscription older.*Subscription no:/)
+      // Subscriptions keep the order of the store.
+      expect(decision.subscriptions.map(({ subscription_uid }) => subscription_uid)).toEqual(
+        order.map(({ subscriptionUid }) => subscriptionUid),
+      )
+    }
+  })
+
+  it('puts what was confirmed before what never was', () => {
+    const never = read('purchased', { readAt: null })
+    const once = read('purchased', { readAt: NOW - 80 * HOUR })
+    expect(of([never, once]).asOf).not.toBeNull()
+    expect(of([once, never]).asOf).not.toBeNull()
+  })
+
+  it('names both items where all that is known is of another', () => {
+    expect(of([read('purchased', {}, 'q')]).explanation).toBe(
+      `${REASONS.other_app.words} Subscription s: purchased, confirmed 0 s ago. ` +
+        'It is of the item q, and app.purchasableUid is p, p2.',
+    )
+    expect(of([read('purchased')]).explanation).not.toContain('app.purchasableUid')
+  })
+})
+
+describe('the explanation', () => {
+  it.each([
+    [0, '0 s'],
+    [-HOUR, '0 s'],
+    [119 * SECOND, '119 s'],
+    [2 * MINUTE, '2 min'],
+    [2 * HOUR - MINUTE, '119 min'],
+    [2 * HOUR, '2 h'],
+    [50 * HOUR, '50 h'],
+  ])('gives an age of %d ms as %s', (age, words) => {
+    expect(of([read('purchased', { readAt: NOW - age })]).explanation).toContain(`confirmed ${words} ago`)
+  })
+
+  it('names what is under way and what has failed', () => {
+    expect(of([unread()]).explanation).toBe(
+      `${REASONS.not_read_yet.words} Subscription s: never read; a read is under way.`,
+    )
+    expect(of([unread({ pending: false, failure: 'token_refused' })]).explanation).toContain(
+      'never read; the last read failed (token_refused).',
+    )
+    expect(of([read('purchased', { gone: 'missing', state: null })]).explanation).toContain(
+      'no longer shown, confirmed 0 s ago.',
+    )
+  })
+
+  it('names twenty subscriptions, and how many more there are', () => {
+    const many = (count: number) =>
+      of(Array.from({ length: count }, (_, i) => unread({ subscriptionUid: `s${i}` }))).explanation
+    expect(many(20).match(/Subscription s/g)).toHaveLength(20)
+    expect(many(20)).not.toContain('more.')
+    expect(many(23).match(/Subscription s/g)).toHaveLength(20)
+    expect(many(23)).toMatch(/And 3 more\.$/)
+  })
+})
+
+function of(subscriptions: Subscription[], rules: Partial<DecisionRules> = {}): Decision {
+  return decide('b', subscriptions, { ...RULES, ...rules }, NOW)
+}
+
+function reasonOf(subscription: Subscription, rules: Partial<DecisionRules> = {}) {
+  return of([subscription], rules).reason
+}
+
+function read(state: string, more: Partial<Subscription> = {}, purchasable_uid = 'p'): Subscription {
+  const record = { uid: 's', business_uid: 'b', purchasable_uid, purchase_state: state }
+  return { ...unread({ record, state, readAt: NOW, pending: false }), ...more }
+}
+
+function unread(more: Partial<Subscription> = {}): Subscription {
+  return {
+    subscriptionUid: 's',
+    businessUid: 'b',
+    purchasableUid: null,
+    record: null,
+    state: null,
+    gone: null,
+    readAt: null,
+    requestedAt: NOW,
+    pending: true,
+    verifying: false,
+    failure: null,
+    refreshAt: NOW,
+    ...more,
+  }
+}

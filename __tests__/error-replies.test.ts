@@ -1,0 +1,36 @@
+import { describe, expect, it } from '@jest/globals'
+import { errorWords, isObject, saysError } from '../lib/platform/error-replies.js'
+import type { HttpReply } from '../lib/platform/http.js'
+
+describe('an error reply', () => {
+  it('is an object, which an array and null are not', () => {
+    expect([{}, { a: 1 }].every(isObject)).toBe(true)
+    expect([null, undefined, [], 'text', 5].some(isObject)).toBe(false)
+  })
+
+  it('says in its body that it is an error, or is a page', () => {
+    const bad = [{ success: false }, { error: 'no' }, { error: {} }, { status: 'Error' }]
+    for (const json of bad) expect(saysError(reply(json))).toBe(true)
+    const good = [{}, { success: true }, { error: null }, { error: '' }, { error: false }, { status: 'ok' }]
+    for (const json of good) expect(saysError(reply(json))).toBe(false)
+    expect(saysError(reply({ success: true }, true))).toBe(false)
+    for (const json of [undefined, [], null]) {
+      expect([saysError(reply(json, true)), saysError(reply(json))]).toEqual([true, false])
+    }
+  })
+
+  it('has its codes and messages in one text, each once', () => {
+    expect(
+      errorWords(reply({ code: 'a', error: 'b', error_description: 'c', message: 'd', other: 'e' })),
+    ).toBe('a b c d')
+    expect(errorWords(reply({ error: { code: 'a', message: 'b' }, message: 'a' }))).toBe('a b')
+    expect(errorWords(reply({ errors: [{ code: 'a', message: 'b' }, 'c', 5, null] }))).toBe('a b c')
+    expect(errorWords(reply({ errors: ['1', '2', '3', '4', '5', '6'] }))).toBe('1 2 3 4 5')
+    expect(errorWords(reply({ errors: 'text' }))).toBe('')
+    for (const json of [undefined, null, 'text', ['text']]) expect(errorWords(reply(json))).toBe('')
+  })
+})
+
+function reply(json: unknown, isPage = false): HttpReply {
+  return { json, isPage } as HttpReply
+}

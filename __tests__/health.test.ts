@@ -1,0 +1,14 @@
+import { describe, expect, it } from '@jest/globals'
+import { mergeProblems } from '../lib/health.js'
+
+describe('problems of parts', () => {
+  it('are those of all of them, in their order', () => {
+    expect(
+      mergeProblems([
+        { failing: ['a'], degraded: ['b'] },
+        { failing: [], degraded: [] },
+        { failing: ['c'], degraded: ['d'] },
+      ]),
+    ).toEqual({ failing: ['a', 'c'], degraded: ['b', 'd'] })
+  })
+})

@@ -1,0 +1,233 @@
+import { describe, expect, it } from '@jest/globals'
+import { z } from 'zod'
+import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../lib/clock.js'
+import { ConfigError } from '../lib/errors.js'
+import { defineEvent } from '../lib/events/define-event.js'
+import { readOptions } from '../lib/options.js'
+
+const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
+const MINIMAL = {
+  app: { clientId: 'id', clientSecret: 'secret' },
+  platform: { baseUrl: 'https://platform.example', authUrl: 'https://auth.example/token' },
+  deliverySecrets: SECRET,
+}
+const KIB = 1_024
+const YEARS_10 = 3_650 * DAY
+
+/** The option, its default, the least and the most; times in ms. */
+const NUMBERS: [path: string, usual: number, min: number, max: number, unit: string][] = [
+  ['platform.timeoutMs', 10 * SECOND, 10, 10 * MINUTE, ' ms'],
+  ['platform.concurrency', 4, 1, 100, ''],
+  ['freshness.waitMs', 2 * SECOND, 0, MINUTE, ' ms'],
+  ['freshness.reconcileEveryMs', DAY, SECOND, 30 * DAY, ' ms'],
+  ['freshness.maxStaleMs', 72 * HOUR, SECOND, 365 * DAY, ' ms'],
+  ['worker.concurrency', 8, 1, 1_000, ''],
+  ['worker.handlerTimeoutMs', 30 * SECOND, 10, HOUR, ' ms'],
+  ['worker.leaseMs', MINUTE, SECOND, HOUR, ' ms'],
+  ['worker.pollMs', SECOND, 10, MINUTE, ' ms'],
+  ['receiver.bodyLimitBytes', 64 * KIB, KIB, 16 * KIB * KIB, ' bytes'],
+  ['receiver.bodyTimeoutMs', 10 * SECOND, 10, 10 * MINUTE, ' ms'],
+  ['receiver.acceptTimeoutMs', 3 * SECOND, 10, MINUTE, ' ms'],
+  ['retention.doneMs', 7 * DAY, MINUTE, YEARS_10, ' ms'],
+  ['retention.changesMs', 90 * DAY, MINUTE, YEARS_10, ' ms'],
+  ['retention.deadMs', 30 * DAY, MINUTE, YEARS_10, ' ms'],
+  ['closeGraceMs', 10 * SECOND, 0, 10 * MINUTE, ' ms'],
+]
+
+describe('options', () => {
+  it('are complete with an app, a platform and a delivery secret', () => {
+    expect(readOptions(MINIMAL)).toMatchObject({
+      app: { ...MINIMAL.app, purchasableUid: [], codeName: [] },
+      deliverySecrets: [SECRET],
+      store: 'sqlite:marketplace.db',
+      adoptStore: false,
+      clock: systemClock,
+    })
+  })
+
+  it.each(NUMBERS)('%s is %d unless given', (path, usual) => {
+    expect(valueAt(readOptions(MINIMAL), path)).toBe(usual)
+  })
+
+  it.each(NUMBERS)('%s keeps to its bounds, %d is within them', (path, _usual, min, max, unit) => {
+    for (const fit of [min, max]) expect(valueAt(readOptions(withValue(path, fit)), path)).toBe(fit)
+    expect(faultsOf(withValue(path, min - 1))).toEqual([`${path}: expected ${min}${unit} or more`])
+    expect(faultsOf(withValue(path, max + 1))).toEqual([`${path}: expected ${max}${unit} or less`])
+    for (const odd of [min + 0.5, String(usualOf(path)), null, Number.NaN]) {
+      expect(faultsOf(withValue(path, odd))).toEqual([`${path}: expected a whole number`])
+    }
+  })
+
+  it('may leave each group out, or give it empty', () => {
+    const empty = { freshness: {}, worker: {}, receiver: {}, retention: {} }
+    expect(JSON.stringify(readOptions({ ...MINIMAL, ...empty }))).toBe(JSON.stringify(readOptions(MINIMAL)))
+  })
+
+  it.each(['freshness', 'worker', 'receiver', 'retention'])('has %s as an object of settings', (name) => {
+    for (const odd of [true, 'fast', 5, null]) {
+      expect(faultsOf({ ...MINIMAL, [name]: odd })).toEqual([
+        `${name}: expected an object of settings, or nothing for the defaults`,
+      ])
+    }
+    expect(faultsOf({ ...MINIMAL, [name]: { waitMS: 5 } })).toEqual([`${name}: Unrecognized key: "waitMS"`])
+  })
+
+  it('may have no worker', () => {
+    expect(readOptions({ ...MINIMAL, worker: false }).worker).toBe(false)
+  })
+
+  it('take pauses between tries of a handler, at most a hundred, each of at most thirty days', () => {
+    const path = 'worker.handlerRetryDelaysMs'
+    for (const fit of [[], [0, 0.5, 30 * DAY], Array(100).fill(1)]) {
+      expect(valueAt(readOptions(withValue(path, fit)), path)).toEqual(fit)
+    }
+    expect(valueAt(readOptions(MINIMAL), path)).toBeUndefined()
+    for (const odd of [[-1], [30 * DAY + 1], ['1'], Array(101).fill(1), 5]) {
+      expect(faultsOf(withValue(path, odd))).toEqual([expect.stringMatching(/^worker\.handlerRetryDelaysMs/)])
+    }
+  })
+
+  it.each(['app.purchasableUid', 'app.codeName', 'deliverySecrets'])('take one or several of %s', (path) => {
+    const more = 'p5GdXa-1KuEo6NsBjV4tWq'
+    expect(valueAt(readOptions(withValue(path, SECRET)), path)).toEqual([SECRET])
+    expect(valueAt(readOptions(withValue(path, [SECRET, more])), path)).toEqual([SECRET, more])
+    expect(faultsOf(withValue(path, []))).toEqual([`${path}: expected at least one`])
+    expect(faultsOf(withValue(path, 5))).toEqual([`${path}: expected a text, or several in an array`])
+  })
+
+  it.each(['app.clientId', 'app.clientSecret', 'app.purchasableUid', 'app.codeName'])(
+    'refuse an empty %s',
+    (path) => {
+      const at = path === 'app.purchasableUid' || path === 'app.codeName' ? `${path}.0` : path
+      expect(faultsOf(withValue(path, ''))).toEqual([`${at}: expected a text that is not empty`])
+    },
+  )
+
+  it('give the faults of a secret as they are', () => {
+    expect(faultsOf({ ...MINIMAL, deliverySecrets: [SECRET, 'a/b'] })).toEqual([
+      expect.stringMatching(/^deliverySecrets\.1: a delivery secret must have at least 16 characters/),
+      expect.stringMatching(/^deliverySecrets\.1: a delivery secret may hold only/),
+      expect.stringMatching(/^deliverySecrets\.1: a delivery secret must not repeat/),
+    ])
+  })
+})
+
+describe('the addresses of the platform', () => {
+  const WORDS = 'expected an absolute http or https URL without credentials, query or fragment'
+
+  it.each(['http://localhost:3000', 'https://platform.example/api/v1/'])('may be %s', (url) => {
+    expect(readOptions(withValue('platform.baseUrl', url)).platform.baseUrl).toBe(url)
+  })
+
+  it.each([
+    '/api',
+    'platform.example',
+    'ftp://platform.example',
+    'https://user@platform.example',
+    'https://:password@platform.example',
+    'https://platform.example/?key=1',
+    'https://platform.example/#part',
+  ])('may not be %s', (url) => {
+    for (const path of ['platform.baseUrl', 'platform.authUrl']) {
+      expect(faultsOf(withValue(path, url))).toEqual([`${path}: ${WORDS}`])
+    }
+  })
+})
+
+describe('what an app plugs in', () => {
+  it.each(['platform.fetch', 'entitledWhen', 'verifyDelivery'])('%s is a function', (path) => {
+    const own = () => true
+    expect(valueAt(readOptions(withValue(path, own)), path)).toBe(own)
+    expect(faultsOf(withValue(path, 'yes'))).toEqual([`${path}: expected a function`])
+  })
+
+  it('is a store by an address, a pool or a Store', () => {
+    const pool = { connect() {}, on() {}, off() {} }
+    const store = { accept() {}, claimRead() {} }
+    for (const fit of ['sqlite::memory:', 'postgres://host/name', pool, store]) {
+      expect(readOptions({ ...MINIMAL, store: fit }).store).toBe(fit)
+    }
+    const words = 'store: expected an address, a pool of pg, or a Store'
+    for (const odd of [null, 5, {}, { accept() {} }, { claimRead() {} }, { connect() {}, on() {} }]) {
+      expect(faultsOf({ ...MINIMAL, store: odd })).toEqual([words])
+    }
+    expect(faultsOf({ ...MINIMAL, store: 'marketplace.db' })).toHaveLength(1)
+  })
+
+  it('is a store taken over from another app only where that is true', () => {
+    expect(readOptions({ ...MINIMAL, adoptStore: true }).adoptStore).toBe(true)
+    expect(faultsOf({ ...MINIMAL, adoptStore: 'yes' })).toEqual(['adoptStore: expected true or false'])
+  })
+
+  it('is a clock with the wall’s time and timers, which then measures as well', () => {
+    const clock = { now: () => 7, setTimeout() {}, clearTimeout() {} }
+    expect(readOptions({ ...MINIMAL, clock }).clock.monotonic()).toBe(7)
+    const { now, ...timers } = clock
+    for (const odd of [null, 5, timers, { now, setTimeout() {} }, { ...clock, clearTimeout: 5 }]) {
+      expect(faultsOf({ ...MINIMAL, clock: odd })).toEqual([
+        'clock: expected a Clock: now, setTimeout and clearTimeout',
+      ])
+    }
+  })
+
+  it('are events, whose own faults are named', () => {
+    const own = defineEvent({ entity_name: 'a', event_type: 'b', data: z.object({}), tokens: ['app'] })
+    expect(readOptions({ ...MINIMAL, events: { own } }).events).toEqual({ own })
+    for (const odd of [5, null]) {
+      expect(faultsOf({ ...MINIMAL, events: odd })).toEqual(['events: expected definitions by name'])
+    }
+    expect(faultsOf({ ...MINIMAL, events: { own: { ...own, entity_name: '' } } })).toEqual([
+      'events: event "own" has no usable entity_name',
+    ])
+  })
+})
+
+describe('faults of options', () => {
+  it('are all named at once, and none repeats a value', () => {
+    const { app, platform } = MINIMAL
+    const options = {
+      app: { ...app, clientId: '' },
+      platform: { ...platform, timeoutMs: 1 },
+      deliverySecrets: 'hunter2',
+      extra: 'canary',
+    }
+    const error = errorOf(options)
+    expect(error.faults.length).toBeGreaterThanOrEqual(4)
+    expect(error.message).toBe(`Cannot create the marketplace: ${error.faults.join('; ')}`)
+    expect(error.message).not.toMatch(/hunter2|canary/)
+  })
+
+  it.each([undefined, null, 'text', 5])('are the options themselves when they are %j', (options) => {
+    expect(faultsOf(options)).toEqual([expect.stringMatching(/^options: /)])
+  })
+})
+
+function errorOf(options: unknown): ConfigError {
+  try {
+    readOptions(options)
+  } catch (error) {
+    if (error instanceof ConfigError) return error
+    throw error
+  }
+  throw new Error('the options have no faults')
+}
+
+function faultsOf(options: unknown): readonly string[] {
+  return errorOf(options).faults
+}
+
+function usualOf(path: string): unknown {
+  return valueAt(readOptions(MINIMAL), path)
+}
+
+function valueAt(options: object, path: string): unknown {
+  return path.split('.').reduce((at: unknown, key) => (at as Record<string, unknown>)[key], options)
+}
+
+/** The least options with `value` at a dotted path. */
+function withValue(path: string, value: unknown): object {
+  const [name = '', key] = path.split('.')
+  if (key === undefined) return { ...MINIMAL, [name]: value }
+  const group = (MINIMAL as Record<string, unknown>)[name] as object | undefined
+  return { ...MINIMAL, [name]: { ...group, [key]: value } }
+}

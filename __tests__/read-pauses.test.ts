@@ -1,0 +1,100 @@
+import { describe, expect, it } from '@jest/globals'
+import { MINUTE, SECOND } from '../lib/clock.js'
+import type { ReadResult } from '../lib/platform/client.js'
+import type { ReadClaim } from '../lib/store/store.js'
+import { createRefresher } from '../lib/work/refresher.js'
+import { createReader } from './support/reader.js'
+import { createVirtualClock } from './support/virtual-clock.js'
+
+const LONG: ReadResult = { kind: 'throttled', retryAfterMs: MINUTE }
+const SHORT: ReadResult = { kind: 'throttled', retryAfterMs: SECOND }
+const NO_CREDENTIALS: ReadResult = { kind: 'credentials_refused' }
+
+describe('reads that pause, for the platform limits the rate', () => {
+  it.each([
+    ['a shorter pause that the platform asks for later', SHORT],
+    ['a refusal of the credentials later', NO_CREDENTIALS],
+  ])('E6 go on when the longer pause is over, whatever %s', async (_what, later) => {
+    const { clock, answer, claims, problems } = reads(2)
+    await clock.rest()
+    expect(claims()).toBe(2)
+    answer(LONG)
+    answer(later)
+    await clock.rest()
+    expect(problems()).toEqual([expect.stringMatching(/^reads are paused: /)])
+    await clock.advance(MINUTE - 1)
+    expect(claims()).toBe(2)
+    await clock.advance(2 * SECOND)
+    expect(claims()).toBeGreaterThan(2)
+    expect(problems()).toEqual([])
+  })
+
+  it.each([
+    ['a second where the platform names no time', { kind: 'throttled' } as const, SECOND],
+    ['ten seconds where it refuses the credentials', NO_CREDENTIALS, 10 * SECOND],
+  ])('E6 go on after %s', async (_what, result, pauseMs) => {
+    const { clock, answer, claims } = reads(1)
+    await clock.rest()
+    answer(result)
+    await clock.advance(pauseMs - 1)
+    expect(claims()).toBe(1)
+    await clock.advance(2 * SECOND)
+    expect(claims()).toBeGreaterThan(1)
+  })
+})
+
+/** A refresher with as many slots, and a store in which something is always due. */
+function reads(concurrency: number) {
+  const clock = createVirtualClock({ isBusy: () => false })
+  const waiting: ((result: ReadResult) => void)[] = []
+  let claims = 0
+  const refresher = createRefresher({
+    store: {
+      async claimRead({ urgencies }) {
+        if (!urgencies.includes(0)) return undefined
+        const id = `s${claims++}`
+        const { claim } = createReader()
+        return {
+          ...claim,
+          id,
+          urgency: 0,
+          subscription: { ...claim.subscription, subscriptionUid: id, businessUid: id },
+        } satisfies ReadClaim
+      },
+      finishRead: async () => true,
+      renewRead: async () => true,
+      adoptItems: async () => {},
+    },
+    read: () => new Promise((resolve) => waiting.push(resolve)),
+    isWaitingForToken: () => false,
+    stateOf: ({ purchase_state }) => purchase_state,
+    entitledBy: () => false,
+    purchasableUids: [],
+    concurrency,
+    leaseMs: 10 * MINUTE,
+    renewEveryMs: 5 * MINUTE,
+    pollMs: SECOND,
+    reconcileEveryMs: MINUTE,
+    waitMs: 0,
+    clock: clock.forProcess(),
+    onError(error) {
+      throw error
+    },
+  })
+  refresher.start()
+  return {
+    clock,
+    answer: (result: ReadResult) => waiting.shift()?.(result),
+    claims: () => claims,
+    problems: () =>
+      refresher.problems({
+        subscriptions: 0,
+        wanted: 0,
+        oldestWantedMs: null,
+        givenUp: 0,
+        knownGivenUp: 0,
+        active: 0,
+        refused: 0,
+      }).degraded,
+  }
+}

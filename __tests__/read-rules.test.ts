@@ -1,0 +1,158 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
+import type { SubscriptionRecord } from '../lib/record.js'
+import type { ReadClaim } from '../lib/store/store.js'
+import { isOlder, isUpdated, ownerIn } from '../lib/work/compare-records.js'
+import { progressText, recallProgress } from '../lib/work/read-progress.js'
+import { EARLY_SHARES, halfSince, MISSING_RECHECK_MS, stepAfter } from '../lib/work/read-schedule.js'
+import { createReadTurns, type SharedUrgency } from '../lib/work/read-turns.js'
+import { record } from './support/reader.js'
+
+describe('the schedule of reads', () => {
+  const at = (verified: number, sinceRequestMs = 0, owed = 1) =>
+    stepAfter({ owed, verified }, sinceRequestMs, 2 * SECOND)
+
+  it('has two early reads within the wait, and four verifications after them', () => {
+    expect(EARLY_SHARES).toEqual([0.25, 0.85])
+    expect(at(0)).toEqual({ inMs: 500, next: 1 })
+    expect(at(1, 500)).toEqual({ inMs: 1_200, next: 2 })
+    expect([2, 3, 4, 5, 6].map((verified) => at(verified, MINUTE))).toEqual([
+      { inMs: 5 * SECOND, next: 3 },
+      { inMs: 30 * SECOND, next: 4 },
+      { inMs: 2 * MINUTE, next: 5 },
+      { inMs: 10 * MINUTE, next: 6 },
+      undefined,
+    ])
+  })
+
+  it('passes over an early read whose time has come already', () => {
+    expect(at(0, 500)).toEqual({ inMs: 1_200, next: 2 })
+    expect(at(0, 1_700)).toEqual({ inMs: 5 * SECOND, next: 3 })
+  })
+
+  it('has none for what nobody asked for', () => {
+    expect(at(0, 0, 0)).toBeUndefined()
+  })
+
+  it('looks for a missing record twice within a minute, and for one that is gone ever more rarely', () => {
+    expect(MISSING_RECHECK_MS).toEqual([20 * SECOND, 40 * SECOND])
+    expect([0, 10 * MINUTE, HOUR].map(halfSince)).toEqual([5 * MINUTE, 5 * MINUTE, HOUR / 2])
+  })
+})
+
+describe('two records', () => {
+  it('are compared by updated_at, and by all their fields where one has none', () => {
+    const [before, after] = [record('purchased', 1), record('purchased', 2)]
+    expect(isUpdated(before, null)).toBe(true)
+    expect(isUpdated(after, before)).toBe(true)
+    expect(isUpdated({ ...before, display_name: 'new' }, before)).toBe(false)
+    const undated = { ...before, updated_at: null }
+    expect(isUpdated(undated, undated)).toBe(false)
+    expect(isUpdated({ ...undated, display_name: 'new' }, undated)).toBe(true)
+    expect(isUpdated(before, undated)).toBe(true)
+    expect(isUpdated(undated, before)).toBe(true)
+  })
+
+  it('are in the order of their updated_at', () => {
+    const [before, after] = [record('purchased', 1), record('purchased', 2)]
+    expect(isOlder(before, after)).toBe(true)
+    for (const than of [null, before, { ...before, updated_at: null }] as (SubscriptionRecord | null)[]) {
+      expect(isOlder(before, than)).toBe(false)
+    }
+    expect(isOlder(after, before)).toBe(false)
+  })
+
+  it('name an owner only where something was read before', () => {
+    const mismatch = { kind: 'refused', code: 'platform_record_mismatch', recordBusinessUid: 'x' } as const
+    const known = { record: record('purchased', 1) }
+    expect(ownerIn(mismatch, known)).toBe('x')
+    expect(ownerIn(mismatch, { record: null })).toBeUndefined()
+    expect(ownerIn({ kind: 'missing' }, known)).toBeUndefined()
+  })
+})
+
+describe('the progress of a subscription', () => {
+  const claim = (generation: number, progress: string | null) => ({ generation, progress }) as ReadClaim
+
+  it('begins with a change owed for each request', () => {
+    expect(recallProgress(claim(3, null))).toEqual({
+      generation: 3,
+      owed: 3,
+      verified: 0,
+      outages: 0,
+      refusals: 0,
+      refusedSince: null,
+      refusedAt: null,
+      missing: 0,
+      missingSince: null,
+      goneSince: null,
+      dissent: null,
+    })
+  })
+
+  it('is kept as it was while nobody asks again', () => {
+    const kept = recallProgress(claim(2, progressText(2, { owed: 1, verified: 3, outages: 4, missing: 2 })))
+    expect(kept).toMatchObject({ generation: 2, owed: 1, verified: 3, outages: 4, missing: 2 })
+  })
+
+  it('begins its verifications and pauses anew with a further request, and keeps what is refused or hidden', () => {
+    const before = { owed: 1, verified: 3, outages: 4, refusals: 5, refusedSince: 6, missing: 2 }
+    expect(recallProgress(claim(4, progressText(2, before)))).toMatchObject({
+      generation: 4,
+      owed: 3,
+      verified: 0,
+      outages: 0,
+      refusals: 5,
+      refusedSince: 6,
+      missing: 2,
+    })
+  })
+})
+
+describe('the turns of reads', () => {
+  const ALL: SharedUrgency[] = [0, 2, 3, 4]
+
+  it('begin with the most urgent class', () => {
+    expect(createReadTurns().order(() => false)).toEqual(ALL)
+  })
+
+  it('leave out what has no slot', () => {
+    expect(createReadTurns().order((urgency) => urgency === 4)).toEqual([0, 2, 3])
+  })
+
+  it('give each class that is due its share, so that none starves', () => {
+    const turns = createReadTurns()
+    const taken: Record<SharedUrgency, number> = { 0: 0, 2: 0, 3: 0, 4: 0 }
+    for (let reads = 0; reads < 81; reads++) {
+      const order = turns.order(() => false)
+      const first = order[0] as SharedUrgency
+      taken[first]++
+      turns.taken(first, order)
+    }
+    expect(taken).toEqual({ 0: 64, 2: 8, 3: 8, 4: 1 })
+  })
+
+  it('let a class of which nothing was due save up nothing', () => {
+    const turns = createReadTurns()
+    // Only the reconcile is due for long.
+    for (let reads = 0; reads < 100; reads++)
+      turns.taken(
+        4,
+        turns.order(() => false),
+      )
+    const firsts = Array.from({ length: 84 }, () => {
+      const order = turns.order(() => false)
+      turns.taken(order[0] as SharedUrgency, order)
+      return order[0]
+    })
+    expect(firsts.filter((urgency) => urgency === 0).length).toBeLessThanOrEqual(66)
+    expect(new Set(firsts)).toEqual(new Set(ALL))
+  })
+
+  it('do not bring down what has had more than its share already', () => {
+    const turns = createReadTurns()
+    turns.taken(4, [4])
+    turns.taken(0, ALL)
+    expect(turns.order(() => false)).toEqual([2, 3, 0, 4])
+  })
+})

@@ -1,0 +1,73 @@
+import { describe, expect, it } from '@jest/globals'
+import { SECOND } from '../lib/clock.js'
+import { createEntitlements } from '../lib/entitlement/entitlements.js'
+import type { Subscription } from '../lib/store/store.js'
+import { createReader } from './support/reader.js'
+import { createVirtualClock } from './support/virtual-clock.js'
+
+describe('how long a question waits for a read', () => {
+  it('is counted from the delivery, not from the question', async () => {
+    const { clock, ask } = asked({ requestedMsAgo: 1_500 })
+    const question = ask()
+    await clock.advance(499)
+    expect(question.answer).toBeUndefined()
+    await clock.advance(1)
+    expect(question.answer).toBe(false)
+  })
+
+  it('is the whole time for a delivery of this moment, and for one of the future', async () => {
+    for (const requestedMsAgo of [0, -SECOND]) {
+      const { clock, ask } = asked({ requestedMsAgo })
+      const question = ask()
+      await clock.advance(1_999)
+      expect(question.answer).toBeUndefined()
+      await clock.advance(1)
+      expect(question.answer).toBe(false)
+    }
+  })
+
+  it.each([
+    ['was requested longer ago', { requestedMsAgo: 2 * SECOND }],
+    ['has failed', { requestedMsAgo: 0, failure: 'platform_timeout' }],
+    ['is no longer owed', { requestedMsAgo: 0, pending: false }],
+    ['nobody has requested', { requestedMsAgo: null }],
+  ])('is none when the read %s', async (_what, given) => {
+    const { clock, ask } = asked(given)
+    const question = ask()
+    await clock.rest()
+    expect(question.answer).toBe(false)
+  })
+
+  it('lasts for what was never shown while it is verified', async () => {
+    const { clock, ask } = asked({ requestedMsAgo: 0, pending: false, verifying: true })
+    const question = ask()
+    await clock.advance(1_999)
+    expect(question.answer).toBeUndefined()
+    await clock.advance(1)
+    expect(question.answer).toBe(false)
+  })
+})
+
+/** A business of which one subscription was announced and never read, and which is waited for at most two seconds. */
+function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>) {
+  const { requestedMsAgo, ...more } = given
+  const clock = createVirtualClock({ isBusy: () => false })
+  const requestedAt = requestedMsAgo === null ? null : clock.now() - requestedMsAgo
+  const subscription = { ...createReader().claim.subscription, ...more, requestedAt }
+  const { isEntitled } = createEntitlements({
+    store: { subscriptionsOf: async () => [subscription], subscribe: () => () => {} },
+    rules: { purchasableUids: [], entitledWhen: () => true, maxStaleMs: SECOND },
+    waitMs: 2 * SECOND,
+    clock: clock.forProcess(),
+  })
+  return {
+    clock,
+    ask() {
+      const question: { answer?: boolean } = {}
+      isEntitled('b').then((answer) => {
+        question.answer = answer
+      })
+      return question
+    },
+  }
+}
