@@ -72,10 +72,12 @@ describe('two records', () => {
 })
 
 describe('the progress of a subscription', () => {
+  const NOW = 1_000
+
   const claim = (generation: number, progress: string | null) => ({ generation, progress }) as ReadClaim
 
   it('begins with a change owed for each request', () => {
-    expect(recallProgress(claim(3, null))).toEqual({
+    expect(recallProgress(claim(3, null), NOW)).toEqual({
       generation: 3,
       owed: 3,
       verified: 0,
@@ -91,13 +93,16 @@ describe('the progress of a subscription', () => {
   })
 
   it('is kept as it was while nobody asks again', () => {
-    const kept = recallProgress(claim(2, progressText(2, { owed: 1, verified: 3, outages: 4, missing: 2 })))
+    const kept = recallProgress(
+      claim(2, progressText(2, { owed: 1, verified: 3, outages: 4, missing: 2 })),
+      NOW,
+    )
     expect(kept).toMatchObject({ generation: 2, owed: 1, verified: 3, outages: 4, missing: 2 })
   })
 
   it('begins its verifications and pauses anew with a further request, and keeps what is refused or hidden', () => {
     const before = { owed: 1, verified: 3, outages: 4, refusals: 5, refusedSince: 6, missing: 2 }
-    expect(recallProgress(claim(4, progressText(2, before)))).toMatchObject({
+    expect(recallProgress(claim(4, progressText(2, before)), NOW)).toMatchObject({
       generation: 4,
       owed: 3,
       verified: 0,
