@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
 describe('K25 a process on SQLite', () => {
   it('that asks while another holds the file waits for the answer, and is told store_in_use', async () => {
     const path = `${temporaryFolder()}/m.db`
-    const connection = (await findSqlite()).open(path)
+    const connection = (await findSqlite()).open(`${path}-lock`)
     onCleanUp(() => connection.close())
     connection.exec('pragma locking_mode = exclusive')
     connection.exec('begin exclusive')

@@ -54,7 +54,7 @@ describe('K21 an opening that fails', () => {
       await expect(store.open()).rejects.toMatchObject({ code: 'store_unavailable' })
       await store.open()
       await store.accept([eventOf('s1')])
-      expect(await store.counts()).toMatchObject({ pending: 1 })
+      expect(await store.counts()).toMatchObject({ subscriptions: 1 })
     },
   )
 
@@ -348,8 +348,8 @@ describe('health', () => {
   it.each<[counts: object, problem: RegExp]>([
     [{ dead: 2 }, /^2 journal entries are dead: see journal\.list/],
     [{ retrying: 3 }, /^3 journal entries are tried again because a handler failed/],
-    [{ oldestPendingMs: 6 * MINUTE }, /^the oldest entry of the journal is pending for 6 min/],
-    [{ oldestWantedMs: 5 * MINUTE }, /^the oldest requested read is pending for 5 min/],
+    [{ oldestPendingMs: 6 * MINUTE }, /^the oldest entry of the journal has been pending for 6 min/],
+    [{ oldestWantedMs: 5 * MINUTE }, /^the oldest requested read has been pending for 5 min/],
   ])('is degraded, with words, where the store counts %j', async (counts, problem) => {
     const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
     const store = { ...inner, counts: async () => ({ ...(await inner.counts()), ...counts }) }

@@ -124,7 +124,7 @@ describe('secrets', () => {
   it('L4 show in no reply, whatever was sent', () => {
     const { replies } = told[0] as (typeof told)[0]
     const statuses = new Set(replies.map(({ status }) => status))
-    expect(statuses).toEqual(new Set([200, 400, 402, 403, 404, 405, 408, 413, 415, 500, 503]))
+    expect(statuses).toEqual(new Set([200, 400, 401, 403, 404, 405, 408, 413, 415, 500, 503]))
     expect(leaksIn(replies)).toEqual([])
   })
 

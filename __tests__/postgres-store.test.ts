@@ -275,7 +275,7 @@ describe('two instances', () => {
     heard.length = 0
     await finish(here, claimed, 'purchased')
     await until('the decision is heard', () => heard.some(({ kind }) => kind === 'decided'), 2_000)
-    expect(heard).toContainEqual({ kind: 'decided', businessUid: business })
+    expect(heard).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
   })
 
   it('deciding at once of two subscriptions of one business, say in the last change what is true', async () => {

@@ -13,7 +13,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
   const engine = useEngine(engineName)
   const open = async (clock?: Clock) => openStoreWithSql(await engine.freshAddress(), clock ? { clock } : {})
 
-  it('H20 leaves in its lane what is handed over to a live process that is not ready yet', async () => {
+  it('H30 leaves in its lane what is handed over to a live process that is not ready yet', async () => {
     const { store, sql } = await open()
     await handling(store, [UPDATE])
     await store.accept([eventOf('s1')])
@@ -24,7 +24,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     expect(await store.listEntries({})).toMatchObject([{ status: 'pending' }])
   })
 
-  it('H21 does not retire a topic whose process takes long to hand over what waits', async () => {
+  it('H31 does not retire a topic whose process takes long to hand over what waits', async () => {
     const { clock, jump } = jumpingClock()
     const { store, sql } = await open(clock)
     await sql(`insert into handlers values ('${UPDATE}', 0, 0)`)
@@ -36,12 +36,12 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     if (engineName === 'SQLite') jump(4 * MINUTE)
     else await sql(`update handlers set seen_at = seen_at - ${4 * MINUTE}`)
     await handed
-    expect(await sql('select topic, ready from handlers order by topic')).toMatchObject(
+    expect(await sql('select topic, ready from handlers where ready = 1 order by topic')).toMatchObject(
       ['change', UPDATE].map((topic) => ({ topic, ready: 1 })),
     )
   })
 
-  it('H22 does not try an entry before its time because one before it was replayed', async () => {
+  it('H32 does not try an entry before its time because one before it was replayed', async () => {
     const { store } = await open()
     await handling(store, EVERY_TOPIC)
     const [first, second] = [eventOf('s1'), eventOf('s1')]
@@ -66,7 +66,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     expect(await entries(store)).toEqual([])
   })
 
-  it('H23 counts the lapses of a head that was given back untried', async () => {
+  it('H33 counts the lapses of a head that was given back untried', async () => {
     const { store } = await open()
     await handling(store, EVERY_TOPIC)
     await store.accept([eventOf('s1'), eventOf('s1')])
@@ -78,7 +78,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     expect(await entries(store, { entries: 100 })).toMatchObject([{ id: lapsed.id, lapses: 1, attempt: 2 }])
   })
 
-  it('H24 a head that nobody handles any more frees what is behind it, also where its next try is far', async () => {
+  it('H34 a head that nobody handles any more frees what is behind it, also where its next try is far', async () => {
     const { store, sql } = await open()
     await handling(store, EVERY_TOPIC)
     const [head, next] = [eventOf('s1'), { ...eventOf('s1'), kind: 'unrecognised', name: '' } as const]

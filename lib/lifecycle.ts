@@ -141,9 +141,6 @@ type Counted = Partial<
   Record<'dead' | 'retrying', number> & Record<'oldestPendingMs' | 'oldestWantedMs', number | null>
 >
 
-/** What is pending for longer has nobody who works on it, or more than they can do. */
-const LONG_PENDING_MS = 5 * MINUTE
-
 /** What the numbers show to be wrong, and where to look. */
 function ofCounts(counts: Counted): Problems {
   const { dead = 0, retrying = 0 } = counts
@@ -153,17 +150,18 @@ function ofCounts(counts: Counted): Problems {
     degraded.push(
       `${retrying} journal entries are tried again because a handler failed: see their error in journal.list({ status: 'retrying' })`,
     )
-  for (const [name, what] of LONG_PENDING) {
+  for (const [name, longMs, what] of LONG_PENDING) {
     const ms = counts[name] ?? 0
-    if (ms >= LONG_PENDING_MS)
-      degraded.push(
-        `${what} is pending for ${Math.round(ms / MINUTE)} min: is a worker running, and keeping up?`,
-      )
+    if (ms >= longMs) {
+      const minutes = Math.round(ms / MINUTE)
+      degraded.push(`${what} has been pending for ${minutes} min: is a worker running, and keeping up?`)
+    }
   }
   return { failing: [], degraded }
 }
 
+/** What is pending for longer has nobody who works on it, or more than they can do. */
 const LONG_PENDING = [
-  ['oldestPendingMs', 'the oldest entry of the journal'],
-  ['oldestWantedMs', 'the oldest requested read'],
+  ['oldestPendingMs', 5 * MINUTE, 'the oldest entry of the journal'],
+  ['oldestWantedMs', MINUTE, 'the oldest requested read'],
 ] as const

@@ -46,3 +46,8 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
     signal.removeEventListener('abort', onAbort)
   }
 }
+
+/** Between two slices of work the app's event loop has its turn. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,4 +1,6 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely'
+import { DAY } from '../clock.js'
+import { nextTurn } from '../waiting.js'
 import type { Lanes } from './lanes.js'
 import type { Engine, Tables } from './schema.js'
 import {
@@ -13,19 +15,23 @@ import {
 /** Entries in one transaction: on SQLite the event loop waits for it. */
 const BATCH = 200
 /** After this time a topic that no process names is forgotten: its events are `unhandled` and do not wait any more. */
-const FORGET_MS = 24 * 3_600_000
+const FORGET_MS = 3 * DAY
+/** In the table beside the topics: a process that works has been there, so that what no topic covers is unhandled. */
+const WORKER: Topic = 'worker'
 
 /**
  * The table `handlers`: which topics any process has handlers for, and with it whether a new entry is pending.
  *
- * A topic is absent (nobody has handled it for a day), not ready, or ready. A process that names it makes it not ready
+ * A topic is absent (nobody has handled it for days), not ready, or ready. A process that names it makes it not ready
  * first, hands over what waits for it in order, and when nothing is left, ready: until then new entries wait too, behind
  * the others. A topic that no process has named for a while is made not ready again, and what stands in lanes for
- * it is set aside. Writers of entries that find it not ready lock its row, so that none begins to wait unseen.
+ * it is set aside. Before the first process that works has named its topics, nobody knows what will be handled, and every
+ * entry waits. Writers of entries that find it not ready lock its row, so that none begins to wait unseen.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
   /** Named by this process; what it receives is pending even before the others know. */
   let own = new Set<Topic>()
+  let isWorker = false
   const { now } = engine
 
   async function readiness(trx: Transaction<Tables>, lock: RawBuilder<unknown> = sql``) {
@@ -50,16 +56,35 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       if (isTopicAmong(known.ready, topic)) return 'pending'
       if (isTopicAmong(known.all, topic)) return 'waiting'
       if (isTopicAmong(own, topic)) return 'pending'
-      return kind === 'change' ? 'waiting' : 'unhandled'
+      const isDecided = isWorker || known.all.has(WORKER)
+      return kind !== 'change' && isDecided ? 'unhandled' : 'waiting'
     }
   }
 
-  async function announce(trx: Transaction<Tables>, topics: readonly Topic[]) {
-    const json = JSON.stringify([...topics].sort().map((topic) => ({ topic })))
+  /** Answers whether this is the first process that works. */
+  async function announce(trx: Transaction<Tables>, topics: readonly Topic[]): Promise<boolean> {
+    const isFirst = !(await readiness(trx)).all.has(WORKER)
+    const json = JSON.stringify([WORKER, ...topics].sort().map((topic) => ({ topic })))
     await sql`
       insert into handlers (topic, seen_at, ready)
       select topic, ${now()}, 0 from ${engine.rows(json, { topic: 'text' })} as named where true
       on conflict (topic) do update set seen_at = ${now()}`.execute(trx)
+    return isFirst
+  }
+
+  /** A batch of events that came before there was any process that works, and that nobody handles. */
+  async function dismiss(trx: Transaction<Tables>): Promise<boolean> {
+    const { all } = await readiness(trx)
+    const topics = (await waitingEvents(trx)).filter((topic) => !isTopicAmong(all, topic))
+    if (!all.has('unrecognised')) topics.push('unrecognised')
+    for (const topic of topics) {
+      const { rows } = await sql`
+        update journal set status = 'unhandled', settled_at = null where id in (
+          select id from journal where status = 'waiting' and topic = ${topic} order by seq limit ${BATCH}
+        ) returning id`.execute(trx)
+      if (rows.length > 0) return true
+    }
+    return false
   }
 
   /** Hands over one batch of what waits for `named`; false when there is no more, and then it is ready. */
@@ -112,15 +137,16 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     for (const kind of ['event', 'unrecognised'] as const) {
       for (let before = Number.MAX_SAFE_INTEGER, isRecent = true; isRecent; ) {
         const { rows } = await engine.read((db) =>
-          sql<Waiting & { seq: number; is_recent: unknown }>`
-            select id, key, topic, seq, received_at >= ${now()} - ${withinMs} as is_recent from journal
+          sql<Waiting & { seq: number; is_recent: number }>`
+            select id, key, topic, seq, case when received_at >= ${now()} - ${withinMs} then 1 else 0 end as is_recent from journal
             where status = 'unhandled' and kind = ${kind} and seq < ${before}
             order by seq desc limit 1000`.execute(db),
         )
-        for (const row of rows) if (row.is_recent && isTopicAmong(topics, row.topic)) found.push(row)
+        for (const row of rows)
+          if (Number(row.is_recent) === 1 && isTopicAmong(topics, row.topic)) found.push(row)
         before = Number(rows.at(-1)?.seq)
-        isRecent = rows.length === 1_000 && Boolean(rows.at(-1)?.is_recent)
-        await breath()
+        isRecent = rows.length === 1_000 && Number(rows.at(-1)?.is_recent) === 1
+        await nextTurn()
       }
     }
     return found.reverse()
@@ -174,23 +200,25 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       isClosed: () => boolean,
     ) {
       own = new Set(topics)
+      isWorker = true
       let moved = 0
       let namedAt = Number.NEGATIVE_INFINITY
       // Also while much is handed over: nobody may think that this process has ended.
       const name = async (atMostEveryMs: number) => {
-        if (topics.length === 0 || engine.clock.monotonic() - namedAt < atMostEveryMs) return
+        if (engine.clock.monotonic() - namedAt < atMostEveryMs) return false
         namedAt = engine.clock.monotonic()
-        await write((trx) => announce(trx, topics))
+        return write((trx) => announce(trx, topics))
       }
       const inBatches = async (batch: (trx: Transaction<Tables>) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
           moved++
-          await breath()
+          await nextTurn()
           await name(retireMs / 6)
         }
       }
-      await name(0)
+      const isFirst = await name(0)
       for (const topic of topics) await inBatches((trx) => release(trx, topic))
+      if (isFirst) await inBatches(dismiss)
       if (topics.length > 0 && rescueMs > 0) {
         const late = await unhandledSince(own, rescueMs)
         await inBatches(async (trx) => {
@@ -214,8 +242,5 @@ interface Waiting {
   key: string
   topic: Topic
 }
-
-/** One turn of the event loop for others. */
-const breath = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 export type HandledTopics = ReturnType<typeof createHandledTopics>

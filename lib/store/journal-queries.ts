@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely'
+import { nextTurn } from '../waiting.js'
 import type { Engine, JournalTable, Tables } from './schema.js'
 import {
   COUNTED_UP_TO,
@@ -121,7 +122,7 @@ export function createJournalQueries(engine: Engine, offsetOf: StoreTime) {
       }
       if (rows.length < WINDOW) return found
       from = Number(rows.at(-1)?.seq)
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
     }
   }
 

@@ -1,8 +1,9 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { storable } from '../record.js'
-import { handedOut, type JournalRow } from './lane-entries.js'
+import type { EntryRow } from './entry-row.js'
+import { handedOut } from './lane-entries.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, Tables } from './schema.js'
+import { settle } from './settle-entries.js'
 import type { ClaimLanes, LaneClaim, LaneFinish, Leased, Topic } from './store.js'
 import type { StoreTime } from './store-time.js'
 
@@ -66,33 +67,33 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     trx: Transaction<Tables>,
     keys: readonly string[],
     count: number,
-  ): Promise<Map<string, JournalRow[]>> {
+  ): Promise<Map<string, EntryRow[]>> {
     // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
-    const { rows } = await sql<JournalRow>`
+    const { rows } = await sql<EntryRow>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
       cross join journal ${engine.byIndex('journal_lane')}
       where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
         select seq from journal as last where last.key = picked.key and last.status = 'pending'
         order by seq limit 1 offset ${count - 1}
       ), ${Number.MAX_SAFE_INTEGER})`.execute(trx)
-    const byKey = new Map<string, JournalRow[]>(keys.map((key) => [key, []]))
+    const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
     for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
     return byKey
   }
 
   /** The topics of the heads of lanes: of all, or of the due ones. Walks from topic to topic, which are few. */
   async function topicsOf(db: Kysely<Tables>, among: 'all' | 'due'): Promise<Topic[]> {
-    const { rows } = await sql<{ topic: Topic; is_due: unknown }>`
+    const { rows } = await sql<{ topic: Topic; is_due: number }>`
       with recursive topics(topic) as (
         select min(topic) from lanes
         union all
         select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
       )
-      select topic, (
+      select topic, case when (
         select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
-      ) <= ${now()} as is_due
+      ) <= ${now()} then 1 else 0 end as is_due
       from topics where topic is not null`.execute(db)
-    return rows.flatMap(({ topic, is_due: isDue }) => (isDue || among === 'all' ? topic : []))
+    return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 || among === 'all' ? topic : []))
   }
 
   async function pick(
@@ -172,7 +173,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       const held = locked.filter(({ key, token }) => token !== null && token === tokens.get(key))
       const keys = new Set(held.map(({ key }) => key))
       const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
-      await settle(trx, ours)
+      await settle(engine, trx, ours)
       // Only now, in a statement that sees what was accepted while this one waited for the lane.
       const left = new Set(ours.filter(({ keep }) => !keep).map(({ id }) => id))
       const tried = new Set(ours.filter(({ results }) => results.length > 0).map(({ id }) => id))
@@ -211,39 +212,6 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
         where key = ${key} and lease_token is not null`.execute(trx)
     },
   }
-
-  async function settle(trx: Transaction<Tables>, finishes: readonly LaneFinish[]) {
-    const ends = finishes.flatMap(({ id: key, results }) =>
-      results.map(({ id, attempt, result }) => ({
-        key,
-        id,
-        attempt,
-        status: result.kind === 'retry' ? 'pending' : result.kind,
-        in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
-        error: result.kind === 'done' ? null : storable(result.error),
-      })),
-    )
-    if (ends.length === 0) return
-    await sql`
-      update journal set
-        status = ends.status, attempts = ends.attempt, error = ends.error,
-        due_at = ${now()} + ends.in_ms,
-        settled_at = case when ends.status = 'pending' then null else ${now()} end
-      from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
-      where journal.id = ends.id and journal.key = ends.key and ${engine.isOneOf(
-        'journal.id',
-        ends.map(({ id }) => id),
-      )}`.execute(trx)
-  }
 }
-
-const END_COLUMNS = {
-  key: 'text',
-  id: 'text',
-  attempt: 'integer',
-  status: 'text',
-  in_ms: 'integer',
-  error: 'text',
-} as const
 
 export type Lanes = ReturnType<typeof createLanes>

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
+import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { createReadClaims } from './claim-read.js'
 import { createGroupCommit } from './group-commit.js'
@@ -120,10 +121,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     async adoptItems(purchasableUids) {
       let adopted = 0
-      for (;;) {
-        const batch = await write((trx) => adopt(trx, purchasableUids))
-        adopted += batch
-        if (batch === 0) break
+      for (let batch = 1; batch > 0; adopted += batch) {
+        batch = await write((trx) => adopt(trx, purchasableUids))
         await nextTurn()
       }
       if (adopted > 0) announce({ kind: 'requested', businessUid: null })
@@ -249,6 +248,3 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
 /** Transactions of one claim, each of which puts off a batch of what cannot be read now. */
 const MOST_LOOKS = 200
-
-/** Between two slices of work the app's event loop has its turn. */
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -1,3 +1,4 @@
+import { nextTurn } from '../waiting.js'
 /** One connection, one at a time: callers take turns in the order in which they came. */
 export interface Turns {
   /** Resolves when it is the caller's turn, with the function that passes it on. */
@@ -20,7 +21,7 @@ export function createTurns(yields: boolean): Turns {
         sliceBegan = undefined
       })
     } else if (now - sliceBegan > SLICE_MS) {
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
     }
   }
 

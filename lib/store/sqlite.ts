@@ -174,7 +174,6 @@ export function createSqliteEngine(options: {
       }
     },
 
-    // Others see it by themselves.
     announce() {},
 
     watch(onHint) {

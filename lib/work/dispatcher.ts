@@ -63,6 +63,8 @@ export function createDispatcher(
     async claim(free) {
       const topics = handlers.topics()
       if (topics.length === 0 || queue.length > 0) return []
+      // Not in the turn of the event loop in which a batch was written.
+      await slices.turn()
       const ahead = Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
       const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
       return store.claimLanes({ limit: free + ahead, entries: ENTRIES, leaseMs, topics, exceptKeys })

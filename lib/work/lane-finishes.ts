@@ -2,7 +2,7 @@ import { fullJitter } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import type { LaneFinish, Store } from '../store/store.js'
-import { sleep } from '../waiting.js'
+import { nextTurn, sleep } from '../waiting.js'
 
 /** Entries in one transaction: 128 take SQLite about 4 ms. */
 const BATCH = 128
@@ -32,7 +32,7 @@ export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>;
         for (const each of again.filter(({ lost }) => lost.aborted)) each.reject(error)
         waiting = [...again.filter(({ lost }) => !lost.aborted), ...waiting]
       }
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
     }
     running = false
   }

@@ -1,4 +1,4 @@
-import { type Clock, MINUTE, SECOND } from '../clock.js'
+import { type Clock, SECOND } from '../clock.js'
 import type { ReadResult } from '../platform/client.js'
 import type { SubscriptionCounts } from '../store/store.js'
 
@@ -6,8 +6,6 @@ import type { SubscriptionCounts } from '../store/store.js'
 const WINDOW = 20
 /** An outage this short mends itself, and is not worth a word. */
 const OUTAGE_AFTER_MS = 30 * SECOND
-/** Somebody has waited too long for a read. */
-const WAITING_TOO_LONG_MS = MINUTE
 
 type Outcome =
   | { kind: 'good' }
@@ -61,13 +59,8 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
       clock.monotonic() - foundAt <= clock.now() - time && problem() === undefined,
 
     problems(counts: SubscriptionCounts): string[] {
-      const { oldestWantedMs } = counts
-      const waits = oldestWantedMs !== null && oldestWantedMs > WAITING_TOO_LONG_MS
       const now = problem()
-      return [
-        ...(now === undefined ? knownRefused(counts) : [now]),
-        ...(waits ? [`a read that was asked for has waited ${Math.round(oldestWantedMs / SECOND)} s`] : []),
-      ]
+      return [...(now === undefined ? knownRefused(counts) : [now])]
     },
   }
 }

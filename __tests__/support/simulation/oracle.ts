@@ -1,7 +1,6 @@
 import { canonicalState } from '../../../lib/entitlement/purchase-state.js'
 import type { PurchaseChange } from '../../../lib/index.js'
 import type {
-  Entry,
   LaneClaim,
   LaneFinish,
   Leased,

@@ -75,6 +75,7 @@ export function createTables(): Database & {
   let rows = new Map<string, Row>()
   let lines: Line[] = []
   let open: Line[] = []
+  let isWorkedOn = false
   let lanes = new Map<string, Lane>()
   let seen = new Map<Topic, number>()
   let count = 0
@@ -151,7 +152,7 @@ export function createTables(): Database & {
       seq: ++count,
       status: isTopicAmong(seen, topicOf(line))
         ? 'pending'
-        : line.kind === 'change'
+        : line.kind === 'change' || !isWorkedOn
           ? 'waiting'
           : 'unhandled',
       dueAt: now(),
@@ -298,9 +299,14 @@ export function createTables(): Database & {
   }
 
   function handleTopics({ topics, retireMs }: HandleTopics) {
+    const isFirst = !isWorkedOn
+    isWorkedOn = true
     for (const topic of topics) seen.set(topic, now())
     for (const [topic, at] of seen) if (at < now() - retireMs) seen.delete(topic)
-    for (const line of open) if (isTopicAmong(seen, topicOf(line))) line.status = 'pending'
+    for (const line of open) {
+      if (isTopicAmong(seen, topicOf(line))) line.status = 'pending'
+      else if (isFirst && line.kind !== 'change') line.status = 'unhandled'
+    }
   }
 
   function renew(of: { token: string | null } | undefined, { leaseToken }: Leased): boolean {
@@ -386,6 +392,7 @@ export function createTables(): Database & {
       rows = new Map()
       lines = []
       open = []
+      isWorkedOn = false
       lanes = new Map()
       seen = new Map()
       count = 0

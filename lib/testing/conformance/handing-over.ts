@@ -13,17 +13,14 @@ import {
   type HeldEntry,
   has,
   idsOf,
-  isNumber,
   LATER,
   type Lab,
-  LONG,
-  renew,
   SHORT,
   same,
   shows,
 } from './lab.js'
 
-const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as const
+export const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as const
 
 /** Entries by name: the letter is the key. */
 export const inLine = (...ids: string[]) =>
@@ -194,64 +191,6 @@ export const HANDING_OVER: readonly Check[] = [
       assert.equal(e1.id, 'e1')
       await finish(store, [ending(e1, DONE)])
       assert.equal((await entry(store)).id, 'c1')
-    },
-  },
-  {
-    name: 'claimLanes: to twenty that ask at once each entry is leased to at most one, and one of a key',
-    async check(lab) {
-      const { store } = lab
-      await store.accept(inLine(...[...'abcdefghij'].flatMap((key) => [`${key}1`, `${key}2`])))
-      const leased: string[] = []
-      await lab.until('the first of each key is leased', async () => {
-        const claims = await Promise.all(Array.from({ length: 20 }, () => entries(store, { limit: 2 })))
-        leased.push(...idsOf(claims.flat()))
-        return leased.length >= 10
-      })
-      same(
-        leased.sort(),
-        [...'abcdefghij'].map((key) => `${key}1`),
-      )
-      same(await entries(store), [])
-    },
-  },
-  {
-    name: 'claimLanes: a lease that runs out is handed to the next, counted as a try and as a lapse',
-    async check(lab) {
-      const { store } = lab
-      await store.accept(inLine('a1', 'a2'))
-      has(await entry(store, { leaseMs: SHORT }), { attempt: 1, lapses: 0 })
-      const second = await lab.until(
-        'the lease runs out',
-        async () => (await entries(store, { leaseMs: SHORT }))[0],
-      )
-      has(second, { id: 'a1', attempt: 2, lapses: 1 })
-      const third = await lab.until('the lease runs out', async () => (await entries(store))[0])
-      has(third, { id: 'a1', attempt: 3, lapses: 2 })
-      isNumber(third.attempt, 'attempt')
-      same(await finish(store, [ending(third, retry(0))]), ['a1'])
-      has(await lab.until('the retry is due', async () => (await entries(store))[0]), {
-        id: 'a1',
-        attempt: 4,
-        lapses: 0,
-      })
-    },
-  },
-  {
-    name: 'renewLane: holds a lease beyond its first end; false when it is finished, passed on or made up',
-    async check(lab) {
-      const { store } = lab
-      await store.accept(inLine('a1', 'b1'))
-      const a1 = await entry(store, { limit: 1, leaseMs: 200 })
-      assert.equal(await renew(store, a1, LONG), true)
-      const b1 = await entry(store, { leaseMs: SHORT })
-      const taken = await lab.until('the lease of b1 runs out', async () => (await entries(store))[0])
-      assert.equal(taken.id, 'b1')
-      assert.equal(await renew(store, b1, LONG), false)
-      assert.equal(await renew(store, { ...a1, leaseToken: 'made up' }, SHORT), false)
-      await lab.pass(250)
-      same(await entries(store), [])
-      await finish(store, [ending(a1, DONE)])
-      assert.equal(await renew(store, a1, LONG), false)
     },
   },
   {

@@ -117,9 +117,24 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
+    name: 'handleTopics: what came before the first process that works waits for it, and is unhandled then or pending',
+    async check(lab) {
+      const store = await withoutHandlers(lab)
+      await store.accept([
+        eventOf('s1', { id: 'e1', key: 'a' }),
+        eventOf('s1', { id: 'other', key: 'a', name: 'application/installed' }),
+      ])
+      same(idsOf(await store.listEntries({ status: 'waiting' })).sort(), ['e1', 'other'])
+      await handling(store, [UPDATE])
+      same(idsOf(await store.listEntries({ status: 'unhandled' })), ['other'])
+      same(idsOf(await entries(store, { entries: 10 })), ['e1'])
+    },
+  },
+  {
     name: 'handleTopics: hands over events that were unhandled for a moment, and no older ones',
     async check(lab) {
       const store = await withoutHandlers(lab)
+      await handling(store, [])
       await store.accept([eventOf('s1', { id: 'old', key: 'a' })])
       await lab.pass(400)
       await store.accept([

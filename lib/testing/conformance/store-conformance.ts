@@ -8,6 +8,7 @@ import { IDENTIFIERS } from './identifiers.js'
 import { INSTALLS } from './installs.js'
 import { KEEPING } from './keeping.js'
 import { type Check, createLab } from './lab.js'
+import { LANE_LEASES } from './lane-leases.js'
 import { LEASING } from './leasing.js'
 import { LISTING } from './listing.js'
 import { MOVING } from './moving.js'
@@ -57,6 +58,7 @@ const ALL: readonly Check[] = [
   ...MOVING,
   ...FENCING,
   ...HANDING_OVER,
+  ...LANE_LEASES,
   ...ENDING,
   ...HANDLED_TOPICS,
   ...LISTING,
