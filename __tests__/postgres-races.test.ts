@@ -52,6 +52,7 @@ describe('the sweeper, which waits for a row that somebody else has', () => {
 
   it('deletes them when nobody has', async () => {
     const { stores, sql } = await open()
+    await handling(stores[0], [])
     await stores[0].accept([eventOf('s1')])
     await sql(`update subscriptions set refresh_at = null, requested_at = ${Date.now() - 31 * DAY}`)
     await sql(`update journal set received_at = ${Date.now() - 8 * DAY}`)
@@ -188,7 +189,7 @@ describe('G22 an event whose receiver looked just before its handler was known',
     const accepted = receiver.accept([event])
     await waiters(holder, 1)
     const named = worker.handleTopics({ topics: EVERY_TOPIC, rescueMs: 1_000, retireMs: 60_000 })
-    await until('the topics are known', async () => (await sql('select topic from handlers')).length === 3)
+    await until('the topics are known', async () => (await sql('select topic from handlers')).length > 3)
     await holder.query('rollback')
     await Promise.all([accepted, named])
     await worker.handleTopics({ topics: EVERY_TOPIC, rescueMs: 5_000, retireMs: 60_000 })

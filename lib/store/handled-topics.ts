@@ -202,13 +202,12 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       own = new Set(topics)
       isWorker = true
       let moved = 0
-      let isFirst = false
       let namedAt = Number.NEGATIVE_INFINITY
       // Also while much is handed over: nobody may think that this process has ended.
       const name = async (atMostEveryMs: number) => {
-        if (engine.clock.monotonic() - namedAt < atMostEveryMs) return
+        if (engine.clock.monotonic() - namedAt < atMostEveryMs) return false
         namedAt = engine.clock.monotonic()
-        if (await write((trx) => announce(trx, topics))) isFirst = true
+        return write((trx) => announce(trx, topics))
       }
       const inBatches = async (batch: (trx: Transaction<Tables>) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
@@ -217,7 +216,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
           await name(retireMs / 6)
         }
       }
-      await name(0)
+      const isFirst = await name(0)
       for (const topic of topics) await inBatches((trx) => release(trx, topic))
       if (isFirst) await inBatches(dismiss)
       if (topics.length > 0 && rescueMs > 0) {

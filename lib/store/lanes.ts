@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
-import { handedOut, type JournalRow } from './lane-entries.js'
+import type { EntryRow } from './entry-row.js'
+import { handedOut } from './lane-entries.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, Tables } from './schema.js'
 import { settle } from './settle-entries.js'
@@ -66,16 +67,16 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     trx: Transaction<Tables>,
     keys: readonly string[],
     count: number,
-  ): Promise<Map<string, JournalRow[]>> {
+  ): Promise<Map<string, EntryRow[]>> {
     // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
-    const { rows } = await sql<JournalRow>`
+    const { rows } = await sql<EntryRow>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
       cross join journal ${engine.byIndex('journal_lane')}
       where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
         select seq from journal as last where last.key = picked.key and last.status = 'pending'
         order by seq limit 1 offset ${count - 1}
       ), ${Number.MAX_SAFE_INTEGER})`.execute(trx)
-    const byKey = new Map<string, JournalRow[]>(keys.map((key) => [key, []]))
+    const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
     for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
     return byKey
   }
