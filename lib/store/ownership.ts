@@ -10,8 +10,8 @@ import type { StoreOwner } from './store-owner.js'
  * | The store's row | What opening does |
  * |---|---|
  * | none, or this app's | takes it |
- * | another app's, and that app has read no subscription | takes it: a wrong configuration was put right |
- * | another app's, settled | refuses, unless the owner adopts it |
+ * | another app's, whose reads have failed and none succeeded | takes it: a wrong configuration was put right |
+ * | another app's | refuses, unless the owner adopts it |
  *
  * Until the first subscription is read another app may still take the store, so every transaction that writes locks
  * and checks the row first. After that only `adopt` can take it, which is looked for once a second.
@@ -28,6 +28,14 @@ export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate' | 'no
     return rows[0]
   }
 
+  /** Whether the owner's configuration has let no read succeed, of those it tried. */
+  async function isDisproved(trx: Kysely<Tables>, hasRead: boolean): Promise<boolean> {
+    if (hasRead) return false
+    const { rows } = await sql`
+      select 1 as one from subscriptions where unread > 0 and failure is not null limit 1`.execute(trx)
+    return rows.length > 0
+  }
+
   return {
     /** Rejects `store_of_another_app`. */
     async claim(given: StoreOwner) {
@@ -39,7 +47,8 @@ export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate' | 'no
         const row = await look(trx, engine.forUpdate)
         isSettled = row?.settled === 1
         if (row?.fingerprint === fingerprint) return
-        if (isSettled && row?.fingerprint && !adopt) throw refused(given)
+        const isOthers = row?.fingerprint && !(await isDisproved(trx, isSettled))
+        if (isOthers && !adopt) throw refused(given)
         await sql`update store_owner set fingerprint = ${fingerprint} where id = 1`.execute(trx)
       })
       owner = given
