@@ -217,7 +217,7 @@ describe('classify', () => {
           expect(
             classify({ entity_name, event_type, data: { business_id: 'b-1', [field]: odd } }),
           ).toMatchObject({
-            data: { business_id: 'b-1', [field]: fit },
+            data: { business_id: 'b-1', [field]: fit ?? '' },
             subject: { kind: event_type, business_uid: 'b-1', app: fit },
           })
         }

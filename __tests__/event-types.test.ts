@@ -68,8 +68,8 @@ describe('the types of the events', () => {
     holds<Same<Create['purchasable_uid'], string | null>>()
     holds<Same<Create['anything'], unknown>>()
     holds<Same<EventData<'app_subscription/installed'>['business_id'], string>>()
-    holds<Same<EventData<'app_subscription/installed'>['app_id'], string | null>>()
-    holds<Same<EventData<'application/installed'>['app_code_name'], string | null>>()
+    holds<Same<EventData<'app_subscription/installed'>['app_id'], string>>()
+    holds<Same<EventData<'application/installed'>['app_code_name'], string>>()
     holds<Same<EventData<'application/installed'>['event_time'], string | number | null>>()
     type Updated = EventData<'purchasable_subscription/updated'>
     holds<Same<Updated['uid'], string>>()
@@ -121,7 +121,7 @@ describe('the types of the events', () => {
     // @ts-expect-error only what is recognised has a name
     expect(result.name).toBeDefined()
     if (!result.recognised || result.name !== 'app_subscription/installed') throw new Error('unreachable')
-    const appId: string | null = result.data.app_id
+    const appId: string = result.data.app_id
     expect(appId).toBe('72')
   })
 })
@@ -183,7 +183,7 @@ describe('the type of a record', () => {
   })
 })
 
-function appOf(event: AnyEvent): string | null | undefined {
+function appOf(event: AnyEvent): string | undefined {
   switch (event.name) {
     case 'application/installed':
     case 'application/uninstalled':

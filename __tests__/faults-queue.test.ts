@@ -162,7 +162,7 @@ describe('H25 a handler that fails', () => {
     )
     const health = await marketplace.health()
     expect(health).toMatchObject({ status: 'degraded', counts: { retrying: 1, pending: 1 } })
-    expect(health.problems.join()).toMatch(/1 journal entries are being retried/)
+    expect(health.problems.join()).toMatch(/1 journal entries are tried again/)
     expect(health.counts?.oldestPendingMs).toBeGreaterThanOrEqual(0)
     const warnings = emitWarning.mock.calls.map(([text]) => String(text))
     emitWarning.mockRestore()

@@ -198,7 +198,7 @@ app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.u
 export const entitled: Promise<boolean> = marketplace.isEntitled('business-1')
 export const codes = Object.keys(ERROR_CODES) as ErrorCode[]
 export const platform = createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret' })
-export const state: string | null = sampleDelivery('purchasable_subscription/updated').data.purchase_state
+export const state: string = sampleDelivery('purchasable_subscription/updated').data.purchase_state
 export const token: 'app' = appToken('t').kind
 `
 

@@ -149,12 +149,6 @@ describe('whether the platform has served others', () => {
 })
 
 describe('what the counts of the store show', () => {
-  it('is a read that has waited for more than a minute', () => {
-    const { problems } = outcomes()
-    expect(problems({ oldestWantedMs: MINUTE })).toEqual([])
-    expect(problems({ oldestWantedMs: MINUTE + 600 })).toEqual(['a read that was asked for has waited 61 s'])
-  })
-
   it('is that most reads were refused, to a process that has read little itself', () => {
     const words = `the last reads of 3 of 5 subscriptions were refused: ${LOOK}`
     const counts = { active: 5, refused: 3 }

@@ -1,5 +1,11 @@
 import { z } from 'zod'
-import { type AnnouncedRecord, announcedRecord, identifier, optionalIdentifier } from '../record.js'
+import {
+  type AnnouncedRecord,
+  announcedRecord,
+  identifier,
+  identifierOf,
+  optionalIdentifier,
+} from '../record.js'
 
 /**
  * What `data` may look like, one schema for each shape of the interface document. Only the identifiers of the subscription
@@ -34,12 +40,18 @@ export const recordAsNotice = announcedRecord.transform(
 /** A full record first: data that has both shapes is a record. */
 export const noticeOrRecord = z.union([recordAsNotice, notice])
 
+/** The app's name, which an install is understood without: "" where the platform sent none. */
+const appName = z
+  .unknown()
+  .optional()
+  .transform((value) => identifierOf(value) ?? '')
+
 /** Install and uninstall as businesses and directories register them; `app_id` is the app's unique name. */
-export const appSubscription = z.looseObject({ business_id: identifier, app_id: optionalIdentifier })
+export const appSubscription = z.looseObject({ business_id: identifier, app_id: appName })
 
 /** Install and uninstall as the app registers them; `event_time` as it came, documented as ISO 8601 with offset. */
 export const application = z.looseObject({
   business_id: identifier,
-  app_code_name: optionalIdentifier,
+  app_code_name: appName,
   event_time: optionalText,
 })

@@ -80,8 +80,8 @@ export function installSubject(kind: 'installed' | 'uninstalled') {
 
 export interface InstallData {
   business_id: string
-  app_id?: string | null
-  app_code_name?: string | null
+  app_id?: string
+  app_code_name?: string
   event_time?: unknown
 }
 
