@@ -229,6 +229,8 @@ async function inTurn(address: string, row: string, calls: (() => Promise<unknow
 
 async function waiters(client: pg.Client, count: number) {
   await until('it waits for the row', async () => {
+    // A transaction sees the activity of its first look again and again.
+    await client.query('select pg_stat_clear_snapshot()')
     const { rows } = await client.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     )
