@@ -6,7 +6,7 @@ export interface Turns {
 }
 
 /** A chain of queries resolves without ever leaving the microtasks of one turn of the event loop. */
-const SLICE_MS = 10
+const SLICE_MS = 5
 
 /** @param yields whether a turn leaves the event loop to others once `SLICE_MS` of work have been done in one go */
 export function createTurns(yields: boolean): Turns {

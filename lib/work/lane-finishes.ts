@@ -5,7 +5,7 @@ import type { LaneFinish, Store } from '../store/store.js'
 import { nextTurn, sleep } from '../waiting.js'
 
 /** Entries in one transaction: 128 take SQLite about 4 ms. */
-const BATCH = 128
+const BATCH = 48
 
 /**
  * Writes what became of entries, many lanes in one transaction: while one batch is written, the next collects.

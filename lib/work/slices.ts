@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 
 /** How long background work may hold the event loop: timers and requests of the app wait no longer than this. */
-const SLICE_MS = 8
+const SLICE_MS = 5
 
 /**
  * Keeps work in small slices. Work whose promises resolve at once never leaves the microtask queue, and nothing else
