@@ -250,12 +250,6 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
 
   it('C14 that was never worked on is worked on by the next process, without being asked', async () => {
     const store = await engine.freshAddress()
-    // It has handlers, as the next one has: what nobody handles does not wait for anybody.
-    const last = openMarketplace(await startPlatform(), { store })
-    last.onPurchaseChange(() => {})
-    last.on('purchasable_subscription/create', () => {})
-    await last.start()
-    await last.close()
     const before = await createScene({ store, worker: false })
     const { platform } = before
     const businesses = ['b1', 'b2', 'b3']
