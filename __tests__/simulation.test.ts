@@ -24,7 +24,7 @@ const MOST = 200
 const TIME_MS = 3_000
 const FIRST = 1
 
-jest.setTimeout(60_000)
+jest.setTimeout(180_000)
 
 describe.each(Object.entries(STORES))('D19 a simulated world on %s', (store, open) => {
   it('keeps every promise, whatever its seed', async () => {
