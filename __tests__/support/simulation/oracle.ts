@@ -68,6 +68,8 @@ export function createOracle(options: {
   const changesOf = new Map<string, string[]>()
   /** The lease under which a change was last returned from. */
   const returnedUnder = new Map<string, string>()
+  /** The lease under which the last try of a change failed. */
+  const deadUnder = new Map<string, string>()
   const returned = new Map<string, Set<number>>()
   const acknowledged = new Map<string, string[]>()
   /** Of what came about installs the last that happened, when it happened, and when subscriptions became known. */
@@ -179,6 +181,7 @@ export function createOracle(options: {
       key: string,
       id: string,
       signal: AbortSignal,
+      isLastTry: boolean,
     ): (hasReturned: boolean) => void {
       const lease = leases.get(id)
       const mine: Active = {
@@ -205,21 +208,17 @@ export function createOracle(options: {
       const change = changes.get(id)
       if (change) {
         const earlier = (changesOf.get(change.uid) ?? []).slice(0, change.order)
-        // What returned under the same lease is written before or with what follows, so that a crash repeats both.
-        const open = earlier.filter(
-          (each) =>
-            changes.get(each)?.ended === 'no' &&
-            !(
-              lease &&
-              (returned.get(each)?.size ?? 0) >= handlers &&
-              returnedUnder.get(each) === lease.token
-            ),
-        )
+        // A change that ended under the same lease is written before or with the next, so that a crash repeats both.
+        const hasEnded = (each: string) =>
+          deadUnder.get(each) === lease?.token ||
+          ((returned.get(each)?.size ?? 0) >= handlers && returnedUnder.get(each) === lease?.token)
+        const open = earlier.filter((each) => changes.get(each)?.ended === 'no' && !(lease && hasEnded(each)))
         if (open.length > 0)
           fail('changes in order', `${change.uid}: the change ${change.order} came too early`)
       }
       return (hasReturned) => {
         others.delete(mine)
+        if (!hasReturned && isLastTry && lease) deadUnder.set(id, lease.token)
         if (!hasReturned) return
         const by = returned.get(id) ?? new Set()
         returned.set(id, by.add(handler))

@@ -12,6 +12,7 @@ import { createTime } from './time.js'
 const ITEM = 'item-ours'
 /** After the last fault everything must be well within this; an older record alone may hold for an hour. */
 const PATIENCE_MS = 3 * 60 * 60_000
+const RETRY_DELAYS_MS = [500, 1_000, 5_000, 20_000]
 
 export interface RunResult {
   seed: number
@@ -135,7 +136,7 @@ export async function simulate(
           pollMs: profile.pollMs,
           leaseMs,
           handlerTimeoutMs: 5_000,
-          handlerRetryDelaysMs: [500, 1_000, 5_000, 20_000],
+          handlerRetryDelaysMs: RETRY_DELAYS_MS,
         },
         closeGraceMs: 1_000,
       },
@@ -171,7 +172,7 @@ export async function simulate(
     process: Process,
     handler: number,
     change: PurchaseChange,
-    { signal }: { signal: AbortSignal },
+    { signal, attempt }: { signal: AbortSignal; attempt: number },
   ) {
     counts.handled++
     const key = `subscription:${change.subscription_uid}`
@@ -179,7 +180,8 @@ export async function simulate(
       () =>
         `${process.name} change ${change.subscription_uid} ${change.from} to ${change.to} in handler ${handler}`,
     )
-    const end = oracle.onHandler(process, handler, key, change.id, signal)
+    const isLastTry = attempt > RETRY_DELAYS_MS.length
+    const end = oracle.onHandler(process, handler, key, change.id, signal, isLastTry)
     await behave(process, end)
   }
 
@@ -188,7 +190,7 @@ export async function simulate(
     const named = subscription_uid ?? uid
     if (!named) return
     trace(() => `${process.name} event ${event.name} of ${named}`)
-    await behave(process, oracle.onHandler(process, -1, `subscription:${named}`, event.id, signal))
+    await behave(process, oracle.onHandler(process, -1, `subscription:${named}`, event.id, signal, false))
   }
 
   async function behave(process: Process, end: (hasReturned: boolean) => void) {
