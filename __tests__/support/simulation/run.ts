@@ -402,10 +402,16 @@ export async function simulate(
 
   // ---- the run
 
-  // The package spreads its pauses with Math.random, and warns of stores that do not open.
-  const real = { random: Math.random, emitWarning: globalThis.process.emitWarning }
+  // The package spreads its pauses with Math.random, warns of stores that do not open, and keeps its process alive.
+  const real = {
+    random: Math.random,
+    emitWarning: globalThis.process.emitWarning,
+    setInterval: globalThis.setInterval,
+  }
   Math.random = random.fork().next
   globalThis.process.emitWarning = () => {}
+  globalThis.setInterval = ((...given: Parameters<typeof setInterval>) =>
+    real.setInterval(...given).unref()) as typeof setInterval
   try {
     await database.begin(time.now)
     for (let slot = 0; slot < slots.length; slot++) start(slot)
@@ -442,6 +448,7 @@ export async function simulate(
     await time.rest()
     Math.random = real.random
     globalThis.process.emitWarning = real.emitWarning
+    globalThis.setInterval = real.setInterval
   }
 
   function wordsFor(method: keyof Store, args: readonly unknown[], result: unknown): string {

@@ -29,8 +29,6 @@ async function run({ store, from, count, step, withTrace }: WorldsRequest) {
     process.stdout.write(`${JSON.stringify(report)}\n`)
   }
   await database.close()
-  // Processes that were killed in a world have never closed, and a started worker keeps this one alive.
-  process.stdout.write('', () => process.exit())
 }
 
 void run(JSON.parse(process.argv[1] as string) as WorldsRequest)
