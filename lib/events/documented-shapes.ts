@@ -21,17 +21,25 @@ export function documentedEvent(
   data: unknown,
 ): Documented | undefined {
   if (typeof data !== 'object' || data === null) return undefined
-  const prototype: unknown = Object.getPrototypeOf(data)
-  if (prototype !== Object.prototype) return undefined
-  const fields = data as Fields
+  try {
+    return Object.getPrototypeOf(data) === Object.prototype
+      ? eventOf(entityName, eventType, data as Fields)
+      : undefined
+  } catch {
+    // A getter has thrown; no JSON value has one.
+    return undefined
+  }
+}
+
+function eventOf(entityName: string, eventType: string, fields: Fields): Documented | undefined {
   switch (entityName) {
     case 'purchasable_subscription':
-      if (eventType !== 'created' && eventType !== 'update') return undefined
-      return noticeOf(eventType, fields) ?? (eventType === 'update' ? recordOf(fields) : undefined)
+      if (eventType === 'created') return noticeOf('purchasable_subscription/create', fields)
+      if (eventType !== 'update') return undefined
+      return noticeOf('purchasable_subscription/update', fields) ?? recordOf(fields)
     case 'application':
-      return installOf('application', eventType, fields)
     case 'app_subscription':
-      return installOf('app_subscription', eventType, fields)
+      return installOf(entityName, eventType, fields)
     default:
       return undefined
   }
@@ -39,12 +47,14 @@ export function documentedEvent(
 
 type Fields = Readonly<Record<string, unknown>>
 
-function noticeOf(eventType: 'created' | 'update', fields: Fields): Documented | undefined {
+function noticeOf(
+  name: 'purchasable_subscription/create' | 'purchasable_subscription/update',
+  fields: Fields,
+): Documented | undefined {
   const { business_id, purchasable_uid, subscription_uid } = fields
   if (!isPlain(business_id) || !isPlain(purchasable_uid) || !isPlain(subscription_uid)) return undefined
   if (countOf(fields) !== 3) return undefined
   const data = { business_id, purchasable_uid, subscription_uid }
-  const name = eventType === 'created' ? 'purchasable_subscription/create' : 'purchasable_subscription/update'
   return { recognised: true, name, data, subject: noticeSubject(data) }
 }
 

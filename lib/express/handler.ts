@@ -30,7 +30,7 @@ export type RequestListener = (req: any, res: any) => unknown
 export function createHandler(
   receiver: ReceiverOptions & { onError?: ((error: unknown) => void) | undefined },
   options: HandlerOptions,
-) {
+): RequestListener {
   const { clock, onError = () => {} } = receiver
   const mount = mountPath(options)
   const { otherwise } = options
