@@ -1,5 +1,11 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
 import { createDeadlines } from '../lib/express/deadlines.js'
+import { createReceiver, type ReceiverOptions } from '../lib/express/receiver.js'
+import { onCleanUp } from './support/clean-up.js'
+import { until } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 const LIMIT = 1_000
@@ -98,6 +104,69 @@ describe('deadlines that share one timer', () => {
     expect(late).toEqual(['a'])
   })
 })
+
+describe('the deadlines of a receiver', () => {
+  it('A13 of a body: 408 at its limit, and not a millisecond before', async () => {
+    const { clock, port, waiting, outcomes } = await receiving({})
+    const socket = connect(port, '127.0.0.1')
+    onCleanUp(() => socket.destroy())
+    socket.write(`POST /secret HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{`)
+    const reply = once(socket, 'data')
+    await until('the body is awaited', waiting)
+    await clock.advance(LIMIT - 1)
+    expect(outcomes).toEqual([])
+    await clock.advance(1)
+    expect(outcomes).toEqual(['body_timeout'])
+    expect(String(await reply)).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  it('of a write: 503 at its limit, and not a millisecond before', async () => {
+    const never = new Promise<never>(() => {})
+    let isAsked = false
+    const accept = () => {
+      isAsked = true
+      return never
+    }
+    const { clock, port, outcomes } = await receiving({ accept })
+    const reply = fetch(`http://127.0.0.1:${port}/secret`, { method: 'POST', body: '{}' })
+    await until('the write is awaited', () => isAsked)
+    await clock.advance(2 * LIMIT - 1)
+    expect(outcomes).toEqual([])
+    await clock.advance(1)
+    expect(outcomes).toEqual(['delivery_not_kept'])
+    expect((await reply).status).toBe(503)
+  })
+})
+
+async function receiving(options: Partial<ReceiverOptions>) {
+  const clock = createVirtualClock({ isBusy: () => false })
+  const outcomes: string[] = []
+  let isWaiting = false
+  const inner = clock.forProcess()
+  const receive = createReceiver({
+    isSecret: (candidate) => candidate === 'secret',
+    accept: async () => [{ id: 'e1', issues: null }],
+    bodyTimeoutMs: LIMIT,
+    acceptTimeoutMs: 2 * LIMIT,
+    clock: {
+      ...inner,
+      setTimeout(callback, delayMs) {
+        isWaiting = true
+        return inner.setTimeout(callback, delayMs)
+      },
+    },
+    count: (outcome) => outcomes.push(outcome),
+    ...options,
+  })
+  const server = createServer(receive).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onCleanUp(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo
+  return { clock, port, outcomes, waiting: () => isWaiting }
+}
 
 /** `late` has what became late, and when; `timers` counts those of the clock. */
 function setUp(onLate: (item: string) => void = () => {}) {

@@ -59,11 +59,16 @@ export function createHandler(
     }
     try {
       const result = listener(req, res)
-      if (result instanceof Promise) result.catch(fail)
+      if (isThenable(result)) Promise.resolve(result).catch(fail)
     } catch (error) {
       fail(error)
     }
   }
+}
+
+/** Also a promise of another library than the language's own. */
+function isThenable(result: unknown): result is PromiseLike<unknown> {
+  return typeof (result as { then?: unknown } | null | undefined)?.then === 'function'
 }
 
 /** The path without its trailing slash; '' for `/`. */
