@@ -14,7 +14,7 @@ import { MarketplaceError } from '../errors.js'
  * depends on the length of the candidate, which its sender knows, and on nothing of a secret: not on where the first
  * difference is, and not on its length, because what does not fit the buffer is cut off and refused after the comparison.
  * The buffer has room for any usual secret, so its size does not give away the length of the longest either. A hash for each
- * request gave the same, and took 4 × as long.
+ * request gave the same, and took 6 × as long.
  */
 export function createSecretCheck(secrets: readonly string[]): (candidate: string) => boolean {
   const size = Math.max(BUFFER_BYTES, ...secrets.map((secret) => Buffer.byteLength(secret)))

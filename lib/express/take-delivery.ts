@@ -61,7 +61,7 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * Not stated by the interface document: which reply the platform expects, and whether it sends a refused delivery again.
  * So all JSON is accepted, recognised or not, and nothing is acknowledged before it is on disk.
  *
- * A request goes from step to step by plain calls: promises and timers of its own for each took a third of its time.
+ * A request goes from step to step by plain calls: promises and timers of its own for each made it a third slower.
  *
  * Throws `argument_invalid` at once when an option is out of bounds.
  */
