@@ -8,7 +8,7 @@ import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry, type EventName } from './events/registry.js'
 import { createSecretCheck, targetUrl } from './express/delivery-secret.js'
-import { createReceiver } from './express/receiver.js'
+import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
@@ -164,7 +164,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   }
 
   const marketplace: Marketplace<Custom> = {
-    router: createReceiver({
+    ...createDoors({
       isSecret: createSecretCheck(options.deliverySecrets),
       accept: intake.accept,
       verifyDelivery: given.verifyDelivery,
@@ -174,6 +174,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         telemetry.count('deliveries', { outcome })
         if (error?.cause) telemetry.failure('receiving', error.cause)
       },
+      onOtherwiseError: (error) => telemetry.warn('otherwise_failed', messageOf(error), messageOf(error)),
     }),
 
     on(event, handler) {

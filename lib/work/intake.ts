@@ -45,15 +45,16 @@ export function createIntake(options: {
   const { classify, store, purchasableUids, codeNames, clock, onNotice = () => {} } = options
   const otherItems = createOtherItems(purchasableUids, clock)
 
-  async function accept(envelopes: readonly Envelope[]): Promise<Receipt[]> {
+  function accept(envelopes: readonly Envelope[]): Promise<Receipt[]> {
     const entries = envelopes.map(asEntry)
-    await store.accept(entries.map(({ event }) => event))
-    for (const { named } of entries) {
-      if (named === undefined) continue
-      otherItems.note(named)
-      onNotice(kindOf(named))
-    }
-    return entries.map(({ event: { id, issues } }) => ({ id, issues: issues && [...issues] }))
+    return store.accept(entries.map(({ event }) => event)).then(() => {
+      for (const { named } of entries) {
+        if (named === undefined) continue
+        otherItems.note(named)
+        onNotice(kindOf(named))
+      }
+      return entries.map(({ event: { id, issues } }) => ({ id, issues: issues && [...issues] }))
+    })
   }
 
   return { accept, problems: otherItems.problems }
