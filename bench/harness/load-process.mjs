@@ -19,7 +19,9 @@ async function post(options) {
   const cpuBefore = process.cpuUsage()
   const start = performance.now()
   const end = durationMs === undefined ? Number.POSITIVE_INFINITY : start + durationMs
-  await Promise.all(Array.from({ length: connections }, () => converse(options, run, latencies, { end, count })))
+  await Promise.all(
+    Array.from({ length: connections }, () => converse(options, run, latencies, { end, count })),
+  )
   const seconds = (performance.now() - start) / 1_000
   const { user, system } = process.cpuUsage(cpuBefore)
   return {
@@ -111,7 +113,8 @@ function requestOf(port, { path, headers, body }) {
 
 function placesIn(request) {
   const places = []
-  for (let at = request.indexOf(PLACE); at >= 0; at = request.indexOf(PLACE, at + PLACE.length)) places.push(at)
+  for (let at = request.indexOf(PLACE); at >= 0; at = request.indexOf(PLACE, at + PLACE.length))
+    places.push(at)
   return places
 }
 

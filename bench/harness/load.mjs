@@ -13,7 +13,8 @@ export async function startLoad({ node, cores }) {
   return {
     async post(target) {
       const result = await child.ask('post', { connections: 64, spread: 0, headers: {}, ...target })
-      if (result.refused > 0) throw new Error(`${result.refused} requests were refused: ${result.firstRefusal}`)
+      if (result.refused > 0)
+        throw new Error(`${result.refused} requests were refused: ${result.firstRefusal}`)
       return result
     },
     stop: child.stop,

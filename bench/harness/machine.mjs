@@ -38,7 +38,11 @@ export function pinned(cores, program, args) {
  * speed is judged. One of them where they are the same.
  */
 export function runtimes() {
-  const own = { id: `node-${major(process.versions.node)}`, path: process.execPath, version: process.versions.node }
+  const own = {
+    id: `node-${major(process.versions.node)}`,
+    path: process.execPath,
+    version: process.versions.node,
+  }
   const judged = packagedNode()
   if (!judged) return { all: [own], judged: own }
   if (major(judged.version) === major(own.version)) return { all: [own], judged: own }

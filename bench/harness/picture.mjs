@@ -13,7 +13,9 @@ const MARGIN = 20
  * background in both colour schemes, so it is readable on any page.
  */
 export function picture({ parts, node, cpu, date }) {
-  const panels = ['receiving', 'durable', 'draining'].flatMap((name) => (parts[name] ? [panelOf(parts[name])] : []))
+  const panels = ['receiving', 'durable', 'draining'].flatMap((name) =>
+    parts[name] ? [panelOf(parts[name])] : [],
+  )
   let y = MARGIN
   const drawn = panels.map((panel) => {
     const text = draw(panel, y)
@@ -73,7 +75,9 @@ ${rows.join('\n')}`
 }
 
 function inWords({ title, bars }) {
-  return escaped(`${title}: ${bars.map(({ name, spread }) => `${name} ${Math.round(spread.median)}`).join(', ')}.`)
+  return escaped(
+    `${title}: ${bars.map(({ name, spread }) => `${name} ${Math.round(spread.median)}`).join(', ')}.`,
+  )
 }
 
 function escaped(text) {

@@ -24,7 +24,8 @@ function judge({ text, part, row, column, over, overColumn, atLeast, atMost, dig
   if (values && overColumn) values = rowOf(row)[overColumn] && ratios(values, rowOf(row)[overColumn])
   const isRatio = over !== undefined || overColumn !== undefined
   const bound = `${atLeast === undefined ? 'at most' : 'at least'} ${number(atLeast ?? atMost, digits)}${isRatio ? ' ×' : ''}`
-  if (!values || values.length === 0) return { text, bound, figure: null, digits, isRatio, verdict: 'not measured' }
+  if (!values || values.length === 0)
+    return { text, bound, figure: null, digits, isRatio, verdict: 'not measured' }
   const figure = spreadOf(values)
   const isReached = atLeast === undefined ? figure.median <= atMost : figure.median >= atLeast
   return { text, bound, figure, digits, isRatio, verdict: isReached ? 'reached' : 'missed' }
@@ -64,7 +65,9 @@ function section({ title, about, columns, rows, beside }) {
   const shown = columns.filter(({ id }) => rows.some(({ values }) => values[id]?.some(Number.isFinite)))
   const besideOf = ({ id, values }) => {
     const reference = rows.find((row) => row.id === beside.row(id))?.values[beside.column]
-    return reference && values[beside.column] ? spread(spreadOf(ratios(values[beside.column], reference)), 2) : ''
+    return reference && values[beside.column]
+      ? spread(spreadOf(ratios(values[beside.column], reference)), 2)
+      : ''
   }
   const head = ['', ...shown.map(({ name }) => name), ...(beside ? [beside.name] : [])]
   const body = rows.map((row) =>

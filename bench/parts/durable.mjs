@@ -8,7 +8,8 @@ export async function durable(bench) {
   const { path: node, version } = runtimes.judged
   const postgres = await bench.postgres()
   const redis = await bench.redis()
-  if (!redis) leaveOut('BullMQ: no redis-server or valkey-server found (on Debian: apt-get install redis-server)')
+  if (!redis)
+    leaveOut('BullMQ: no redis-server or valkey-server found (on Debian: apt-get install redis-server)')
   let databases = 0
   const newDatabase = () => postgres.createDatabase(`durable_${++databases}`)
 
@@ -33,25 +34,43 @@ export async function durable(bench) {
       ours('postgres', hasHandlers ? 'at-once' : 'none', `marketplace-webhooks on PostgreSQL${words}`),
       ...(redis
         ? [
-            peer(`bullmq${suffix}`, `BullMQ, Redis appendfsync always${words}`, 'servers/bullmq.mjs', (round) => ({
-              port: redis.port,
-              queue: `deliveries-${hasHandlers}-${round}`,
-              hasHandlers,
-            })),
+            peer(
+              `bullmq${suffix}`,
+              `BullMQ, Redis appendfsync always${words}`,
+              'servers/bullmq.mjs',
+              (round) => ({
+                port: redis.port,
+                queue: `deliveries-${hasHandlers}-${round}`,
+                hasHandlers,
+              }),
+            ),
           ]
         : []),
-      peer(`pg-boss${suffix}`, `pg-boss${words}`, 'servers/pg-boss.mjs', async () => ({ url: await newDatabase(), hasHandlers })),
-      peer(`graphile-worker${suffix}`, `graphile-worker${words}`, 'servers/graphile-worker.mjs', async () => ({
+      peer(`pg-boss${suffix}`, `pg-boss${words}`, 'servers/pg-boss.mjs', async () => ({
         url: await newDatabase(),
         hasHandlers,
       })),
+      peer(
+        `graphile-worker${suffix}`,
+        `graphile-worker${words}`,
+        'servers/graphile-worker.mjs',
+        async () => ({
+          url: await newDatabase(),
+          hasHandlers,
+        }),
+      ),
     ]
   }
   const servers = [
     ...queues(false),
-    peer('insert-sqlite', 'insert per request, SQLite synchronous=FULL', 'servers/insert-sqlite.mjs', (round) => ({
-      path: join(folder, `insert-${round}.db`),
-    })),
+    peer(
+      'insert-sqlite',
+      'insert per request, SQLite synchronous=FULL',
+      'servers/insert-sqlite.mjs',
+      (round) => ({
+        path: join(folder, `insert-${round}.db`),
+      }),
+    ),
     peer('insert-postgres', 'insert per request, PostgreSQL', 'servers/insert-postgres.mjs', async () => ({
       url: await newDatabase(),
     })),

@@ -22,8 +22,18 @@ export async function receiving(bench) {
       }),
     })
     return [
-      { id: `${role}/express-json`, name: name('Express 5 + express.json(), keeps nothing'), file: 'servers/express-json.mjs', node },
-      { id: `${role}/bare-http`, name: name('bare node:http + JSON.parse, keeps nothing'), file: 'servers/bare-http.mjs', node },
+      {
+        id: `${role}/express-json`,
+        name: name('Express 5 + express.json(), keeps nothing'),
+        file: 'servers/express-json.mjs',
+        node,
+      },
+      {
+        id: `${role}/bare-http`,
+        name: name('bare node:http + JSON.parse, keeps nothing'),
+        file: 'servers/bare-http.mjs',
+        node,
+      },
       ours('express', 'marketplace-webhooks in Express 5, SQLite'),
       ours('plain', 'marketplace-webhooks as a plain handler, SQLite'),
     ]
@@ -36,6 +46,10 @@ export async function receiving(bench) {
     about: `64 connections, one and the same body, ${rounds} rounds of ${seconds} s after a second to warm up; each server alone, in a new process.`,
     columns: RECEIVING_COLUMNS,
     rows,
-    beside: { column: 'perSecond', row: (id) => id.replace(/\/.*/, '/express-json'), name: '× express.json()' },
+    beside: {
+      column: 'perSecond',
+      row: (id) => id.replace(/\/.*/, '/express-json'),
+      name: '× express.json()',
+    },
   }
 }

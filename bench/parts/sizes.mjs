@@ -45,7 +45,13 @@ async function makeStore({ folder, platformUrl, runtimes, cores, load, postgres 
       : await (await postgres()).createDatabase(`sizes_${role}`)
   const options = { node: runtimes.judged.path, cores: cores?.server }
   const app = await startChild('servers/marketplace.mjs', { store, platformUrl, front: 'plain' }, options)
-  await load.post({ port: app.ready.port, path: `/x/${SECRET}`, body: JSON.stringify(notice('create')), count: 1, connections: 1 })
+  await load.post({
+    port: app.ready.port,
+    path: `/x/${SECRET}`,
+    body: JSON.stringify(notice('create')),
+    count: 1,
+    connections: 1,
+  })
   await until('the first subscription is read', () => app.ask('isEntitled', businessOf(0)))
   await until('its change is handled', async () => {
     const { counts } = await app.ask('health')
@@ -87,7 +93,10 @@ async function measure({ quick, platformUrl, runtimes, cores, load }, { store, c
     await load.post({ ...target, durationMs: quick ? 500 : 1_000 })
     await receiver.ask('gap')
     const before = await receiver.ask('cpu')
-    const { requests, requestsPerSecond: perSecond } = await load.post({ ...target, durationMs: quick ? 700 : 4_000 })
+    const { requests, requestsPerSecond: perSecond } = await load.post({
+      ...target,
+      durationMs: quick ? 700 : 4_000,
+    })
     const cpuMicros = ((await receiver.ask('cpu')) - before) / requests
     return { ...answered, handledMs: medianOf(times), perSecond, cpuMicros, gapMs: await receiver.ask('gap') }
   } finally {

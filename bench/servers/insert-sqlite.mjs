@@ -6,7 +6,9 @@ import { openSqlite } from './sqlite.mjs'
 /** What is usually written by hand: one insert for each request, on disk before the reply. */
 const database = await openSqlite(settings.path)
 database.exec('pragma journal_mode = wal; pragma synchronous = full')
-database.exec('create table deliveries (id text primary key, received_at integer not null, payload text not null)')
+database.exec(
+  'create table deliveries (id text primary key, received_at integer not null, payload text not null)',
+)
 const insert = database.prepare('insert into deliveries values (?, ?, ?)')
 
 const app = express()

@@ -4,7 +4,8 @@ import { answer, serve, settings } from './serve.mjs'
 
 /**
  * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, or `none`),
- * `handlers` (`none`: only for changes; `at-once`; `failing-and-hung`), `options` for `createMarketplace`.
+ * `handlers`, `options` for `createMarketplace`. Handlers are `none` (only for changes), `at-once`, `failing-and-hung`
+ * (those of updates return at once, of installs fail, of uninstalls never return), `hung` or `draining` (of uninstalls).
  */
 const { store, platformUrl, front = 'express', handlers = 'none', options = {} } = settings
 const beganAt = performance.now()
@@ -17,29 +18,39 @@ const marketplace = createMarketplace({
   ...options,
 })
 let handled = 0
+let firstAt = 0
+let lastAt = 0
 let onHandled = () => {}
+const atOnce = () => {
+  lastAt = performance.now()
+  if (handled++ === 0) firstAt = lastAt
+  onHandled()
+}
+const never = () => new Promise(() => {})
+const fails = () => {
+  throw new Error('this handler fails')
+}
+const HANDLERS = {
+  none: {},
+  'at-once': { 'purchasable_subscription/update': atOnce },
+  'failing-and-hung': {
+    'purchasable_subscription/update': atOnce,
+    'application/installed': fails,
+    'application/uninstalled': never,
+  },
+  hung: { 'application/uninstalled': never },
+  draining: { 'application/uninstalled': atOnce },
+}
 marketplace.onPurchaseChange(() => {})
-if (handlers !== 'none') {
-  marketplace.on('purchasable_subscription/update', () => {
-    handled++
-    onHandled()
-  })
-}
-if (handlers === 'failing-and-hung') {
-  marketplace.on('application/installed', () => {
-    throw new Error('this handler fails')
-  })
-  marketplace.on('application/uninstalled', () => new Promise(() => {}))
-}
+for (const [event, handler] of Object.entries(HANDLERS[handlers])) marketplace.on(event, handler)
 
 const answers = {
   handled: () => handled,
   health: () => marketplace.health(),
   isEntitled: (business) => marketplace.isEntitled(business),
   track: (subscription) => marketplace.track(subscription),
-  reset() {
-    handled = 0
-  },
+  /** Of the entries handled so far: how many, and in how many seconds from the first to the last. */
+  drained: () => ({ handled, seconds: (lastAt - firstAt) / 1_000 }),
   /** ms from the reply to a delivery until its handler is called, each of `count` after the one before. */
   async untilHandled(port, bodies) {
     const times = []

@@ -40,13 +40,11 @@ async function openSqliteStore() {
     prefix: '',
     tables: () => database.all(`select name from sqlite_master where type = 'table'`).map(({ name }) => name),
     columns: (table) =>
-      database
-        .all(`select name, type, pk from pragma_table_info('${table}')`)
-        .map(({ name, type, pk }) => ({
-          name,
-          isText: /text/i.test(type),
-          isRowNumber: pk > 0 && /int/i.test(type),
-        })),
+      database.all(`select name, type, pk from pragma_table_info('${table}')`).map(({ name, type, pk }) => ({
+        name,
+        isText: /text/i.test(type),
+        isRowNumber: pk > 0 && /int/i.test(type),
+      })),
     numbers: (most) =>
       `with recursive counter(i) as (select 1 union all select i + 1 from counter where i < ${most})
        select printf('%0${NUMBER.length}d', i) as number from counter`,
@@ -65,7 +63,9 @@ async function openPostgres() {
   return {
     prefix: `${SCHEMA}.`,
     tables: async () =>
-      (await rows(`select tablename from pg_tables where schemaname = '${SCHEMA}'`)).map(({ tablename }) => tablename),
+      (await rows(`select tablename from pg_tables where schemaname = '${SCHEMA}'`)).map(
+        ({ tablename }) => tablename,
+      ),
     columns: async (table) =>
       (
         await rows(
@@ -77,7 +77,8 @@ async function openPostgres() {
         isText: type === 'text',
         isRowNumber: is_identity === 'YES' || /^nextval/.test(column_default ?? ''),
       })),
-    numbers: (most) => `select lpad(i::text, ${NUMBER.length}, '0') as number from generate_series(1, ${most}) as i`,
+    numbers: (most) =>
+      `select lpad(i::text, ${NUMBER.length}, '0') as number from generate_series(1, ${most}) as i`,
     run: (sql) => client.query(sql),
     close: () => client.end(),
   }

@@ -1,0 +1,75 @@
+import { LRUCache } from 'lru-cache'
+import { createMarketplace } from '../../dist/esm/index.js'
+import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
+import { answer, settings } from './serve.mjs'
+
+/** `isEntitled` beside a bare `lru-cache` get, both awaited, over the same businesses, in turns in one process. */
+const BUSINESSES = 1_000
+const CALLS = 200_000
+
+const marketplace = createMarketplace({
+  app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: PURCHASABLE_UID },
+  platform: { baseUrl: settings.platformUrl, authUrl: settings.platformUrl, concurrency: 16 },
+  deliverySecrets: SECRET,
+  store: settings.store,
+})
+marketplace.onPurchaseChange(() => {})
+const cache = new LRUCache({ max: 10_000 })
+const businesses = Array.from({ length: BUSINESSES }, (_, i) => businessOf(i))
+
+/** Nanoseconds for each of CALLS calls. A loop for each, so that no call site ever sees another's callee. */
+const LOOPS = {
+  async 'bare-get'() {
+    let yes = 0
+    for (let i = 0; i < CALLS; i++) if (await cache.get(businesses[i % BUSINESSES])) yes++
+    return yes
+  },
+  async 'is-entitled'() {
+    let yes = 0
+    for (let i = 0; i < CALLS; i++) if (await marketplace.isEntitled(businesses[i % BUSINESSES])) yes++
+    return yes
+  },
+  peek() {
+    let yes = 0
+    for (let i = 0; i < CALLS; i++) if (marketplace.peek(businesses[i % BUSINESSES])) yes++
+    return yes
+  },
+}
+
+async function prepare() {
+  await marketplace.start()
+  await Promise.all(
+    businesses.map((business_uid, i) => {
+      cache.set(business_uid, true)
+      return marketplace.track({ subscription_uid: subscriptionOf(i), business_uid })
+    }),
+  )
+  await warm(30_000)
+}
+
+/** Cached answers are fresh for seconds: `peek` answers only while they are. */
+async function warm(timeoutMs = 5_000) {
+  const deadline = Date.now() + timeoutMs
+  for (const business of businesses) {
+    while (!(await marketplace.isEntitled(business))) {
+      if (Date.now() > deadline) throw new Error('the businesses could not be read')
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}
+
+await prepare()
+answer(
+  {
+    async measure(name) {
+      if (name === 'peek' && !marketplace.peek) return null
+      await warm()
+      const start = process.hrtime.bigint()
+      const yes = await LOOPS[name]()
+      const ns = Number(process.hrtime.bigint() - start) / CALLS
+      if (yes !== CALLS) throw new Error(`${CALLS - yes} answers were no`)
+      return ns
+    },
+  },
+  marketplace.close,
+)
