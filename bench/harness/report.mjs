@@ -1,11 +1,16 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AIMS } from '../aims.mjs'
+import { PROJECT } from './machine.mjs'
+import { mainFigures } from './main-figures.mjs'
 import { picture } from './picture.mjs'
 import { ratios, spreadOf } from './statistics.mjs'
 
-/** Writes `results.json`, `results.md` and `results.svg`, and prints every aim. */
-export function writeReport(results, folder, print) {
+/**
+ * Writes `results.json`, `results.md` and `results.svg`, and prints every aim. `isForReaders`: the README's table is
+ * written anew, too.
+ */
+export function writeReport(results, folder, { print, isForReaders }) {
   const judged = AIMS.map((aim) => judge(aim, results))
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'results.json'), `${JSON.stringify({ ...results, aims: judged }, rounded, 2)}\n`)
@@ -14,6 +19,7 @@ export function writeReport(results, folder, print) {
   for (const each of judged) print(`${each.verdict.padEnd(12)} ${inWords(each)}`)
   for (const text of results.leftOut) print(`left out     ${text}`)
   print(`written to ${folder}`)
+  if (isForReaders) print(mainFigures(results, join(PROJECT, 'README.md')))
 }
 
 /** Of each aim `{ text, bound, figure, verdict }`: `reached`, `missed`, or `not measured`. */
@@ -73,7 +79,9 @@ function section({ title, about, columns, rows, beside }) {
   const body = rows.map((row) =>
     line(
       row.name,
-      ...shown.map(({ id, digits }) => (row.values[id] ? spread(spreadOf(row.values[id]), digits) : '')),
+      ...shown.map(({ id, digits }) =>
+        row.values[id]?.some(Number.isFinite) ? spread(spreadOf(row.values[id]), digits) : '',
+      ),
       ...(beside ? [besideOf(row)] : []),
     ),
   )

@@ -1,3 +1,4 @@
+import { cpSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { startChild } from '../harness/child.mjs'
 import { until } from '../harness/databases.mjs'
@@ -14,7 +15,7 @@ export async function sizes(bench) {
     for (const [role, count] of Object.entries(counts)) {
       const name = `${engine === 'sqlite' ? 'SQLite' : 'PostgreSQL'}, ${count.toLocaleString('en')} subscriptions`
       say(`making ${name}`)
-      items.push({ id: `${engine}/${role}`, name, count, store: await makeStore(bench, engine, role, count) })
+      items.push({ id: `${engine}/${role}`, name, count, ...(await makeStore(bench, engine, role, count)) })
     }
   }
   const rows = await inRounds({ items, rounds, say, measure: (item) => measure(bench, item) })
@@ -31,6 +32,8 @@ export async function sizes(bench) {
       { id: 'listMs', name: 'journal.list, ms', digits: 2 },
       { id: 'healthMs', name: 'health(), ms', digits: 2 },
       { id: 'startMs', name: 'start, ms', digits: 0 },
+      { id: 'logBytes', name: 'write-ahead log, bytes per delivery', digits: 0 },
+      { id: 'rowBytes', name: 'disk, bytes per subscription and its two journal rows', digits: 0 },
     ],
     rows,
     beside: { column: 'perSecond', row: (id) => id.replace(/\/.*/, '/small'), name: 'receiving, × smallest' },
@@ -61,10 +64,39 @@ async function makeStore({ folder, platformUrl, runtimes, cores, load, postgres 
   const seeding = await startChild('servers/seed.mjs', { store, count }, options)
   await seeding.ask('seed')
   await seeding.stop()
-  return store
+  return engine === 'sqlite' ? fileStore(store) : databaseStore(await postgres(), store)
 }
 
-async function measure({ quick, platformUrl, runtimes, cores, load }, { store, count }) {
+/** `copy` has the rows of the beginning, whatever was measured before; where they are many, some more change nothing. */
+const COPIED_UP_TO = 100_000
+
+function fileStore(store) {
+  const path = store.slice('sqlite:'.length)
+  return {
+    bytes: async () => statSync(path).size,
+    logPosition: async () => Number.NaN,
+    async copy(count) {
+      if (count > COPIED_UP_TO) return store
+      for (const end of ['', '-wal', '-shm']) rmSync(`${path}-copy${end}`, { force: true })
+      cpSync(path, `${path}-copy`)
+      return `${store}-copy`
+    },
+  }
+}
+
+function databaseStore(server, store) {
+  const name = new URL(store).pathname.slice(1)
+  const figure = async (sql) => Number((await server.sql(sql))[0].figure)
+  return {
+    bytes: () => figure(`select pg_database_size('${name}') as figure`),
+    logPosition: () => figure(`select pg_current_wal_lsn() - '0/0'::pg_lsn as figure`),
+    copy: (count) => (count > COPIED_UP_TO ? store : server.createDatabase(`${name}_copy`, name)),
+  }
+}
+
+async function measure({ quick, platformUrl, runtimes, cores, load }, { count, bytes, logPosition, copy }) {
+  const rowBytes = (await bytes()) / count
+  const store = await copy(count)
   const options = { node: runtimes.judged.path, cores: cores?.server }
   const asked = await startChild('servers/sizes.mjs', { store, platformUrl, count }, options)
   const questions = async () => ({
@@ -93,12 +125,15 @@ async function measure({ quick, platformUrl, runtimes, cores, load }, { store, c
     await load.post({ ...target, durationMs: quick ? 500 : 1_000 })
     await receiver.ask('gap')
     const before = await receiver.ask('cpu')
+    const logBefore = await logPosition()
     const { requests, requestsPerSecond: perSecond } = await load.post({
       ...target,
       durationMs: quick ? 700 : 4_000,
     })
     const cpuMicros = ((await receiver.ask('cpu')) - before) / requests
-    return { ...answered, handledMs: medianOf(times), perSecond, cpuMicros, gapMs: await receiver.ask('gap') }
+    const logBytes = ((await logPosition()) - logBefore) / requests
+    const gapMs = await receiver.ask('gap')
+    return { ...answered, handledMs: medianOf(times), perSecond, cpuMicros, gapMs, logBytes, rowBytes }
   } finally {
     await receiver.stop()
   }
