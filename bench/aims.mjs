@@ -132,7 +132,7 @@ export const AIMS = [
     digits: 0,
   }),
   aim(
-    'convergence: 1,000 changes a second seen by four instances on PostgreSQL, lag of the last second beside the first',
+    'convergence: 1,000 changes a second seen by four instances on PostgreSQL, lag of the last quarter beside the first',
     at('convergence', 'four-instances', 'lagMs'),
     { overColumn: 'firstLagMs', atMost: 1.5 },
   ),

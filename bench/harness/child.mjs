@@ -46,6 +46,17 @@ export async function startChild(file, settings, { node = process.execPath, core
       process_.send({ question, args })
       return answer
     },
+    /** Until it has next to nothing to do: what a start leaves to the background, such as the check of a large file, is over. */
+    async calm(timeoutMs = 120_000) {
+      const deadline = Date.now() + timeoutMs
+      let before = await child.ask('cpu')
+      for (let calm = 0; calm < 3 && Date.now() < deadline; ) {
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        const now = await child.ask('cpu')
+        calm = now - before < 15_000 ? calm + 1 : 0
+        before = now
+      }
+    },
     /** Takes the processor away from it while another one is measured. */
     freeze: () => process_.kill('SIGSTOP'),
     thaw: () => process_.kill('SIGCONT'),

@@ -116,7 +116,7 @@ async function measure({ load, quick }, { server, other }, round) {
   other.freeze()
   try {
     const target = { port: server.ready.port, path: `/x/${SECRET}`, body: BODY }
-    await load.post({ ...target, durationMs: quick ? 500 : 1_000 })
+    await load.post({ ...target, count: quick ? 5_000 : 20_000, durationMs: 4_000 })
     await server.ask('gap')
     const before = await server.ask('cpu')
     const { requests, requestsPerSecond: perSecond } = await load.post({

@@ -105,7 +105,7 @@ async function measure({ quick, platformUrl, runtimes, cores, load }, { count, b
     listMs: await asked.ask('list', 20),
     healthMs: await asked.ask('health', 20),
   })
-  const answered = await questions().finally(asked.stop)
+  const answered = await asked.calm().then(questions).finally(asked.stop)
 
   const working = await startChild(
     'servers/marketplace.mjs',
@@ -113,7 +113,10 @@ async function measure({ quick, platformUrl, runtimes, cores, load }, { count, b
     options,
   )
   const bodies = Array.from({ length: 30 }, (_, i) => JSON.stringify(notice('update', (i * 31) % count)))
-  const times = await working.ask('untilHandled', working.ready.port, bodies).finally(working.stop)
+  const times = await working
+    .calm()
+    .then(() => working.ask('untilHandled', working.ready.port, bodies))
+    .finally(working.stop)
 
   const receiver = await startChild(
     'servers/marketplace.mjs',
@@ -122,7 +125,8 @@ async function measure({ quick, platformUrl, runtimes, cores, load }, { count, b
   )
   try {
     const target = { port: receiver.ready.port, path: `/x/${SECRET}`, body: BODY, spread: count }
-    await load.post({ ...target, durationMs: quick ? 500 : 1_000 })
+    await receiver.calm()
+    await load.post({ ...target, count: quick ? 5_000 : 20_000, durationMs: 4_000 })
     await receiver.ask('gap')
     const before = await receiver.ask('cpu')
     const logBefore = await logPosition()

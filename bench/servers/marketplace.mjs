@@ -1,9 +1,9 @@
 import { createMarketplace } from '../../dist/esm/index.js'
-import { PURCHASABLE_UID, SECRET } from './deliveries.mjs'
+import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { answer, serve, settings } from './serve.mjs'
 
 /**
- * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, or `none`),
+ * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, `watched`, or `none`),
  * `handlers`, `options` for `createMarketplace`. Handlers are `none` (only for changes), `at-once`, `failing-and-hung`
  * (those of updates return at once, of installs fail, of uninstalls never return), `hung` or `draining` (of uninstalls).
  */
@@ -48,7 +48,17 @@ const answers = {
   handled: () => handled,
   health: () => marketplace.health(),
   isEntitled: (business) => marketplace.isEntitled(business),
-  track: (subscription) => marketplace.track(subscription),
+  /** Subscriptions 1 to `count`. */
+  async trackAll(count) {
+    for (let first = 1; first <= count; first += 500) {
+      const numbers = Array.from({ length: Math.min(500, count + 1 - first) }, (_, i) => first + i)
+      await Promise.all(
+        numbers.map((number) =>
+          marketplace.track({ subscription_uid: subscriptionOf(number), business_uid: businessOf(number) }),
+        ),
+      )
+    }
+  },
   /** Of the entries handled so far: how many, and in how many seconds from the first to the last. */
   drained: () => ({ handled, seconds: (lastAt - firstAt) / 1_000 }),
   /** ms from the reply to a delivery until its handler is called, each of `count` after the one before. */
@@ -73,6 +83,7 @@ if (front === 'none') answer(answers, marketplace.close, ready)
 else serve(await listener(), answers, marketplace.close, ready)
 
 async function listener() {
+  if (front === 'watched') return watched(adapted(marketplace.router))
   if (front === 'plain') return marketplace.handler?.({ path: '/x' }) ?? adapted(marketplace.router)
   const { default: express } = await import('express')
   return express().use('/x', marketplace.router)
@@ -84,5 +95,21 @@ function adapted(router) {
     if (!req.url.startsWith('/x/')) return res.writeHead(404).end()
     req.url = req.url.slice(2)
     router(req, res)
+  }
+}
+
+/** Beside deliveries, `GET /watch?business_uid=…&entitled=…`: replies when this instance answers so. */
+function watched(next) {
+  return async (req, res) => {
+    if (!req.url.startsWith('/watch?')) return next(req, res)
+    const { searchParams } = new URL(req.url, 'http://instance')
+    const wanted = searchParams.get('entitled') === 'true'
+    const deadline = Date.now() + 10_000
+    while (
+      (await marketplace.isEntitled(searchParams.get('business_uid'))) !== wanted &&
+      Date.now() < deadline
+    )
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    res.end('seen')
   }
 }

@@ -1,4 +1,4 @@
-import { PURCHASABLE_UID } from './deliveries.mjs'
+import { businessOf, notice, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { serve, settings } from './serve.mjs'
 
 /**
@@ -7,6 +7,8 @@ import { serve, settings } from './serve.mjs'
  */
 const { pauseMs = 0 } = settings
 const reads = new Map()
+const suspended = new Set()
+const changedAt = new Map()
 let readCount = 0
 
 function listener(req, res) {
@@ -36,16 +38,68 @@ function record(uid, authorization) {
     business_uid: authorization.slice('Bearer '.length),
     purchase_currency: 'USD',
     purchase_price: '9.99',
-    purchase_state: 'purchased',
+    purchase_state: suspended.has(uid) ? 'suspended' : 'purchased',
     cancellation_date: null,
     expiration_date: null,
-    updated_at: '2026-01-31T10:00:00.000Z',
+    updated_at: changedAt.get(uid) ?? '2026-01-31T10:00:00.000Z',
     created_at: '2026-01-31T10:00:00.000Z',
     payment_type: 'monthly',
   }
 }
 
+/** Of so many changes one is watched. */
+const WATCHED = 25
+const TICK_MS = 10
+
+/**
+ * Changes subscriptions 1 to `count`, `perSecond` of them, and delivers each change to the next of `ports`. Resolves with
+ * `[{ atMs, lagMs }]` of those that were watched: how long after the change the last of all instances answered so.
+ */
+async function change({ ports, count, perSecond, seconds }) {
+  const lags = []
+  const open = new Set()
+  const begunAt = performance.now()
+  for (let made = 0; made < perSecond * seconds; ) {
+    const due = Math.min(perSecond * seconds, ((performance.now() - begunAt) / 1_000) * perSecond)
+    for (; made < due; made++) {
+      const work = changeOne(
+        1 + (made % count),
+        ports[made % ports.length],
+        made % WATCHED === 0 ? ports : [],
+      )
+      const done = work.then((lag) => {
+        if (lag !== undefined) lags.push({ atMs: lag.atMs - begunAt, lagMs: lag.lagMs })
+        open.delete(done)
+      })
+      open.add(done)
+    }
+    await new Promise((resolve) => setTimeout(resolve, TICK_MS))
+  }
+  await Promise.all(open)
+  return lags
+}
+
+async function changeOne(number, port, watchers) {
+  const uid = subscriptionOf(number)
+  const entitled = suspended.has(uid)
+  if (entitled) suspended.delete(uid)
+  else suspended.add(uid)
+  changedAt.set(uid, new Date().toISOString())
+  const atMs = performance.now()
+  const watch = (watcher) => ask(watcher, `/watch?business_uid=${businessOf(number)}&entitled=${entitled}`)
+  await Promise.all([
+    ask(port, `/x/${SECRET}`, { method: 'POST', body: JSON.stringify(notice('update', number)) }),
+    ...watchers.map(watch),
+  ])
+  return watchers.length > 0 ? { atMs, lagMs: performance.now() - atMs } : undefined
+}
+
+async function ask(port, path, init) {
+  await (await fetch(`http://127.0.0.1:${port}${path}`, init)).text()
+}
+
 serve(listener, {
+  change,
   reads: () => readCount,
   readsOf: (uid) => reads.get(uid) ?? 0,
   forget() {
