@@ -15,10 +15,10 @@ import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes }
 const PARTS = {
   receiving: { minutes: [0.4, 6] },
   durable: { minutes: [0.6, 7] },
-  sizes: { minutes: [0.5, 12] },
+  sizes: { minutes: [0.5, 14] },
   backlog: { minutes: [0.4, 8] },
   draining: { minutes: [0.2, 2] },
-  convergence: { minutes: [0.2, 4] },
+  convergence: { minutes: [0.4, 4] },
   entitlement: { minutes: [0.1, 0.3] },
   memory: { minutes: [0.1, 2] },
   starting: { minutes: [0.2, 0.5] },
@@ -141,9 +141,11 @@ async function main() {
       parts: {},
     }
     for (const part of parts) {
+      const partBegunAt = performance.now()
       const say = (text) => {
-        const left = Math.ceil([...minutesLeft.values()].reduce((sum, minutes) => sum + minutes, 0))
-        print(`${part}, ${text}, some ${left} min left`)
+        const rest = [...minutesLeft].reduce((sum, [name, minutes]) => sum + (name === part ? 0 : minutes), 0)
+        const own = minutesLeft.get(part) - (performance.now() - partBegunAt) / 60_000
+        print(`${part}, ${text}, some ${Math.ceil(Math.max(own, 0.1) + rest)} min left`)
       }
       const { [part]: measure } = await import(`./parts/${part}.mjs`)
       results.parts[part] = await measure({ ...bench, say })
