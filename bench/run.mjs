@@ -108,7 +108,7 @@ async function main() {
       leaveOut(
         `Node 24, where speed is judged: its package is missing here, so Node ${nodes.judged.version} stands for it`,
       )
-    const load = await startLoad({ node: nodes.judged.path, cores: cores?.load })
+    const load = await startLoad({ node: nodes.judged.path, cores: cores?.load, onRefused: print })
     stops.push(load.stop)
     const platform = await startChild(
       'servers/platform.mjs',
@@ -148,7 +148,13 @@ async function main() {
         print(`${part}, ${text}, some ${Math.ceil(Math.max(own, 0.1) + rest)} min left`)
       }
       const { [part]: measure } = await import(`./parts/${part}.mjs`)
-      results.parts[part] = await measure({ ...bench, say })
+      try {
+        results.parts[part] = await measure({ ...bench, say })
+      } catch (error) {
+        leaveOut(`${part} has broken: ${String(error.message).slice(0, 300)}`)
+        console.error(error)
+        process.exitCode = 1
+      }
       minutesLeft.delete(part)
     }
     if (parts.some((part) => ['durable', 'sizes', 'backlog', 'draining'].includes(part)))
