@@ -131,7 +131,7 @@ async function main() {
     for (const part of parts) minutesLeft.set(part, PARTS[part].minutes[quick ? 0 : 1])
 
     const results = {
-      command: `npm run bench${quick ? ' -- --quick' : ''}`,
+      command: ['npm run bench', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])].join(' '),
       date: new Date().toISOString().slice(0, 10),
       quick,
       node: nodes.judged.version,
