@@ -131,7 +131,9 @@ async function main() {
     for (const part of parts) minutesLeft.set(part, PARTS[part].minutes[quick ? 0 : 1])
 
     const results = {
-      command: ['npm run bench', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])].join(' '),
+      command: ['npm run bench', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])].join(
+        ' ',
+      ),
       date: new Date().toISOString().slice(0, 10),
       quick,
       node: nodes.judged.version,
@@ -159,7 +161,7 @@ async function main() {
     }
     if (parts.some((part) => ['durable', 'sizes', 'backlog', 'draining'].includes(part)))
       results.databases = [
-        (await bench.postgres()).version,
+        (await bench.postgres().catch(() => undefined))?.version,
         parts.includes('durable') && (await bench.redis())?.version,
       ].filter(Boolean)
     const isWhole = parts.length === Object.keys(PARTS).length
