@@ -50,16 +50,19 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     const lapses = among === 'untried' ? sql.ref('lapses') : 0
     // Sub-selects that end at their first row: of `exists` PostgreSQL makes a join over all that is pending.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
-    await sql`
+    const { rows: emptied } = await sql<{ key: string }>`
       delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
         select seq from journal where journal.key = lanes.key and status = 'pending' order by seq limit 1
-      ) is null`.execute(trx)
+      ) is null returning key`.execute(trx)
+    const gone = new Set(emptied.map(({ key }) => key))
+    const left = keys.filter((key) => !gone.has(key))
+    if (left.length === 0) return
     await sql`
       update lanes set lease_token = null, lapses = ${lapses}, (topic, due_at) = (
         select journal.topic, coalesce(journal.due_at, ${now()}) from journal
         where journal.key = lanes.key and status = 'pending' order by seq limit 1
       )
-      where ${engine.isOneOf('key', keys)} ${free}`.execute(trx)
+      where ${engine.isOneOf('key', left)} ${free}`.execute(trx)
   }
 
   /** The first `count` pending entries of each lane. */

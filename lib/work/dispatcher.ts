@@ -12,10 +12,12 @@ import { createLaneFinishes } from './lane-finishes.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createSlices } from './slices.js'
 
-/** Entries that one claim reads: with payloads of some hundred bytes SQLite takes 2 ms for them. */
-const ENTRIES = 128
+/** Entries that one claim reads: SQLite takes about 4 ms for as many lanes with payloads of some hundred bytes. */
+const ENTRIES = 256
+/** Lanes of one claim, at most. Half as many, so that each may hand out two: that shows whether lanes are deep. */
+const MAX_LANES = ENTRIES / 2
 /** Lanes that are leased before a slot is free, at most, and for how long: as many as are worked off meanwhile. */
-const MAX_AHEAD = 128
+const MAX_AHEAD = 2 * MAX_LANES
 const AHEAD_MS = 40
 /** So long a lane may wait for a slot, or hold one while others are due. */
 const PATIENCE_MS = SECOND
@@ -48,6 +50,11 @@ export function createDispatcher(
   const queue: (() => void)[] = []
   /** How long a lane holds its slot, lately. */
   let slotMs = Number.POSITIVE_INFINITY
+  /** Fewer where lanes are deep: then each hands out more entries, for one lease and one finish. */
+  let lanesAtOnce = MAX_LANES
+
+  /** Lanes to lease before a slot is free. The next are leased while half of these still wait. */
+  const ahead = () => Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
 
   const loop: LeaseLoop<LaneClaim> = createLeaseLoop<LaneClaim>({
     concurrency,
@@ -62,12 +69,19 @@ export function createDispatcher(
     run,
     async claim(free) {
       const topics = handlers.topics()
-      if (topics.length === 0 || queue.length > 0) return []
+      const wanted = ahead()
+      if (topics.length === 0 || queue.length > wanted / 2) return []
       // Not in the turn of the event loop in which a batch was written.
       await slices.turn()
-      const ahead = Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
+      const limit = Math.max(1, Math.min(lanesAtOnce, free + wanted - queue.length))
       const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
-      return store.claimLanes({ limit: free + ahead, entries: ENTRIES, leaseMs, topics, exceptKeys })
+      const lanes = await store.claimLanes({ limit, entries: ENTRIES, leaseMs, topics, exceptKeys })
+      const handedOut = lanes.reduce((sum, { entries }) => sum + entries.length, 0)
+      lanesAtOnce =
+        handedOut > ENTRIES * 0.75
+          ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
+          : Math.min(MAX_LANES, lanesAtOnce * 2)
+      return lanes
     },
   })
 
@@ -151,7 +165,7 @@ export function createDispatcher(
     slotMs = Number.isFinite(slotMs) ? slotMs * 0.9 + ms * 0.1 : ms
     inSlot.delete(lane)
     queue[0]?.()
-    if (queue.length === 0) loop.wake()
+    if (queue.length <= ahead() / 2) loop.wake()
   }
 
   function note(entry: Entry, result: EntryEnd['result']) {
