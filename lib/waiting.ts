@@ -47,6 +47,40 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
   }
 }
 
+/**
+ * Deadlines that are all the same time ahead, behind one timer: most work ends long before its own, and a timer for
+ * each costs more than the rest of a short call.
+ */
+export function createDeadlines(ms: number, clock: Clock) {
+  // In the order of their ends.
+  const waiting = new Map<() => void, number>()
+  let timer: unknown
+
+  function arm() {
+    const [next] = waiting.values()
+    timer = next === undefined ? undefined : clock.setTimeout(run, Math.max(0, next - clock.monotonic()))
+  }
+
+  function run() {
+    const now = clock.monotonic()
+    for (const [onLate, at] of waiting) {
+      if (at > now) break
+      waiting.delete(onLate)
+      onLate()
+    }
+    arm()
+  }
+
+  return {
+    /** Calls `onLate` after `ms`; returns a function that calls it off. Each `onLate` is a function of its own. */
+    set(onLate: () => void): () => void {
+      waiting.set(onLate, clock.monotonic() + ms)
+      if (timer === undefined) arm()
+      return () => void waiting.delete(onLate)
+    },
+  }
+}
+
 /** Between two slices of work the app's event loop has its turn. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))

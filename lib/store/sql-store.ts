@@ -15,7 +15,7 @@ import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import { isTopicAmong, type NewEvent, type Store } from './store.js'
+import type { NewEvent, Store } from './store.js'
 import type { StoreOwner } from './store-owner.js'
 import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
@@ -173,12 +173,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     async claimLanes(options) {
-      const named = new Set(options.topics)
-      // Nothing is written while nothing is due.
-      const topicsNow = await read((db) => lanes.topicsOf(db, 'due'))
-      const due = topicsNow.filter((topic) => isTopicAmong(named, topic))
-      if (due.length === 0) return []
-      const claims = await write((trx) => lanes.claim(trx, { ...options, due }))
+      const claims = await lanes.claim({ read, write }, options)
       // A handler must not see what a power cut could still undo.
       if (claims.length > 0) await whileOpen(() => engine.durable())
       return claims
