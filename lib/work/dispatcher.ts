@@ -7,6 +7,7 @@ import {
   MAX_LAPSES,
   type Store,
 } from '../store/store.js'
+import { createDeadlines } from '../waiting.js'
 import { createHandlerCalls } from './call-handlers.js'
 import { createLaneFinishes } from './lane-finishes.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
@@ -46,6 +47,7 @@ export function createDispatcher(
   const calls = createHandlerCalls(options)
   const finishes = createLaneFinishes({ store, clock })
   const slices = createSlices(clock)
+  const patience = createDeadlines(PATIENCE_MS, clock)
   const inSlot = new Set<LaneClaim>()
   const queue: (() => void)[] = []
   /** How long a lane holds its slot, lately. */
@@ -141,7 +143,7 @@ export function createDispatcher(
     }
     return new Promise((resolve) => {
       const end = (has: boolean) => {
-        clock.clearTimeout(timer)
+        inTime()
         signal.removeEventListener('abort', giveUp)
         const at = queue.indexOf(enter)
         if (at >= 0) queue.splice(at, 1)
@@ -151,10 +153,10 @@ export function createDispatcher(
       const enter = () => end(true)
       const giveUp = () => end(false)
       // What was leased ahead is given back when those before it turn out to be slow.
-      const timer = clock.setTimeout(() => {
+      const inTime = patience.set(() => {
         slotMs = Number.POSITIVE_INFINITY
         giveUp()
-      }, PATIENCE_MS)
+      })
       signal.addEventListener('abort', giveUp, { once: true })
       queue.push(enter)
     })

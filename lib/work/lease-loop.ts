@@ -14,6 +14,12 @@ export interface LeaseLoop<Item = unknown> {
   items(): Item[]
 }
 
+/** The lease of one item that runs. */
+interface Lease {
+  keep(heldUntil: number, renewInMs: number): void
+  end(): void
+}
+
 /** Wake-ups during this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
 const REST_MS = 10
 
@@ -107,24 +113,55 @@ export function createLeaseLoop<Item>(options: {
       if (free <= 0) return
       const askedAt = clock.monotonic()
       const items = await claim(free)
-      for (const item of items) begin(item, askedAt + leaseMs)
+      begin(items, askedAt + leaseMs)
       if (items.length === 0) return
     }
   }
 
-  /** Until `heldUntil` nobody else can have the item: a lease is counted from before it was asked for. */
-  function begin(item: Item, heldUntil: number) {
-    const controller = new AbortController()
-    const abort = () => controller.abort()
+  /**
+   * Runs what one claim leased. Until `heldUntil` nobody else can have it: a lease is counted from before it was asked
+   * for. Most items end long before the first renewal: until then one timer stands for all of them.
+   */
+  function begin(items: readonly Item[], heldUntil: number) {
+    const aheadMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
+    const leases = new Map<AbortController, Lease>()
+    const timer = clock.setTimeout(
+      () => {
+        for (const lease of leases.values()) lease.keep(heldUntil, renewEveryMs - aheadMs)
+      },
+      Math.max(0, aheadMs),
+    )
+    for (const item of items) {
+      const controller = new AbortController()
+      if (aheadMs <= 0) controller.abort()
+      const lease = createLease(item, controller)
+      leases.set(controller, lease)
+      const done = run(item, controller.signal)
+        .catch(onError)
+        .finally(() => {
+          lease.end()
+          leases.delete(controller)
+          if (leases.size === 0) clock.clearTimeout(timer)
+          running.delete(controller)
+          // Without a rest: a slot is free, and what is waiting for it has waited.
+          if (turn) lookAt(clock.monotonic())
+          else look()
+        })
+      running.set(controller, { item, done })
+    }
+  }
+
+  function createLease(item: Item, controller: AbortController): Lease {
     let lapse: unknown
     let renewal: unknown
+    const abort = () => controller.abort()
     const holdUntil = (time: number) => {
       clock.clearTimeout(lapse)
       // The answer may have come so late that somebody else has it already.
       if (time <= clock.monotonic()) abort()
       else lapse = clock.setTimeout(abort, time - clock.monotonic())
     }
-    const renewLater = () => {
+    const renewIn = (ms: number) => {
       renewal = clock.setTimeout(async () => {
         const askedAt = clock.monotonic()
         // A renewal that could not be asked for is tried again; the lease's end decides.
@@ -132,22 +169,19 @@ export function createLeaseLoop<Item>(options: {
         if (!running.has(controller)) return
         if (held === false) return abort()
         if (held) holdUntil(askedAt + leaseMs)
-        renewLater()
-      }, renewEveryMs)
+        renewIn(renewEveryMs)
+      }, ms)
     }
-    holdUntil(heldUntil)
-    renewLater()
-    const done = run(item, controller.signal)
-      .catch(onError)
-      .finally(() => {
+    return {
+      keep(heldUntil, renewInMs) {
+        holdUntil(heldUntil)
+        renewIn(renewInMs)
+      },
+      end() {
         clock.clearTimeout(renewal)
         clock.clearTimeout(lapse)
-        running.delete(controller)
-        // Without a rest: a slot is free, and what is waiting for it has waited.
-        if (turn) lookAt(clock.monotonic())
-        else look()
-      })
-    running.set(controller, { item, done })
+      },
+    }
   }
 
   return {
