@@ -1,4 +1,5 @@
 import type { Clock } from './clock.js'
+import { createLine } from './line.js'
 
 /** Resolves after `ms`, or as soon as `signal` aborts. */
 export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<void> {
@@ -52,31 +53,30 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
  * each costs more than the rest of a short call.
  */
 export function createDeadlines(ms: number, clock: Clock) {
-  // In the order of their ends.
-  const waiting = new Map<() => void, number>()
+  const waiting = createLine<{ at: number; onLate(): void; end(): void }>()
   let timer: unknown
 
   function arm() {
-    const [next] = waiting.values()
-    timer = next === undefined ? undefined : clock.setTimeout(run, Math.max(0, next - clock.monotonic()))
+    const next = waiting.first()
+    timer = next && clock.setTimeout(run, Math.max(0, next.at - clock.monotonic()))
   }
 
   function run() {
     const now = clock.monotonic()
-    for (const [onLate, at] of waiting) {
-      if (at > now) break
-      waiting.delete(onLate)
-      onLate()
+    for (let next = waiting.first(); next && next.at <= now; next = waiting.first()) {
+      next.end()
+      next.onLate()
     }
     arm()
   }
 
   return {
-    /** Calls `onLate` after `ms`; returns a function that calls it off. Each `onLate` is a function of its own. */
+    /** Calls `onLate` after `ms`; returns a function that calls it off. */
     set(onLate: () => void): () => void {
-      waiting.set(onLate, clock.monotonic() + ms)
+      const deadline = { at: clock.monotonic() + ms, onLate, end() {} }
+      deadline.end = waiting.add(deadline)
       if (timer === undefined) arm()
-      return () => void waiting.delete(onLate)
+      return deadline.end
     },
   }
 }

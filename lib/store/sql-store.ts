@@ -75,7 +75,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     )
   const write: Engine['write'] = (work) => whileOpen(() => health.watch(() => owned(work), false))
   const keep: typeof submit = (item) => whileOpen(() => health.watch(() => submit(item), true))
-  const underWay = new Set<Promise<unknown>>()
+  let underWay = 0
+  let onIdle = () => {}
 
   /** One row, written and synced: what a delivery needs at least. */
   function probe() {
@@ -100,7 +101,10 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (closed) return
       closed = true
       await opening?.catch(() => {})
-      await Promise.allSettled(underWay)
+      if (underWay > 0)
+        await new Promise<void>((resolve) => {
+          onIdle = resolve
+        })
       if (opening) await engine.close()
     },
 
@@ -229,14 +233,14 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   async function whileOpen<T>(work: () => Promise<T>): Promise<T> {
     if (closed || !opening)
       throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
-    const call = opening.then(work)
-    underWay.add(call)
+    underWay++
     try {
-      return await call
+      await opening
+      return await work()
     } catch (error) {
       throw asStoreError(error, 'Cannot use the store')
     } finally {
-      underWay.delete(call)
+      if (--underWay === 0) onIdle()
     }
   }
 }

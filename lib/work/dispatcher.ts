@@ -18,10 +18,15 @@ const ENTRIES = 256
 /** Lanes of one claim, at most. Half as many, so that each may hand out two: that shows whether lanes are deep. */
 const MAX_LANES = ENTRIES / 2
 /** Lanes that are leased before a slot is free, at most, and for how long: as many as are worked off meanwhile. */
-const MAX_AHEAD = 2 * MAX_LANES
+const MAX_AHEAD = MAX_LANES
 const AHEAD_MS = 40
 /** So long a lane may wait for a slot, or hold one while others are due. */
 const PATIENCE_MS = SECOND
+
+interface Lane extends LaneClaim {
+  /** Whether its handlers may run now. */
+  hasSlot: boolean
+}
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
@@ -48,7 +53,7 @@ export function createDispatcher(
   const finishes = createLaneFinishes({ store, clock })
   const slices = createSlices(clock)
   const patience = createDeadlines(PATIENCE_MS, clock)
-  const inSlot = new Set<LaneClaim>()
+  let inSlots = 0
   const queue: (() => void)[] = []
   /** How long a lane holds its slot, lately. */
   let slotMs = Number.POSITIVE_INFINITY
@@ -58,10 +63,10 @@ export function createDispatcher(
   /** Lanes to lease before a slot is free. The next are leased while half of these still wait. */
   const ahead = () => Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
 
-  const loop: LeaseLoop<LaneClaim> = createLeaseLoop<LaneClaim>({
+  const loop: LeaseLoop<Lane> = createLeaseLoop<Lane>({
     concurrency,
-    isWaiting: (lane) => !inSlot.has(lane),
-    maxWaiting: 4 * MAX_AHEAD,
+    isWaiting: (lane) => !lane.hasSlot,
+    maxWaiting: 2 * MAX_AHEAD,
     leaseMs,
     renewEveryMs,
     pollMs,
@@ -83,11 +88,11 @@ export function createDispatcher(
         handedOut > ENTRIES * 0.75
           ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
           : Math.min(MAX_LANES, lanesAtOnce * 2)
-      return lanes
+      return lanes.map((lane) => ({ ...lane, hasSlot: false }))
     },
   })
 
-  async function run(lane: LaneClaim, signal: AbortSignal) {
+  async function run(lane: Lane, signal: AbortSignal) {
     const ended: { entry: Entry; result: EntryEnd['result'] }[] = []
     let isOver = false
     let isHeld = true
@@ -105,7 +110,7 @@ export function createDispatcher(
       if (isHeld) for (const { entry, result } of written) note(entry, result)
     }
 
-    if (await hasSlot(lane, signal)) {
+    if (await takeSlot(lane, signal)) {
       const beganAt = clock.monotonic()
       try {
         for (const entry of lane.entries) {
@@ -134,11 +139,15 @@ export function createDispatcher(
   }
 
   /** Whether it has a slot now; false when it waited too long, or lost its lease meanwhile. */
-  function hasSlot(lane: LaneClaim, signal: AbortSignal): boolean | Promise<boolean> {
+  function takeSlot(lane: Lane, signal: AbortSignal): boolean | Promise<boolean> {
     // Claimed so slowly that the lease is over: it may be somebody else's.
     if (signal.aborted) return false
-    if (inSlot.size < concurrency) {
-      inSlot.add(lane)
+    const enterSlot = () => {
+      inSlots++
+      lane.hasSlot = true
+    }
+    if (inSlots < concurrency) {
+      enterSlot()
       return true
     }
     return new Promise((resolve) => {
@@ -147,7 +156,7 @@ export function createDispatcher(
         signal.removeEventListener('abort', giveUp)
         const at = queue.indexOf(enter)
         if (at >= 0) queue.splice(at, 1)
-        if (has) inSlot.add(lane)
+        if (has) enterSlot()
         resolve(has)
       }
       const enter = () => end(true)
@@ -162,10 +171,11 @@ export function createDispatcher(
     })
   }
 
-  function leaveSlot(lane: LaneClaim, beganAt: number) {
+  function leaveSlot(lane: Lane, beganAt: number) {
     const ms = Math.max(0.01, clock.monotonic() - beganAt)
     slotMs = Number.isFinite(slotMs) ? slotMs * 0.9 + ms * 0.1 : ms
-    inSlot.delete(lane)
+    inSlots--
+    lane.hasSlot = false
     queue[0]?.()
     if (queue.length <= ahead() / 2) loop.wake()
   }

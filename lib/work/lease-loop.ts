@@ -1,5 +1,6 @@
 import { spread } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
+import { createLine } from '../line.js'
 
 export interface LeaseLoop<Item = unknown> {
   start(): void
@@ -16,6 +17,7 @@ export interface LeaseLoop<Item = unknown> {
 
 /** The lease of one item that runs. */
 interface Lease {
+  /** Counts on from `heldUntil`, unless it has ended. */
   keep(heldUntil: number, renewInMs: number): void
   end(): void
 }
@@ -62,7 +64,7 @@ export function createLeaseLoop<Item>(options: {
     clock,
     onError,
   } = options
-  const running = new Map<AbortController, { item: Item; done: Promise<void> }>()
+  const running = createLine<{ item: Item; controller: AbortController; done: Promise<void> }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let turn: Promise<void> | undefined
   let lookedAt = clock.monotonic()
@@ -124,10 +126,11 @@ export function createLeaseLoop<Item>(options: {
    */
   function begin(items: readonly Item[], heldUntil: number) {
     const aheadMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
-    const leases = new Map<AbortController, Lease>()
+    const leases: Lease[] = []
+    let left = items.length
     const timer = clock.setTimeout(
       () => {
-        for (const lease of leases.values()) lease.keep(heldUntil, renewEveryMs - aheadMs)
+        for (const lease of leases) lease.keep(heldUntil, renewEveryMs - aheadMs)
       },
       Math.max(0, aheadMs),
     )
@@ -135,25 +138,25 @@ export function createLeaseLoop<Item>(options: {
       const controller = new AbortController()
       if (aheadMs <= 0) controller.abort()
       const lease = createLease(item, controller)
-      leases.set(controller, lease)
+      leases.push(lease)
       const done = run(item, controller.signal)
         .catch(onError)
         .finally(() => {
           lease.end()
-          leases.delete(controller)
-          if (leases.size === 0) clock.clearTimeout(timer)
-          running.delete(controller)
+          if (--left === 0) clock.clearTimeout(timer)
+          leave()
           // Without a rest: a slot is free, and what is waiting for it has waited.
           if (turn) lookAt(clock.monotonic())
           else look()
         })
-      running.set(controller, { item, done })
+      const leave = running.add({ item, controller, done })
     }
   }
 
   function createLease(item: Item, controller: AbortController): Lease {
     let lapse: unknown
     let renewal: unknown
+    let isOver = false
     const abort = () => controller.abort()
     const holdUntil = (time: number) => {
       clock.clearTimeout(lapse)
@@ -166,7 +169,7 @@ export function createLeaseLoop<Item>(options: {
         const askedAt = clock.monotonic()
         // A renewal that could not be asked for is tried again; the lease's end decides.
         const held = await renew(item).catch(() => undefined)
-        if (!running.has(controller)) return
+        if (isOver) return
         if (held === false) return abort()
         if (held) holdUntil(askedAt + leaseMs)
         renewIn(renewEveryMs)
@@ -174,10 +177,12 @@ export function createLeaseLoop<Item>(options: {
     }
     return {
       keep(heldUntil, renewInMs) {
+        if (isOver) return
         holdUntil(heldUntil)
         renewIn(renewInMs)
       },
       end() {
+        isOver = true
         clock.clearTimeout(renewal)
         clock.clearTimeout(lapse)
       },
@@ -198,14 +203,14 @@ export function createLeaseLoop<Item>(options: {
       clock.clearTimeout(timer)
       await endWithin(graceMs)
       if (running.size === 0) return
-      for (const controller of running.keys()) controller.abort()
+      for (const { controller } of running.values()) controller.abort()
       // Whatever ignores its signal is left behind: its lease runs out and somebody else takes the item.
       await endWithin(Math.min(graceMs, SECOND))
     },
 
     lookedAt: () => lookedAt,
     running: () => running.size,
-    items: () => Array.from(running.values(), ({ item }) => item),
+    items: () => running.values().map(({ item }) => item),
   }
 
   /** Resolves when nothing runs any more, or the time is up. Keeps the process alive that long and no longer. */
@@ -214,7 +219,7 @@ export function createLeaseLoop<Item>(options: {
       const timer = clock.setTimeout(resolve, ms, true)
       // A claim under way may still begin something.
       Promise.resolve(turn)
-        .then(() => Promise.all([...running.values()].map(({ done }) => done)))
+        .then(() => Promise.all(running.values().map(({ done }) => done)))
         .then(() => {
           clock.clearTimeout(timer)
           resolve()
