@@ -8,8 +8,8 @@ import { openStoreWithSql } from './support/store-with-sql.js'
 import { until } from './support/until.js'
 
 const EVENTS = 2_000
-/** A claim takes 4 statements and a finish 4, and each has a lane or an entry less than the other's. */
-const MOST_PER_THOUSAND = 100
+/** 40 to 55: a claim and a finish take 3 or 4 statements each, and a batch has 100 entries or more. */
+const MOST_PER_THOUSAND = 75
 
 describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (name) => {
   const engine = useEngine(name)
@@ -45,12 +45,12 @@ describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (n
     })
     const queries = await queriesOf(async () => {
       dispatcher.start()
-      await until('all are handled', () => seen.length >= EVENTS)
+      await until('all are handled', () => seen.length >= EVENTS, 60_000)
       await dispatcher.close(10_000)
     })
     expect(seen).toHaveLength(EVENTS)
     expect(new Set(seen).size).toBe(EVENTS)
     expect(await store.counts()).toMatchObject({ pending: 0 })
     expect(queries.length).toBeLessThan((MOST_PER_THOUSAND * EVENTS) / 1_000)
-  })
+  }, 90_000)
 })
