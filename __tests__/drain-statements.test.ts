@@ -14,43 +14,47 @@ const MOST_PER_THOUSAND = 75
 describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (name) => {
   const engine = useEngine(name)
 
-  it.each([EVENTS, 50, 1])('costs a few statements a thousand events, in %d lanes', async (lanes) => {
-    const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
-    await handling(store, EVERY_TOPIC)
-    for (let first = 0; first < EVENTS; first += 500)
-      await store.accept(
-        Array.from({ length: 500 }, (_, i) =>
-          eventOf('s1', { id: `e${first + i}`, key: `k${(first + i) % lanes}` }),
-        ),
-      )
-    const seen: string[] = []
-    const handlers = createHandlers()
-    handlers.onAny(({ id }) => void seen.push(id))
-    const dispatcher = createDispatcher({
-      store,
-      handlers,
-      payloadOf: ({ id }) => ({ id }),
-      marketplace: () => undefined,
-      timeoutMs: HOUR,
-      concurrency: 8,
-      leaseMs: HOUR,
-      renewEveryMs: HOUR,
-      pollMs: HOUR,
-      // Batches that are cut by work, not by the time that a busy machine takes for it.
-      clock: { ...systemClock, monotonic: () => 0 },
-      onDead() {},
-      onError(error) {
-        throw error
-      },
-    })
-    const queries = await queriesOf(async () => {
-      dispatcher.start()
-      await until('all are handled', () => seen.length >= EVENTS, 60_000)
-      await dispatcher.close(10_000)
-    })
-    expect(seen).toHaveLength(EVENTS)
-    expect(new Set(seen).size).toBe(EVENTS)
-    expect(await store.counts()).toMatchObject({ pending: 0 })
-    expect(queries.length).toBeLessThan((MOST_PER_THOUSAND * EVENTS) / 1_000)
-  }, 90_000)
+  it.each([EVENTS, 50, 1])(
+    'costs a few statements a thousand events, in %d lanes',
+    async (lanes) => {
+      const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
+      await handling(store, EVERY_TOPIC)
+      for (let first = 0; first < EVENTS; first += 500)
+        await store.accept(
+          Array.from({ length: 500 }, (_, i) =>
+            eventOf('s1', { id: `e${first + i}`, key: `k${(first + i) % lanes}` }),
+          ),
+        )
+      const seen: string[] = []
+      const handlers = createHandlers()
+      handlers.onAny(({ id }) => void seen.push(id))
+      const dispatcher = createDispatcher({
+        store,
+        handlers,
+        payloadOf: ({ id }) => ({ id }),
+        marketplace: () => undefined,
+        timeoutMs: HOUR,
+        concurrency: 8,
+        leaseMs: HOUR,
+        renewEveryMs: HOUR,
+        pollMs: HOUR,
+        // Batches that are cut by work, not by the time that a busy machine takes for it.
+        clock: { ...systemClock, monotonic: () => 0 },
+        onDead() {},
+        onError(error) {
+          throw error
+        },
+      })
+      const queries = await queriesOf(async () => {
+        dispatcher.start()
+        await until('all are handled', () => seen.length >= EVENTS, 60_000)
+        await dispatcher.close(10_000)
+      })
+      expect(seen).toHaveLength(EVENTS)
+      expect(new Set(seen).size).toBe(EVENTS)
+      expect(await store.counts()).toMatchObject({ pending: 0 })
+      expect(queries.length).toBeLessThan((MOST_PER_THOUSAND * EVENTS) / 1_000)
+    },
+    90_000,
+  )
 })
