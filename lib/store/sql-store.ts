@@ -15,7 +15,7 @@ import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import { isTopicAmong, type NewEvent, type Store } from './store.js'
+import type { NewEvent, Store } from './store.js'
 import type { StoreOwner } from './store-owner.js'
 import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
@@ -75,7 +75,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     )
   const write: Engine['write'] = (work) => whileOpen(() => health.watch(() => owned(work), false))
   const keep: typeof submit = (item) => whileOpen(() => health.watch(() => submit(item), true))
-  const underWay = new Set<Promise<unknown>>()
+  let underWay = 0
+  let onIdle = () => {}
 
   /** One row, written and synced: what a delivery needs at least. */
   function probe() {
@@ -100,7 +101,10 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (closed) return
       closed = true
       await opening?.catch(() => {})
-      await Promise.allSettled(underWay)
+      if (underWay > 0)
+        await new Promise<void>((resolve) => {
+          onIdle = resolve
+        })
       if (opening) await engine.close()
     },
 
@@ -173,12 +177,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     async claimLanes(options) {
-      const named = new Set(options.topics)
-      // Nothing is written while nothing is due.
-      const topicsNow = await read((db) => lanes.topicsOf(db, 'due'))
-      const due = topicsNow.filter((topic) => isTopicAmong(named, topic))
-      if (due.length === 0) return []
-      const claims = await write((trx) => lanes.claim(trx, { ...options, due }))
+      const claims = await lanes.claim({ read, write }, options)
       // A handler must not see what a power cut could still undo.
       if (claims.length > 0) await whileOpen(() => engine.durable())
       return claims
@@ -234,14 +233,14 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   async function whileOpen<T>(work: () => Promise<T>): Promise<T> {
     if (closed || !opening)
       throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
-    const call = opening.then(work)
-    underWay.add(call)
+    underWay++
     try {
-      return await call
+      await opening
+      return await work()
     } catch (error) {
       throw asStoreError(error, 'Cannot use the store')
     } finally {
-      underWay.delete(call)
+      if (--underWay === 0) onIdle()
     }
   }
 }
