@@ -103,8 +103,11 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
   return {
     insert: (trx: Transaction<Tables>, events: readonly NewEvent[]) => append(trx, events),
 
-    insertChange: (trx: Transaction<Tables>, change: WrittenChange) =>
-      append(trx, [{ ...change, kind: 'change', name: '', issues: null }]),
+    insertChanges: (trx: Transaction<Tables>, changes: readonly WrittenChange[]) =>
+      append(
+        trx,
+        changes.map((change) => ({ ...change, kind: 'change', name: '', issues: null })),
+      ),
 
     async replay(trx: Transaction<Tables>, id: string): Promise<boolean> {
       const find = async () => {

@@ -63,9 +63,10 @@ export function createPostgresEngine(options: {
     skipLocked: sql`for update skip locked`,
     forUpdate: sql`for update`,
     async holdNames(trx, names) {
-      for (const name of names) {
-        await sql`select pg_advisory_xact_lock(hashtextextended(${`${schema}/${name}`}, 0))`.execute(trx)
-      }
+      const keys = names.map((name) => `${schema}/${name}`)
+      // Row by row, so in the order of the names.
+      await sql`select pg_advisory_xact_lock(hashtextextended(name, 0))
+        from unnest(${keys}::text[]) as name`.execute(trx)
     },
     forShare: sql`for share`,
     byIndex: () => sql``,

@@ -3,6 +3,7 @@ import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { createReadClaims } from './claim-read.js'
+import { createReadFinishes } from './finish-reads.js'
 import { createGroupCommit } from './group-commit.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
@@ -66,6 +67,13 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       await ownership.check(trx, true)
       return work(trx)
     })
+  const finishRead = createReadFinishes({
+    engine,
+    write: owned,
+    subscriptions,
+    insertChanges: journal.insertChanges,
+    settle: ownership.settle,
+  })
   const read: Engine['read'] = (work) =>
     whileOpen(() =>
       engine.read(async (db) => {
@@ -138,7 +146,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       for (let looks = 0; looks < MOST_LOOKS; looks++) {
         const claimed = await write(async (trx) => {
           const next = await reads.next(trx, options)
-          return typeof next === 'object' ? subscriptions.lease(trx, next.uid, options) : next
+          return typeof next === 'object' ? subscriptions.lease(trx, next, options) : next
         })
         if (claimed !== 'put off') return claimed
         await nextTurn()
@@ -149,30 +157,16 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
     async finishRead(claim, finish) {
-      const changes = finish.changes ?? []
-      const businesses = businessesOf(claim, finish)
-      const finished = await write(async (trx) => {
-        // Two reads of one business's subscriptions must not each decide by the other's old state.
-        if (changes.length > 0) await engine.holdNames?.(trx, businesses)
-        const written = await subscriptions.finish(trx, claim, finish)
-        if (written !== 'written') return written
-        if (finish.found) await ownership.settle(trx)
-        for (const { id, key, businessUid, payload } of changes) {
-          const siblings = await subscriptions.ofBusiness(trx, businessUid)
-          const { subscriptionUid } = claim.subscription
-          const change = { id, key, businessUid, subscriptionUid }
-          await journal.insertChange(trx, { ...change, payload: payload(siblings, engine.clock.now()) })
-        }
-        return written
-      })
+      const finished = await whileOpen(() => health.watch(() => finishRead(claim, finish), false))
       if (finished === false) return false
       if (finished === 'not revoked') {
         announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
         return false
       }
       const superseded = isNews(claim, finish)
-      for (const businessUid of businesses) announce({ kind: 'decided', businessUid, superseded })
-      if (changes.length > 0) announce({ kind: 'journal' })
+      for (const businessUid of businessesOf(claim, finish))
+        announce({ kind: 'decided', businessUid, superseded })
+      if (finish.changes?.length) announce({ kind: 'journal' })
       return true
     },
 

@@ -6,6 +6,8 @@ export interface LeaseLoop<Item = unknown> {
   start(): void
   /** Looks for work now, or after `inMs`. */
   wake(inMs?: number): void
+  /** A running item has begun to wait, so that its slot is free: looks without a rest. */
+  slotFreed(): void
   /** Stops claiming, lets what runs finish for `graceMs`, then aborts it; resolves when all of it has ended or let go. */
   close(graceMs: number): Promise<void>
   /** When the loop last looked for work, by the monotonic clock; a loop that has not for long is stuck. */
@@ -67,6 +69,8 @@ export function createLeaseLoop<Item>(options: {
   const running = createLine<{ item: Item; controller: AbortController; done: Promise<void> }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let turn: Promise<void> | undefined
+  /** During the turn, which may have been past the look at its slots. */
+  let isSlotFreed = false
   let lookedAt = clock.monotonic()
   let restUntil = 0
   let pollAt = 0
@@ -94,6 +98,7 @@ export function createLeaseLoop<Item>(options: {
     clock.clearTimeout(timer)
     timer = undefined
     if (state !== 'started' || turn) return
+    isSlotFreed = false
     const now = clock.monotonic()
     for (const time of wanted) if (time <= now) wanted.delete(time)
     turn = takeAll()
@@ -102,7 +107,8 @@ export function createLeaseLoop<Item>(options: {
         turn = undefined
         restUntil = clock.monotonic() + REST_MS
         pollAt = clock.monotonic() + spread(pollMs, 0.2)
-        arm()
+        if (isSlotFreed) look()
+        else arm()
       })
   }
 
@@ -145,9 +151,7 @@ export function createLeaseLoop<Item>(options: {
           lease.end()
           if (--left === 0) clock.clearTimeout(timer)
           leave()
-          // Without a rest: a slot is free, and what is waiting for it has waited.
-          if (turn) lookAt(clock.monotonic())
-          else look()
+          slotFreed()
         })
       const leave = running.add({ item, controller, done })
     }
@@ -189,12 +193,20 @@ export function createLeaseLoop<Item>(options: {
     }
   }
 
+  /** Without a rest: what is waiting for the slot has waited. */
+  function slotFreed() {
+    if (turn) isSlotFreed = true
+    else look()
+  }
+
   return {
     start() {
       if (state !== 'new') return
       state = 'started'
       look()
     },
+
+    slotFreed,
 
     wake: (inMs = 0) => lookAt(clock.monotonic() + inMs),
 
