@@ -1,4 +1,5 @@
 import { MarketplaceError } from '../errors.js'
+import { nextTurn } from '../waiting.js'
 
 /**
  * Many callers, one commit: while one batch is being committed and synced, the next collects. No timer to tune; a lone
@@ -16,37 +17,22 @@ export function createGroupCommit<Item>(options: {
   maxBatch?: Size
   /** Items beyond this are refused with `store_unavailable` at once. */
   maxWaiting?: Size
-  /** Commits under way at once. */
-  concurrency?: number
 }) {
-  const { commit, isDataError, sizeOf, maxBatch = BATCH, maxWaiting = WAITING, concurrency = 1 } = options
+  const { commit, isDataError, sizeOf, maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Batch<Item>[] = []
   const waitingSize: Size = { rows: 0, bytes: 0 }
-  const committing = new Set<Promise<void>>()
-  let isPlanned = false
+  let running: Promise<void> | undefined
 
-  /** Begins what may begin. */
-  function advance() {
-    isPlanned = false
-    while (committing.size < concurrency) {
-      const batch = waiting.shift()
-      if (!batch) return
+  async function run() {
+    // Everything that arrives in this turn of the event loop shares the first commit too.
+    await nextTurn()
+    for (let batch = waiting.shift(); batch; batch = waiting.shift()) {
       waitingSize.rows -= batch.size.rows
       waitingSize.bytes -= batch.size.bytes
-      const committed = commitBatch(batch.items, batch.failures).then(() => {
-        committing.delete(committed)
-        batch.end()
-        plan()
-      })
-      committing.add(committed)
+      await commitBatch(batch.items, batch.failures)
+      batch.end()
     }
-  }
-
-  // Everything that arrives in this turn of the event loop shares a commit.
-  function plan() {
-    if (isPlanned || waiting.length === 0 || committing.size >= concurrency) return
-    isPlanned = true
-    setImmediate(advance)
+    running = undefined
   }
 
   /** Never rejects. */
@@ -79,7 +65,7 @@ export function createGroupCommit<Item>(options: {
       if (!batch || isBeyond(batch.size, size, maxBatch)) {
         batch = newBatch()
         waiting.push(batch)
-        plan()
+        running ??= run()
       }
       batch.items.push(item)
       for (const total of [batch.size, waitingSize]) {
@@ -92,9 +78,7 @@ export function createGroupCommit<Item>(options: {
 
     /** Resolves when nothing waits and nothing is being committed. */
     async settled(): Promise<void> {
-      while (waiting.length + committing.size > 0) {
-        await Promise.all([...waiting.map(({ ended }) => ended), ...committing])
-      }
+      while (running) await running
     },
   }
 }
