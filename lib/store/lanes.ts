@@ -2,7 +2,8 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { EntryRow } from './entry-row.js'
 import { handedOut } from './lane-entries.js'
 import { newLeaseToken } from './lease-token.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine, Script, Tables } from './schema.js'
+import { prepare } from './script.js'
 import { settle } from './settle-entries.js'
 import {
   type ClaimLanes,
@@ -33,17 +34,20 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
   const keysOf = (keys: readonly string[]) =>
     sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
 
+  const enterSorted = prepare(
+    engine,
+    { key: 'text', topic: 'text' },
+    (heads) => sql`
+      insert into lanes (key, topic, due_at, lapses)
+      select key, topic, now, 0 from ${heads} as heads where true
+      on conflict (key) do update set due_at = lanes.due_at`,
+  )
+
   /** Makes sure that the lanes exist, and locks them; a new one is due now. */
-  async function enter(trx: Transaction<Tables>, heads: Iterable<{ key: string; topic: Topic }>) {
+  function* enter(heads: Iterable<{ key: string; topic: Topic }>): Script {
     const first = new Map<string, { key: string; topic: Topic }>()
     for (const { key, topic } of heads) if (!first.has(key)) first.set(key, { key, topic })
-    if (first.size === 0) return
-    const sorted = [...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
-    await sql`
-      insert into lanes (key, topic, due_at, lapses)
-      select key, topic, ${now()}, 0 from ${engine.rows(JSON.stringify(sorted), { key: 'text', topic: 'text' })} as heads
-      where true
-      on conflict (key) do update set due_at = lanes.due_at`.execute(trx)
+    if (first.size > 0) yield enterSorted([...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1)))
   }
 
   /**

@@ -2,9 +2,9 @@ import { type Clock, systemClock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
+import { type Asked, createAcceptance } from './acceptance.js'
 import { createReadClaims } from './claim-read.js'
 import { createReadFinishes } from './finish-reads.js'
-import { createGroupCommit } from './group-commit.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
@@ -16,7 +16,8 @@ import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import type { NewEvent, Store } from './store.js'
+import { perform } from './script.js'
+import type { Store } from './store.js'
 import type { StoreOwner } from './store-owner.js'
 import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
@@ -41,30 +42,11 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   let opening: Promise<void> | undefined
   let closed = false
 
-  const submit = createGroupCommit<{ events: readonly NewEvent[]; requests: readonly Requested[] }>({
-    isDataError: engine.isDataError,
-    sizeOf: ({ events }) => ({
-      rows: Math.max(1, events.length),
-      bytes: events.reduce((bytes, { payload }) => bytes + Buffer.byteLength(payload), 0),
-    }),
-    async commit(batch) {
-      const requests = batch.flatMap((item) => item.requests)
-      await owned(async (trx) => {
-        // In the order of a read's finish, so that neither waits for the other: subscriptions, then lanes.
-        await request(trx, requests)
-        await journal.insert(
-          trx,
-          batch.flatMap((item) => item.events),
-        )
-      })
-      // What is committed is visible to others before it is durable; only the reply must wait.
-      await engine.durable()
-    },
-  })
+  const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
 
   const owned: Engine['write'] = (work) =>
     engine.write(async (trx) => {
-      await ownership.check(trx, true)
+      await perform(engine, trx, ownership.check(true))
       return work(trx)
     })
   const finishRead = createReadFinishes({
@@ -77,12 +59,11 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const read: Engine['read'] = (work) =>
     whileOpen(() =>
       engine.read(async (db) => {
-        await ownership.check(db, false)
+        await perform(engine, db, ownership.check(false))
         return work(db)
       }),
     )
   const write: Engine['write'] = (work) => whileOpen(() => health.watch(() => owned(work), false))
-  const keep: typeof submit = (item) => whileOpen(() => health.watch(() => submit(item), true))
   let underWay = 0
   let onIdle = () => {}
 
@@ -109,6 +90,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (closed) return
       closed = true
       await opening?.catch(() => {})
+      await acceptance.settled()
       if (underWay > 0)
         await new Promise<void>((resolve) => {
           onIdle = resolve
@@ -117,18 +99,19 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     async accept(events) {
-      const wanted = events.flatMap((event) => event.wanted ?? [])
-      for (const event of events) refuseUnfit(event)
-      for (const each of wanted) refuseUnfit(each)
-      await keep({ events, requests: wanted.map((request) => ({ request, byEvent: true })) })
-      for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
-      announce({ kind: 'journal' })
+      const requests: Requested[] = []
+      for (const event of events) {
+        refuseUnfit(event)
+        if (!event.wanted) continue
+        refuseUnfit(event.wanted)
+        requests.push({ request: event.wanted, byEvent: true })
+      }
+      await keep({ events, requests })
     },
 
     async requestRefresh(asked) {
       refuseUnfit(asked)
       await keep({ events: [], requests: [{ request: asked, byEvent: false }] })
-      announce({ kind: 'requested', businessUid: asked.businessUid })
     },
 
     async adoptItems(purchasableUids) {
@@ -223,13 +206,28 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     }
   }
 
-  /** What has begun before `close()` is let finish. */
-  async function whileOpen<T>(work: () => Promise<T>): Promise<T> {
+  function mustBeOpen(): Promise<void> {
     if (closed || !opening)
       throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
+    return opening
+  }
+
+  async function keep(asked: Asked) {
+    const opened = mustBeOpen()
+    try {
+      await opened
+      await acceptance.keep(asked)
+    } catch (error) {
+      throw asStoreError(error, 'Cannot use the store')
+    }
+  }
+
+  /** What has begun before `close()` is let finish. */
+  async function whileOpen<T>(work: () => Promise<T>): Promise<T> {
+    const opened = mustBeOpen()
     underWay++
     try {
-      await opening
+      await opened
       return await work()
     } catch (error) {
       throw asStoreError(error, 'Cannot use the store')
