@@ -122,7 +122,10 @@ export function createHandlerCalls(options: {
   return {
     busyKeys: () => [...busy.keys()],
 
-    /** What became of it; undefined: nobody handles it any more, so it stays as it is. */
+    /**
+     * What became of it; undefined: it stays as it is, because nobody handles it any more, or because its handlers were
+     * interrupted: closing is not their failure, and counts for no try.
+     */
     async call(entry: Entry, lost: AbortSignal): Promise<EntryEnd['result'] | undefined> {
       const takers = handlers.for(entry)
       if (takers.length === 0) return undefined
@@ -142,8 +145,7 @@ export function createHandlerCalls(options: {
         return { kind: 'done' }
       }
       returned.set(entry.id, done)
-      // Closing is not the handler's failure: the entry is due again at once, for whoever comes next.
-      if (lost.aborted) return { kind: 'retry', inMs: 0, error: 'interrupted' }
+      if (lost.aborted) return undefined
       const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
       const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
       for (const [i, outcome] of outcomes.entries()) {
