@@ -1,0 +1,176 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { createProject, type Project } from './installed-package.js'
+import { PAGES, type Snippet, snippetsOf } from './support/docs/pages.js'
+import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from './support/docs/prelude.js'
+
+/**
+ * Each block of JavaScript or TypeScript on a page is a file of an app that has installed the package. All are
+ * compiled strictly, JavaScript as TypeScript where it is an ES module. Then they run:
+ *
+ * - Blocks without a mark run one after the other in one process for each page, beside what the prelude has made.
+ * - `alone` runs in a process of its own, to its end.
+ * - A block that a `text` block follows runs in a process of its own, under plain node where it is JavaScript, until
+ *   it has printed that text. Port 3000 is then another one.
+ * - `serves` is an app that runs until SIGTERM.
+ * - `no-run` is compiled only.
+ */
+const snippets = [...PAGES.keys()].flatMap((path) => snippetsOf(path, ['ts', 'js']))
+let project: Project
+
+beforeAll(() => {
+  project = createProject()
+  for (const name of PACKAGES) {
+    const link = join(project.folder, 'node_modules', name)
+    mkdirSync(dirname(link), { recursive: true })
+    if (!existsSync(link)) symlinkSync(join(__dirname, '..', 'node_modules', name), link)
+  }
+  project.write('prelude.ts', PRELUDE)
+  for (const snippet of snippets) {
+    project.write(pathOf(snippet), textOf(snippet))
+    if (pathOf(snippet).endsWith('.mjs')) project.write(pathOf(snippet).replace(/mjs$/, 'mts'), textOf(snippet))
+  }
+})
+afterAll(() => project?.remove())
+
+it('has two files of one name on no page', () => {
+  const paths = snippets.map(pathOf)
+  expect(paths.filter((path, i) => paths.indexOf(path) !== i)).toEqual([])
+})
+
+it('has its types in order', async () => {
+  const files = snippets.map((snippet) => pathOf(snippet).replace(/mjs$/, 'mts'))
+  const { code, stdout } = await project.tsc(files, {
+    module: 'nodenext',
+    skipLibCheck: true,
+    allowJs: true,
+    checkJs: true,
+  })
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
+}, 120_000)
+
+describe.each([...PAGES.keys()])('the code of %s', (path) => {
+  const all = snippets.filter((each) => each.page === path && !each.marks.includes('no-run'))
+  const together = all.filter(({ marks, prints }) => marks.length === 0 && prints.length === 0)
+
+  if (together.length > 0) {
+    it('runs, one block after the other', async () => {
+      const run = together.map(
+        (snippet) => `console.log('# ${snippet.file}')\nawait import('./${pathOf(snippet).replace(/ts$/, 'js')}')`,
+      )
+      const file = `run-${folderOf(path)}.ts`
+      project.write(file, `${run.join('\n')}\nprocess.exit(0)\n`)
+      const { code, stdout, stderr } = await project.tsx(file, { ...APP_ENV, PORT: String(await freePort()) })
+      expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
+      for (const { file: name, code: text } of together) {
+        const [, expected] = /^\/\/ prints: (.*)$/m.exec(text) ?? []
+        const [, printed = ''] = stdout.split(`# ${name}\n`)
+        if (expected) expect(printed.split(/^# /m)[0]).toContain(expected)
+      }
+    }, 60_000)
+  }
+
+  for (const snippet of all.filter(({ marks }) => marks.includes('alone'))) {
+    it(`runs to its end: ${snippet.file}`, async () => {
+      const { code, stdout, stderr } = await project.tsx(pathOf(snippet), APP_ENV)
+      expect({ code, stdout: code === 0 ? '' : stdout, complaints: complaintsIn(stderr) }).toEqual({
+        code: 0,
+        stdout: '',
+        complaints: '',
+      })
+    }, 60_000)
+  }
+
+  for (const snippet of all.filter(({ prints }) => prints.length > 0)) {
+    it(`prints what the page says: ${snippet.file}`, async () => {
+      const port = await freePort()
+      const file = pathOf(snippet).replace(/(\.\w+)$/, '-run$1')
+      project.write(file, textOf(snippet).replaceAll('3000', String(port)))
+      const loader = file.endsWith('.ts') ? ['--import', 'tsx'] : []
+      const child = spawn(process.execPath, [...loader, file], {
+        cwd: loader.length > 0 ? join(__dirname, '..') : project.folder,
+        env: { ...process.env, ...APP_ENV },
+      })
+      try {
+        const lines = await linesOf(child, snippet.prints.length)
+        expect([...lines].sort()).toEqual([...snippet.prints].sort())
+      } finally {
+        child.kill('SIGKILL')
+      }
+    }, 60_000)
+  }
+
+  for (const snippet of all.filter(({ marks }) => marks.includes('serves'))) {
+    it(`serves, and ends by itself after SIGTERM: ${snippet.file}`, async () => {
+      const file = `serve-${folderOf(path)}.ts`
+      project.write(
+        file,
+        `const { marketplace } = await import('./${pathOf(snippet).replace(/ts$/, 'js')}')
+await marketplace.start()
+const reply = await fetch('http://localhost:' + process.env.PORT + '/healthz')
+console.log(reply.status, await reply.text())
+process.kill(process.pid, 'SIGTERM')`,
+      )
+      const { code, stdout, stderr } = await project.tsx(file, { ...APP_ENV, PORT: String(await freePort()) })
+      expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
+      expect(stdout).toContain('200 {"status":"ok","problems":[]}\n')
+    }, 60_000)
+  }
+})
+
+function folderOf(path: string): string {
+  return path.replace(/\.md$/, '').replaceAll('/', '-').toLowerCase()
+}
+
+function pathOf({ page, file }: Snippet): string {
+  return `${folderOf(page)}/${file}`
+}
+
+/** With what the page takes as given: names that the block does not declare come from the prelude. */
+function textOf({ file, code, marks }: Snippet): string {
+  if (/\.[mc]js$/.test(file) && !marks.includes('no-run')) return code
+  const used = PRELUDE_NAMES.filter((name) => new RegExp(`\\b${name}\\b`).test(code) && !declares(code, name))
+  if (used.length === 0) return /^(import|export)\b/m.test(code) ? code : `export {}\n${code}`
+  return `import { ${used.join(', ')} } from '../prelude.js'\n${code}`
+}
+
+function declares(code: string, name: string): boolean {
+  return new RegExp(`\\b(const|let|function|import)\\b[^=\\n]*\\b${name}\\b[^=\\n]*(=|from|\\()`).test(code)
+}
+
+function complaintsIn(stderr: string): string {
+  return stderr.replace(/^.*(ExperimentalWarning|node --trace-warnings).*\n/gm, '')
+}
+
+/** The first `count` lines a process prints. Rejects with all it said when it ends, or takes too long. */
+function linesOf(child: ChildProcess, count: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    let [out, all] = ['', '']
+    const fail = () => reject(new Error(`it printed only:\n${all}`))
+    const timer = setTimeout(fail, 30_000)
+    child.once('exit', () => setImmediate(fail))
+    child.stderr?.on('data', (data) => {
+      all += data
+    })
+    child.stdout?.on('data', (data) => {
+      out += data
+      all += data
+      const lines = out.split('\n').slice(0, -1)
+      if (lines.length < count) return
+      clearTimeout(timer)
+      resolve(lines.slice(0, count))
+    })
+  })
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
