@@ -42,6 +42,14 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
 
   /** Whether the business may use the app now. Never rejects; what is not known for certain is false. */
   isEntitled(businessUid: string | number): Promise<boolean>
+  /**
+   * The answer of `isEntitled` without a promise, for code that runs very often; undefined when it is not in memory, or
+   * is no longer fresh. Never throws. Looks nothing up, also not in the background: `isEntitled` does that.
+   *
+   * @example
+   * const entitled = marketplace.peek(business_uid) ?? (await marketplace.isEntitled(business_uid))
+   */
+  peek(businessUid: string | number): boolean | undefined
   /** The same answer with its reason, evidence and age. Never rejects. */
   explain(businessUid: string | number): Promise<Decision>
   /** Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. */

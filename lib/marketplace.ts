@@ -55,7 +55,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
   const entitledWhen = given.entitledWhen ?? ((record) => grants(record.purchase_state))
   const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
-  const entitlements = createEntitlements({ store, rules, waitMs: freshness.waitMs, clock })
+  const entitlements = createEntitlements({
+    store,
+    rules,
+    waitMs: freshness.waitMs,
+    clock,
+    during: (looking) => lifecycle.during(looking),
+  })
 
   const handlers = createHandlers()
   const deadListeners = createListeners<DeadEntry>((error) => telemetry.failure('handling', error))
@@ -151,16 +157,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   }
 
   /** The same call, which keeps the process alive until it settles. */
-  function held<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    return (...given: Arguments): Promise<T> => lifecycle.during(call(...given))
-  }
-
   function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    return held(async (...given: Arguments): Promise<T> => {
+    const checked = async (...given: Arguments): Promise<T> => {
       if (lifecycle.isClosed())
         throw new MarketplaceError('closed', 'Cannot use the marketplace: it was closed')
       return call(...given)
-    })
+    }
+    return (...given: Arguments): Promise<T> => lifecycle.during(checked(...given))
   }
 
   const marketplace: Marketplace<Custom> = {
@@ -192,8 +195,9 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onDead: deadListeners.add,
     onHandlerError: errorListeners.add,
 
-    isEntitled: held(entitlements.isEntitled),
-    explain: held(entitlements.explain),
+    isEntitled: entitlements.isEntitled,
+    peek: entitlements.peek,
+    explain: entitlements.explain,
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
       onDenied: ({ reason, explanation }) => telemetry.log('gate', reason, `${reason}: ${explanation}`),
@@ -233,7 +237,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       replay: whileOpen((id) => store.replayEntry(id)),
     },
     backup: whileOpen((path) => store.backup(requirePath(path))),
-    health: held(lifecycle.health),
+    health: lifecycle.health,
     start: lifecycle.start,
     close: lifecycle.close,
   }
