@@ -277,6 +277,7 @@ function unread(more: Partial<Subscription> = {}): Subscription {
     verifying: false,
     failure: null,
     refreshAt: NOW,
+    quiet: false,
     ...more,
   }
 }

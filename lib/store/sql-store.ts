@@ -129,6 +129,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
+    subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
     async claimRead(options) {
       for (let looks = 0; looks < MOST_LOOKS; looks++) {
@@ -150,10 +151,13 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       const finished = await write(async (trx) => {
         // Two reads of one business's subscriptions must not each decide by the other's old state.
         if (changes.length > 0) await engine.holdNames?.(trx, businesses)
+        // Asked of the row itself: an event may have come since the claim.
+        const mayBeQuiet = changes.length > 0 && claim.subscription.record === null
+        const isQuiet = mayBeQuiet && (await subscriptions.isQuiet(trx, claim))
         const written = await subscriptions.finish(trx, claim, finish)
         if (written !== 'written') return written
         if (finish.found) await ownership.settle(trx)
-        for (const { id, key, businessUid, payload } of changes) {
+        for (const { id, key, businessUid, payload } of isQuiet ? [] : changes) {
           const siblings = await subscriptions.ofBusiness(trx, businessUid)
           const { subscriptionUid } = claim.subscription
           const change = { id, key, businessUid, subscriptionUid }
