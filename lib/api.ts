@@ -1,4 +1,5 @@
 import type { Decision } from './entitlement/decide.js'
+import type { ItemOptions } from './entitlement/items.js'
 import type { EventDefinitions } from './events/define-event.js'
 import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from './events/registry.js'
 import type { createReceiver } from './express/receiver.js'
@@ -43,8 +44,13 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   /** Called for each failed try of a handler in this process, also when it is tried again. */
   onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
 
-  /** Whether the business may use the app now. Never rejects; what is not known for certain is false. */
-  isEntitled(businessUid: string | number): Promise<boolean>
+  /**
+   * Whether the business may use the app now. Never rejects; what is not known for certain is false.
+   *
+   * @example
+   * if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
+   */
+  isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
   /**
    * The answer of `isEntitled` without a promise, for code that runs very often; undefined when it is not in memory, or
    * is no longer fresh. Never throws. Looks nothing up, also not in the background: `isEntitled` does that.
@@ -52,9 +58,9 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * @example
    * const entitled = marketplace.peek(business_uid) ?? (await marketplace.isEntitled(business_uid))
    */
-  peek(businessUid: string | number): boolean | undefined
+  peek(businessUid: string | number, options?: ItemOptions): boolean | undefined
   /** The same answer with its reason, evidence and age. Never rejects. */
-  explain(businessUid: string | number): Promise<Decision>
+  explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
   /** Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. */
   requireEntitlement(
     options: RequireEntitlementOptions,

@@ -1,6 +1,7 @@
 export type { Marketplace, Middleware, Unsubscribe } from './api.js'
 export type { Clock } from './clock.js'
 export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
+export type { ItemOptions, PurchasableUids } from './entitlement/items.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
 export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError, type Problem } from './errors.js'
 export {

@@ -205,6 +205,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     explain: entitlements.explain,
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
+      purchasableUids,
       onDenied: ({ reason, explanation }) => telemetry.log('gate', reason, `${reason}: ${explanation}`),
     }),
 

@@ -151,16 +151,13 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       const finished = await write(async (trx) => {
         // Two reads of one business's subscriptions must not each decide by the other's old state.
         if (changes.length > 0) await engine.holdNames?.(trx, businesses)
-        // Asked of the row itself: an event may have come since the claim.
-        const mayBeQuiet = changes.length > 0 && claim.subscription.record === null
-        const isQuiet = mayBeQuiet && (await subscriptions.isQuiet(trx, claim))
+        const isQuiet = changes.length > 0 && (await subscriptions.isQuiet(trx, claim))
         const written = await subscriptions.finish(trx, claim, finish)
         if (written !== 'written') return written
         if (finish.found) await ownership.settle(trx)
         for (const { id, key, businessUid, payload } of isQuiet ? [] : changes) {
           const siblings = await subscriptions.ofBusiness(trx, businessUid)
-          const { subscriptionUid } = claim.subscription
-          const change = { id, key, businessUid, subscriptionUid }
+          const change = { id, key, businessUid, subscriptionUid: claim.id }
           await journal.insertChange(trx, { ...change, payload: payload(siblings, engine.clock.now()) })
         }
         return written
@@ -215,7 +212,6 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     backup: (path) => whileOpen(() => engine.backup(path)),
 
     problem: health.problem,
-
     subscribe,
   }
 

@@ -75,8 +75,9 @@ export function createSubscriptions(engine: Engine) {
       return rows.map(asSubscription)
     },
 
-    /** Whether the read that is about to be finished is quiet, until the transaction ends. */
-    async isQuiet(trx: Transaction<Tables>, { id }: Leased): Promise<boolean> {
+    /** Whether the read that is about to be finished is quiet. Asked of the row itself: an event may have come since the claim. */
+    async isQuiet(trx: Transaction<Tables>, { id, subscription }: ReadClaim): Promise<boolean> {
+      if (subscription.record !== null) return false
       const { rows } = await sql<{ quiet: number }>`
         select quiet_until_read as quiet from subscriptions
         where subscription_uid = ${id} ${engine.forUpdate}`.execute(trx)
