@@ -12,6 +12,9 @@ import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
+import { createBackup } from './operations/backup.js'
+import { createImport } from './operations/import-subscriptions.js'
+import { createTrack } from './operations/track.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
@@ -123,6 +126,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     clock,
     onNotice: (item) => telemetry.count('notices', { item }),
   })
+  const imports = createImport({ store, clock })
   const lifecycle = createLifecycle({
     store,
     owner: ownerOf({ ...app, ...platformOptions, adopt: options.adoptStore }),
@@ -133,6 +137,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         intake.problems(),
       ]),
     onClose() {
+      imports.close()
       entitlements.close()
       platform.close()
     },
@@ -201,14 +206,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     explain: entitlements.explain,
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
+      purchasableUids,
       onDenied: ({ reason, explanation }) => telemetry.log('gate', reason, `${reason}: ${explanation}`),
     }),
 
-    track: whileOpen(async (named) => {
-      const subscriptionUid = requireIdentifier(named?.subscription_uid, 'subscription_uid')
-      const businessUid = requireIdentifier(named?.business_uid, 'business_uid')
-      await store.requestRefresh({ kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null })
-    }),
+    track: whileOpen(createTrack({ store })),
+    importSubscriptions: whileOpen(imports.importSubscriptions),
 
     refresh: whileOpen(
       createRefreshAndWait({
@@ -237,15 +240,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       list: whileOpen((filter = {}) => store.listEntries(checkedFilter(filter))),
       replay: whileOpen((id) => store.replayEntry(id)),
     },
-    backup: whileOpen((path) => store.backup(requirePath(path))),
+    backup: whileOpen(createBackup({ store })),
     health: lifecycle.health,
     start: lifecycle.start,
     close: lifecycle.close,
   }
   return marketplace
-}
-
-function requirePath(value: unknown): string {
-  if (typeof value === 'string' && value !== '' && !value.includes('\0')) return value
-  throw new MarketplaceError('argument_invalid', 'Cannot back up: expected the path of a new file')
 }

@@ -82,11 +82,14 @@ export function createReadFinishes(options: {
     if (changing.length > 0)
       await engine.holdNames?.(trx, changing.flatMap(({ businesses }) => businesses).sort())
     const finished: Finished[] = []
+    const quiet = new Set<ReadClaim>()
+    for (const { claim } of changing) if (await subscriptions.isQuiet(trx, claim)) quiet.add(claim)
     for (const { claim, finish } of batch) finished.push(await subscriptions.finish(trx, claim, finish))
     const written = batch.filter((_, i) => finished[i] === 'written')
     if (written.some(({ finish }) => finish.found)) await settle(trx)
     const changes: WrittenChange[] = []
     for (const { claim, finish } of written) {
+      if (quiet.has(claim)) continue
       for (const { id, key, businessUid, payload } of finish.changes ?? []) {
         const siblings = await subscriptions.ofBusiness(trx, businessUid)
         const { subscriptionUid } = claim.subscription

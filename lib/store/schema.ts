@@ -56,6 +56,8 @@ export interface SubscriptionsTable {
   install_at: number | null
   /** When it was told, if it was an uninstall. */
   uninstalled_at: number | null
+  /** 1: never read, and all who asked for its read want no change of what that finds. */
+  quiet_until_read: 0 | 1
   created_at: number
 }
 

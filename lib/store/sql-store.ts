@@ -124,6 +124,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
+    subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
     async claimRead(options) {
       for (let looks = 0; looks < MOST_LOOKS; looks++) {
@@ -187,7 +188,6 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     backup: (path) => whileOpen(() => engine.backup(path)),
 
     problem: health.problem,
-
     subscribe,
   }
 

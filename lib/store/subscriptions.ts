@@ -57,6 +57,7 @@ export function createSubscriptions(engine: Engine) {
       verifying: row.verifying === 1,
       failure: row.failure,
       refreshAt: own(row.refresh_at),
+      quiet: row.quiet_until_read === 1,
     }
   }
 
@@ -70,6 +71,22 @@ export function createSubscriptions(engine: Engine) {
       return rows
         .sort((a, b) => a.created_at - b.created_at || (a.subscription_uid < b.subscription_uid ? -1 : 1))
         .map(asSubscription)
+    },
+
+    async named(db: Kysely<Tables>, subscriptionUids: readonly string[]): Promise<Subscription[]> {
+      const { rows } = await sql<TimedRow>`
+        select subscriptions.*, ${engine.now()} as store_now from subscriptions
+        where ${engine.isOneOf('subscription_uid', subscriptionUids)}`.execute(db)
+      return rows.map(asSubscription)
+    },
+
+    /** Whether the read that is about to be finished is quiet. Asked of the row itself: an event may have come since the claim. */
+    async isQuiet(trx: Transaction<Tables>, { id, subscription }: ReadClaim): Promise<boolean> {
+      if (subscription.record !== null) return false
+      const { rows } = await sql<{ quiet: number }>`
+        select quiet_until_read as quiet from subscriptions
+        where subscription_uid = ${id} ${engine.forUpdate}`.execute(trx)
+      return rows[0]?.quiet === 1
     },
 
     /** Leases the first of these that nobody else is about to lease; another process may have been quicker with all. */
@@ -168,6 +185,7 @@ export function createSubscriptions(engine: Engine) {
             ? requestedAgain(claim, sql.ref('uninstalled_at'), null)
             : sql.ref('uninstalled_at')
         },
+        quiet_until_read = ${record ? 0 : sql.ref('quiet_until_read')},
         lease_token = null,
         lapses = 0,
         not_before = ${engine.now()} + ${MIN_READ_INTERVAL_MS},
