@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { createProject, type Project } from './installed-package.js'
 import { PAGES, type Snippet, snippetsOf } from './support/docs/pages.js'
@@ -17,17 +16,15 @@ import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from './support/docs/prelud
  *   it has printed that text. Port 3000 is then another one.
  * - `serves` is an app that runs until SIGTERM.
  * - `no-run` is compiled only.
+ * - `external` needs a framework that this project does not install: neither compiled nor run. `EXTERNAL` names them.
  */
-const snippets = [...PAGES.keys()].flatMap((path) => snippetsOf(path, ['ts', 'js']))
+const everything = [...PAGES.keys()].flatMap((path) => snippetsOf(path, ['ts', 'js']))
+const snippets = everything.filter(({ marks }) => !marks.includes('external'))
+const EXTERNAL = ['fastify', '@nestjs/core']
 let project: Project
 
 beforeAll(() => {
-  project = createProject()
-  for (const name of PACKAGES) {
-    const link = join(project.folder, 'node_modules', name)
-    mkdirSync(dirname(link), { recursive: true })
-    if (!existsSync(link)) symlinkSync(join(__dirname, '..', 'node_modules', name), link)
-  }
+  project = createProject(PACKAGES)
   project.write('prelude.ts', PRELUDE)
   for (const snippet of snippets) {
     project.write(pathOf(snippet), textOf(snippet))
@@ -39,6 +36,11 @@ afterAll(() => project?.remove())
 it('has two files of one name on no page', () => {
   const paths = snippets.map(pathOf)
   expect(paths.filter((path, i) => paths.indexOf(path) !== i)).toEqual([])
+})
+
+it('leaves out only what needs a framework that is not installed here', () => {
+  const out = everything.filter((snippet) => !snippets.includes(snippet))
+  expect(out.map(({ code }) => EXTERNAL.find((name) => code.includes(`from '${name}'`)))).toEqual(EXTERNAL)
 })
 
 it('has its types in order', async () => {
@@ -89,10 +91,10 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
       const port = await freePort()
       const file = pathOf(snippet).replace(/(\.\w+)$/, '-run$1')
       project.write(file, textOf(snippet).replaceAll('3000', String(port)))
-      const loader = file.endsWith('.ts') ? ['--import', 'tsx'] : []
+      const loader = file.endsWith('.ts') ? ['--import', pathToFileURL(require.resolve('tsx')).href] : []
       const child = spawn(process.execPath, [...loader, file], {
-        cwd: loader.length > 0 ? join(__dirname, '..') : project.folder,
-        env: { ...process.env, ...APP_ENV },
+        cwd: project.folder,
+        env: { ...process.env, ...APP_ENV, NODE_OPTIONS: '' },
       })
       try {
         const lines = await linesOf(child, snippet.prints.length)
@@ -138,7 +140,7 @@ function textOf({ file, code, marks }: Snippet): string {
 }
 
 function declares(code: string, name: string): boolean {
-  return new RegExp(`\\b(const|let|function|import)\\b[^=\\n]*\\b${name}\\b[^=\\n]*(=|from|\\()`).test(code)
+  return new RegExp(`\\b(const|let|import)\\b[^=\\n]*\\b${name}\\b[^=\\n]*(=|from)|function ${name}\\b`).test(code)
 }
 
 function complaintsIn(stderr: string): string {
@@ -149,9 +151,12 @@ function complaintsIn(stderr: string): string {
 function linesOf(child: ChildProcess, count: number): Promise<string[]> {
   return new Promise((resolve, reject) => {
     let [out, all] = ['', '']
-    const fail = () => reject(new Error(`it printed only:\n${all}`))
     const timer = setTimeout(fail, 30_000)
     child.once('exit', () => setImmediate(fail))
+    function fail() {
+      clearTimeout(timer)
+      reject(new Error(`it printed only:\n${all}`))
+    }
     child.stderr?.on('data', (data) => {
       all += data
     })

@@ -24,7 +24,7 @@ const ROWS = [
   ],
 ]
 
-/** Writes the README's table of main figures anew, from a whole run. Returns a sentence about it. */
+/** Writes the table of main figures in docs/performance.md anew, from a whole run. Returns a sentence about it. */
 export function mainFigures({ parts, node, cpu, date }, path) {
   const rows = ROWS.flatMap(([name, part, row, column, factor, unit]) => {
     const values = parts[part]?.rows.find(({ id }) => id === row)?.values[column]
@@ -37,8 +37,8 @@ export function mainFigures({ parts, node, cpu, date }, path) {
 |---|---|
 ${rows.join('\n')}
 ${END}`
-  const readme = readFileSync(path, 'utf8')
-  const [before, rest] = readme.split(BEGIN)
+  const page = readFileSync(path, 'utf8')
+  const [before, rest] = page.split(BEGIN)
   if (rest === undefined) return `${path} has no place for the main figures`
   writeFileSync(path, `${before}${text}${rest.split(END)[1]}`)
   return `the main figures are in ${path}`

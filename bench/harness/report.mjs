@@ -7,7 +7,7 @@ import { picture } from './picture.mjs'
 import { ratios, spreadOf } from './statistics.mjs'
 
 /**
- * Writes `results.json`, `results.md` and `results.svg`, and prints every aim. `isForReaders`: the README's table is
+ * Writes `results.json`, `results.md` and `results.svg`, and prints every aim. `isForReaders`: the table in docs/performance.md is
  * written anew, too.
  */
 export function writeReport(results, folder, { print, isForReaders }) {
@@ -19,7 +19,7 @@ export function writeReport(results, folder, { print, isForReaders }) {
   for (const each of judged) print(`${each.verdict.padEnd(12)} ${inWords(each)}`)
   for (const text of results.leftOut) print(`left out     ${text}`)
   print(`written to ${folder}`)
-  if (isForReaders) print(mainFigures(results, join(PROJECT, 'README.md')))
+  if (isForReaders) print(mainFigures(results, join(PROJECT, 'docs', 'performance.md')))
 }
 
 /** Of each aim `{ text, bound, figure, verdict }`: `reached`, `missed`, or `not measured`. */

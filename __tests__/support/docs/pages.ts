@@ -18,21 +18,25 @@ export function page(path: string): string {
 
 export type Row = Readonly<Record<string, string>>
 
-/**
- * The rows of the one table that has these columns, on whichever page it stands. Throws when no page has it, or when it
- * stands twice: a fact has one place.
- */
-export function tableWith(...columns: string[]): Row[] {
+/** Every table that has these columns, on all pages. */
+export function tablesWith(...columns: string[]): { path: string; rows: Row[] }[] {
   const found = [...PAGES].flatMap(([path, text]) =>
     tablesOf(text)
       .filter(({ head }) => head.join() === columns.join())
       .map(({ rows }) => ({ path, rows })),
   )
-  const [table, ...others] = found
-  if (!table) throw new Error(`no page has a table with the columns ${columns.join(', ')}`)
-  if (others.length > 0)
-    throw new Error(`the table ${columns.join(', ')} stands in ${found.map(({ path }) => path).join(' and ')}`)
-  return table.rows
+  if (found.length === 0) throw new Error(`no page has a table with the columns ${columns.join(', ')}`)
+  return found
+}
+
+/**
+ * The rows of the one table that has these columns, on whichever page it stands. Throws when no page has it, or when it
+ * stands twice: a fact has one place.
+ */
+export function tableWith(...columns: string[]): Row[] {
+  const [table, ...others] = tablesWith(...columns)
+  if (others.length > 0) throw new Error(`the table ${columns.join(', ')} stands twice: ${others[0]?.path}`)
+  return table?.rows ?? []
 }
 
 function tablesOf(text: string): { head: string[]; rows: Row[] }[] {

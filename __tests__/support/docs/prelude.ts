@@ -15,6 +15,7 @@ export const options = {
   deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
   store: 'sqlite::memory:',
 }
+export { express }
 export const marketplace = createMarketplace(options)
 export const app = express()
 platform.purchase({ business_uid: 'business-1', payment: 'succeeded', subscription_uid: 'subscription-1' })
@@ -24,6 +25,16 @@ process.env.BUSINESS_UID = 'business-1'
 export declare const fetchToken: (business_uid: string) => Promise<string>
 export declare const readSubscription: (token: string, uid: string) => Promise<{ purchase_state: string }>
 export const open = new Map<string, boolean>()
+
+/** A store of the app's own. */
+type Store = import('marketplace-webhooks').Store
+declare const StoreClass: new () => Store
+export declare class MyStore extends StoreClass {
+  database: object
+  constructor(database: object)
+}
+export declare const emptyDatabase: () => Promise<object>
+export declare const myStore: Store
 `
 
 export const PRELUDE_NAMES = [
@@ -31,9 +42,13 @@ export const PRELUDE_NAMES = [
   'options',
   'marketplace',
   'app',
+  'express',
   'fetchToken',
   'readSubscription',
   'open',
+  'MyStore',
+  'emptyDatabase',
+  'myStore',
 ]
 
 export const APP_ENV = {
@@ -44,8 +59,10 @@ export const APP_ENV = {
   PLATFORM_AUTH_URL: 'http://127.0.0.1:1',
 }
 
-/** What the pages use beside what an app has installed anyway. */
+/** What the pages use. */
 export const PACKAGES = [
+  'express',
+  'libsql',
   'pg',
   '@opentelemetry/sdk-metrics',
   '@opentelemetry/exporter-prometheus',
