@@ -109,9 +109,13 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
 
     /** Done from the start, so it has no lane. Kept once. */
     async insertAction(trx: Transaction<Tables>, { id, name, businessUid, payload }: NewAction) {
+      const json = JSON.stringify([{ id, name, business: businessUid, payload }])
+      const columns = { id: 'text', name: 'text', business: 'text', payload: 'text' } as const
       await sql`
-        insert into journal (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
-        values (${id}, 'action', ${name}, 'action', ${id}, ${businessUid}, ${payload}, 'done', 0, ${now()}, ${now()})
+        insert into journal
+          (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
+        select id, 'action', name, 'action', id, business, payload, 'done', 0, ${now()}, ${now()}
+        from ${engine.rows(json, columns)} as actions where true
         on conflict (id) do nothing`.execute(trx)
     },
 
