@@ -155,7 +155,10 @@ describe('erase, for several instances on PostgreSQL', () => {
     const other = openMarketplace(platform, { store, worker: false })
     platform.purchase({ business_uid: 'the-business', payment: 'succeeded', subscription_uid: 's1' })
     await platform.settled()
-    await until('both let it in', async () => (await marketplace.isEntitled('the-business')) && other.isEntitled('the-business'))
+    await until(
+      'both let it in',
+      async () => (await marketplace.isEntitled('the-business')) && other.isEntitled('the-business'),
+    )
     await marketplace.erase('the-business')
     // An answer is kept for five seconds where no hint arrives.
     await until('the other lets it in no more', async () => !(await other.isEntitled('the-business')), 4_000)

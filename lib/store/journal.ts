@@ -14,6 +14,8 @@ import {
 
 /** Rows in one transaction: on SQLite the event loop waits for it (200 take 5 ms). */
 const BATCH = 200
+/** Said of the index `journal_settled`; said again, or SQLite does not use it. */
+const HAS_SETTLED = sql`status in ('done', 'dead', 'waiting')`
 const KINDS = ['event', 'unrecognised', 'change', 'action'] as const
 
 /** A change as it is written: under an id and a key of the caller's. */
@@ -67,7 +69,7 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
   ) {
     const { rows } = await sql`
       delete from journal where id in (
-        select id from journal where status = ${sql.lit(status)} and kind = ${sql.lit(kind)}
+        select id from journal where status = ${sql.lit(status)} and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
           and settled_at < ${now()} - ${keepMs}
         order by settled_at limit ${BATCH} ${engine.skipLocked}
       ) returning id`.execute(trx)
@@ -91,7 +93,7 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
     const { rows } = await sql<DeadEntry>`
       update journal set status = 'dead', settled_at = ${now()}, error = ${NOBODY_CAME}
       where id in (
-        select id from journal where status = 'waiting' and kind = ${sql.lit(kind)}
+        select id from journal where status = 'waiting' and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
           and settled_at < ${now()} - ${keepMs}
         order by settled_at limit ${BATCH} ${engine.skipLocked}
       )
