@@ -101,9 +101,7 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     await until('it is open', async () => (await marketplace.health()).status === 'ok')
     await deliver(['first', 'second', 'third'].map((event_time) => installed({ ...install, event_time })))
     await begun.opened
-    const begunAt = Date.now()
     await marketplace.erase('the-business')
-    await until('the handler has taken long', () => Date.now() > begunAt + 100)
     held.open()
     await marketplace.close()
     expect(called).toHaveLength(1)

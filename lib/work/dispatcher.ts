@@ -19,8 +19,6 @@ const MAX_AHEAD = 128
 const AHEAD_MS = 40
 /** So long a lane may wait for a slot, or hold one while others are due. */
 const PATIENCE_MS = SECOND
-/** After a handler that took longer, the next waits for the answer whether the lane is still leased: some ms. */
-const SLOW_MS = 50
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
@@ -47,6 +45,8 @@ export function createDispatcher(
   const finishes = createLaneFinishes({ store, clock })
   const slices = createSlices(clock)
   const inSlot = new Set<LaneClaim>()
+  /** Lanes that may have been taken back: before their next entry is handled, the store is asked. */
+  const doubted = new WeakSet<LaneClaim>()
   const queue: (() => void)[] = []
   /** How long a lane holds its slot, lately. */
   let slotMs = Number.POSITIVE_INFINITY
@@ -97,7 +97,7 @@ export function createDispatcher(
         for (const entry of lane.entries) {
           await slices.turn()
           if (signal.aborted || !isHeld || clock.monotonic() - beganAt > PATIENCE_MS) break
-          const calledAt = clock.monotonic()
+          if (doubted.delete(lane) && !(await store.renewLane(lane, leaseMs).catch(() => true))) break
           const result =
             lane.lapses >= MAX_LAPSES
               ? ({ kind: 'dead', error: 'its handlers ended the process again and again' } as const)
@@ -110,8 +110,6 @@ export function createDispatcher(
             writing = undefined
           })
           writing.catch(() => {})
-          // Meanwhile the lane may have been taken back by an erasure: then nothing more of it is handled.
-          if (clock.monotonic() - calledAt > SLOW_MS) await writing
         }
       } finally {
         leaveSlot(lane, beganAt)
@@ -167,5 +165,13 @@ export function createDispatcher(
     onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
   }
 
-  return loop
+  return {
+    ...loop,
+    /** What was known of a business (null: of any) has changed: it may have been erased, and its lanes taken back. */
+    doubt(business: string | null) {
+      for (const lane of loop.items())
+        if (business === null || lane.entries.some(({ businessUid }) => businessUid === business))
+          doubted.add(lane)
+    },
+  }
 }
