@@ -71,6 +71,28 @@ describe('G20 each statement of the queue looks at what it is about, however muc
     }
   })
 
+  it('subscriptions for people, and those to erase, are found by an index on SQLite', async () => {
+    const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
+    const asked = await queriesOf(async () => {
+      for (const which of [
+        {},
+        { businessUid: 'b1' },
+        { candidateBusinessUid: 'b1' },
+        { subscriptionUid: 's1' },
+      ])
+        await store.listSubscriptions({ ...which, after: 'a', limit: 10 })
+      await store.erase('b1', { ...ACTION, id: 'a2', name: 'erase' })
+    })
+    const queries = asked.filter(({ sql: text }) => /subscriptions/.test(text))
+    expect(queries.length).toBeGreaterThan(5)
+    for (const query of queries) {
+      const steps = await planOfSqlite(query)
+      const bad = steps.filter((step) => /SCAN subscriptions|TEMP B-TREE/.test(step))
+      const isFound = steps.some((step) => /SEARCH subscriptions USING (COVERING )?INDEX/.test(step))
+      expect({ sql: query.sql, bad, isFound }).toEqual({ sql: query.sql, bad: [], isFound: true })
+    }
+  })
+
   it.each(['none', 'of before'] as const)(
     'all of them on PostgreSQL (statistics: %s)',
     async (statistics) => {

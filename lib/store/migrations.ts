@@ -33,7 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create index subscriptions_business on subscriptions (business_uid, unread, created_at desc)`,
     // For people, and to erase: page by page in the order of the uids.
     sql`create index subscriptions_of on subscriptions (business_uid, subscription_uid)`,
-    sql`create index subscriptions_candidate on subscriptions (candidate_business_uid)
+    sql`create index subscriptions_candidate on subscriptions (candidate_business_uid, subscription_uid)
       where candidate_business_uid is not null`,
     // A claim walks this index from the start of a class and stops soon: rows given up or not yet due cost nothing.
     sql`create index subscriptions_due on subscriptions (urgency, refresh_at) where refresh_at is not null`,

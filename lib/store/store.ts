@@ -185,7 +185,8 @@ export type StoreCounts = EntryCounts & SubscriptionCounts
 
 /**
  * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of a business was finished; null: of any.
- * `superseded`: its record, or whether it is gone, has changed, so that an answer from before must not be used again.
+ * `superseded`: its record, or whether it is gone, has changed, or it was erased, so that an answer from before must not
+ * be used again.
  */
 export type Hint =
   | { kind: 'requested'; businessUid: string | null }
