@@ -23,6 +23,7 @@ const ARROWS: Record<string, readonly string[]> = {
   'entitlement/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
+  'operations/': [...GROUND_FLOOR, 'events/', 'entitlement/', 'work/', 'store/store.ts'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts', 'store/store.ts'],
 }
 /** The files on top may import everything but the entry itself and what is for tests only. */

@@ -4,10 +4,10 @@ import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from '
 import type { createReceiver } from './express/receiver.js'
 import type { createRequireEntitlement, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { Health } from './lifecycle.js'
+import type { DeadEntry, HandlerFailure, JournalEntry } from './operations/public-entry.js'
 import type { RegisterResult, Token } from './platform/webhooks.js'
-import type { DeadEntry, EntryFilter, JournalEntry } from './store/store.js'
-import type { HandlerFailure } from './work/call-handlers.js'
-import type { Handler } from './work/handlers.js'
+import type { EntryFilter } from './store/store.js'
+import type { HandlerContext as ContextOf, Handler as HandlerOf } from './work/handlers.js'
 import type { UnrecognisedDelivery } from './work/payloads.js'
 import type { PurchaseChange } from './work/purchase-change.js'
 
@@ -17,21 +17,45 @@ export type Unsubscribe = () => void
 /** A request handler of Express 4 and 5, by shape. */
 export type Middleware = ReturnType<typeof createReceiver>
 
-/** What an app holds in its hands. */
+/** What every handler gets beside its payload. */
+export type HandlerContext = ContextOf<Marketplace>
+
+/** A handler of `Payload`. It has dealt with it when it returns or its promise resolves; anything else is tried again. */
+export type Handler<Payload> = HandlerOf<Payload, Marketplace>
+
+/**
+ * The type of a handler for one event, for handlers in files of their own; for events of the app's own, with the type of
+ * their definitions.
+ *
+ * @example
+ * export const onInstalled: HandlerFor<'application/installed'> = async ({ data }) => welcome(data.business_id)
+ * export const onPaid: HandlerFor<'invoice/paid', typeof customEvents> = ({ data }) => book(data.total)
+ */
+export type HandlerFor<
+  Name extends EventName<Registry<Custom>>,
+  Custom extends EventDefinitions = Record<never, never>,
+> = Handler<MarketplaceEvent<Name, Registry<Custom>>>
+
+/** The type of a handler for `onPurchaseChange`. */
+export type ChangeHandler = Handler<PurchaseChange>
+
+/** The object that `createMarketplace` returns. One with events of its own fits wherever a `Marketplace` is expected. */
 export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> {
+  /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
+  readonly events: {
+    readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
+  }
+
   /** Mount it with `app.use(path, marketplace.router)`: it takes deliveries at `POST <path>/<delivery secret>`. */
   router: Middleware
 
   /** Calls `handler` for each event of this name, at least once, in order per subscription. */
-  on<Name extends EventName<Registry<Custom>>>(
-    event: Name,
-    handler: Handler<MarketplaceEvent<Name, Registry<Custom>>, Marketplace<Custom>>,
-  ): Unsubscribe
-  onAny(handler: Handler<AnyEvent<Registry<Custom>>, Marketplace<Custom>>): Unsubscribe
+  on<Name extends EventName<Registry<Custom>>>(event: Name, handler: HandlerFor<Name, Custom>): Unsubscribe
+  onAny(handler: Handler<AnyEvent<Registry<Custom>>>): Unsubscribe
   /** For deliveries that are not a known event. */
-  onUnrecognised(handler: Handler<UnrecognisedDelivery, Marketplace<Custom>>): Unsubscribe
+  onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
   /** For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. */
-  onPurchaseChange(handler: Handler<PurchaseChange, Marketplace<Custom>>): Unsubscribe
+  onPurchaseChange(handler: ChangeHandler): Unsubscribe
   /**
    * Called once, in this process, for an entry that ran out of tries, or of time while no handler was registered for it.
    * `journal.replay(id)` revives it.

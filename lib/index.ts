@@ -1,4 +1,12 @@
-export type { Marketplace, Middleware, Unsubscribe } from './api.js'
+export type {
+  ChangeHandler,
+  Handler,
+  HandlerContext,
+  HandlerFor,
+  Marketplace,
+  Middleware,
+  Unsubscribe,
+} from './api.js'
 export type { Clock } from './clock.js'
 export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
@@ -20,6 +28,7 @@ export {
 } from './events/registry.js'
 export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
+export type { DeadEntry, HandlerFailure, JournalEntry } from './operations/public-entry.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
 export type { AnnouncedRecord, SubscriptionRecord } from './record.js'
@@ -27,7 +36,7 @@ export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
 export type {
   ClaimLanes,
   ClaimRead,
-  DeadEntry,
+  DeadEntry as StoredDeadEntry,
   Entry,
   EntryEnd,
   EntryFilter,
@@ -35,7 +44,7 @@ export type {
   EntryStatus,
   HandleTopics,
   Hint,
-  JournalEntry,
+  JournalEntry as StoredEntry,
   LaneClaim,
   LaneFinish,
   Leased,
@@ -51,7 +60,5 @@ export type {
   Topic,
 } from './store/store.js'
 export { type PostgresStore, postgresStore } from './store/store-option.js'
-export type { HandlerFailure } from './work/call-handlers.js'
-export type { Handler, HandlerContext } from './work/handlers.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'
 export type { PurchaseChange } from './work/purchase-change.js'

@@ -12,16 +12,21 @@ import { createReceiver } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
+import {
+  type DeadEntry,
+  type HandlerFailure,
+  publicDeath,
+  publicEntry,
+  publicFailure,
+} from './operations/public-entry.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
 import { requireIdentifier, storable } from './record.js'
 import { checkedFilter } from './store/entry-filter.js'
-import type { DeadEntry } from './store/store.js'
 import { storeFor } from './store/store-option.js'
 import { ownerOf } from './store/store-owner.js'
 import { createTelemetry } from './telemetry.js'
-import type { HandlerFailure } from './work/call-handlers.js'
 import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
 import { createListeners } from './work/listeners.js'
@@ -99,11 +104,11 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
           if (result.kind !== 'done')
             telemetry.log('handling', result.kind, `${entry.kind} ${entry.id}: ${result.error}`)
         },
-        onDead: deadListeners.call,
+        onDead: (entry) => deadListeners.call(publicDeath(entry)),
         onHandlerError(failure, { handler, errorClass }) {
           const why = `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failure.error)}`
           telemetry.warn('handler_failed', why, `${handler} ${errorClass}`)
-          errorListeners.call(failure)
+          errorListeners.call(publicFailure(failure))
         },
       },
       onError: telemetry.failure,
@@ -164,6 +169,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   }
 
   const marketplace: Marketplace<Custom> = {
+    events: registry,
     router: createReceiver({
       isSecret: createSecretCheck(options.deliverySecrets),
       accept: intake.accept,
@@ -229,7 +235,9 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     ),
 
     journal: {
-      list: whileOpen((filter = {}) => store.listEntries(checkedFilter(filter))),
+      list: whileOpen(async (filter = {}) =>
+        (await store.listEntries(checkedFilter(filter))).map(publicEntry),
+      ),
       replay: whileOpen((id) => store.replayEntry(id)),
     },
     backup: whileOpen((path) => store.backup(requirePath(path))),
