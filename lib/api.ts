@@ -5,6 +5,8 @@ import type { createReceiver } from './express/receiver.js'
 import type { createRequireEntitlement, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { Health } from './lifecycle.js'
 import type { DeadEntry, HandlerFailure, JournalEntry } from './operations/public-entry.js'
+import type { Readiness } from './operations/readiness.js'
+import type { WebhookReport } from './operations/webhooks-check.js'
 import type { RegisterResult, Token } from './platform/webhooks.js'
 import type { EntryFilter } from './store/store.js'
 import type { HandlerContext as ContextOf, Handler as HandlerOf } from './work/handlers.js'
@@ -107,6 +109,39 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * `backup_failed`, also for PostgreSQL (use `pg_dump`); `store_unavailable`.
    */
   backup(path: string): Promise<void>
+  webhooks: {
+    /**
+     * Which events have come in, when, how many and by which delivery secret: what is registered with the platform cannot be
+     * listed by its documented calls. All processes on the store together, and over restarts.
+     *
+     * @example
+     * const { events, secretWrong } = await marketplace.webhooks.check()
+     * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
+     */
+    check(): Promise<WebhookReport>
+  }
+  /**
+   * For tests: resolves when no delivery is being accepted here, and no read and no entry with a handler is due within a
+   * second or under way. It does not wait for what is further ahead: later retries, verifications, the reconcile. Rejects
+   * `not_idle` after `timeoutMs` (30 s unless told).
+   *
+   * @example
+   * platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+   * await platform.settled() // delivered
+   * await marketplace.idle() // read and handled
+   */
+  idle(options?: { timeoutMs?: number }): Promise<void>
+  /**
+   * For a readiness probe: whether this process can accept a delivery and answer `isEntitled` now. Never rejects, and answers
+   * within a second.
+   *
+   * @example
+   * app.get('/readyz', async (_req, res) => {
+   *   const { ready, reasons } = await marketplace.readiness()
+   *   res.status(ready ? 200 : 503).json({ ready, reasons })
+   * })
+   */
+  readiness(): Promise<Readiness>
   /** For a health check: never rejects. */
   health(): Promise<Health>
   /** Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened. */

@@ -29,6 +29,8 @@ export {
 export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
 export type { DeadEntry, HandlerFailure, JournalEntry } from './operations/public-entry.js'
+export type { Readiness } from './operations/readiness.js'
+export type { WebhookReport } from './operations/webhooks-check.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
 export type { AnnouncedRecord, SubscriptionRecord } from './record.js'
@@ -37,6 +39,7 @@ export type {
   ClaimLanes,
   ClaimRead,
   DeadEntry as StoredDeadEntry,
+  DueWork,
   Entry,
   EntryEnd,
   EntryFilter,
@@ -49,6 +52,7 @@ export type {
   LaneFinish,
   Leased,
   NewEvent,
+  NewTally,
   Pruned,
   ReadClaim,
   ReadFinish,
@@ -56,9 +60,12 @@ export type {
   Retention,
   Store,
   StoreCounts,
+  StoreObservation,
   Subscription,
+  Tally,
   Topic,
 } from './store/store.js'
 export { type PostgresStore, postgresStore } from './store/store-option.js'
+export type { LogFields, Logger } from './telemetry/logger.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'
 export type { PurchaseChange } from './work/purchase-change.js'

@@ -2,23 +2,24 @@ import type { Marketplace, Unsubscribe } from './api.js'
 import { guardedClock, SECOND } from './clock.js'
 import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
-import { canonicalState, grants, stateForMetrics } from './entitlement/purchase-state.js'
-import { MarketplaceError, messageOf } from './errors.js'
+import { canonicalState, grants } from './entitlement/purchase-state.js'
+import { MarketplaceError } from './errors.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
-import { createRegistry, type EventName } from './events/registry.js'
+import { createRegistry, type EventName, requireEvent } from './events/registry.js'
 import { createSecretCheck, targetUrl } from './express/delivery-secret.js'
 import { createReceiver } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
+import { createWhichSecret } from './express/which-secret.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
-import {
-  type DeadEntry,
-  type HandlerFailure,
-  publicDeath,
-  publicEntry,
-  publicFailure,
-} from './operations/public-entry.js'
+import { createHealthLog } from './operations/health-log.js'
+import { createIdle } from './operations/idle.js'
+import { createOutcomeListeners } from './operations/outcome-listeners.js'
+import { publicEntries } from './operations/public-entry.js'
+import { createReadiness } from './operations/readiness.js'
+import { createReporting } from './operations/reporting.js'
+import { createWebhooksCheck } from './operations/webhooks-check.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
@@ -26,10 +27,9 @@ import { requireIdentifier, storable } from './record.js'
 import { checkedFilter } from './store/entry-filter.js'
 import { storeFor } from './store/store-option.js'
 import { ownerOf } from './store/store-owner.js'
-import { createTelemetry } from './telemetry.js'
+import { createTelemetry } from './telemetry/telemetry.js'
 import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
-import { createListeners } from './work/listeners.js'
 import { createPayloads } from './work/payloads.js'
 import { knownRefused } from './work/read-outcomes.js'
 import { createRefreshAndWait } from './work/refresh-and-wait.js'
@@ -62,9 +62,19 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
   const entitlements = createEntitlements({ store, rules, waitMs: freshness.waitMs, clock })
 
+  const check = createWebhooksCheck({
+    store,
+    events: Object.keys(registry),
+    deliverySecrets: options.deliverySecrets,
+    key: app.clientSecret,
+    clock,
+    onError: (error) => telemetry.failure('receiving', error),
+  })
+
   const handlers = createHandlers()
-  const deadListeners = createListeners<DeadEntry>((error) => telemetry.failure('handling', error))
-  const errorListeners = createListeners<HandlerFailure>((error) => telemetry.failure('handling', error))
+  const idle = createIdle({ store, topics: options.worker ? handlers.topics : undefined, clock })
+  const reporting = createReporting({ telemetry, check, idle, clock })
+  const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { worker: settings } = options
   const worker =
     settings &&
@@ -75,7 +85,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       clock,
       keep: options.retention,
       reading: {
-        read: platform.readSubscription,
+        read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
         isWaitingForToken: platform.isWaitingForToken,
         stateOf: (record) => canonicalState(storable(record.purchase_state)),
         entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
@@ -83,14 +93,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
         purchasableUids,
         waitMs: freshness.waitMs,
-        onRead(_claim, result, { moves }) {
-          telemetry.count('reads', { outcome: result.kind })
-          if (result.kind !== 'found') {
-            const code = 'code' in result ? result.code : result.kind
-            telemetry.log('reading', code, `${code}: a subscription could not be read`)
-          }
-          for (const { to } of moves) telemetry.count('changes', { to: stateForMetrics(to) })
-        },
+        onRead: reporting.read,
       },
       handling: {
         handlers,
@@ -99,16 +102,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         concurrency: settings.concurrency,
         timeoutMs: settings.handlerTimeoutMs,
         retryDelaysMs: settings.handlerRetryDelaysMs,
-        onHandled(entry, result) {
-          telemetry.count('handled', { kind: entry.kind, outcome: result.kind })
-          if (result.kind !== 'done')
-            telemetry.log('handling', result.kind, `${entry.kind} ${entry.id}: ${result.error}`)
-        },
-        onDead: (entry) => deadListeners.call(publicDeath(entry)),
-        onHandlerError(failure, { handler, errorClass }) {
-          const why = `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failure.error)}`
-          telemetry.warn('handler_failed', why, `${handler} ${errorClass}`)
-          errorListeners.call(publicFailure(failure))
+        around: reporting.handling,
+        onHandled: reporting.handled,
+        onDead: listeners.died,
+        onHandlerError(failure, words) {
+          reporting.handlerFailed(failure, words)
+          listeners.failed(failure)
         },
       },
       onError: telemetry.failure,
@@ -120,7 +119,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     purchasableUids,
     codeNames,
     clock,
-    onNotice: (item) => telemetry.count('notices', { item }),
+    onAccepted: reporting.accepted,
   })
   const lifecycle = createLifecycle({
     store,
@@ -131,18 +130,20 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
         intake.problems(),
       ]),
-    onClose() {
+    async onClose() {
+      healthLog.close()
+      telemetry.close()
       entitlements.close()
       platform.close()
+      await check.close()
     },
     closeGraceMs: options.closeGraceMs,
     clock,
-    onOpenFailed(error) {
-      telemetry.failure('opening', error)
-      const className = error instanceof MarketplaceError ? error.code : ''
-      telemetry.warn('store_not_open', messageOf(error), className)
-    },
+    onOpenFailed: reporting.openFailed,
   })
+
+  const healthLog = createHealthLog({ health: lifecycle.health, telemetry, clock })
+  reporting.gauges(store, worker ? worker.areReadsPaused : undefined)
 
   if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
   if (options.adoptStore) telemetry.warn('store_adopted')
@@ -172,37 +173,30 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     events: registry,
     router: createReceiver({
       isSecret: createSecretCheck(options.deliverySecrets),
-      accept: intake.accept,
+      whichSecret: createWhichSecret(options.deliverySecrets),
+      accept: (...given) => reporting.accepting(() => intake.accept(...given)),
       verifyDelivery: given.verifyDelivery,
       ...options.receiver,
       clock,
-      count(outcome, error) {
-        telemetry.count('deliveries', { outcome })
-        if (error?.cause) telemetry.failure('receiving', error.cause)
-      },
+      count: reporting.delivery,
     }),
 
     on(event, handler) {
-      if (!Object.hasOwn(registry, event)) {
-        const known = Object.keys(registry).join(', ')
-        throw new MarketplaceError(
-          'event_unknown',
-          `Cannot listen to ${event}: there is no such event, only ${known}`,
-        )
-      }
+      requireEvent(registry, event)
       return registered(handlers.on(event, handler))
     },
     onAny: (handler) => registered(handlers.onAny(handler as AnyHandler)),
     onUnrecognised: (handler) => registered(handlers.onUnrecognised(handler)),
     onPurchaseChange: (handler) => registered(handlers.onChange(handler)),
-    onDead: deadListeners.add,
-    onHandlerError: errorListeners.add,
+    onDead: listeners.onDead,
+    onHandlerError: listeners.onHandlerError,
 
     isEntitled: held(entitlements.isEntitled),
     explain: held(entitlements.explain),
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
-      onDenied: ({ reason, explanation }) => telemetry.log('gate', reason, `${reason}: ${explanation}`),
+      measure: reporting.gate,
+      onDenied: reporting.denied,
     }),
 
     track: whileOpen(async (named) => {
@@ -235,13 +229,14 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     ),
 
     journal: {
-      list: whileOpen(async (filter = {}) =>
-        (await store.listEntries(checkedFilter(filter))).map(publicEntry),
-      ),
+      list: whileOpen((filter = {}) => store.listEntries(checkedFilter(filter)).then(publicEntries)),
       replay: whileOpen((id) => store.replayEntry(id)),
     },
     backup: whileOpen((path) => store.backup(requirePath(path))),
-    health: held(lifecycle.health),
+    webhooks: { check: whileOpen(check.check) },
+    idle: whileOpen(idle.idle),
+    health: held(healthLog.health),
+    readiness: held(createReadiness({ store, isClosed: lifecycle.isClosed, clock })),
     start: lifecycle.start,
     close: lifecycle.close,
   }

@@ -8,8 +8,10 @@ import { reply, replyProblem } from './reply.js'
 export interface ReceiverOptions {
   /** Whether the last part of the path is one of the delivery secrets; see `createSecretCheck`. */
   isSecret(candidate: string): boolean
+  /** Which of the secrets a right one is; see `createWhichSecret`. */
+  whichSecret?: ((candidate: string) => number) | undefined
   /** Writes the envelopes to disk before it resolves with one receipt for each, in their order. */
-  accept(envelopes: readonly Envelope[]): Promise<readonly Receipt[]>
+  accept(envelopes: readonly Envelope[], secret?: number): Promise<readonly Receipt[]>
   /** A further check by the app; returning anything but true refuses the delivery. */
   verifyDelivery?: VerifyDelivery | undefined
   bodyLimitBytes?: number | undefined
@@ -64,7 +66,7 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * Throws `argument_invalid` at once when an option is out of bounds.
  */
 export function createReceiver(options: ReceiverOptions) {
-  const { isSecret, accept, verifyDelivery, clock = systemClock, count } = options
+  const { isSecret, whichSecret, accept, verifyDelivery, clock = systemClock, count } = options
   const { bodyLimitBytes = 65_536, bodyTimeoutMs = 10 * SECOND, acceptTimeoutMs = 3 * SECOND } = options
   for (const [name, value] of Object.entries({ bodyLimitBytes, bodyTimeoutMs, acceptTimeoutMs })) {
     // NaN would never be reached, and a delay above 2^31 - 1 ms would pass at once.
@@ -78,12 +80,13 @@ export function createReceiver(options: ReceiverOptions) {
   const bodyOptions = { limitBytes: bodyLimitBytes, timeoutMs: bodyTimeoutMs, clock }
 
   return function receiveDelivery(req: BodyRequest, res: ServerResponse): void {
-    if (!isSecret(secretIn(req.url))) {
+    const candidate = secretIn(req.url)
+    if (!isSecret(candidate)) {
       tally('secret_wrong')
       reply(req, res, 404, '', {}, clock)
       return
     }
-    void receive(req).then(
+    void receive(req, whichSecret?.(candidate)).then(
       (text) => {
         tally('received')
         reply(req, res, 200, text, JSON_HEADERS, clock)
@@ -107,7 +110,7 @@ export function createReceiver(options: ReceiverOptions) {
   }
 
   /** Resolves with the text of the reply. Rejects with a MarketplaceError that the sender may read, or with anything. */
-  async function receive(req: BodyRequest): Promise<string> {
+  async function receive(req: BodyRequest, secret: number | undefined): Promise<string> {
     if (req.method !== 'POST') {
       throw new MarketplaceError('method_not_allowed', 'Cannot take the delivery: it must be sent with POST')
     }
@@ -115,14 +118,15 @@ export function createReceiver(options: ReceiverOptions) {
     const text = 'text' in body ? body.text : undefined
     const value = 'text' in body ? parse(body.text) : body.parsed
     const delivery = { req, text }
-    if (!isList(value)) return receiptText(await keep(delivery, [{ value, text: text ?? null }]))
-    return receiptsText(await keep(delivery, value.map(asElement)))
+    if (!isList(value)) return receiptText(await keep(delivery, [{ value, text: text ?? null }], secret))
+    return receiptsText(await keep(delivery, value.map(asElement), secret))
   }
 
   /** Verifies, then accepts, both within the deadline: a delivery that is verified too late is not accepted. */
   async function keep(
     delivery: Parameters<VerifyDelivery>[0],
     envelopes: Envelope[],
+    secret: number | undefined,
   ): Promise<readonly Receipt[]> {
     let timer: unknown
     const deadline = new Promise<never>((_resolve, reject) => {
@@ -135,7 +139,7 @@ export function createReceiver(options: ReceiverOptions) {
       const isVerified =
         !verifyDelivery || (await Promise.race([verifyDelivery(delivery), deadline])) === true
       if (isVerified) {
-        const receipts = await Promise.race([accept(envelopes), deadline])
+        const receipts = await Promise.race([accept(envelopes, secret), deadline])
         if (receipts.length === envelopes.length) return receipts
         throw new Error(`accept gave ${receipts.length} receipts for ${envelopes.length} envelopes`)
       }

@@ -7,6 +7,8 @@ import { replyDenied } from './reply-denied.js'
 export interface EntitlementPort {
   isEntitled(businessUid: string): Promise<boolean>
   explain(businessUid: string): Promise<GuardDecision>
+  /** Called at the beginning of each check; what it returns, with the outcome. */
+  measure?(): ((outcome: 'allowed' | 'denied' | 'unknown' | 'business_missing') => void) | undefined
   /** Called with every decision that keeps a request out. */
   onDenied?(decision: GuardDecision): void
 }
@@ -66,7 +68,10 @@ export function createRequireEntitlement(port: EntitlementPort) {
     ): Promise<void> {
       // Express 4 ignores the promise of a middleware, so a rejection would end the process.
       try {
-        const decision = await decisionFor(await businessUid(req))
+        const uid = await businessUid(req)
+        const measured = port.measure?.()
+        const decision = await decisionFor(uid)
+        measured?.(outcomeOf(decision))
         if (decision) {
           note(decision)
           await onDenied(req, res, next, decision)
@@ -116,6 +121,12 @@ const NOT_ANSWERED: GuardDecision = Object.freeze({
   reason: 'not_answered',
   explanation: 'The purchases of the business cannot be looked up now.',
 })
+
+function outcomeOf(decision: GuardDecision | undefined) {
+  if (decision === undefined) return 'allowed'
+  if (decision.reason === BUSINESS_MISSING.reason) return 'business_missing'
+  return decision.known === false ? 'unknown' : 'denied'
+}
 
 function replyInShort(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision): void {
   if (decision.reason === BUSINESS_MISSING.reason) replyDenied(req, res, 'business_missing')

@@ -60,6 +60,8 @@ export const publicEntry = ({ id, kind, name, status, ...entry }: InStore): Jour
   ...withPlatformNames(entry),
 })
 
+export const publicEntries = (entries: readonly InStore[]): JournalEntry[] => entries.map(publicEntry)
+
 export const publicDeath = (entry: DeadInStore): DeadEntry => withPlatformNames(entry)
 
 export const publicFailure = (failure: FailureInWorker): HandlerFailure => withPlatformNames(failure)

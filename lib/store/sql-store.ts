@@ -11,6 +11,7 @@ import { createJournal } from './journal.js'
 import { createJournalQueries } from './journal-queries.js'
 import { createLanes } from './lanes.js'
 import { MIGRATIONS } from './migrations.js'
+import { createObservation } from './observation.js'
 import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
@@ -79,10 +80,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
   /** One row, written and synced: what a delivery needs at least. */
   function probe() {
-    return whileOpen(async () => {
-      await engine.write((trx) => ownership.touch(trx))
-      await engine.durable()
-    })
+    return whileOpen(() => engine.write((trx) => ownership.touch(trx)).then(() => engine.durable()))
   }
 
   return {
@@ -208,10 +206,9 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     counts: () =>
       read(async (db) => ({ ...(await upkeep.counts(db)), ...(await journalQueries.counts(db)) })),
 
+    ...createObservation(engine, { read, write }, lanes, offsetOf),
     backup: (path) => whileOpen(() => engine.backup(path)),
-
     problem: health.problem,
-
     subscribe,
   }
 

@@ -19,6 +19,15 @@ export function storeFaults(address: string): string[] {
   return isAddress ? [] : ['expected sqlite:<path>, sqlite::memory:, postgres://…, a pool of pg, or a Store']
 }
 
+/** Whether it can be a `Store`, or a pool of `pg`. */
+export function isStoreOrPool(value: unknown): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (('accept' in value && 'claimRead' in value) || isPool(value))
+  )
+}
+
 /** The store for an option that has no faults. Nothing is opened yet. */
 export function storeFor(option: string | PostgresPool | Store, clock: Clock): Store {
   if (typeof option === 'string') {

@@ -47,10 +47,13 @@ export function createHandlerCalls(options: {
   timeoutMs: number
   retryDelaysMs?: readonly number[] | undefined
   clock: Clock
+  /** Runs around each call of a handler. */
+  around?(entry: Entry, call: () => Promise<unknown>): Promise<unknown>
   /** `handler` names it: its topic, and its number among those of the process. */
   onHandlerError?(failure: HandlerFailure, words: { handler: string; errorClass: string }): void
 }) {
   const { handlers, payloadOf, marketplace, timeoutMs, clock, onHandlerError = () => {} } = options
+  const { around = (_entry, call) => call() } = options
   const { retryDelaysMs = HANDLER_RETRY_DELAYS_MS } = options
   const returned = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
   /** Keys with handlers that have not settled and may still take their time. */
@@ -88,7 +91,13 @@ export function createHandlerCalls(options: {
       lost.addEventListener('abort', onLost, { once: true })
       Promise.resolve()
         .then(() =>
-          handler(payload, { signal: controller.signal, attempt: entry.attempt, marketplace: marketplace() }),
+          around(entry, async () =>
+            handler(payload, {
+              signal: controller.signal,
+              attempt: entry.attempt,
+              marketplace: marketplace(),
+            }),
+          ),
         )
         .then(() => resolve(), reject)
         .finally(() => {

@@ -128,7 +128,7 @@ export function createRefresher(options: {
   /** One claim at a time, so that each sees the businesses the others have taken: one read per business. */
   function claimOf(urgencies: readonly Urgency[], except: Iterable<string> = []): Promise<ReadClaim[]> {
     const claimed = claimTurn.then(async () => {
-      if (clock.monotonic() < pausedUntil) return []
+      if (isPaused()) return []
       const found = await store.claimRead({ leaseMs, except: [...busy, ...except], urgencies })
       if (found) busy.add(found.subscription.businessUid)
       return found ? [found] : []
@@ -210,6 +210,8 @@ export function createRefresher(options: {
         : "the platform refuses the app's credentials"
   }
 
+  const isPaused = () => clock.monotonic() < pausedUntil
+
   /** The configuration may have changed since the last start. Tried again until the store has taken it. */
   async function adoptItems(failures = 0): Promise<void> {
     try {
@@ -237,12 +239,10 @@ export function createRefresher(options: {
     },
     /** When both lanes last looked for work; the older of the two. */
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
+    isPaused,
     problems: (counts: SubscriptionCounts): Problems => ({
       failing: [],
-      degraded: [
-        ...(pausedUntil > clock.monotonic() ? [`reads are paused: ${pausedBy}`] : []),
-        ...outcomes.problems(counts),
-      ],
+      degraded: [...(isPaused() ? [`reads are paused: ${pausedBy}`] : []), ...outcomes.problems(counts)],
     }),
     running: () => loops.reduce((sum, loop) => sum + loop.running(), 0),
   }

@@ -12,6 +12,7 @@ import { LANE_LEASES } from './lane-leases.js'
 import { LEASING } from './leasing.js'
 import { LISTING } from './listing.js'
 import { MOVING } from './moving.js'
+import { OBSERVING } from './observing.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
 import { SEVERAL } from './several.js'
@@ -57,6 +58,7 @@ const ALL: readonly Check[] = [
   ...FINISHING,
   ...MOVING,
   ...FENCING,
+  ...OBSERVING,
   ...HANDING_OVER,
   ...LANE_LEASES,
   ...ENDING,

@@ -30,6 +30,10 @@ export const STORE_METHODS = [
   'replayEntry',
   'prune',
   'counts',
+  'addTallies',
+  'tallies',
+  'dueWork',
+  'schemaVersion',
   'backup',
 ] as const satisfies readonly (keyof Store)[]
 
