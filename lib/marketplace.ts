@@ -27,6 +27,7 @@ import { requireIdentifier, storable } from './record.js'
 import { checkedFilter } from './store/entry-filter.js'
 import { storeFor } from './store/store-option.js'
 import { ownerOf } from './store/store-owner.js'
+import { untracedTimers } from './telemetry/spans.js'
 import { createTelemetry } from './telemetry/telemetry.js'
 import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
@@ -48,7 +49,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
   const telemetry = createTelemetry(options)
-  const clock = guardedClock(options.clock, (error) => telemetry.failure('timers', error))
+  const clock = guardedClock(untracedTimers(options.clock), (error) => telemetry.failure('timers', error))
   const store = storeFor(options.store, clock)
   const platform = createPlatformClient({
     ...platformOptions,

@@ -5,12 +5,14 @@ import {
   createContextKey,
   isSpanContextValid,
   type Link,
+  ROOT_CONTEXT,
   type SpanContext,
   SpanKind,
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api'
 import { LRUCache } from 'lru-cache'
+import type { Clock } from '../clock.js'
 import type { SpanName } from './instruments.js'
 
 /**
@@ -83,4 +85,32 @@ const SUPPRESS_TRACING = createContextKey('OpenTelemetry SDK Context Key SUPPRES
 export function untraced<T>(call: () => T): T {
   const suppressed: Context = context.active().setValue(SUPPRESS_TRACING, true)
   return context.with(suppressed, call)
+}
+
+/**
+ * The same clock, whose timers belong to no trace: the loops are woken by deliveries and calls, and would otherwise work on
+ * inside the trace of whichever came last.
+ */
+export function untracedTimers(clock: Clock): Clock {
+  return {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    setTimeout(callback, delayMs, keepAlive) {
+      const run = () => {
+        let hasBegun = false
+        const begin = () => {
+          hasBegun = true
+          return callback()
+        }
+        try {
+          return context.with(ROOT_CONTEXT, begin)
+        } catch (error) {
+          if (hasBegun) throw error
+          return callback()
+        }
+      }
+      return clock.setTimeout(run, delayMs, keepAlive)
+    },
+    clearTimeout: (handle) => clock.clearTimeout(handle),
+  }
 }
