@@ -54,7 +54,11 @@ describe('the logger', () => {
     await marketplace.idle()
     await marketplace.health()
     expect(ofHealth()).toEqual([
-      ['warn', { status: 'degraded' }, expect.stringMatching(/^Health is degraded: 2 journal entries are dead/)],
+      [
+        'warn',
+        { status: 'degraded' },
+        expect.stringMatching(/^Health is degraded: 2 journal entries are dead/),
+      ],
       ['info', { status: 'ok' }, 'Health is ok again'],
     ])
   })

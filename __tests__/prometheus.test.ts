@@ -11,7 +11,11 @@ import { createScene } from './support/scene.js'
 import { until } from './support/until.js'
 
 const GUIDE = readFileSync(join(__dirname, '..', 'docs', 'prometheus.md'), 'utf8')
-const RULES = [...GUIDE.matchAll(/- alert: (\w+)\n\s+expr: (.+)\n\s+for: (\d+m)\n\s+labels: (.+)\n\s+annotations:\n\s+summary: (.+)/g)]
+const RULES = [
+  ...GUIDE.matchAll(
+    /- alert: (\w+)\n\s+expr: (.+)\n\s+for: (\d+m)\n\s+labels: (.+)\n\s+annotations:\n\s+summary: (.+)/g,
+  ),
+]
 const ALERTS = Object.fromEntries(RULES.map(([, name, expr]) => [name as string, expr as string]))
 
 describe('docs/prometheus.md', () => {
@@ -74,7 +78,11 @@ describe('docs/prometheus.md', () => {
   it('names only series that a scrape has', async () => {
     const { scrape } = await startScraping()
     const { marketplace, deliver, app, url, platform } = await createScene()
-    app.get('/paid', marketplace.requireEntitlement({ businessUid: () => 'b1' }), (_req, res) => void res.end())
+    app.get(
+      '/paid',
+      marketplace.requireEntitlement({ businessUid: () => 'b1' }),
+      (_req, res) => void res.end(),
+    )
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.settled()
     await deliver(sampleDelivery('application/installed'))
@@ -84,7 +92,9 @@ describe('docs/prometheus.md', () => {
     const named = [...GUIDE.matchAll(/marketplace_webhooks_\w+/g)].map(([name]) => name)
     expect(new Set(named).size).toBeGreaterThan(8)
     expect(
-      [...new Set(named)].filter((name) => !series.some((each) => each === name || each.startsWith(`${name}_`))),
+      [...new Set(named)].filter(
+        (name) => !series.some((each) => each === name || each.startsWith(`${name}_`)),
+      ),
     ).toEqual([])
   })
 })

@@ -112,10 +112,12 @@ describe('spans', () => {
       expect(span.spanContext().traceId).not.toBe(accept?.traceId)
     }
     const handles = spans.filter(({ name }) => short(name) === 'handle')
-    expect(handles.map(({ kind, attributes }) => [kind, attributes.kind, attributes.attempt]).sort()).toEqual([
-      [SpanKind.CONSUMER, 'change', 1],
-      [SpanKind.CONSUMER, 'event', 1],
-    ])
+    expect(handles.map(({ kind, attributes }) => [kind, attributes.kind, attributes.attempt]).sort()).toEqual(
+      [
+        [SpanKind.CONSUMER, 'change', 1],
+        [SpanKind.CONSUMER, 'event', 1],
+      ],
+    )
     // It is the active one while the handler runs.
     expect(handles.filter(({ attributes }) => attributes.seen)).toHaveLength(1)
     expect(spans.find(({ name }) => short(name) === 'read')?.attributes).toEqual({ outcome: 'found' })
@@ -146,7 +148,11 @@ describe('spans', () => {
     expect(await span('accept', {}, async () => ++calls)).toBe(1)
     await expect(span('accept', {}, () => Promise.reject(new Error('its own')))).rejects.toThrow('its own')
     jest.restoreAllMocks()
-    const broken = { ...trace.getTracer('x').startSpan('x'), end: () => fail('no end'), setAttribute: () => {} }
+    const broken = {
+      ...trace.getTracer('x').startSpan('x'),
+      end: () => fail('no end'),
+      setAttribute: () => {},
+    }
     const spanContext = () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 })
     jest.spyOn(trace, 'getTracer').mockReturnValue({ startSpan: () => ({ ...broken, spanContext }) } as never)
     expect(await span('accept', {}, async () => ++calls)).toBe(2)
@@ -157,7 +163,9 @@ describe('spans', () => {
 function startTracing() {
   const exporter = new InMemorySpanExporter()
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
-  trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }))
+  trace.setGlobalTracerProvider(
+    new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
+  )
   onCleanUp(() => {
     context.disable()
     trace.disable()

@@ -1,11 +1,11 @@
 import { createHash, createHmac } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from '@jest/globals'
+import { systemClock } from '../lib/clock.js'
 import { EVENTS } from '../lib/events/registry.js'
 import type { Store } from '../lib/index.js'
-import { sampleDelivery } from '../lib/testing/index.js'
 import { storeFor } from '../lib/store/store-option.js'
-import { systemClock } from '../lib/clock.js'
+import { sampleDelivery } from '../lib/testing/index.js'
 import { temporaryFolder } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { CLIENT, createScene, DELIVERY_SECRET, deliver, OTHER_ITEM, OUR_ITEM } from './support/scene.js'
@@ -20,7 +20,12 @@ describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
 
   it('lists every event, also those that never came, by secret, and what else came', async () => {
     const before = Date.now()
-    const { marketplace, target, url, deliver: send } = await createScene({
+    const {
+      marketplace,
+      target,
+      url,
+      deliver: send,
+    } = await createScene({
       store: await engine.freshAddress(),
       deliverySecrets: [NEW_SECRET, DELIVERY_SECRET],
     })
@@ -92,13 +97,13 @@ describe('webhooks.check()', () => {
   })
 
   it('keeps what a store that is away did not take', async () => {
-    const { store, added, break_ } = counting()
+    const { store, added, breakIt } = counting()
     const { marketplace, deliver: send } = await createScene({ store })
     await send(sampleDelivery('application/installed'))
-    break_(true)
+    breakIt(true)
     await expect(marketplace.webhooks.check()).rejects.toMatchObject({ code: 'store_unavailable' })
     await send(sampleDelivery('application/installed'))
-    break_(false)
+    breakIt(false)
     const { events } = await marketplace.webhooks.check()
     expect(events.find(({ event }) => event === 'application/installed')).toMatchObject({ count: 2 })
     expect(added).toEqual([1])
@@ -142,5 +147,8 @@ function counting() {
       added.push(rows.length)
     },
   }
-  return { store, added, break_: (broken: boolean) => void (isBroken = broken) }
+  function breakIt(broken: boolean) {
+    isBroken = broken
+  }
+  return { store, added, breakIt }
 }

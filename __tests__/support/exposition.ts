@@ -1,7 +1,13 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { metrics } from '@opentelemetry/api'
-import { type DataPoint, DataPointType, type Histogram, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
+import {
+  type DataPoint,
+  DataPointType,
+  type Histogram,
+  MeterProvider,
+  MetricReader,
+} from '@opentelemetry/sdk-metrics'
 import { onCleanUp } from './clean-up.js'
 
 class ScrapedReader extends MetricReader {
@@ -54,7 +60,11 @@ function exposed(metric: Metric): string[] {
           sum += count
           return `${full}_bucket${labels({ ...attributes, le: value.buckets.boundaries[i] ?? '+Inf' })} ${sum}`
         })
-        return [...buckets, `${full}_sum${labels(attributes)} ${value.sum}`, `${full}_count${labels(attributes)} ${value.count}`]
+        return [
+          ...buckets,
+          `${full}_sum${labels(attributes)} ${value.sum}`,
+          `${full}_count${labels(attributes)} ${value.count}`,
+        ]
       }),
     ]
   }
