@@ -140,6 +140,7 @@ describe('spans', () => {
   })
 
   it('may throw: what they are about is done once, and its result stands', async () => {
+    startTracing()
     const tracer = { startSpan: () => fail('no span') }
     jest.spyOn(trace, 'getTracer').mockReturnValue(tracer as never)
     onCleanUp(() => jest.restoreAllMocks())

@@ -27,6 +27,11 @@ export function createIdle(options: {
     for (const look of waiting) look()
   }
 
+  function end() {
+    accepting--
+    wake()
+  }
+
   async function idle({ timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {}): Promise<void> {
     const until = clock.monotonic() + timeoutMs
     const unsubscribe = store.subscribe(wake)
@@ -76,14 +81,11 @@ export function createIdle(options: {
     /** Something was read or handled: whoever waits looks again. */
     progress: wake,
     /** Counts a delivery that is being accepted. */
-    async accepting<T>(call: () => Promise<T>): Promise<T> {
+    accepting<T>(call: () => Promise<T>): Promise<T> {
       accepting++
-      try {
-        return await call()
-      } finally {
-        accepting--
-        wake()
-      }
+      const accepted = call()
+      accepted.then(end, end)
+      return accepted
     },
   }
 }

@@ -25,20 +25,17 @@ export function createReporting(options: {
   const { count, record, log, failure } = telemetry
 
   /** The result of `call`, its duration in a histogram when anybody takes it. */
-  async function timed<T>(
+  function timed<T>(
     name: 'accept.duration' | 'read.duration' | 'handler.duration',
     call: () => Promise<T>,
     attributesOf: (result: T | undefined) => Record<string, string>,
   ): Promise<T> {
     if (!telemetry.isMeasuring()) return call()
     const beganAt = clock.monotonic()
-    let result: T | undefined
-    try {
-      result = await call()
-      return result
-    } finally {
-      record(name, clock.monotonic() - beganAt, attributesOf(result))
-    }
+    const end = (result?: T) => record(name, clock.monotonic() - beganAt, attributesOf(result))
+    const called = call()
+    called.then(end, () => end())
+    return called
   }
 
   return {

@@ -5,6 +5,7 @@ import {
   createContextKey,
   isSpanContextValid,
   type Link,
+  ProxyTracerProvider,
   ROOT_CONTEXT,
   type SpanContext,
   SpanKind,
@@ -33,7 +34,15 @@ export function createSpans() {
     return []
   }
 
+  /** Whether an SDK takes spans: behind the API's proxy stands something else than its own silent provider. */
+  function isOn(): boolean {
+    const provider = trace.getTracerProvider()
+    return !(provider instanceof ProxyTracerProvider) || provider.getDelegate() !== SILENT
+  }
+
   return {
+    isOn,
+
     /** Runs `call` in a span. `outcomeOf` gives the attribute `outcome`; what rejects has the outcome `failed`. */
     async run<T>(
       name: SpanName,
@@ -50,7 +59,6 @@ export function createSpans() {
       const span = trace
         .getTracer('marketplace-webhooks')
         .startSpan(`marketplace_webhooks.${name}`, { kind, attributes, links: linksTo(linkedTo) })
-      // Without an SDK there is nothing to hand on.
       if (!isSpanContextValid(span.spanContext())) return call()
       try {
         const result = await context.with(trace.setSpan(context.active(), span), call)
@@ -74,6 +82,8 @@ export function createSpans() {
     },
   }
 }
+
+const SILENT = new ProxyTracerProvider().getDelegate()
 
 // The key that OpenTelemetry's SDK looks for (`suppressTracing` of @opentelemetry/core, which is not a dependency here).
 const SUPPRESS_TRACING = createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING')

@@ -46,6 +46,15 @@ export function createTelemetry({
   const log = quiet(write)
   /** Counts under `marketplace_webhooks.<name>`; attributes come from fixed sets, never from what is received. */
   const count = quiet(metrics.count)
+  const remember = quiet(spans.remember)
+
+  function isTracing(): boolean {
+    try {
+      return spans.isOn()
+    } catch {
+      return false
+    }
+  }
 
   return {
     log,
@@ -62,7 +71,8 @@ export function createTelemetry({
       }
     },
     /** See `createSpans`. Should the SDK fail before `call` has begun, it runs without a span. */
-    async span<T>(...[name, options, call]: Parameters<typeof spans.run<T>>): Promise<T> {
+    span<T>(...[name, options, call]: Parameters<typeof spans.run<T>>): Promise<T> {
+      if (!isTracing()) return call()
       let begun: Promise<T> | undefined
       const once = () => {
         begun = call()
@@ -76,7 +86,9 @@ export function createTelemetry({
         })
       })
     },
-    rememberDelivery: quiet(spans.remember),
+    rememberDelivery(names: readonly (string | null)[]) {
+      if (isTracing()) remember(names)
+    },
 
     /** A failure that nobody waits for: counted and logged by its code. */
     failure(area: string, error: unknown) {
