@@ -1,6 +1,8 @@
 import { describe, expect, it, jest } from '@jest/globals'
+import { systemClock } from '../lib/clock.js'
 import { createMarketplace } from '../lib/index.js'
-import { sampleDelivery } from '../lib/testing/index.js'
+import { storeFor } from '../lib/store/store-option.js'
+import { sampleDelivery, withStoreFaults } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { CLIENT, createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
@@ -82,12 +84,16 @@ describe('idle()', () => {
   })
 
   it('waits for a delivery that is being accepted', async () => {
-    const { opened, open } = gate()
-    const { marketplace, deliver } = await createScene({ verifyDelivery: () => opened.then(() => true) })
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace, deliver } = await createScene({ store })
     const handled: string[] = []
     marketplace.on('application/installed', ({ id }) => void handled.push(id))
+    await marketplace.start()
+    const fault = store.faults.add({ on: 'accept', kind: 'hang' })
     const reply = deliver(sampleDelivery('application/installed'))
-    open()
+    await until('the store holds it', () => store.faults.held === 1)
+    await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toThrow('a delivery is being accepted')
+    fault.remove()
     const { id } = await reply
     await marketplace.idle()
     expect(handled).toEqual([id])

@@ -50,7 +50,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const classify = createClassifier(registry)
   const telemetry = createTelemetry(options)
   const clock = guardedClock(untracedTimers(options.clock), (error) => telemetry.failure('timers', error))
-  const store = storeFor(options.store, clock)
+  const store = storeFor(options.store, clock, telemetry.warn)
   const platform = createPlatformClient({
     ...platformOptions,
     clientId: app.clientId,

@@ -14,6 +14,7 @@ export const WARNINGS = {
 } as const
 
 export type WarningCode = keyof typeof WARNINGS
+export type Warn = (code: WarningCode, why?: string) => void
 
 /** The words of the table, with `why` in front. */
 export function messageFor(code: WarningCode, why?: string): string {
