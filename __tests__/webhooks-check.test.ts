@@ -5,7 +5,7 @@ import { systemClock } from '../lib/clock.js'
 import { EVENTS } from '../lib/events/registry.js'
 import type { Store } from '../lib/index.js'
 import { storeFor } from '../lib/store/store-option.js'
-import { sampleDelivery } from '../lib/testing/index.js'
+import { sampleDelivery, withStoreFaults } from '../lib/testing/index.js'
 import { temporaryFolder } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { CLIENT, createScene, DELIVERY_SECRET, deliver, OTHER_ITEM, OUR_ITEM } from './support/scene.js'
@@ -125,6 +125,16 @@ describe('webhooks.check()', () => {
     ].map((guess) => guess.slice(0, 8))
     expect(files.join('')).toContain('application/installed')
     expect(guesses.filter((guess) => files.some((file) => file.includes(guess)))).toEqual([])
+  })
+
+  it('does not hold up the end where the store does not answer', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace, deliver: send } = await createScene({ store })
+    await send(sampleDelivery('application/installed'))
+    const fault = store.faults.add({ on: 'addTallies', kind: 'hang' })
+    await marketplace.close()
+    expect(fault.strikes).toBe(1)
+    await expect(marketplace.webhooks.check()).rejects.toMatchObject({ code: 'closed' })
   })
 
   it('rejects after close()', async () => {

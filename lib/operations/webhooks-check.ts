@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { type Clock, SECOND } from '../clock.js'
 import type { NewTally, Store, Tally, TallyKind } from '../store/store.js'
+import { withDeadline } from '../waiting.js'
 
 /** What has come in, by all processes on the store since it was made. Times are ISO 8601, UTC. */
 export interface WebhookReport {
@@ -36,6 +37,7 @@ export interface SecretReport extends Arrivals {
 
 /** How long counts wait in memory: a process that is killed loses them. */
 const FLUSH_MS = 5 * SECOND
+const CLOSE_MS = SECOND
 
 /**
  * Counts what comes in. A delivery costs an addition in memory; the sums go to the store every few seconds, in one
@@ -141,8 +143,9 @@ export function createWebhooksCheck(options: {
   return {
     note,
     check,
-    /** Writes what is still counted, as far as the store takes it. */
-    close: () => flush().catch(onError),
+    /** Writes what is still counted, as far as the store takes it soon: a store that hangs must not hold the end up. */
+    close: () =>
+      withDeadline(flush(), CLOSE_MS, clock, () => new Error('not written in time')).catch(onError),
   }
 }
 
