@@ -11,6 +11,7 @@ const GROUND_FLOOR = [
   'health.ts',
   'hold.ts',
   'ids.ts',
+  'line.ts',
   'record.ts',
   'telemetry/',
   'warnings.ts',

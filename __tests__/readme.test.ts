@@ -109,7 +109,7 @@ describe('the README on errors', () => {
         .filter((name) => name in ERROR_CODES)
         .map((code) => [code, status])
     })
-    const source = ['receiver.ts', 'body.ts', 'body-text.ts', 'body-read-before.ts']
+    const source = ['take-delivery.ts', 'body.ts', 'body-text.ts', 'body-read-before.ts']
       .map((file) => readFileSync(join(LIB, 'express', file), 'utf8'))
       .join()
     const given = [...source.matchAll(/(?:MarketplaceError|unreadable)\(\s*'(\w+)'/g)].map(

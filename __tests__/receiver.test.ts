@@ -343,6 +343,26 @@ describe.each([
     await until(() => outcomes.length === 1)
   })
 
+  it('A22 sends its own headers behind a middleware whose writeHead knows no list of headers', async () => {
+    const { receiver } = setUp(express)
+    const app = express().use((_req, res, next) => {
+      const { writeHead } = res
+      // As on-headers did before 1.1.0, by which compression and express-session work.
+      res.writeHead = ((status: number, headers?: object) => {
+        for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(`x-${name}`, value)
+        return writeHead.call(res, status)
+      }) as typeof res.writeHead
+      next()
+    })
+    app.use('/hooks', receiver)
+    const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT).expect(200)
+    expect(reply.headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(reply.text.length),
+    })
+    expect(Object.keys(reply.headers).filter((name) => /^x-\d/.test(name))).toEqual([])
+  })
+
   it('A6, L4 never repeats the secret in a reply', async () => {
     const { app } = setUp(express, { accept: () => Promise.reject(new Error(SECRET)) })
     const send = (text: string) => request(app).post(`/hooks/${SECRET}`).type('json').send(text)

@@ -58,8 +58,23 @@ export function guardedClock(clock: Clock, onError: (error: unknown) => void): C
     }
   }
   return {
-    now: () => either(() => clock.now(), systemClock.now),
-    monotonic: () => either(() => clock.monotonic(), systemClock.monotonic),
+    // Without `either`: these two are called several times for every delivery.
+    now() {
+      try {
+        return clock.now()
+      } catch (error) {
+        onError(error)
+        return systemClock.now()
+      }
+    },
+    monotonic() {
+      try {
+        return clock.monotonic()
+      } catch (error) {
+        onError(error)
+        return systemClock.monotonic()
+      }
+    },
     setTimeout(callback, delayMs, keepAlive) {
       const run = () => {
         try {

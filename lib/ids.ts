@@ -1,7 +1,11 @@
 import { randomFillSync } from 'node:crypto'
 
-const pool = new Uint8Array(10 * 128)
+const BYTES_EACH = 10
+const pool = Buffer.alloc(128 * BYTES_EACH)
+/** The same bytes in hexadecimal. */
+let digits = ''
 let used = pool.length
+let last = { now: Number.NaN, prefix: '' }
 
 /**
  * A UUID version 7 (RFC 9562): unique, and ordered by the millisecond in which it was made, so that an index over
@@ -10,13 +14,18 @@ let used = pool.length
 export function newId(now: number): string {
   if (used === pool.length) {
     randomFillSync(pool)
+    digits = pool.toString('hex')
     used = 0
   }
-  const random = pool.subarray(used, used + 10)
-  used += 10
+  const at = 2 * used
+  const variant = '89ab'[(pool[used + 2] as number) >> 6]
+  used += BYTES_EACH
+  if (now !== last.now) last = { now, prefix: timePrefix(now) }
+  return `${last.prefix}${digits.slice(at, at + 3)}-${variant}${digits.slice(at + 5, at + 8)}-${digits.slice(at + 8, at + 20)}`
+}
+
+/** 48 bits of milliseconds and the version. */
+function timePrefix(now: number): string {
   const time = now.toString(16).padStart(12, '0')
-  const versioned = 0x7000 | ((((random[0] as number) << 8) | (random[1] as number)) & 0x0fff)
-  const variant = 0x8000 | ((((random[2] as number) << 8) | (random[3] as number)) & 0x3fff)
-  const tail = Buffer.from(random.buffer, random.byteOffset + 4, 6).toString('hex')
-  return `${time.slice(0, 8)}-${time.slice(8)}-${versioned.toString(16)}-${variant.toString(16)}-${tail}`
+  return `${time.slice(0, 8)}-${time.slice(8)}-7`
 }

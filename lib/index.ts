@@ -26,6 +26,7 @@ export {
   type Registry,
   type TokensOf,
 } from './events/registry.js'
+export type { HandlerOptions, RequestListener } from './express/handler.js'
 export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
 export type { DeadEntry, HandlerFailure, JournalEntry } from './operations/public-entry.js'

@@ -8,7 +8,7 @@ import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry, type EventName, requireEvent } from './events/registry.js'
 import { createSecretCheck, targetUrl } from './express/delivery-secret.js'
-import { createReceiver } from './express/receiver.js'
+import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createWhichSecret } from './express/which-secret.js'
 import { mergeProblems } from './health.js'
@@ -61,7 +61,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
   const entitledWhen = given.entitledWhen ?? ((record) => grants(record.purchase_state))
   const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
-  const entitlements = createEntitlements({ store, rules, waitMs: freshness.waitMs, clock })
+  const entitlements = createEntitlements({
+    store,
+    rules,
+    waitMs: freshness.waitMs,
+    clock,
+    during: (looking) => lifecycle.during(looking),
+  })
 
   const check = createWebhooksCheck({
     store,
@@ -114,14 +120,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       onError: telemetry.failure,
     })
 
-  const intake = createIntake({
-    classify,
-    store,
-    purchasableUids,
-    codeNames,
-    clock,
-    onAccepted: reporting.accepted,
-  })
+  const { onAccepted } = reporting
+  const intake = createIntake({ classify, store, purchasableUids, codeNames, clock, onAccepted })
   const lifecycle = createLifecycle({
     store,
     owner: ownerOf({ ...app, ...platformOptions, adopt: options.adoptStore }),
@@ -158,21 +158,18 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   }
 
   /** The same call, which keeps the process alive until it settles. */
-  function held<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    return (...given: Arguments): Promise<T> => lifecycle.during(call(...given))
-  }
-
   function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    return held(async (...given: Arguments): Promise<T> => {
+    const checked = async (...given: Arguments): Promise<T> => {
       if (lifecycle.isClosed())
         throw new MarketplaceError('closed', 'Cannot use the marketplace: it was closed')
       return call(...given)
-    })
+    }
+    return (...given: Arguments): Promise<T> => lifecycle.during(checked(...given))
   }
 
   const marketplace: Marketplace<Custom> = {
     events: registry,
-    router: createReceiver({
+    ...createDoors({
       isSecret: createSecretCheck(options.deliverySecrets),
       whichSecret: createWhichSecret(options.deliverySecrets),
       accept: (...given) => reporting.accepting(() => intake.accept(...given)),
@@ -180,6 +177,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       ...options.receiver,
       clock,
       count: reporting.delivery,
+      onOtherwiseError: reporting.otherwiseFailed,
     }),
 
     on(event, handler) {
@@ -192,8 +190,9 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onDead: listeners.onDead,
     onHandlerError: listeners.onHandlerError,
 
-    isEntitled: held(entitlements.isEntitled),
-    explain: held(entitlements.explain),
+    isEntitled: entitlements.isEntitled,
+    peek: entitlements.peek,
+    explain: entitlements.explain,
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
       measure: reporting.gate,
@@ -236,8 +235,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     backup: whileOpen((path) => store.backup(requirePath(path))),
     webhooks: { check: whileOpen(check.check) },
     idle: whileOpen(idle.idle),
-    health: held(healthLog.health),
-    readiness: held(createReadiness({ store, isClosed: lifecycle.isClosed, clock })),
+    health: healthLog.health,
+    readiness: createReadiness({ store, isClosed: lifecycle.isClosed, clock }),
     start: lifecycle.start,
     close: lifecycle.close,
   }

@@ -76,8 +76,8 @@ export interface AnnouncedRecord extends DocumentedFields {
 /** Not stated by the document; we chose what fits an index of every database and any identifier seen so far. */
 export const MAX_IDENTIFIER_LENGTH = 255
 
-// Cc is C0 with NUL, DEL and C1; with the u flag Cs matches a surrogate only where it has no partner.
-const UNFIT = /[\p{Cc}\p{Cs}]/u
+/** C0 with NUL, DEL and C1. */
+const CONTROL = /\p{Cc}/u
 
 /** Why `value` cannot be an identifier, or undefined when it can. Never contains the value. */
 function identifierFault(value: unknown): string | undefined {
@@ -92,7 +92,8 @@ function identifierFault(value: unknown): string | undefined {
   if (value.length > MAX_IDENTIFIER_LENGTH) {
     return `expected an identifier of at most ${MAX_IDENTIFIER_LENGTH} characters`
   }
-  if (UNFIT.test(value)) return 'expected an identifier without control characters or lone surrogates'
+  if (CONTROL.test(value) || !value.isWellFormed())
+    return 'expected an identifier without control characters or lone surrogates'
   return undefined
 }
 
@@ -160,7 +161,7 @@ export function parseRecord(value: unknown): SubscriptionRecord | undefined {
  * For what people read and states are compared by; identifiers with such characters are refused instead.
  */
 export function storable(text: string): string {
-  return text.replace(/[\0\p{Cs}]/gu, '\ufffd')
+  return text.replaceAll('\0', '\ufffd').toWellFormed()
 }
 
 /** `updated_at` as ms since 1970; NaN when it is missing or unreadable: then it says nothing about age. */

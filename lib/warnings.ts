@@ -6,6 +6,8 @@ export const WARNINGS = {
   store_adopted:
     'adoptStore is set: this app takes the store over, whichever app it belonged to. Remove the option after one start',
   handler_failed: 'It is tried again by its schedule; onHandlerError() reports each failed try',
+  otherwise_failed:
+    'This is what `otherwise` of handler() threw or rejected with. The request was answered with 500, or cut off where its reply had begun',
   listen_unavailable:
     'Notifications of PostgreSQL do not arrive here (a pooler in transaction mode?): this instance learns of a ' +
     'change that another made within five seconds instead of at once. Nothing is lost by it',

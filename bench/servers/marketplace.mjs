@@ -1,24 +1,115 @@
-import express from 'express'
-import { createMarketplace } from 'marketplace-webhooks'
-import { serve } from './serve.mjs'
-import { sqliteInUse } from './sqlite-in-use.mjs'
+import { createMarketplace } from '../../dist/esm/index.js'
+import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
+import { answer, serve, settings } from './serve.mjs'
 
-/** This package as the README shows it: default options, worker on, durable SQLite. */
-const [, , platformUrl, databasePath, deliverySecret] = process.argv
+/**
+ * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, `watched`, or `none`),
+ * `handlers`, `options` for `createMarketplace`. Handlers are `none` (only for changes), `at-once`, `failing-and-hung`
+ * (those of updates return at once, of installs fail, of uninstalls never return), `hung` or `draining` (of uninstalls).
+ */
+const { store, platformUrl, front = 'express', handlers = 'none', options = {} } = settings
+const beganAt = performance.now()
 const marketplace = createMarketplace({
-  app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: '7c9e6679-7425-40de-944b-e07fc1f90ae7' },
+  app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: PURCHASABLE_UID, codeName: 'bench' },
   platform: { baseUrl: platformUrl, authUrl: platformUrl },
-  deliverySecrets: deliverySecret,
-  store: `sqlite:${databasePath}`,
+  deliverySecrets: SECRET,
+  store,
+  closeGraceMs: 500,
+  ...options,
 })
+let handled = 0
+let firstAt = 0
+let lastAt = 0
+let onHandled = () => {}
+const atOnce = () => {
+  lastAt = performance.now()
+  if (handled++ === 0) firstAt = lastAt
+  onHandled()
+}
+const never = () => new Promise(() => {})
+const fails = () => {
+  throw new Error('this handler fails')
+}
+const HANDLERS = {
+  none: {},
+  'at-once': { 'purchasable_subscription/update': atOnce },
+  'failing-and-hung': {
+    'purchasable_subscription/update': atOnce,
+    'application/installed': fails,
+    'application/uninstalled': never,
+  },
+  hung: { 'application/uninstalled': never },
+  draining: { 'application/uninstalled': atOnce },
+}
 marketplace.onPurchaseChange(() => {})
-
-const app = express()
-app.use('/x', marketplace.router)
+for (const [event, handler] of Object.entries(HANDLERS[handlers])) marketplace.on(event, handler)
 
 const answers = {
-  sqlite: sqliteInUse,
-  /** Journal entries that still wait for handlers. */
-  backlog: async () => (await marketplace.health()).counts?.pending ?? 0,
+  handled: () => handled,
+  health: () => marketplace.health(),
+  isEntitled: (business) => marketplace.isEntitled(business),
+  /** Subscriptions 1 to `count`. */
+  async trackAll(count) {
+    for (let first = 1; first <= count; first += 500) {
+      const numbers = Array.from({ length: Math.min(500, count + 1 - first) }, (_, i) => first + i)
+      await Promise.all(
+        numbers.map((number) =>
+          marketplace.track({ subscription_uid: subscriptionOf(number), business_uid: businessOf(number) }),
+        ),
+      )
+    }
+  },
+  /** Of the entries handled so far: how many, and in how many seconds from the first to the last. */
+  drained: () => ({ handled, seconds: (lastAt - firstAt) / 1_000 }),
+  /** ms from the reply to a delivery until its handler is called, each of `count` after the one before. */
+  async untilHandled(port, bodies) {
+    const times = []
+    for (const body of bodies) {
+      const called = new Promise((resolve) => {
+        onHandled = () => resolve(performance.now())
+      })
+      const sentAt = performance.now()
+      await fetch(`http://127.0.0.1:${port}/x/${SECRET}`, { method: 'POST', body })
+      times.push((await called) - sentAt)
+    }
+    onHandled = () => {}
+    return times
+  },
 }
-marketplace.start().then(() => serve(app, answers, marketplace.close))
+
+await marketplace.start()
+const ready = { startMs: performance.now() - beganAt }
+if (front === 'none') answer(answers, marketplace.close, ready)
+else serve(await listener(), answers, marketplace.close, ready)
+
+async function listener() {
+  if (front === 'watched') return watched(adapted(marketplace.router))
+  if (front === 'plain') return marketplace.handler?.({ path: '/x' }) ?? adapted(marketplace.router)
+  const { default: express } = await import('express')
+  return express().use('/x', marketplace.router)
+}
+
+/** The router below a path without a framework, as Express mounts it. */
+function adapted(router) {
+  return (req, res) => {
+    if (!req.url.startsWith('/x/')) return res.writeHead(404).end()
+    req.url = req.url.slice(2)
+    router(req, res)
+  }
+}
+
+/** Beside deliveries, `GET /watch?business_uid=…&entitled=…`: replies when this instance answers so. */
+function watched(next) {
+  return async (req, res) => {
+    if (!req.url.startsWith('/watch?')) return next(req, res)
+    const { searchParams } = new URL(req.url, 'http://instance')
+    const wanted = searchParams.get('entitled') === 'true'
+    const deadline = Date.now() + 10_000
+    while (
+      (await marketplace.isEntitled(searchParams.get('business_uid'))) !== wanted &&
+      Date.now() < deadline
+    )
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    res.end('seen')
+  }
+}

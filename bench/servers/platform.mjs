@@ -1,32 +1,109 @@
-import { serve } from './serve.mjs'
+import { businessOf, notice, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
+import { serve, settings } from './serve.mjs'
 
 /**
- * The platform, as quick as can be: any business gets a token, which is its own name, and with it every subscription
- * it asks for is the business's and purchased.
+ * The platform: any business gets a token, which is its own name, and with it every subscription it asks for is the
+ * business's and purchased. Answers at once, or after `settings.pauseMs`.
  */
-serve((req, res) => {
+const { pauseMs = 0 } = settings
+const reads = new Map()
+const suspended = new Set()
+const changedAt = new Map()
+let readCount = 0
+
+function listener(req, res) {
   const url = new URL(req.url, 'http://platform')
-  const reply =
-    url.pathname === '/oauth/token'
-      ? { access_token: url.searchParams.get('business_uid') }
-      : { data: { subscriptions: [record(url.searchParams.get('filter[uid]'), req.headers.authorization)] } }
   req.resume()
-  res.setHeader('Content-Type', 'application/json').end(JSON.stringify(reply))
-})
+  const isToken = url.pathname === '/oauth/token'
+  if (!isToken) {
+    const uid = url.searchParams.get('filter[uid]')
+    readCount++
+    if (reads.size < 1_000 || reads.has(uid)) reads.set(uid, (reads.get(uid) ?? 0) + 1)
+  }
+  const reply = JSON.stringify(
+    isToken
+      ? { access_token: url.searchParams.get('business_uid') }
+      : { data: { subscriptions: [record(url.searchParams.get('filter[uid]'), req.headers.authorization)] } },
+  )
+  const send = () => res.setHeader('Content-Type', 'application/json').end(reply)
+  if (pauseMs === 0) send()
+  else setTimeout(send, pauseMs)
+}
 
 function record(uid, authorization) {
   return {
     uid,
-    purchasable_uid: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+    purchasable_uid: PURCHASABLE_UID,
     buyer_uid: '16fd2706-8baf-433b-82eb-8c7fada847da',
     business_uid: authorization.slice('Bearer '.length),
     purchase_currency: 'USD',
     purchase_price: '9.99',
-    purchase_state: 'purchased',
+    purchase_state: suspended.has(uid) ? 'suspended' : 'purchased',
     cancellation_date: null,
     expiration_date: null,
-    updated_at: '2026-01-31T10:00:00.000Z',
+    updated_at: changedAt.get(uid) ?? '2026-01-31T10:00:00.000Z',
     created_at: '2026-01-31T10:00:00.000Z',
     payment_type: 'monthly',
   }
 }
+
+/** Of so many changes one is watched. */
+const WATCHED = 25
+const TICK_MS = 10
+
+/**
+ * Changes subscriptions 1 to `count`, `perSecond` of them, and delivers each change to the next of `ports`. Resolves with
+ * `[{ atMs, lagMs }]` of those that were watched: how long after the change the last of all instances answered so.
+ */
+async function change({ ports, count, perSecond, seconds }) {
+  const lags = []
+  const open = new Set()
+  const begunAt = performance.now()
+  for (let made = 0; made < perSecond * seconds; ) {
+    const due = Math.min(perSecond * seconds, ((performance.now() - begunAt) / 1_000) * perSecond)
+    for (; made < due; made++) {
+      const work = changeOne(
+        1 + (made % count),
+        ports[made % ports.length],
+        made % WATCHED === 0 ? ports : [],
+      )
+      const done = work.then((lag) => {
+        if (lag !== undefined) lags.push({ atMs: lag.atMs - begunAt, lagMs: lag.lagMs })
+        open.delete(done)
+      })
+      open.add(done)
+    }
+    await new Promise((resolve) => setTimeout(resolve, TICK_MS))
+  }
+  await Promise.all(open)
+  return lags
+}
+
+async function changeOne(number, port, watchers) {
+  const uid = subscriptionOf(number)
+  const entitled = suspended.has(uid)
+  if (entitled) suspended.delete(uid)
+  else suspended.add(uid)
+  changedAt.set(uid, new Date().toISOString())
+  const atMs = performance.now()
+  const watch = (watcher) => ask(watcher, `/watch?business_uid=${businessOf(number)}&entitled=${entitled}`)
+  await Promise.all([
+    ask(port, `/x/${SECRET}`, { method: 'POST', body: JSON.stringify(notice('update', number)) }),
+    ...watchers.map(watch),
+  ])
+  return watchers.length > 0 ? { atMs, lagMs: performance.now() - atMs } : undefined
+}
+
+async function ask(port, path, init) {
+  await (await fetch(`http://127.0.0.1:${port}${path}`, init)).text()
+}
+
+serve(listener, {
+  change,
+  reads: () => readCount,
+  readsOf: (uid) => reads.get(uid) ?? 0,
+  forget() {
+    reads.clear()
+    readCount = 0
+  },
+})

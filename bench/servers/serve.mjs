@@ -1,25 +1,69 @@
 import { createServer } from 'node:http'
 
+/** What the parent gave this process. */
+export const settings = JSON.parse(process.argv[2] ?? '{}')
+
 /**
- * Listens on a free port of the loopback address, tells it to the parent, and answers its questions: `cpu` (µs used so
- * far) and those of `answers`. Ends when the parent lets go.
+ * Answers the parent's questions, one at a time, and ends when the parent lets go. The first thing it sends is `ready`.
+ * Every process answers `cpu`: µs of CPU used so far, all threads included; `gap`: the longest time in ms, since it was
+ * last asked, that the event loop did not come round (only where `settings.watchLoop`); and `memory` in MB.
  */
-export function serve(app, answers = {}, close = () => {}) {
-  const server = createServer(app)
-  server.keepAliveTimeout = 60_000
-  const all = {
-    cpu() {
-      const { user, system } = process.cpuUsage()
-      return user + system
-    },
-    ...answers,
-  }
-  server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }))
-  process.on('message', async (question) => process.send(await all[question]()))
+export function answer(answers, close, ready = {}) {
+  const longestGap = settings.watchLoop ? watchLoop() : () => Number.NaN
+  const all = { cpu, memory, gap: longestGap, ...answers }
+  process.on('message', async ({ question, args }) => {
+    try {
+      process.send({ answer: await all[question](...args) })
+    } catch (error) {
+      process.send({ error: String(error?.stack ?? error) })
+    }
+  })
   process.on('disconnect', async () => {
-    server.close()
-    server.closeAllConnections()
+    setTimeout(() => process.exit(), 10_000).unref()
     await close()
     process.exit()
   })
+  process.send({ answer: ready })
+}
+
+/** Serves HTTP on a free port of the loopback address, which is in `ready`. */
+export function serve(listener, answers = {}, close = () => {}, ready = {}) {
+  const server = createServer(listener)
+  server.keepAliveTimeout = 60_000
+  server.listen(0, '127.0.0.1', () => {
+    answer(answers, closeAll, { ...ready, port: server.address().port })
+  })
+  function closeAll() {
+    server.close()
+    server.closeAllConnections()
+    return close()
+  }
+}
+
+function cpu() {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+function memory() {
+  globalThis.gc?.()
+  const { rss, heapUsed } = process.memoryUsage()
+  return { rss: rss / 1e6, heap: heapUsed / 1e6 }
+}
+
+/** A timer of 1 ms: how much later than that it ran at most. */
+function watchLoop() {
+  let last = performance.now()
+  let longest = 0
+  setInterval(() => {
+    const now = performance.now()
+    longest = Math.max(longest, now - last - 1)
+    last = now
+  }, 1).unref()
+  return () => {
+    const gap = longest
+    longest = 0
+    last = performance.now()
+    return gap
+  }
 }

@@ -7,6 +7,8 @@ import { type Decision, type DecisionRules, decide, decisionWithout } from './de
 export interface Entitlements {
   /** Whether the business may use the app now. Never rejects: what is unknown, malformed or unverifiable is false. */
   isEntitled(businessUid: string | number): Promise<boolean>
+  /** The same answer where it is in memory and fresh, else undefined. Looks nothing up. */
+  peek(businessUid: string | number): boolean | undefined
   explain(businessUid: string | number): Promise<Decision>
   close(): void
 }
@@ -24,8 +26,11 @@ export function createEntitlements(options: {
   ttlMs?: number
   maxEntries?: number
   clock: Clock
+  /** Given each look into the store, to keep the process alive meanwhile: an answer from memory holds nothing. */
+  during?<T>(looking: Promise<T>): Promise<T>
 }): Entitlements {
   const { store, rules, waitMs, ttlMs = 5 * SECOND, maxEntries = 10_000, clock } = options
+  const { during = (looking) => looking } = options
   const known = new LRUCache<string, Answer>({ max: maxEntries })
   const unknown = new LRUCache<string, Answer>({ max: maxEntries })
   const loads = new Map<string, Load>()
@@ -54,6 +59,7 @@ export function createEntitlements(options: {
     loads.get(hint.businessUid)?.outdate(isSuperseded)
   })
 
+  /** A text that is a key here has been found fit to be an identifier before: a warm answer does not look again. */
   function fresh(businessUid: string): Answer | undefined {
     const answer = known.get(businessUid) ?? unknown.get(businessUid)
     return answer && answer.freshUntil > clock.monotonic() ? answer : undefined
@@ -108,7 +114,7 @@ export function createEntitlements(options: {
     }
 
     return {
-      decision: run(),
+      decision: during(run()),
       outdate(isSuperseded) {
         outdated = true
         superseded ||= isSuperseded
@@ -154,9 +160,18 @@ export function createEntitlements(options: {
 
   return {
     isEntitled(given) {
+      const warm = typeof given === 'string' ? fresh(given) : undefined
+      if (warm) return warm.answer
       const businessUid = identifierOf(given)
       if (businessUid === null) return NO
       return fresh(businessUid)?.answer ?? load(businessUid).then((decision) => decision.entitled)
+    },
+
+    peek(given) {
+      const warm = typeof given === 'string' ? fresh(given) : undefined
+      if (warm) return warm.decision.entitled
+      const businessUid = identifierOf(given)
+      return businessUid === null ? false : fresh(businessUid)?.decision.entitled
     },
 
     async explain(given) {

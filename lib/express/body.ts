@@ -4,37 +4,108 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type Body, type BodyRequest, bodyReadBefore } from './body-read-before.js'
 import { decode, tooLarge, unreadable } from './body-text.js'
+import { createDeadlines } from './deadlines.js'
 
 export interface BodyOptions {
   /** Most bytes a body may have, before and after decompression. */
   limitBytes?: number | undefined
-  /** Time from the call until the last byte must be here. */
+  /** Time from the call until the last byte must be here; one timer serves all bodies. */
   timeoutMs?: number | undefined
   clock?: Clock | undefined
 }
 
 /**
- * Reads the body of a delivery. The interface document does not state how deliveries are sent, so any content type
- * (or none) is taken as long as the text is UTF-8.
+ * Returns `readBody(req, take, refuse)`, which reads the body of a delivery and calls `take` with it, or `refuse` with the
+ * reason, once. What it finds in the headers it throws at once. What `take` throws goes to `refuse` too.
  *
- * Works behind an app's own body middleware too: a body that it has read is taken from the request, any other is read
- * here. Express 4's `express.json()` sets `req.body = {}` on requests it does not read, so a body counts as read only
- * when the stream says so.
+ * The interface document does not state how deliveries are sent, so any content type (or none) is taken as long as the
+ * text is UTF-8. Works behind an app's own body middleware too: a body that it has read is taken from the request, any
+ * other is read here. Express 4's `express.json()` sets `req.body = {}` on requests it does not read, so a body counts as
+ * read only when the stream says so.
  *
- * Rejects `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_too_large`,
+ * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_too_large`,
  * `body_timeout`, `body_incomplete`, `body_not_utf8` or `body_already_read`. Messages never hold the body.
  */
-export async function readBody(req: BodyRequest, options: BodyOptions = {}): Promise<Body> {
+export function createBodyReader(options: BodyOptions = {}) {
   const { limitBytes = 65_536, timeoutMs = 10 * SECOND, clock = systemClock } = options
+  const deadlines = createDeadlines<Refuse>({
+    timeoutMs,
+    clock,
+    onLate: (stop) => stop(unreadable('body_timeout', `it was not complete after ${timeoutMs} ms`)),
+  })
 
-  checkContentType(req.headers['content-type'])
-  if (Number(req.headers['content-length']) > limitBytes) throw tooLarge(limitBytes)
-  if (req.readableDidRead || req.readableEnded) return bodyReadBefore(req, limitBytes, announcesBody(req))
+  return function readBody(req: BodyRequest, take: (body: Body) => void, refuse: Refuse): void {
+    checkContentType(req.headers['content-type'])
+    if (Number(req.headers['content-length']) > limitBytes) throw tooLarge(limitBytes)
+    if (req.readableDidRead || req.readableEnded) {
+      take(bodyReadBefore(req, limitBytes, announcesBody(req)))
+      return
+    }
+    if (req.destroyed) throw incomplete()
+    const decompress = decompressorFor(req.headers['content-encoding'])
+    readBytes(req, refuse, (bytes) => {
+      if (decompress === undefined) take({ text: decode(bytes) })
+      else {
+        decompressed(decompress, bytes, limitBytes)
+          .then((plain) => take({ text: decode(plain) }))
+          .catch(refuse)
+      }
+    })
+  }
 
-  const decompress = decompressorFor(req.headers['content-encoding'])
-  const bytes = await readBytes(req, limitBytes, timeoutMs, clock)
-  return { text: decode(decompress ? await decompressed(decompress, bytes, limitBytes) : bytes) }
+  /** Collects the bytes as they were sent. No stream is piped and a body of one chunk is not copied: this is the hot path. */
+  function readBytes(req: IncomingMessage, refuse: Refuse, take: (bytes: Buffer) => void): void {
+    const chunks: Buffer[] = []
+    let size = 0
+    let isOpen = true
+
+    function stop(error: unknown): void {
+      if (!isOpen) return
+      isOpen = false
+      deadlines.stop(stop)
+      req.off('data', onData)
+      refuse(error)
+    }
+
+    function onData(data: Buffer | string): void {
+      // Text comes only where an earlier middleware has called `setEncoding`.
+      const chunk = typeof data === 'string' ? Buffer.from(data, req.readableEncoding ?? 'utf8') : data
+      if (!(chunk instanceof Uint8Array)) {
+        // Not thrown: what is thrown in a listener ends the process.
+        stop(new TypeError('the request does not consist of bytes'))
+        return
+      }
+      size += chunk.length
+      if (size > limitBytes) stop(tooLarge(limitBytes))
+      else chunks.push(chunk)
+    }
+
+    function onEnd(): void {
+      if (!isOpen) return
+      isOpen = false
+      deadlines.stop(stop)
+      try {
+        // A stream of HTTP/2 ends in the same way when its sender resets it.
+        if (http2StreamOf(req)?.aborted) throw incomplete()
+        take(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
+      } catch (error) {
+        refuse(error)
+      }
+    }
+
+    req.on('data', onData)
+    req.on('end', onEnd)
+    // A request without a listener for `error` keeps its errors to itself, and `close` comes after each.
+    req.on('close', () => {
+      if (!req.readableEnded) stop(incomplete())
+    })
+    // An earlier middleware may have paused the request, which `on('data')` does not undo.
+    if (req.isPaused()) req.resume()
+    deadlines.start(stop)
+  }
 }
+
+type Refuse = (reason: unknown) => void
 
 /** Whether a body of at least one byte is announced: by the headers, or over HTTP/2 by a stream that goes on behind them. */
 export function announcesBody(req: IncomingMessage): boolean {
@@ -68,58 +139,6 @@ function checkContentType(contentType: string | undefined): void {
       throw unreadable('content_type_unsupported', 'the character set must be utf-8')
     }
   }
-}
-
-/** Collects the bytes as they were sent. No stream is piped and a body of one chunk is not copied: this is the hot path. */
-function readBytes(
-  req: IncomingMessage,
-  limitBytes: number,
-  timeoutMs: number,
-  clock: Clock,
-): Promise<Buffer> {
-  if (req.destroyed) return Promise.reject(incomplete())
-
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    // Arming and clearing costs 0.3 µs, less than finding out whether it is needed.
-    const timer = clock.setTimeout(() => {
-      stop(unreadable('body_timeout', `it was not complete after ${timeoutMs} ms`))
-    }, timeoutMs)
-
-    function stop(error: unknown): void {
-      clock.clearTimeout(timer)
-      req.off('data', onData)
-      reject(error)
-    }
-
-    function onData(data: Buffer | string): void {
-      // Text comes only where an earlier middleware has called `setEncoding`.
-      const chunk = typeof data === 'string' ? Buffer.from(data, req.readableEncoding ?? 'utf8') : data
-      if (!(chunk instanceof Uint8Array)) {
-        // Not thrown: what is thrown in a listener ends the process.
-        stop(new TypeError('the request does not consist of bytes'))
-        return
-      }
-      size += chunk.length
-      if (size > limitBytes) stop(tooLarge(limitBytes))
-      else chunks.push(chunk)
-    }
-
-    req.on('data', onData)
-    req.on('end', () => {
-      clock.clearTimeout(timer)
-      // A stream of HTTP/2 ends in the same way when its sender resets it.
-      if (http2StreamOf(req)?.aborted) reject(incomplete())
-      else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
-    })
-    // A request without a listener for `error` keeps its errors to itself, and `close` comes after each.
-    req.on('close', () => {
-      if (!req.readableEnded) stop(incomplete())
-    })
-    // An earlier middleware may have paused the request, which `on('data')` does not undo.
-    if (req.isPaused()) req.resume()
-  })
 }
 
 type Decompress = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>

@@ -1,4 +1,4 @@
-import { hash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import { MarketplaceError } from '../errors.js'
 
 /**
@@ -9,21 +9,38 @@ import { MarketplaceError } from '../errors.js'
 /**
  * Returns a check of a candidate against every configured secret. It takes the same time whether the first, the last
  * or none of them matches, takes candidates of any length, and never throws.
+ *
+ * Candidate and secrets stand in buffers of one size, padded with zeros, and are compared over all of it. So the time
+ * depends on the length of the candidate, which its sender knows, and on nothing of a secret: not on where the first
+ * difference is, and not on its length, because what does not fit the buffer is cut off and refused after the comparison.
+ * The buffer has room for any usual secret, so its size does not give away the length of the longest either. A hash for each
+ * request gave the same, and took 6 × as long.
  */
 export function createSecretCheck(secrets: readonly string[]): (candidate: string) => boolean {
-  const digests = secrets.map((secret) => Buffer.from(sha256(secret)))
-  // One buffer for all checks, which are synchronous: a Buffer returned by `hash` makes each check 2.4 × slower.
-  const given = Buffer.alloc(64)
+  const size = Math.max(BUFFER_BYTES, ...secrets.map((secret) => Buffer.byteLength(secret)))
+  const padded = secrets.map((secret) => {
+    const bytes = Buffer.alloc(size)
+    bytes.write(secret)
+    return { bytes, length: secret.length }
+  })
+  // One buffer for all checks, which are synchronous.
+  const given = Buffer.alloc(size)
 
   return function isSecret(candidate) {
     if (typeof candidate !== 'string') return false
-    given.write(sha256(candidate), 'latin1')
-    let found = false
-    // The comparison is the left operand of `||`, so it runs for every secret.
-    for (const digest of digests) found = timingSafeEqual(digest, given) || found
-    return found
+    given.fill(0)
+    given.write(candidate)
+    let found = 0
+    for (const { bytes, length } of padded) {
+      // No `&&`: it would compare the lengths only where the bytes are equal.
+      found |= Number(timingSafeEqual(bytes, given)) & Number(candidate.length === length)
+    }
+    return found === 1
   }
 }
+
+/** 128 characters of a secret, which holds only ASCII characters; `openssl rand -hex 24` makes 48. */
+const BUFFER_BYTES = 128
 
 /**
  * Why a secret is too weak, one phrase per fault; empty when it is strong. The phrases never contain the secret.
@@ -94,9 +111,4 @@ function surprises(secret: string): number {
     const before = rest[i - 1]
     return before === undefined || (before !== char && !BOTH_WAYS.some((row) => row.includes(before + char)))
   }).length
-}
-
-/** 64 hex digits. */
-function sha256(text: string): string {
-  return hash('sha256', text, 'hex')
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
 import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type ErrorCode, problem } from '../errors.js'
 import { announcesBody, http2StreamOf } from './body.js'
@@ -26,13 +26,40 @@ export function reply(
 ): void {
   try {
     if (res.headersSent || res.destroyed) return
-    res.statusCode = status
-    for (const name in headers) res.setHeader(name, headers[name] as string)
-    if (req.complete || !announcesBody(req)) res.end(text)
-    else replyBeforeBody(req, res, text, clock)
+    if (!req.complete && announcesBody(req)) {
+      setHead(res, status, headers)
+      replyBeforeBody(req, res, text, clock)
+      return
+    }
+    if (isUntouched(res)) res.writeHead(status, asList(headers, text))
+    else setHead(res, status, headers)
+    res.end(text)
   } catch {
     cutOff(res, req)
   }
+}
+
+const { writeHead } = ServerResponse.prototype
+
+/**
+ * Whether headers may be written as a list, which is quicker than setting one after the other.
+ * Middlewares that replace `writeHead` are not all prepared for a list (on-headers before 1.1.0, which compression and
+ * express-session use), and HTTP/2 has a class of its own.
+ */
+function isUntouched(res: ServerResponse): boolean {
+  return res.writeHead === writeHead
+}
+
+/** Names and values in turn, the length of `text` among them. */
+function asList(headers: Headers, text: string): string[] {
+  const list = ['Content-Length', String(Buffer.byteLength(text))]
+  for (const name in headers) list.push(name, headers[name] as string)
+  return list
+}
+
+function setHead(res: ServerResponse, status: number, headers: Headers): void {
+  res.statusCode = status
+  for (const name in headers) res.setHeader(name, headers[name] as string)
 }
 
 /** An error reply as application/problem+json; see `errorHeaders`. */

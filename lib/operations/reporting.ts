@@ -54,7 +54,7 @@ export function createReporting(options: {
     },
 
     /** Within the span of its delivery. */
-    accepted({ id, kind, name, subscriptionUid }: NewEvent, item: NamedItem | undefined, secret: number) {
+    onAccepted({ id, kind, name, subscriptionUid }: NewEvent, item: NamedItem | undefined, secret: number) {
       telemetry.rememberDelivery([id, subscriptionUid])
       if (item) count('notices', { item })
       check.note(kind, name, secret)
@@ -87,18 +87,23 @@ export function createReporting(options: {
       if (isAnswer && requestedAt !== null) record('decision.delay', Math.max(0, clock.now() - requestedAt))
     },
 
-    /** Around one call of one handler. */
-    handling<T>({ id, kind, name, subscriptionUid, attempt }: Entry, call: () => Promise<T>): Promise<T> {
+    otherwiseFailed(error: unknown) {
+      telemetry.warn('otherwise_failed', messageOf(error), messageOf(error))
+    },
+
+    /** Around one call of one handler, which need not return a promise. */
+    handling({ id, kind, name, subscriptionUid, attempt }: Entry, call: () => unknown): unknown {
+      // Without an SDK a handler that returns at once costs no promise.
+      if (!telemetry.isMeasuring() && !telemetry.isTracing()) return call()
       const attributes = { kind, name, attempt }
       let isDone = false
       return telemetry.span('handle', { attributes, linkedTo: [id, subscriptionUid] }, () =>
         timed(
           'handler.duration',
-          () =>
-            call().then((result) => {
-              isDone = true
-              return result
-            }),
+          async () => {
+            await call()
+            isDone = true
+          },
           () => ({ kind, outcome: isDone ? 'returned' : 'failed' }),
         ),
       )

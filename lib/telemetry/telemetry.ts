@@ -62,6 +62,7 @@ export function createTelemetry({
     /** A duration in ms, for a histogram. */
     record: quiet(metrics.record),
     gauges: quiet(metrics.gauges),
+    isTracing,
     /** Whether an SDK takes metrics: what costs something need not be measured otherwise. */
     isMeasuring(): boolean {
       try {

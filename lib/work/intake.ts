@@ -48,14 +48,15 @@ export function createIntake(options: {
   const { classify, store, purchasableUids, codeNames, clock, onAccepted = () => {} } = options
   const otherItems = createOtherItems(purchasableUids, clock)
 
-  async function accept(envelopes: readonly Envelope[], secret = 0): Promise<Receipt[]> {
+  function accept(envelopes: readonly Envelope[], secret = 0): Promise<Receipt[]> {
     const entries = envelopes.map(asEntry)
-    await store.accept(entries.map(({ event }) => event))
-    for (const { event, named } of entries) {
-      if (named !== undefined) otherItems.note(named)
-      onAccepted(event, named === undefined ? undefined : kindOf(named), secret)
-    }
-    return entries.map(({ event: { id, issues } }) => ({ id, issues: issues && [...issues] }))
+    return store.accept(entries.map(({ event }) => event)).then(() => {
+      for (const { event, named } of entries) {
+        if (named !== undefined) otherItems.note(named)
+        onAccepted(event, named === undefined ? undefined : kindOf(named), secret)
+      }
+      return entries.map(({ event: { id, issues } }) => ({ id, issues: issues && [...issues] }))
+    })
   }
 
   return { accept, problems: otherItems.problems }

@@ -1,0 +1,197 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { describe, expect, it } from '@jest/globals'
+import { createDeadlines } from '../lib/express/deadlines.js'
+import { createReceiver, type ReceiverOptions } from '../lib/express/receiver.js'
+import { onCleanUp } from './support/clean-up.js'
+import { until } from './support/until.js'
+import { createVirtualClock } from './support/virtual-clock.js'
+
+const LIMIT = 1_000
+
+describe('deadlines that share one timer', () => {
+  it('come at their limit, not before and not after, in their order', async () => {
+    const { clock, late, deadlines } = setUp()
+    for (const item of ['a', 'b', 'c', 'd']) {
+      deadlines.start(item)
+      await clock.advance(300)
+    }
+    // a, b, c and d were started at 0, 300, 600 and 900; it is 1,200 now.
+    expect(late).toEqual([['a', 1_000]])
+    await clock.advance(99)
+    expect(late).toHaveLength(1)
+    await clock.advance(1)
+    expect(late.at(-1)).toEqual(['b', 1_300])
+    await clock.advance(10 * LIMIT)
+    expect(late.slice(2)).toEqual([
+      ['c', 1_600],
+      ['d', 1_900],
+    ])
+  })
+
+  it('pass an item that was stopped in time, wherever it stood in line', async () => {
+    const { clock, late, deadlines } = setUp()
+    for (const item of ['a', 'b', 'c', 'd']) {
+      deadlines.start(item)
+      await clock.advance(100)
+    }
+    deadlines.stop('a')
+    deadlines.stop('c')
+    await clock.advance(10 * LIMIT)
+    expect(late).toEqual([
+      ['b', 1_100],
+      ['d', 1_300],
+    ])
+    deadlines.stop('d')
+    deadlines.stop('never started')
+  })
+
+  it('begin anew for one that is started while others become late', async () => {
+    const again: string[] = []
+    const { clock, late, deadlines } = setUp((item) => {
+      if (again.length < 2) {
+        again.push(item)
+        deadlines.start(item)
+      }
+    })
+    deadlines.start('a')
+    await clock.advance(10 * LIMIT)
+    expect(late).toEqual([
+      ['a', 1_000],
+      ['a', 2_000],
+      ['a', 3_000],
+    ])
+  })
+
+  it('need one timer at a time, and none once nothing waits', async () => {
+    const { clock, timers, deadlines } = setUp()
+    for (let i = 0; i < 1_000; i++) {
+      deadlines.start(`item ${i}`)
+      if (i % 10 !== 0) deadlines.stop(`item ${i}`)
+    }
+    expect(timers).toEqual({ set: 1, most: 1, armed: 1 })
+    await clock.advance(10 * LIMIT)
+    expect(timers).toEqual({ set: 1, most: 1, armed: 0 })
+    deadlines.start('later')
+    expect(timers.armed).toBe(1)
+  })
+
+  it('are not early where a timer fires before its time', () => {
+    const late: string[] = []
+    let now = 0
+    let fire = () => {}
+    const delays: number[] = []
+    const deadlines = createDeadlines<string>({
+      timeoutMs: LIMIT,
+      clock: {
+        now: () => now,
+        monotonic: () => now,
+        setTimeout: (callback, delayMs) => {
+          fire = callback
+          delays.push(delayMs)
+        },
+        clearTimeout: () => {},
+      },
+      onLate: (item) => late.push(item),
+    })
+    deadlines.start('a')
+    now = LIMIT - 0.5
+    fire()
+    expect([late, delays]).toEqual([[], [LIMIT, 0.5]])
+    now = LIMIT
+    fire()
+    expect(late).toEqual(['a'])
+  })
+})
+
+describe('the deadlines of a receiver', () => {
+  it('A13 of a body: 408 at its limit, and not a millisecond before', async () => {
+    const { clock, port, waiting, outcomes } = await receiving({})
+    const socket = connect(port, '127.0.0.1')
+    onCleanUp(() => socket.destroy())
+    socket.write(`POST /secret HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{`)
+    const reply = once(socket, 'data')
+    await until('the body is awaited', waiting)
+    await clock.advance(LIMIT - 1)
+    expect(outcomes).toEqual([])
+    await clock.advance(1)
+    expect(outcomes).toEqual(['body_timeout'])
+    expect(String(await reply)).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  it('of a write: 503 at its limit, and not a millisecond before', async () => {
+    const never = new Promise<never>(() => {})
+    let isAsked = false
+    const accept = () => {
+      isAsked = true
+      return never
+    }
+    const { clock, port, outcomes } = await receiving({ accept })
+    const reply = fetch(`http://127.0.0.1:${port}/secret`, { method: 'POST', body: '{}' })
+    await until('the write is awaited', () => isAsked)
+    await clock.advance(2 * LIMIT - 1)
+    expect(outcomes).toEqual([])
+    await clock.advance(1)
+    expect(outcomes).toEqual(['delivery_not_kept'])
+    expect((await reply).status).toBe(503)
+  })
+})
+
+async function receiving(options: Partial<ReceiverOptions>) {
+  const clock = createVirtualClock({ isBusy: () => false })
+  const outcomes: string[] = []
+  let isWaiting = false
+  const inner = clock.forProcess()
+  const receive = createReceiver({
+    isSecret: (candidate) => candidate === 'secret',
+    accept: async () => [{ id: 'e1', issues: null }],
+    bodyTimeoutMs: LIMIT,
+    acceptTimeoutMs: 2 * LIMIT,
+    clock: {
+      ...inner,
+      setTimeout(callback, delayMs) {
+        isWaiting = true
+        return inner.setTimeout(callback, delayMs)
+      },
+    },
+    count: (outcome) => outcomes.push(outcome),
+    ...options,
+  })
+  const server = createServer(receive).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onCleanUp(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo
+  return { clock, port, outcomes, waiting: () => isWaiting }
+}
+
+/** `late` has what became late, and when; `timers` counts those of the clock. */
+function setUp(onLate: (item: string) => void = () => {}) {
+  const clock = createVirtualClock({ startAt: 0, isBusy: () => false })
+  const inner = clock.forProcess()
+  const timers = { set: 0, most: 0, armed: 0 }
+  const late: [item: string, at: number][] = []
+  const deadlines = createDeadlines<string>({
+    timeoutMs: LIMIT,
+    clock: {
+      ...inner,
+      setTimeout(callback, delayMs) {
+        timers.set++
+        timers.armed++
+        timers.most = Math.max(timers.most, timers.armed)
+        return inner.setTimeout(() => {
+          timers.armed--
+          callback()
+        }, delayMs)
+      },
+    },
+    onLate(item) {
+      late.push([item, clock.now()])
+      onLate(item)
+    },
+  })
+  return { clock, timers, late, deadlines }
+}

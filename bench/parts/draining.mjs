@@ -1,0 +1,91 @@
+import { join } from 'node:path'
+import { startChild } from '../harness/child.mjs'
+import { until } from '../harness/databases.mjs'
+import { inRounds } from '../harness/statistics.mjs'
+import { install, SECRET } from '../servers/deliveries.mjs'
+
+const LANES_A_BATCH = 50
+const ENTRIES_A_LANE = 5
+const BATCH = LANES_A_BATCH * ENTRIES_A_LANE
+
+/** How fast a backlog is worked off by handlers that return at once. */
+export async function draining(bench) {
+  const { quick, say } = bench
+  const count = quick ? 10_000 : 200_000
+  const rounds = quick ? 1 : 3
+  const items = [
+    { id: 'sqlite', name: 'SQLite' },
+    { id: 'postgres', name: 'PostgreSQL' },
+  ]
+  const rows = await inRounds({
+    items,
+    rounds,
+    say,
+    measure: ({ id }, round) => measure(bench, id, round, count),
+  })
+  return {
+    title: 'Draining a backlog',
+    about: `${count.toLocaleString('en')} pending entries, ${ENTRIES_A_LANE} for each of ${(count / ENTRIES_A_LANE).toLocaleString('en')} businesses, default options; from the first call of a handler to the last.`,
+    columns: [
+      { id: 'perSecond', name: 'events/s', digits: 0 },
+      { id: 'cpuMicros', name: 'CPU µs per event', digits: 0 },
+      { id: 'gapMs', name: 'longest gap of the event loop, ms', digits: 1 },
+    ],
+    rows,
+  }
+}
+
+async function measure({ folder, platformUrl, runtimes, cores, load, postgres }, engine, round, count) {
+  const store =
+    engine === 'sqlite'
+      ? `sqlite:${join(folder, `draining-${round}.db`)}`
+      : await (await postgres()).createDatabase(`draining_${round}`)
+  const options = { node: runtimes.judged.path, cores: cores?.server }
+  const settings = { store, platformUrl, front: 'plain' }
+  // Its handler never returns, so everything waits; then it is killed, as a crash would.
+  const receiver = await startChild(
+    'servers/marketplace.mjs',
+    {
+      ...settings,
+      handlers: 'hung',
+      options: {
+        worker: { leaseMs: 1_000 },
+        receiver: { bodyLimitBytes: 1_048_576, acceptTimeoutMs: 60_000 },
+      },
+    },
+    options,
+  )
+  const envelopes = Array.from({ length: BATCH }, (_, i) =>
+    install('uninstalled', `business-0000000-${i % LANES_A_BATCH}`),
+  )
+  await load.post({
+    port: receiver.ready.port,
+    path: `/x/${SECRET}`,
+    body: JSON.stringify(envelopes),
+    count: count / BATCH,
+    connections: 4,
+    spread: count / BATCH,
+  })
+  receiver.kill()
+  // Until its leases are over, and PostgreSQL has noticed.
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+
+  const worker = await startChild(
+    'servers/marketplace.mjs',
+    { ...settings, front: 'none', handlers: 'draining', watchLoop: true },
+    options,
+  )
+  try {
+    const before = await worker.ask('cpu')
+    await until(
+      'the backlog is worked off',
+      async () => (await worker.ask('drained')).handled >= count,
+      600_000,
+    )
+    const { handled, seconds } = await worker.ask('drained')
+    const cpuMicros = ((await worker.ask('cpu')) - before) / handled
+    return { perSecond: handled / seconds, cpuMicros, gapMs: await worker.ask('gap') }
+  } finally {
+    await worker.stop()
+  }
+}

@@ -1,0 +1,89 @@
+import { join } from 'node:path'
+import { compareReceiving, RECEIVING_COLUMNS } from '../harness/receive.mjs'
+import { BODY, SECRET } from '../servers/deliveries.mjs'
+
+/** Servers that have a delivery on disk before they reply, all in Express 5; then the same with handlers at work. */
+export async function durable(bench) {
+  const { runtimes, folder, platformUrl, quick, leaveOut } = bench
+  const { path: node, version } = runtimes.judged
+  const postgres = await bench.postgres()
+  const redis = await bench.redis()
+  if (!redis)
+    leaveOut('BullMQ: no redis-server or valkey-server found (on Debian: apt-get install redis-server)')
+  let databases = 0
+  const newDatabase = () => postgres.createDatabase(`durable_${++databases}`)
+
+  const ours = (engine, handlers, name) => ({
+    id: `${engine}${handlers === 'none' ? '' : '-handled'}`,
+    name,
+    file: 'servers/marketplace.mjs',
+    node,
+    path: `/x/${SECRET}`,
+    async prepare(round) {
+      const file = join(folder, `durable-${handlers}-${round}.db`)
+      const store = engine === 'sqlite' ? `sqlite:${file}` : await newDatabase()
+      return { store, platformUrl, front: 'express', handlers }
+    },
+  })
+  const peer = (id, name, file, prepare) => ({ id, name, file, node, prepare })
+  const queues = (hasHandlers) => {
+    const suffix = hasHandlers ? '-handled' : ''
+    const words = hasHandlers ? ', handlers at work' : ''
+    return [
+      ours('sqlite', hasHandlers ? 'at-once' : 'none', `marketplace-webhooks on SQLite${words}`),
+      ours('postgres', hasHandlers ? 'at-once' : 'none', `marketplace-webhooks on PostgreSQL${words}`),
+      ...(redis
+        ? [
+            peer(
+              `bullmq${suffix}`,
+              `BullMQ, Redis appendfsync always${words}`,
+              'servers/bullmq.mjs',
+              (round) => ({
+                port: redis.port,
+                queue: `deliveries-${hasHandlers}-${round}`,
+                hasHandlers,
+              }),
+            ),
+          ]
+        : []),
+      peer(`pg-boss${suffix}`, `pg-boss${words}`, 'servers/pg-boss.mjs', async () => ({
+        url: await newDatabase(),
+        hasHandlers,
+      })),
+      peer(
+        `graphile-worker${suffix}`,
+        `graphile-worker${words}`,
+        'servers/graphile-worker.mjs',
+        async () => ({
+          url: await newDatabase(),
+          hasHandlers,
+        }),
+      ),
+    ]
+  }
+  const servers = [
+    ...queues(false),
+    peer(
+      'insert-sqlite',
+      'insert per request, SQLite synchronous=FULL',
+      'servers/insert-sqlite.mjs',
+      (round) => ({
+        path: join(folder, `insert-${round}.db`),
+      }),
+    ),
+    peer('insert-postgres', 'insert per request, PostgreSQL', 'servers/insert-postgres.mjs', async () => ({
+      url: await newDatabase(),
+    })),
+    ...queues(true),
+  ]
+  const rounds = quick ? 1 : 5
+  const seconds = quick ? 0.6 : 4
+  const rows = await compareReceiving({ servers, rounds, seconds, bench, body: BODY })
+  return {
+    title: 'Durable before the reply',
+    about: `All in Express 5 on Node ${version}, the load of "Receiving", ${rounds} rounds of ${seconds} s. CPU is that of the server's process: work of PostgreSQL and Redis is not in it. Deliveries are still handled while the next ones arrive.`,
+    columns: RECEIVING_COLUMNS,
+    rows,
+    beside: { column: 'perSecond', row: () => 'sqlite', name: '× marketplace-webhooks on SQLite' },
+  }
+}

@@ -1,0 +1,37 @@
+import { join } from 'node:path'
+import { startChild } from '../harness/child.mjs'
+import { inRounds } from '../harness/statistics.mjs'
+
+/** The question on every request of an app, answered from memory. Cold ones are in "Sizes". */
+export async function entitlement({ folder, platformUrl, runtimes, cores, quick, say, leaveOut }) {
+  const rounds = quick ? 7 : 15
+  const child = await startChild(
+    'servers/entitlement.mjs',
+    { store: `sqlite:${join(folder, 'entitlement.db')}`, platformUrl },
+    { node: runtimes.judged.path, cores: cores?.server },
+  )
+  const items = [
+    { id: 'is-entitled', name: '`await marketplace.isEntitled(business_uid)`' },
+    { id: 'bare-get', name: '`await cache.get(business_uid)` of lru-cache' },
+    { id: 'peek', name: '`marketplace.peek(business_uid)`' },
+  ]
+  try {
+    say(`${rounds} rounds`)
+    const usable = []
+    for (const item of items) {
+      // Warms up, too.
+      if ((await child.ask('measure', item.id)) === null) leaveOut('peek: the package has none')
+      else usable.push(item)
+    }
+    const measure = async ({ id }) => ({ ns: await child.ask('measure', id) })
+    return {
+      title: 'isEntitled, warm',
+      about: `1,000 businesses, 200,000 calls in a round, ${rounds} rounds in turns in one process.`,
+      columns: [{ id: 'ns', name: 'ns per call', digits: 0 }],
+      rows: await inRounds({ items: usable, rounds, say: () => {}, measure }),
+      beside: { column: 'ns', row: () => 'bare-get', name: '× awaited lru-cache get' },
+    }
+  } finally {
+    await child.stop()
+  }
+}

@@ -1,0 +1,55 @@
+import { join } from 'node:path'
+import { compareReceiving, RECEIVING_COLUMNS } from '../harness/receive.mjs'
+import { BODY, SECRET } from '../servers/deliveries.mjs'
+
+/** The receive path beside servers that keep nothing, on every Node that is there. */
+export async function receiving(bench) {
+  const { runtimes, folder, platformUrl, quick } = bench
+  const servers = runtimes.all.flatMap((runtime) => {
+    const { id, path: node, version } = runtime
+    const role = runtime === runtimes.judged ? 'judged' : 'own'
+    const name = (text) => `${text}, Node ${version.split('.')[0]}`
+    const ours = (front, text) => ({
+      id: `${role}/${front}`,
+      name: name(text),
+      file: 'servers/marketplace.mjs',
+      node,
+      path: `/x/${SECRET}`,
+      prepare: (round) => ({
+        store: `sqlite:${join(folder, `receiving-${id}-${front}-${round}.db`)}`,
+        platformUrl,
+        front,
+      }),
+    })
+    return [
+      {
+        id: `${role}/express-json`,
+        name: name('Express 5 + express.json(), keeps nothing'),
+        file: 'servers/express-json.mjs',
+        node,
+      },
+      {
+        id: `${role}/bare-http`,
+        name: name('bare node:http + JSON.parse, keeps nothing'),
+        file: 'servers/bare-http.mjs',
+        node,
+      },
+      ours('express', 'marketplace-webhooks in Express 5, SQLite'),
+      ours('plain', 'marketplace-webhooks as a plain handler, SQLite'),
+    ]
+  })
+  const rounds = quick ? 2 : 7
+  const seconds = quick ? 0.6 : 4
+  const rows = await compareReceiving({ servers, rounds, seconds, bench, body: BODY })
+  return {
+    title: 'Receiving',
+    about: `64 connections, one and the same body, ${rounds} rounds of ${seconds} s after some thousand requests to warm up; each server alone, in a new process.`,
+    columns: RECEIVING_COLUMNS,
+    rows,
+    beside: {
+      column: 'perSecond',
+      row: (id) => id.replace(/\/.*/, '/express-json'),
+      name: '× express.json()',
+    },
+  }
+}

@@ -1,0 +1,102 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startChild } from '../harness/child.mjs'
+import { PROJECT } from '../harness/machine.mjs'
+import { inRounds } from '../harness/statistics.mjs'
+
+/** What the package costs an app before the first request: time at the start, and disk. */
+export async function starting(bench) {
+  const { folder, platformUrl, runtimes, cores, quick, say, postgres } = bench
+  const rounds = quick ? 3 : 9
+  const url = await (await postgres()).createDatabase('starting')
+  const kept = `sqlite:${join(folder, 'starting.db')}`
+  const items = [
+    ...runtimes.all.map(({ path: node, version, id }) => ({
+      id: `sqlite-${id}`,
+      name: `SQLite, a new file, Node ${version.split('.')[0]}`,
+      node,
+      store: (round) => `sqlite:${join(folder, `starting-${id}-${round}.db`)}`,
+    })),
+    { id: 'sqlite-again', name: 'SQLite, again', node: runtimes.judged.path, store: () => kept },
+    { id: 'postgres-again', name: 'PostgreSQL, again', node: runtimes.judged.path, store: () => url },
+  ]
+  // The first start makes the tables.
+  for (const { node, store } of items.slice(-2)) await startOnce({ node, store: store(), platformUrl, cores })
+  say(`${rounds} rounds`)
+  const rows = await inRounds({
+    items,
+    rounds,
+    say: () => {},
+    measure: ({ node, store }, round) => startOnce({ node, store: store(round), platformUrl, cores }),
+  })
+  return {
+    title: 'Starting and installing',
+    about: `From the \`import\` of the package until \`start()\` has resolved, ${rounds} rounds in new processes. Size: \`npm pack\`, installed without development packages.`,
+    columns: [
+      { id: 'importMs', name: 'import, ms', digits: 0 },
+      { id: 'createMs', name: 'createMarketplace, ms', digits: 1 },
+      { id: 'startMs', name: 'start(), ms', digits: 0 },
+      { id: 'totalMs', name: 'in all, ms', digits: 0 },
+      { id: 'megabytes', name: 'on disk, MB', digits: 2 },
+      { id: 'packages', name: 'packages', digits: 0 },
+    ],
+    rows: [...rows, ...installed(bench)],
+  }
+}
+
+async function startOnce({ node, store, platformUrl, cores }) {
+  const child = await startChild('servers/start.mjs', { store, platformUrl }, { node, cores: cores?.server })
+  await child.stop()
+  return child.ready
+}
+
+function installed({ folder, say, leaveOut }) {
+  say('packing and installing')
+  const target = join(folder, 'installed')
+  mkdirSync(target)
+  writeFileSync(join(target, 'package.json'), '{ "private": true }')
+  const npm = (args, cwd) => spawnSync('npm', args, { cwd, encoding: 'utf8' })
+  const packed = npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], PROJECT)
+  const file = join(folder, packed.stdout.trim().split('\n').at(-1))
+  const install = [
+    'install',
+    file,
+    '--omit=dev',
+    '--omit=peer',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+  ]
+  const { status, stderr } = npm(install, target)
+  if (status !== 0) {
+    leaveOut(
+      `size of the package with its dependencies: npm install has failed (${stderr.trim().split('\n').at(-1)})`,
+    )
+    return []
+  }
+  const modules = join(target, 'node_modules')
+  const row = (id, name, values) => ({ id, name, values })
+  return [
+    row('itself', 'the package itself', {
+      megabytes: [sizeOf(join(modules, 'marketplace-webhooks')) / 1e6],
+      packages: [1],
+    }),
+    row('with-dependencies', 'with its dependencies, without Express and database libraries', {
+      megabytes: [sizeOf(modules) / 1e6],
+      packages: [countOf(modules)],
+    }),
+  ]
+}
+
+function sizeOf(path) {
+  const stat = statSync(path)
+  if (!stat.isDirectory()) return stat.size
+  return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0)
+}
+
+function countOf(modules) {
+  return readdirSync(modules)
+    .filter((name) => !name.startsWith('.'))
+    .reduce((sum, name) => sum + (name.startsWith('@') ? readdirSync(join(modules, name)).length : 1), 0)
+}

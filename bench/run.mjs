@@ -1,0 +1,177 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes } from './harness/machine.mjs'
+
+/**
+ * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the peers where they are
+ * missing, builds the package, measures, and writes a table, JSON and a picture. The exit code is 0 unless something
+ * broke: a missed aim is a figure.
+ *
+ * The minutes are those of a machine with two cores, of a quick run and of a full one.
+ */
+const PARTS = {
+  receiving: { minutes: [0.4, 6] },
+  durable: { minutes: [0.6, 7] },
+  sizes: { minutes: [0.5, 14] },
+  backlog: { minutes: [0.4, 8] },
+  draining: { minutes: [0.2, 2] },
+  convergence: { minutes: [0.4, 4] },
+  entitlement: { minutes: [0.1, 0.3] },
+  memory: { minutes: [0.1, 2] },
+  starting: { minutes: [0.2, 0.5] },
+}
+
+const RESULTS = join(BENCH, 'results')
+const begunAt = performance.now()
+const minutesLeft = new Map()
+
+function print(text) {
+  const seconds = (performance.now() - begunAt) / 1_000
+  console.log(`${seconds.toFixed(0).padStart(5)} s  ${text}`)
+}
+
+function readArguments() {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      out: { type: 'string', default: RESULTS },
+    },
+  })
+  const parts = values.only?.split(',') ?? Object.keys(PARTS)
+  const unknown = parts.filter((part) => !Object.hasOwn(PARTS, part))
+  if (unknown.length > 0)
+    throw new Error(`no such part: ${unknown}; there are ${Object.keys(PARTS).join(', ')}`)
+  return { ...values, parts }
+}
+
+/** What stands in the project's and the benchmarks' `package-lock.json`. */
+function prepare() {
+  const require = createRequire(join(BENCH, 'package.json'))
+  const { dependencies } = require('./package.json')
+  const isMissing = Object.keys(dependencies).some((name) => !existsSync(join(BENCH, 'node_modules', name)))
+  if (isMissing) {
+    print('installing the peers: npm ci in bench')
+    run('npm', ['ci', '--no-audit', '--no-fund'], BENCH)
+  }
+  print('building the package')
+  run('npm', ['run', '--silent', 'build'], PROJECT)
+}
+
+function run(command, args, cwd) {
+  const { status } = spawnSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} has failed`)
+}
+
+async function main() {
+  const { quick, parts, out } = readArguments()
+  prepare()
+  const { startChild, killChildren } = await import('./harness/child.mjs')
+  const { startPostgres, startRedis } = await import('./harness/databases.mjs')
+  const { startLoad } = await import('./harness/load.mjs')
+  const { writeReport } = await import('./harness/report.mjs')
+  const { path: folder, isOnDisk } = folderOnDisk()
+  const cores = coresOf()
+  const nodes = runtimes()
+  const leftOut = []
+  const leaveOut = (text) => {
+    leftOut.push(text)
+    print(`left out: ${text}`)
+  }
+  const stops = []
+  const end = async () => {
+    for (const stop of stops.splice(0).reverse()) await stop().catch(() => {})
+    killChildren()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => end().finally(() => process.exit(1)))
+
+  /** Starts at the first call, ends with the run. */
+  const once = (start) => {
+    let started
+    return () => {
+      started ??= start().then((it) => {
+        if (it) stops.push(it.stop)
+        return it
+      })
+      return started
+    }
+  }
+  try {
+    print(`Node ${nodes.all.map(({ version }) => version).join(' and ')}; ${inWords(cores)}`)
+    if (!isOnDisk)
+      leaveOut('syncs to disk: every folder that can be used is in memory, where a sync costs nothing')
+    if (nodes.judged.version.split('.')[0] < 24)
+      leaveOut(
+        `Node 24, where speed is judged: its package is missing here, so Node ${nodes.judged.version} stands for it`,
+      )
+    const load = await startLoad({ node: nodes.judged.path, cores: cores?.load, onRefused: print })
+    stops.push(load.stop)
+    const platform = await startChild(
+      'servers/platform.mjs',
+      {},
+      { node: nodes.judged.path, cores: cores?.load },
+    )
+    stops.push(platform.stop)
+    const bench = {
+      quick,
+      folder,
+      cores,
+      load,
+      runtimes: nodes,
+      leaveOut,
+      platform,
+      platformUrl: `http://127.0.0.1:${platform.ready.port}`,
+      postgres: once(() => startPostgres({ folder, cores: cores?.database })),
+      redis: once(() => startRedis({ folder, cores: cores?.database })),
+    }
+    for (const part of parts) minutesLeft.set(part, PARTS[part].minutes[quick ? 0 : 1])
+
+    const results = {
+      command: ['npm run bench', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])].join(
+        ' ',
+      ),
+      date: new Date().toISOString().slice(0, 10),
+      quick,
+      node: nodes.judged.version,
+      cpu: describeCpu(),
+      cores: inWords(cores),
+      leftOut,
+      parts: {},
+    }
+    for (const part of parts) {
+      const partBegunAt = performance.now()
+      const say = (text) => {
+        const rest = [...minutesLeft].reduce((sum, [name, minutes]) => sum + (name === part ? 0 : minutes), 0)
+        const own = minutesLeft.get(part) - (performance.now() - partBegunAt) / 60_000
+        print(`${part}, ${text}, some ${Math.ceil(Math.max(own, 0.1) + rest)} min left`)
+      }
+      const { [part]: measure } = await import(`./parts/${part}.mjs`)
+      try {
+        results.parts[part] = await measure({ ...bench, say })
+      } catch (error) {
+        leaveOut(`${part} has broken: ${String(error.message).slice(0, 300)}`)
+        console.error(error)
+        process.exitCode = 1
+      }
+      minutesLeft.delete(part)
+    }
+    if (parts.some((part) => ['durable', 'sizes', 'backlog', 'draining'].includes(part)))
+      results.databases = [
+        (await bench.postgres().catch(() => undefined))?.version,
+        parts.includes('durable') && (await bench.redis())?.version,
+      ].filter(Boolean)
+    const isWhole = parts.length === Object.keys(PARTS).length
+    writeReport(results, out, { print, isForReaders: isWhole && !quick && out === RESULTS })
+  } finally {
+    await end()
+  }
+}
+
+main().catch((error) => {
+  console.error(error)
+  process.exitCode = 1
+})
