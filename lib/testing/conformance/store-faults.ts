@@ -28,9 +28,18 @@ export const STORE_METHODS = [
   'finishLanes',
   'handleTopics',
   'listEntries',
+  'getEntry',
   'replayEntry',
+  'listSubscriptions',
+  'timelineOf',
+  'recordAction',
+  'erase',
   'prune',
   'counts',
+  'addTallies',
+  'tallies',
+  'dueWork',
+  'schemaVersion',
   'backup',
 ] as const satisfies readonly (keyof Store)[]
 
