@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
 import { findSqlite } from '../lib/store/sqlite-drivers.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
+import { page } from './support/docs/pages.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { startPlatform } from './support/scene.js'
 import { runScript } from './support/script.js'
@@ -141,10 +140,10 @@ describe('K25 a process on PostgreSQL', () => {
   }, 60_000)
 })
 
-describe('K27 the shutdown that the README shows', () => {
+describe('K27 the shutdown that the quickstart shows', () => {
   it('ends within its grace while clients keep connections open: unused, idle, and busy', async () => {
-    const readme = readFileSync(join(__dirname, '..', 'README.md'), 'utf8')
-    const [, shutdown = ''] = /^(process\.once\('SIGTERM', [\s\S]*?^\}\))$/m.exec(readme) ?? []
+    const [, shutdown = ''] =
+      /^(process\.once\('SIGTERM', [\s\S]*?^\}\))$/m.exec(page('docs/quickstart.md')) ?? []
     expect(shutdown).toContain('10_000')
     const script = runScript(
       { store: 'sqlite::memory:' },

@@ -55,7 +55,9 @@ describe('the pages on options', () => {
 
   it('have the re-reads after an event', () => {
     const [, written] =
-      /^## A read that lags behind its event is repeated\n\nAfter ([\w ,]+), until/m.exec(page('docs/guarantees.md')) ?? []
+      /^## A read that lags behind its event is repeated\n\nAfter ([\w ,]+), until/m.exec(
+        page('docs/guarantees.md'),
+      ) ?? []
     expect(written?.split(', ').map(amount)).toEqual(VERIFY_DELAYS_MS)
   })
 })

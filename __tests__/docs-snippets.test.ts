@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:net'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { createProject, type Project } from './installed-package.js'
+import { createProject, type Project, type Result } from './installed-package.js'
 import { PAGES, type Snippet, snippetsOf } from './support/docs/pages.js'
 import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from './support/docs/prelude.js'
 
@@ -10,7 +10,7 @@ import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from './support/docs/prelud
  * Each block of JavaScript or TypeScript on a page is a file of an app that has installed the package. All are
  * compiled strictly, JavaScript as TypeScript where it is an ES module. Then they run:
  *
- * - Blocks without a mark run one after the other in one process for each page, beside what the prelude has made.
+ * - Blocks without a mark run one after the other, beside what the prelude of their page has made.
  * - `alone` runs in a process of its own, to its end.
  * - A block that a `text` block follows runs in a process of its own, under plain node where it is JavaScript, until
  *   it has printed that text. Port 3000 is then another one.
@@ -22,13 +22,15 @@ const everything = [...PAGES.keys()].flatMap((path) => snippetsOf(path, ['ts', '
 const snippets = everything.filter(({ marks }) => !marks.includes('external'))
 const EXTERNAL = ['fastify', '@nestjs/core']
 let project: Project
+let ranTogether: Promise<Result> | undefined
 
 beforeAll(() => {
   project = createProject(PACKAGES)
-  project.write('prelude.ts', PRELUDE)
+  for (const path of PAGES.keys()) project.write(`${folderOf(path)}/prelude.ts`, PRELUDE)
   for (const snippet of snippets) {
     project.write(pathOf(snippet), textOf(snippet))
-    if (pathOf(snippet).endsWith('.mjs')) project.write(pathOf(snippet).replace(/mjs$/, 'mts'), textOf(snippet))
+    if (pathOf(snippet).endsWith('.mjs'))
+      project.write(pathOf(snippet).replace(/mjs$/, 'mts'), textOf(snippet))
   }
 })
 afterAll(() => project?.remove())
@@ -54,25 +56,28 @@ it('has its types in order', async () => {
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
 }, 120_000)
 
+it('complains of nothing while it runs', async () => {
+  ranTogether ??= runTogether()
+  const { code, stderr } = await ranTogether
+  expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
+}, 120_000)
+
 describe.each([...PAGES.keys()])('the code of %s', (path) => {
   const all = snippets.filter((each) => each.page === path && !each.marks.includes('no-run'))
-  const together = all.filter(({ marks, prints }) => marks.length === 0 && prints.length === 0)
+  const together = all.filter(runsTogether)
 
   if (together.length > 0) {
     it('runs, one block after the other', async () => {
-      const run = together.map(
-        (snippet) => `console.log('# ${snippet.file}')\nawait import('./${pathOf(snippet).replace(/ts$/, 'js')}')`,
-      )
-      const file = `run-${folderOf(path)}.ts`
-      project.write(file, `${run.join('\n')}\nprocess.exit(0)\n`)
-      const { code, stdout, stderr } = await project.tsx(file, { ...APP_ENV, PORT: String(await freePort()) })
-      expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
-      for (const { file: name, code: text } of together) {
-        const [, expected] = /^\/\/ prints: (.*)$/m.exec(text) ?? []
-        const [, printed = ''] = stdout.split(`# ${name}\n`)
+      ranTogether ??= runTogether()
+      const { stdout, stderr } = await ranTogether
+      const complaints = stdout.includes(`# end of ${path}\n`) ? '' : complaintsIn(stderr) || stderr
+      expect(complaints).toBe('')
+      for (const snippet of together) {
+        const [, expected] = /^\/\/ prints: (.*)$/m.exec(snippet.code) ?? []
+        const [, printed = ''] = stdout.split(`# ${pathOf(snippet)}\n`)
         if (expected) expect(printed.split(/^# /m)[0]).toContain(expected)
       }
-    }, 60_000)
+    }, 120_000)
   }
 
   for (const snippet of all.filter(({ marks }) => marks.includes('alone'))) {
@@ -123,6 +128,23 @@ process.kill(process.pid, 'SIGTERM')`,
   }
 })
 
+function runsTogether({ marks, prints }: Snippet): boolean {
+  return marks.length === 0 && prints.length === 0
+}
+
+/** Every page's blocks in one process: a page has a prelude of its own, so pages do not meet. */
+async function runTogether(): Promise<Result> {
+  const lines = [...PAGES.keys()].flatMap((path) => {
+    const blocks = snippets.filter((each) => each.page === path && runsTogether(each))
+    const runs = blocks.map(
+      (each) => `console.log('# ${pathOf(each)}')\nawait import('./${pathOf(each).replace(/ts$/, 'js')}')`,
+    )
+    return [...runs, `console.log('# end of ${path}')`]
+  })
+  project.write('run.ts', `${lines.join('\n')}\nprocess.exit(0)\n`)
+  return project.tsx('run.ts', { ...APP_ENV, PORT: String(await freePort()) })
+}
+
 function folderOf(path: string): string {
   return path.replace(/\.md$/, '').replaceAll('/', '-').toLowerCase()
 }
@@ -136,11 +158,13 @@ function textOf({ file, code, marks }: Snippet): string {
   if (/\.[mc]js$/.test(file) && !marks.includes('no-run')) return code
   const used = PRELUDE_NAMES.filter((name) => new RegExp(`\\b${name}\\b`).test(code) && !declares(code, name))
   if (used.length === 0) return /^(import|export)\b/m.test(code) ? code : `export {}\n${code}`
-  return `import { ${used.join(', ')} } from '../prelude.js'\n${code}`
+  return `import { ${used.join(', ')} } from './prelude.js'\n${code}`
 }
 
 function declares(code: string, name: string): boolean {
-  return new RegExp(`\\b(const|let|import)\\b[^=\\n]*\\b${name}\\b[^=\\n]*(=|from)|function ${name}\\b`).test(code)
+  return new RegExp(`\\b(const|let|import)\\b[^=\\n]*\\b${name}\\b[^=\\n]*(=|from)|function ${name}\\b`).test(
+    code,
+  )
 }
 
 function complaintsIn(stderr: string): string {

@@ -1,12 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, it } from '@jest/globals'
-import { TRANSITIONS } from '../lib/entitlement/purchase-state.js'
 import { REASONS } from '../lib/entitlement/decide.js'
+import { TRANSITIONS } from '../lib/entitlement/purchase-state.js'
 import { ERROR_CODES, type ErrorCode } from '../lib/errors.js'
 import { EVENTS, type EventName } from '../lib/events/registry.js'
 import { createMarketplace } from '../lib/index.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../lib/record.js'
+import { INSTRUMENTS, SPANS } from '../lib/telemetry/instruments.js'
 import { FAULT_KINDS, STORE_FAULT_KINDS, sampleDelivery } from '../lib/testing/index.js'
 import { WARNINGS } from '../lib/warnings.js'
 import { anchorsOf, linksOf, names, PAGES, page, tablesWith, tableWith } from './support/docs/pages.js'
@@ -116,7 +117,8 @@ describe('the pages on errors', () => {
   it('name only codes that exist, each with the status it has', () => {
     for (const { 'The request': _, Reply, Code } of tableWith('The request', 'Reply', 'Code')) {
       const [code] = names(Code) as [ErrorCode | undefined]
-      if (code) expect([code, Number(/^\d+/.exec(Reply ?? '')?.[0])]).toEqual([code, ERROR_CODES[code].status])
+      if (code)
+        expect([code, Number(/^\d+/.exec(Reply ?? '')?.[0])]).toEqual([code, ERROR_CODES[code].status])
     }
     for (const { Code } of tablesWith('Code', 'The cause is', 'Do').flatMap(({ rows }) => rows)) {
       for (const code of names(Code)) expect(Object.keys(ERROR_CODES)).toContain(code)
@@ -165,7 +167,9 @@ describe('the pages on operating', () => {
       names(Method)[0]?.replace(/\(.*/, ''),
     )
     const inCode = Object.entries(marketplace).flatMap(([name, value]) =>
-      typeof value === 'object' ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
+      typeof value === 'object' && name !== 'events'
+        ? Object.keys(value).map((inner) => `${name}.${inner}`)
+        : [name],
     )
     expect([...written].sort()).toEqual([...inCode].sort())
   })
@@ -177,9 +181,9 @@ describe('the pages on operating', () => {
   })
 
   it('have every warning', () => {
-    expect(tableWith('Warning', 'What it means', 'What to do').map(({ Warning }) => names(Warning)[0])).toEqual(
-      Object.keys(WARNINGS),
-    )
+    expect(
+      tableWith('Warning', 'What it means', 'What to do').map(({ Warning }) => names(Warning)[0]),
+    ).toEqual(Object.keys(WARNINGS))
   })
 
   it('have problems in the words of the code', () => {
@@ -189,15 +193,30 @@ describe('the pages on operating', () => {
       .replaceAll('\\', '')
     for (const { Problem } of tableWith('Problem', 'Status', 'What it means', 'What to do')) {
       const parts = (names(Problem)[0] as string).split(/(?<=paused): | of … businesses/).filter(Boolean)
-      for (const part of parts) expect(source).toContain(part.replace(/^the oldest .* has been/, '… has been'))
+      for (const part of parts)
+        expect(source).toContain(part.replace(/^the oldest .* has been/, '… has been'))
     }
   })
 
-  it('have every counter', () => {
-    const source = readFileSync(join(LIB, 'telemetry.ts'), 'utf8')
-    const [, union = ''] = source.match(/type CounterName = (.*)/) ?? []
-    const counters = [...union.matchAll(/'(\w+)'/g)].map(([, name]) => `marketplace_webhooks.${name}`)
-    expect(tableWith('Counter', 'Attributes').map(({ Counter }) => names(Counter)[0])).toEqual(counters)
+  it('have every instrument with its kind, unit, attributes and description', () => {
+    const written = tableWith('Metric', 'Kind, unit', 'Attributes', 'Meaning').map((row) =>
+      Object.values(row),
+    )
+    expect(written).toEqual(
+      Object.entries(INSTRUMENTS).map(([name, { kind, unit, attributes, description }]) => [
+        `\`marketplace_webhooks.${name}\``,
+        `${kind}, \`${unit}\``,
+        attributes,
+        description,
+      ]),
+    )
+  })
+
+  it('have every span', () => {
+    const written = tableWith('Span', 'Meaning').map(({ Span, Meaning }) => [names(Span)[0], Meaning])
+    expect(written).toEqual(
+      Object.entries(SPANS).map(([name, meaning]) => [`marketplace_webhooks.${name}`, meaning]),
+    )
   })
 })
 

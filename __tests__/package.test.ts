@@ -26,9 +26,7 @@ describe('the packed package', () => {
     )
     const papers = [
       ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md'],
-      ...['faults', 'performance', 'prometheus', 'simulator', 'store-conformance'].map(
-        (name) => `docs/${name}.md`,
-      ),
+      ...readdirSync(join(ROOT, 'docs')).map((file) => `docs/${file}`),
       ...['dist/cjs/package.json', 'package.json'],
     ]
     expect([...packed.files].sort()).toEqual([...built, ...papers].sort())

@@ -5,9 +5,12 @@ const ROOT = join(__dirname, '..', '..', '..')
 
 /** README and every page of docs/, by their path in the project. */
 export const PAGES: ReadonlyMap<string, string> = new Map(
-  ['README.md', ...readdirSync(join(ROOT, 'docs')).filter((file) => file.endsWith('.md')).map((file) => `docs/${file}`)].map(
-    (path) => [path, readFileSync(join(ROOT, path), 'utf8')],
-  ),
+  [
+    'README.md',
+    ...readdirSync(join(ROOT, 'docs'))
+      .filter((file) => file.endsWith('.md'))
+      .map((file) => `docs/${file}`),
+  ].map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]),
 )
 
 export function page(path: string): string {
@@ -83,7 +86,9 @@ export function snippetsOf(path: string, languages: readonly string[]): Snippet[
       language,
       marks: marks.trim().split(/\s+/).filter(Boolean),
       code,
-      file: /^\/\/ ([\w./-]+\.[mc]?[jt]s)$/m.exec(code)?.[1] ?? `snippet-${i + 1}.${language === 'js' ? 'mjs' : 'ts'}`,
+      file:
+        /^\/\/ ([\w./-]+\.[mc]?[jt]s)$/m.exec(code)?.[1] ??
+        `snippet-${i + 1}.${language === 'js' ? 'mjs' : 'ts'}`,
       prints: nextLanguage === 'text' ? text.trim().split('\n') : [],
     }
   })
@@ -107,7 +112,9 @@ export function anchorsOf(text: string): Set<string> {
 
 /** The targets of a page's links and pictures, those in code left out. */
 export function linksOf(text: string): string[] {
-  return [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)].map(([, a, b]) => (a ?? b) as string)
+  return [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)].map(
+    ([, a, b]) => (a ?? b) as string,
+  )
 }
 
 function withoutCode(text: string): string {
