@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, it } from '@jest/globals'
 import { REASONS } from '../lib/entitlement/decide.js'
@@ -37,6 +37,20 @@ describe('the links of the pages', () => {
     const linked = linksOf(page('docs/README.md')).map((link) => join('docs', link))
     const pages = [...PAGES.keys()].filter((path) => path.startsWith('docs/') && path !== 'docs/README.md')
     expect(pages.filter((path) => !linked.includes(path))).toEqual([])
+  })
+})
+
+describe("the page on the platform's interface", () => {
+  it('has every chapter that a comment of the code cites', () => {
+    const headings = [...page('docs/platform-interface.md').matchAll(/^#+ (.*)$/gm)].map(([, title]) => title)
+    const cited = readdirSync(LIB, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .flatMap((file) => [
+        ...readFileSync(join(LIB, file), 'utf8').matchAll(/interface document, ([A-Z][\w ]*\w)[).;]/g),
+      ])
+      .map(([, chapter]) => chapter)
+    expect(cited.length).toBeGreaterThan(3)
+    expect(headings).toEqual(expect.arrayContaining([...new Set(cited)]))
   })
 })
 
