@@ -8,12 +8,12 @@ import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from './support/docs/prelud
 
 /**
  * Each block of JavaScript or TypeScript on a page is a file of an app that has installed the package. All are
- * compiled strictly, JavaScript as TypeScript where it is an ES module. Then they run:
+ * compiled strictly, JavaScript as TypeScript where it is an ES module. Then they run, with free ports instead of 3000 and 9464:
  *
  * - Blocks without a mark run one after the other, beside what the prelude of their page has made.
  * - `alone` runs in a process of its own, to its end.
  * - A block that a `text` block follows runs in a process of its own, under plain node where it is JavaScript, until
- *   it has printed that text. Port 3000 is then another one.
+ *   it has printed that text.
  * - `serves` is an app that runs until SIGTERM.
  * - `no-run` is compiled only.
  * - `external` needs a framework that this project does not install: neither compiled nor run. `EXTERNAL` names them.
@@ -24,13 +24,13 @@ const EXTERNAL = ['fastify', '@nestjs/core']
 let project: Project
 let ranTogether: Promise<Result> | undefined
 
-beforeAll(() => {
+beforeAll(async () => {
   project = createProject(PACKAGES)
   for (const path of PAGES.keys()) project.write(`${folderOf(path)}/prelude.ts`, PRELUDE)
   for (const snippet of snippets) {
-    project.write(pathOf(snippet), textOf(snippet))
-    if (pathOf(snippet).endsWith('.mjs'))
-      project.write(pathOf(snippet).replace(/mjs$/, 'mts'), textOf(snippet))
+    const text = textOf(snippet).replaceAll(/\b(3000|9464)\b/g, String(await freePort()))
+    project.write(pathOf(snippet), text)
+    if (pathOf(snippet).endsWith('.mjs')) project.write(pathOf(snippet).replace(/mjs$/, 'mts'), text)
   }
 })
 afterAll(() => project?.remove())
@@ -93,9 +93,7 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
 
   for (const snippet of all.filter(({ prints }) => prints.length > 0)) {
     it(`prints what the page says: ${snippet.file}`, async () => {
-      const port = await freePort()
-      const file = pathOf(snippet).replace(/(\.\w+)$/, '-run$1')
-      project.write(file, textOf(snippet).replaceAll('3000', String(port)))
+      const file = pathOf(snippet)
       const loader = file.endsWith('.ts') ? ['--import', pathToFileURL(require.resolve('tsx')).href] : []
       const child = spawn(process.execPath, [...loader, file], {
         cwd: project.folder,

@@ -68,7 +68,7 @@ export const FAULT_KINDS = {
   extraRecords: { stage: 'what', on: ['read'], does: 'puts records of others in front of the right one' },
   duplicate: { stage: 'what', on: ['delivery'], does: 'sends further copies' },
   status: { stage: 'end', on: CALLS, does: 'answers with a status of your choice, and does nothing' },
-  html: { stage: 'end', on: CALLS, does: 'answers with an HTML page, status 200 unless told' },
+  html: { stage: 'end', on: CALLS, does: 'answers with an HTML page, status 200 by default' },
   hang: { stage: 'end', on: CALLS, does: 'never answers' },
   truncate: { stage: 'end', on: CALLS, does: 'does what was asked, and cuts the reply in half' },
   reset: { stage: 'end', on: CALLS, does: 'resets the connection once the request was read' },
