@@ -37,9 +37,9 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
   const enterSorted = prepare(
     engine,
     { key: 'text', topic: 'text' },
-    (heads) => sql`
+    ({ insert, of }) => sql`
       insert into lanes (key, topic, due_at, lapses)
-      select key, topic, now, 0 from ${heads} as heads where true
+      ${insert(sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`)}
       on conflict (key) do update set due_at = lanes.due_at`,
   )
 

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import type { Engine, Script, Tables } from './schema.js'
-import { ask } from './script.js'
+import { prepareQuestion } from './script.js'
 import type { StoreOwner } from './store-owner.js'
 
 /**
@@ -30,6 +30,9 @@ export function createOwnership(
     return sql<{ fingerprint: string | null; settled: number }>`
       select fingerprint, settled from store_owner where id = 1 ${lock}`
   }
+
+  const ask = prepareQuestion(engine, looked(sql``))
+  const askAndHold = prepareQuestion(engine, looked(engine.forUpdate))
 
   /** Whether the owner's configuration has let no read succeed, of those it tried. */
   async function isDisproved(trx: Kysely<Tables>, hasRead: boolean): Promise<boolean> {
@@ -68,7 +71,7 @@ export function createOwnership(
         if (isLost) throw refused(owner)
         return
       }
-      const [row] = yield* ask(engine, looked(mustLock ? engine.forUpdate : sql``))
+      const [row] = yield* mustLock ? askAndHold() : ask()
       checkedAt = now
       isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)

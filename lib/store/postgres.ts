@@ -66,8 +66,14 @@ export function createPostgresEngine(options: {
       sql`(select * from json_to_recordset(${json}::json) as given(${typed(columns)}))`,
     transact: (script) => insist(() => transact(script())),
     compile: (query) => query.compile(db),
-    given: (columns) =>
-      sql`(select given.*, ${now()} as now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`,
+    given(columns) {
+      const table = sql`(select given.*, ${now()} as now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`
+      return {
+        table,
+        insert: (values) => sql`select ${values} from ${table} as given`,
+        of: (column) => sql.ref(`given.${column}`),
+      }
+    },
     queriesOf: ({ query, rows }) => [
       { ...query, parameters: query.parameters.map(() => JSON.stringify(rows)) },
     ],

@@ -40,6 +40,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const ownership = createOwnership(engine, clock)
   const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   let opening: Promise<void> | undefined
+  let isOpen = false
   let closed = false
 
   const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
@@ -98,15 +99,19 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (opening) await engine.close()
     },
 
-    async accept(events) {
-      const requests: Requested[] = []
-      for (const event of events) {
-        refuseUnfit(event)
-        if (!event.wanted) continue
-        refuseUnfit(event.wanted)
-        requests.push({ request: event.wanted, byEvent: true })
+    accept(events) {
+      try {
+        const requests: Requested[] = []
+        for (const event of events) {
+          refuseUnfit(event)
+          if (!event.wanted) continue
+          refuseUnfit(event.wanted)
+          requests.push({ request: event.wanted, byEvent: true })
+        }
+        return keep({ events, requests })
+      } catch (error) {
+        return Promise.reject(error)
       }
-      await keep({ events, requests })
     },
 
     async requestRefresh(asked) {
@@ -199,6 +204,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (engine.isLocal) await endAbandonedLeases(engine)
       await engine.durable()
       engine.watch(tell)
+      isOpen = true
     } catch (error) {
       // A lock or a connection left behind would stand in the way of the next try.
       await engine.close().catch(() => {})
@@ -212,14 +218,10 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     return opening
   }
 
-  async function keep(asked: Asked) {
+  /** Without a promise of its own once the store is open: every delivery comes here. */
+  function keep(asked: Asked): Promise<void> {
     const opened = mustBeOpen()
-    try {
-      await opened
-      await acceptance.keep(asked)
-    } catch (error) {
-      throw asStoreError(error, 'Cannot use the store')
-    }
+    return isOpen ? acceptance.keep(asked) : opened.then(() => acceptance.keep(asked))
   }
 
   /** What has begun before `close()` is let finish. */
