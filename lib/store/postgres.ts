@@ -88,6 +88,7 @@ export function createPostgresEngine(options: {
         from unnest(${keys}::text[]) as name`.execute(trx)
     },
     forShare: sql`for share`,
+    forKeyShare: sql`for key share`,
     byIndex: () => sql``,
     rowNumber: sql`bigint generated always as identity`,
     sortedText: sql`text collate "C"`,

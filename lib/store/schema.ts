@@ -161,6 +161,8 @@ export interface Engine {
   holdNames?(trx: Transaction<Tables>, names: readonly string[]): Promise<void>
   /** Ends a select whose rows must not change, and may be read, until the transaction ends. */
   forShare: RawBuilder<unknown>
+  /** Ends a select whose rows nobody may take with `forUpdate` until the transaction ends; any number may hold them so. */
+  forKeyShare: RawBuilder<unknown>
   /** After a table in `from`: the index to use, where the engine cannot be trusted to find it. */
   byIndex(name: string): RawBuilder<unknown>
   /** The column type of a row number that counts up by itself. */

@@ -10,6 +10,7 @@ import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
 import { createJournal } from './journal.js'
 import { createJournalQueries } from './journal-queries.js'
+import { createLaneClaims } from './lane-claims.js'
 import { createLanes } from './lanes.js'
 import { MIGRATIONS } from './migrations.js'
 import { createOwnership } from './ownership.js'
@@ -33,7 +34,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const reads = createReadClaims(engine)
   const { request, adopt } = createRefreshRequests(engine)
   const offsetOf = createStoreTime(engine.clock)
-  const lanes = createLanes(engine, offsetOf)
+  const lanes = createLanes(engine)
+  const laneClaims = createLaneClaims(engine, lanes, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
   const journalQueries = createJournalQueries(engine, offsetOf)
@@ -130,17 +132,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
 
-    async claimRead(options) {
-      for (let looks = 0; looks < MOST_LOOKS; looks++) {
-        const claimed = await write(async (trx) => {
-          const next = await reads.next(trx, options)
-          return typeof next === 'object' ? subscriptions.lease(trx, next, options) : next
-        })
-        if (claimed !== 'put off') return claimed
-        await nextTurn()
-      }
-      return undefined
-    },
+    claimRead: (options) => reads.claim({ read, write, lease: subscriptions.lease }, options),
 
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
@@ -159,7 +151,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     async claimLanes(options) {
-      const claims = await lanes.claim({ read, write }, options)
+      const claims = await laneClaims.claim({ read, write }, options)
       // A handler must not see what a power cut could still undo.
       if (claims.length > 0) await whileOpen(() => engine.durable())
       return claims
@@ -238,6 +230,3 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     }
   }
 }
-
-/** Transactions of one claim, each of which puts off a batch of what cannot be read now. */
-const MOST_LOOKS = 200

@@ -115,6 +115,7 @@ export function createSqliteEngine(options: {
     skipLocked: sql``,
     forUpdate: sql``,
     forShare: sql``,
+    forKeyShare: sql``,
     byIndex: (name) => sql`indexed by ${sql.ref(name)}`,
     // Without `autoincrement`, which writes one more table for each row. A number above all that there are is new enough.
     rowNumber: sql`integer primary key`,
