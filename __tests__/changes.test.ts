@@ -28,6 +28,7 @@ describe('every change', () => {
 
     expect(first).toEqual(second)
     expect(first[0]).toEqual({
+      gone: null,
       id: expect.any(String),
       business_uid: B1,
       subscription_uid: record.uid,
@@ -185,8 +186,8 @@ describe('a handler that fails', () => {
         id: calls[0]?.id,
         kind: 'change',
         name: '',
-        businessUid: B1,
-        subscriptionUid: uid,
+        business_uid: B1,
+        subscription_uid: uid,
         attempts: 4,
         error: 'TypeError: the mail server is away',
       },
@@ -323,7 +324,7 @@ describe('H2 a handler that never settles', () => {
     await until('the other', () => seen.includes('b2'))
     expect(reasons).toEqual([expect.objectContaining({ code: 'handler_timeout' })])
     expect(dead).toEqual([
-      expect.objectContaining({ businessUid: B1, error: expect.stringContaining('0.1 s') }),
+      expect.objectContaining({ business_uid: B1, error: expect.stringContaining('0.1 s') }),
     ])
   })
 

@@ -96,6 +96,7 @@ describe('what simulated worlds have found', () => {
       verifying: false,
       failure: null,
       refreshAt: null,
+      quiet: false,
     }
     const claim = {
       id: 's',
@@ -107,6 +108,7 @@ describe('what simulated worlds have found', () => {
       lapses: 0,
       uninstalledAt: null,
       createdAt: 0,
+      claimedAt: 0,
     }
     const env = {
       now: Date.parse(AT),

@@ -191,6 +191,7 @@ describe('D25 a wall clock that was ahead for a while', () => {
     },
     ...{ gone: null, readAt: null, requestedAt: null, pending: false, verifying: false, failure: null },
     refreshAt: null,
+    quiet: false,
   }
   const claim: ReadClaim = {
     ...{
@@ -202,7 +203,7 @@ describe('D25 a wall clock that was ahead for a while', () => {
       settledGeneration: 0,
       lapses: 0,
     },
-    ...{ candidateBusinessUid: null, uninstalledAt: null, createdAt: 0, progress: null },
+    ...{ candidateBusinessUid: null, uninstalledAt: null, createdAt: 0, claimedAt: 0, progress: null },
   }
   const conclude = (progress: string | null, result: ReadResult, now: number) =>
     concludeRead({ ...claim, progress }, result, {

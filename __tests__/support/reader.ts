@@ -30,6 +30,7 @@ export function createReader() {
     lapses: 0,
     uninstalledAt: null,
     createdAt: start,
+    claimedAt: start,
     progress: null,
     subscription: {
       subscriptionUid: 's',
@@ -44,6 +45,7 @@ export function createReader() {
       verifying: false,
       failure: null,
       refreshAt: start,
+      quiet: false,
     },
   }
   return {

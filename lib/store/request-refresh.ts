@@ -15,6 +15,8 @@ interface Named {
   purchasable: string | null
   times: number
   event: 0 | 1
+  /** 1: all of them ask for no change of what the first read finds. */
+  quiet: 0 | 1
   /** 1: of another item, so it is remembered and not read. */
   other: 0 | 1
 }
@@ -42,9 +44,20 @@ export function createRefreshRequests(engine: Engine) {
           const before = named.get(uid)
           const other = each.kind === 'other_item' ? 1 : 0
           const times = (before?.times ?? 0) + 1
+          const asksQuiet = each.kind === 'subscription' && each.quiet === true
+          const quiet = asksQuiet && (before?.quiet ?? 1) === 1 ? 1 : 0
           // What is the app's own by one request is not made another's by the next.
-          if (before && before.other < other) named.set(uid, { ...before, times })
-          else named.set(uid, { uid, business, purchasable, times, event: or(before?.event, event), other })
+          if (before && before.other < other) named.set(uid, { ...before, times, quiet })
+          else
+            named.set(uid, {
+              uid,
+              business,
+              purchasable,
+              times,
+              event: or(before?.event, event),
+              quiet,
+              other,
+            })
         } else if (each.kind === 'known') {
           const uid = each.subscriptionUid
           const before = known.get(uid)
@@ -107,16 +120,19 @@ export function createRefreshRequests(engine: Engine) {
     return sql`
       insert into subscriptions
         (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at, owed_since,
-          refresh_at, urgency, unread, verifying, lapses, created_at)
+          refresh_at, urgency, unread, verifying, lapses, quiet_until_read, created_at)
       ${insert(sql`${of('uid')}, ${of('business')}, ${of('purchasable')}, ${of('times')} * (1 - ${of('other')}), 0,
         ${of('now')}, case when ${of('other')} = 0 then ${of('now')} end, case when ${of('other')} = 0 then ${of('now')} end,
-        case when ${of('event')} = 1 then 1 else 2 end, 1 + ${of('other')}, 0, 0, ${of('now')}`)}
+        case when ${of('event')} = 1 then 1 else 2 end, 1 + ${of('other')}, 0, 0, ${of('quiet')}, ${of('now')}`)}
       on conflict (subscription_uid) do update set
         generation = subscriptions.generation +
           case when ${isFirst} or excluded.generation > 0 then excluded.generation else 1 end,
         requested_at = excluded.requested_at,
         owed_since = case when not (${isOther}) then coalesce(subscriptions.owed_since, excluded.requested_at) end,
         failure = null,
+        -- Whoever asked before and wants the change gets it; of what was read before, nothing is quiet.
+        quiet_until_read = case when excluded.quiet_until_read = 1 and
+          (${isFirst} or (subscriptions.unread = 1 and subscriptions.quiet_until_read = 1)) then 1 else 0 end,
         unread = case when subscriptions.unread = 2 and excluded.unread = 1 then 1 else subscriptions.unread end,
         urgency = ${urgency(sql`case when excluded.urgency = 1 and subscriptions.unread = 0 then 0 else excluded.urgency end`)},
         refresh_at = case when not (${isOther}) then ${due(sql`excluded.requested_at`)} end,
@@ -152,6 +168,7 @@ export function createRefreshRequests(engine: Engine) {
         generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
         owed_since = coalesce(subscriptions.owed_since, marks.now),
         urgency = ${urgency(byMark)},
+        quiet_until_read = ${quietByMark},
         refresh_at = ${due(sql`marks.now`)}
       from ${table} as marks
       where subscriptions.subscription_uid = marks.uid and subscriptions.unread < 2`
@@ -165,6 +182,7 @@ export function createRefreshRequests(engine: Engine) {
         generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
         owed_since = coalesce(subscriptions.owed_since, marks.now),
         urgency = ${urgency(byMark)},
+        quiet_until_read = ${quietByMark},
         refresh_at = ${due(sql`marks.now`)},
         uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
           when marks.installed = 0 then marks.now end,
@@ -179,6 +197,8 @@ export function createRefreshRequests(engine: Engine) {
 
 /** By an event 0 or, never read, 1; by `track` or `refresh` 2. */
 const byMark = sql`case when marks.event = 0 then 2 else subscriptions.unread end`
+/** What an event announces is told, also where it is first seen by a read that was asked for quietly. */
+const quietByMark = sql`case when marks.event = 1 then 0 else subscriptions.quiet_until_read end`
 
 function or(before: 0 | 1 | undefined, event: 0 | 1): 0 | 1 {
   return before === 1 ? 1 : event
@@ -195,6 +215,7 @@ const NAMED = {
   purchasable: 'text',
   times: 'integer',
   event: 'integer',
+  quiet: 'integer',
   other: 'integer',
 } as const
 const KNOWN = { uid: 'text', times: 'integer', event: 'integer' } as const

@@ -1,6 +1,6 @@
 import type { CompiledQuery, Generated, Kysely, RawBuilder, Transaction } from 'kysely'
 import type { Clock } from '../clock.js'
-import type { EntryKind, EntryStatus, Hint, Urgency } from './store.js'
+import type { EntryKind, EntryStatus, Hint, TallyKind, Urgency } from './store.js'
 
 /** The tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
 export interface Tables {
@@ -8,6 +8,7 @@ export interface Tables {
   journal: JournalTable
   lanes: LanesTable
   handlers: HandlersTable
+  tallies: TalliesTable
   store_owner: StoreOwnerTable
 }
 
@@ -56,6 +57,8 @@ export interface SubscriptionsTable {
   install_at: number | null
   /** When it was told, if it was an uninstall. */
   uninstalled_at: number | null
+  /** 1: never read, and all who asked for its read want no change of what that finds. */
+  quiet_until_read: 0 | 1
   created_at: number
 }
 
@@ -79,7 +82,7 @@ export interface JournalTable {
   received_at: number
   /** Of a pending entry that was tried: when the next try is due. */
   due_at: number | null
-  /** When it was done, dead, or began to wait; null while it is pending, and for what was never handled. */
+  /** When its last try ended, or it began to wait; null before its first try, and for what was never handled. */
   settled_at: number | null
 }
 
@@ -93,6 +96,17 @@ export interface LanesTable {
   lease_token: string | null
   /** Leases that ran out in a row without a finish. */
   lapses: number
+}
+
+/** How often what came in, and since when. */
+export interface TalliesTable {
+  kind: TallyKind
+  name: string
+  /** A fingerprint of the delivery secret. */
+  secret: string
+  count: number
+  first_at: number
+  last_at: number
 }
 
 /** The topics that any process has handlers for. */

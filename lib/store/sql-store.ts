@@ -4,17 +4,19 @@ import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { type Asked, createAcceptance } from './acceptance.js'
 import { createReadClaims } from './claim-read.js'
+import { createEntryCounts } from './entry-counts.js'
 import { createReadFinishes } from './finish-reads.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
 import { createJournal } from './journal.js'
-import { createJournalQueries } from './journal-queries.js'
 import { createLaneClaims } from './lane-claims.js'
 import { createLanes } from './lanes.js'
 import { MIGRATIONS } from './migrations.js'
+import { createObservation } from './observation.js'
 import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
+import { createRecordCalls } from './record-calls.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
 import { perform } from './script.js'
@@ -38,7 +40,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const laneClaims = createLaneClaims(engine, lanes, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
-  const journalQueries = createJournalQueries(engine, offsetOf)
+  const entryCounts = createEntryCounts(engine)
   const ownership = createOwnership(engine, clock)
   const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   let opening: Promise<void> | undefined
@@ -72,10 +74,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
   /** One row, written and synced: what a delivery needs at least. */
   function probe() {
-    return whileOpen(async () => {
-      await engine.write((trx) => ownership.touch(trx))
-      await engine.durable()
-    })
+    return whileOpen(() => engine.write((trx) => ownership.touch(trx)).then(() => engine.durable()))
   }
 
   return {
@@ -131,6 +130,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
+    subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
     claimRead: (options) => reads.claim({ read, write, lease: subscriptions.lease }, options),
 
@@ -139,7 +139,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     async finishRead(claim, finish) {
       const finished = await whileOpen(() => health.watch(() => finishRead(claim, finish), false))
       if (finished === false) return false
-      if (finished === 'not revoked') {
+      if (finished === 'too late') {
         announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
         return false
       }
@@ -164,13 +164,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (moved) announce({ kind: 'journal' })
     },
 
-    listEntries: (filter) => whileOpen(() => journalQueries.list(filter)),
-
-    async replayEntry(id) {
-      const found = await write((trx) => journal.replay(trx, id))
-      if (found) announce({ kind: 'journal' })
-      return found
-    },
+    ...createRecordCalls({ engine, subscriptions, lanes, journal, offsetOf, whileOpen, write, announce }),
 
     prune: (retention) =>
       write(async (trx) => {
@@ -178,13 +172,11 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         return { rows: rows + (await upkeep.prune(trx, retention)), dead }
       }),
 
-    counts: () =>
-      read(async (db) => ({ ...(await upkeep.counts(db)), ...(await journalQueries.counts(db)) })),
+    counts: () => read(async (db) => ({ ...(await upkeep.counts(db)), ...(await entryCounts.counts(db)) })),
 
+    ...createObservation(engine, { read, write }, lanes, offsetOf),
     backup: (path) => whileOpen(() => engine.backup(path)),
-
     problem: health.problem,
-
     subscribe,
   }
 

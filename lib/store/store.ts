@@ -10,6 +10,7 @@ import type {
   Pruned,
   Retention,
 } from './entries.js'
+import type { StoreObservation } from './observed.js'
 import type {
   ClaimRead,
   Leased,
@@ -19,6 +20,14 @@ import type {
   Subscription,
   SubscriptionCounts,
 } from './reads.js'
+import type {
+  Erased,
+  KeptSubscription,
+  NewAction,
+  SubscriptionFilter,
+  Timeline,
+  TimelineItem,
+} from './records.js'
 import type { StoreOwner } from './store-owner.js'
 
 export {
@@ -42,6 +51,7 @@ export {
   type Topic,
   topicOf,
 } from './entries.js'
+export type { DueWork, NewTally, StoreObservation, Tally, TallyKind } from './observed.js'
 export {
   type ClaimRead,
   COUNTED_UP_TO,
@@ -54,6 +64,15 @@ export {
   type SubscriptionCounts,
   type Urgency,
 } from './reads.js'
+export type {
+  Erased,
+  KeptSubscription,
+  NewAction,
+  SubscriptionFilter,
+  Timeline,
+  TimelineItem,
+  TimelinePlace,
+} from './records.js'
 
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
@@ -66,7 +85,7 @@ export {
  * finishes names the token; when the lease has passed to somebody else the finish changes nothing and answers false.
  * Times are milliseconds since 1970, from one clock: the store's.
  */
-export interface Store {
+export interface Store extends StoreObservation {
   /** Opens and migrates, for `owner` only. What failed leaves nothing behind and may be tried again. Rejects `store_…`, `closed`. */
   open(owner?: StoreOwner): Promise<void>
   /** Waits for what is under way, then lets go of the database. Safe to call twice, and before `open`. */
@@ -83,6 +102,8 @@ export interface Store {
 
   /** What is known of a business, as it was learned; of very many that were never read, the newest are enough. */
   subscriptionsOf(businessUid: string): Promise<Subscription[]>
+  /** What is known of these subscriptions, in no order; at most 1,000 at once. */
+  subscriptionsNamed(subscriptionUids: readonly string[]): Promise<Subscription[]>
 
   /**
    * Makes what was remembered of other items due for a read where the item is one of these now; an empty list means
@@ -121,10 +142,25 @@ export interface Store {
 
   /** Entries for people, newest first. */
   listEntries(filter: EntryFilter): Promise<JournalEntry[]>
+  /** The entry of this id, or undefined. */
+  getEntry(id: string): Promise<JournalEntry | undefined>
+  /** Subscriptions for people, by their uids in the order of the bytes. */
+  listSubscriptions(filter: SubscriptionFilter): Promise<KeptSubscription[]>
+  /** What came in for a business and what became of it, newest first: page by page each item once. */
+  timelineOf(businessUid: string, timeline: Timeline): Promise<TimelineItem[]>
+  /** Keeps what a person did as an entry that is done. On disk when this resolves. */
+  recordAction(action: NewAction): Promise<void>
+  /**
+   * Deletes what is kept of a business: its subscriptions, the entries that name it or one of them, and where it is a
+   * candidate; in small batches, so that it may be called again when it has failed. `record` is kept, as an action, and
+   * so are those of erasures before. What a read or a handler that had begun before finishes later changes nothing; it
+   * loses its lease. What is accepted meanwhile may stay.
+   */
+  erase(businessUid: string, record: NewAction): Promise<Erased>
   /**
    * Makes an entry pending from its first try, or `waiting` while nobody handles its topic. If a lane that may have
    * handed it out is leased, the holder loses the lease, and the lane is due when that lease would have run out.
-   * False: no entry has this id.
+   * False: no entry has this id, or it is an action.
    */
   replayEntry(id: string): Promise<boolean>
   /** One small batch: deletes what is past its retention, and ends as dead what waited that long for a handler. */
@@ -153,7 +189,8 @@ export type StoreCounts = EntryCounts & SubscriptionCounts
 
 /**
  * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of a business was finished; null: of any.
- * `superseded`: its record, or whether it is gone, has changed, so that an answer from before must not be used again.
+ * `superseded`: its record, or whether it is gone, has changed, or it was erased, so that an answer from before must not
+ * be used again.
  */
 export type Hint =
   | { kind: 'requested'; businessUid: string | null }

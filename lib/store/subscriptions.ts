@@ -4,6 +4,7 @@ import { newLeaseToken } from './lease-token.js'
 import type { Engine, SubscriptionsTable, Tables } from './schema.js'
 import {
   type ClaimRead,
+  type KeptSubscription,
   type Leased,
   MIN_READ_INTERVAL_MS,
   type ReadClaim,
@@ -11,8 +12,8 @@ import {
   type Subscription,
 } from './store.js'
 
-/** All was written; only that the read came too late to revoke; nothing, for the lease is somebody else's. */
-export type Finished = 'written' | 'not revoked' | false
+/** All was written; only that the read came too late for what it found; nothing, for the lease is somebody else's. */
+export type Finished = 'written' | 'too late' | false
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
@@ -57,10 +58,23 @@ export function createSubscriptions(engine: Engine) {
       verifying: row.verifying === 1,
       failure: row.failure,
       refreshAt: own(row.refresh_at),
+      quiet: row.quiet_until_read === 1,
     }
   }
 
   return {
+    /** A row for people. */
+    kept(row: TimedRow): KeptSubscription {
+      const own = ownTime(row)
+      return {
+        ...asSubscription(row),
+        candidateBusinessUid: row.candidate_business_uid,
+        installAt: own(row.install_at),
+        uninstalledAt: own(row.uninstalled_at),
+        createdAt: own(row.created_at),
+      }
+    },
+
     async ofBusiness(db: Kysely<Tables>, businessUid: string): Promise<Subscription[]> {
       // Those that have been read first: forged rows must not slow down lookups, nor push out what is known.
       const { rows } = await sql<TimedRow>`
@@ -70,6 +84,22 @@ export function createSubscriptions(engine: Engine) {
       return rows
         .sort((a, b) => a.created_at - b.created_at || (a.subscription_uid < b.subscription_uid ? -1 : 1))
         .map(asSubscription)
+    },
+
+    async named(db: Kysely<Tables>, subscriptionUids: readonly string[]): Promise<Subscription[]> {
+      const { rows } = await sql<TimedRow>`
+        select subscriptions.*, ${engine.now()} as store_now from subscriptions
+        where ${engine.isOneOf('subscription_uid', subscriptionUids)}`.execute(db)
+      return rows.map(asSubscription)
+    },
+
+    /** Whether the read that is about to be finished is quiet. Asked of the row itself: an event may have come since the claim. */
+    async isQuiet(trx: Transaction<Tables>, { id, subscription }: ReadClaim): Promise<boolean> {
+      if (subscription.record !== null) return false
+      const { rows } = await sql<{ quiet: number }>`
+        select quiet_until_read as quiet from subscriptions
+        where subscription_uid = ${id} ${engine.forUpdate}`.execute(trx)
+      return rows[0]?.quiet === 1
     },
 
     /** Leases the first of these that nobody else is about to lease; another process may have been quicker with all. */
@@ -107,6 +137,7 @@ export function createSubscriptions(engine: Engine) {
         uninstalledAt: own(row.uninstalled_at),
         createdAt: own(row.created_at),
         progress: row.progress,
+        claimedAt: Number(row.store_now),
       }
     },
 
@@ -122,12 +153,23 @@ export function createSubscriptions(engine: Engine) {
     async finish(trx: Transaction<Tables>, claim: ReadClaim, finish: ReadFinish): Promise<Finished> {
       // A revocation rests on the uninstall that the claim saw: an install since then asks for another read.
       const revokes = finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
-      if (await write(trx, claim, finish, revokes)) return 'written'
-      if (!revokes) return false
+      const isErased = await erasedSince(trx, claim, finish)
+      if (!isErased && (await write(trx, claim, finish, revokes))) return 'written'
+      if (!revokes && !isErased) return false
       const { failure } = finish
       const asFailed = { settled: false, failure, progress: claim.progress, nextInMs: 0 }
-      return (await write(trx, claim, asFailed, false)) && 'not revoked'
+      return (await write(trx, claim, asFailed, false)) && 'too late'
     },
+  }
+
+  /** Whether the business that the record names was erased while it was read: then it is read again, as something new. */
+  async function erasedSince(trx: Transaction<Tables>, claim: ReadClaim, { found }: ReadFinish) {
+    const businessUid = found?.record?.business_uid
+    if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
+    const { rows } = await sql`
+      select 1 from journal where business_uid = ${businessUid} and kind = 'action' and name = 'erase'
+        and received_at >= ${claim.claimedAt} limit 1`.execute(trx)
+    return rows.length > 0
   }
 
   async function write(
@@ -168,6 +210,7 @@ export function createSubscriptions(engine: Engine) {
             ? requestedAgain(claim, sql.ref('uninstalled_at'), null)
             : sql.ref('uninstalled_at')
         },
+        quiet_until_read = ${record ? 0 : sql.ref('quiet_until_read')},
         lease_token = null,
         lapses = 0,
         not_before = ${engine.now()} + ${MIN_READ_INTERVAL_MS},

@@ -48,10 +48,13 @@ export function createHandlerCalls(options: {
   timeoutMs: number
   retryDelaysMs?: readonly number[] | undefined
   clock: Clock
+  /** Runs around each call of a handler, and answers what it returned. */
+  around?(entry: Entry, call: () => unknown): unknown
   /** `handler` names it: its topic, and its number among those of the process. */
   onHandlerError?(failure: HandlerFailure, words: { handler: string; errorClass: string }): void
 }) {
   const { handlers, payloadOf, marketplace, timeoutMs, clock, onHandlerError = () => {} } = options
+  const { around = (_entry, call) => call() } = options
   const { retryDelaysMs = HANDLER_RETRY_DELAYS_MS } = options
   const returned = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
   const deadlines = createDeadlines(timeoutMs, clock)
@@ -82,7 +85,7 @@ export function createHandlerCalls(options: {
   ): Promise<void> | undefined {
     let controller: AbortController | undefined
     let ended: MarketplaceError | undefined
-    const returned: unknown = handler(payload, {
+    const context = {
       // Made when it is asked for: most handlers never do, and it costs more than all the rest of a call.
       get signal() {
         controller ??= new AbortController()
@@ -91,7 +94,8 @@ export function createHandlerCalls(options: {
       },
       attempt: entry.attempt,
       marketplace: marketplace(),
-    })
+    }
+    const returned = around(entry, () => handler(payload, context))
     if (!isThenable(returned)) return undefined
     const release = hold(entry.key)
     return new Promise<void>((resolve, reject) => {
@@ -122,7 +126,10 @@ export function createHandlerCalls(options: {
   return {
     busyKeys: () => [...busy.keys()],
 
-    /** What became of it; undefined: nobody handles it any more, so it stays as it is. */
+    /**
+     * What became of it; undefined: it stays as it is, because nobody handles it any more, or because its handlers were
+     * interrupted: closing is not their failure, and counts for no try.
+     */
     async call(entry: Entry, lost: AbortSignal): Promise<EntryEnd['result'] | undefined> {
       const takers = handlers.for(entry)
       if (takers.length === 0) return undefined
@@ -142,8 +149,7 @@ export function createHandlerCalls(options: {
         return { kind: 'done' }
       }
       returned.set(entry.id, done)
-      // Closing is not the handler's failure: the entry is due again at once, for whoever comes next.
-      if (lost.aborted) return { kind: 'retry', inMs: 0, error: 'interrupted' }
+      if (lost.aborted) return undefined
       const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
       const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
       for (const [i, outcome] of outcomes.entries()) {

@@ -40,6 +40,8 @@ export function createWorker(options: {
   const unsubscribe = store.subscribe((hint) => {
     if (hint.kind === 'requested') refresher.wake()
     if (hint.kind === 'journal') dispatcher.wake()
+    if (hint.kind === 'decided' && (hint.superseded || hint.businessUid === null))
+      dispatcher.doubt(hint.businessUid)
   })
 
   async function sweep() {
@@ -72,6 +74,7 @@ export function createWorker(options: {
       topics.changed()
       dispatcher.wake()
     },
+    areReadsPaused: refresher.isPaused,
     problems(counts: SubscriptionCounts): Problems {
       const stuck = isStuck() ? ['the worker has stopped looking for work'] : []
       return mergeProblems([{ failing: stuck, degraded: [] }, refresher.problems(counts)])

@@ -1,5 +1,6 @@
 import { ACCEPTING } from './accepting.js'
 import { ENDING } from './ending-entries.js'
+import { ERASING } from './erasing.js'
 import { FENCING } from './fencing.js'
 import { FINISHING } from './finishing.js'
 import { HANDING_OVER } from './handing-over.js'
@@ -11,9 +12,12 @@ import { type Check, createLab } from './lab.js'
 import { LANE_LEASES } from './lane-leases.js'
 import { LEASING } from './leasing.js'
 import { LISTING } from './listing.js'
+import { LOOKING } from './looking.js'
 import { MOVING } from './moving.js'
+import { OBSERVING } from './observing.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
+import { QUIET_READS } from './quiet-reads.js'
 import { SEVERAL } from './several.js'
 import { WANTING } from './wanting.js'
 
@@ -52,16 +56,20 @@ const ALL: readonly Check[] = [
   ...ACCEPTING,
   ...IDENTIFIERS,
   ...WANTING,
+  ...QUIET_READS,
   ...INSTALLS,
   ...LEASING,
   ...FINISHING,
   ...MOVING,
   ...FENCING,
+  ...OBSERVING,
   ...HANDING_OVER,
   ...LANE_LEASES,
   ...ENDING,
   ...HANDLED_TOPICS,
   ...LISTING,
+  ...LOOKING,
+  ...ERASING,
   ...KEEPING,
   ...SEVERAL,
 ]
