@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import type { CompiledQuery } from 'kysely'
 import { COUNTED_UP_TO, type ReadClaim, type Store } from '../lib/store/store.js'
+import { claimOne } from '../lib/testing/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
@@ -24,7 +25,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
       await costsTheSame({
         statistics,
         index: 'subscriptions_due',
-        claim: (store) => store.claimRead({ leaseMs: HOUR, except: ['busy'], urgencies: [1, 2] }),
+        claim: (store) => claimOne(store, { leaseMs: HOUR, except: ['busy'], urgencies: [1, 2] }),
         crowd: [subscriptions('given up', 'null'), subscriptions('later', `${Date.now() + HOUR}`)],
       })
     },
@@ -46,10 +47,10 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
       await sql(`update subscriptions set state = 'purchased' where unread = 0`)
       if (statistics === 'fresh') await sql('analyze')
       const business = { kind: 'business', businessUid: 'b1', install: null } as const
-      const claim = (await store.claimRead({ leaseMs: HOUR, except: [], urgencies: [1] })) as ReadClaim
+      const claim = (await claimOne(store, { leaseMs: HOUR, except: [], urgencies: [1] })) as ReadClaim
       const works: [string, () => Promise<unknown>, most?: number][] = [
         ['subscriptionsOf', () => store.subscriptionsOf('business 77')],
-        ['claimRead', () => store.claimRead({ leaseMs: HOUR, except: ['b1'], urgencies: [0, 2, 3, 4, 1] })],
+        ['claimReads', () => claimOne(store, { leaseMs: HOUR, except: ['b1'], urgencies: [0, 2, 3, 4, 1] })],
         ['requestRefresh', () => store.requestRefresh(business)],
         ['accept', () => store.accept([eventOf('s1', 'b9'), eventOf('new')])],
         ['renewRead', () => store.renewRead(claim, HOUR)],
@@ -142,7 +143,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     await store.accept([eventOf('s1')])
-    const claim = (await store.claimRead({ leaseMs: HOUR, except: [], urgencies: [1, 2] })) as ReadClaim
+    const claim = (await claimOne(store, { leaseMs: HOUR, except: [], urgencies: [1, 2] })) as ReadClaim
     const record = { uid: 's1', business_uid: 'b1', purchasable_uid: 'p', purchase_state: 'purchased' }
     const found = { record, state: 'purchased', gone: null, confirmed: true }
     await store.finishRead(claim, { found, settled: true, failure: null, progress: null, nextInMs: HOUR })

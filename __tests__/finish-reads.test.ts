@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import type { ReadClaim, ReadFinish, Store } from '../lib/store/store.js'
+import { claimOne } from '../lib/testing/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
@@ -81,7 +82,7 @@ async function claimed(store: Store, count: number, businessOf = (uid: string) =
   await store.accept(uids.map((uid) => eventOf(uid, businessOf(uid))))
   const claims: ReadClaim[] = []
   for (const _ of uids) {
-    const claim = await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1] })
+    const claim = await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [1] })
     claims.push(claim as ReadClaim)
   }
   return claims

@@ -27,7 +27,7 @@ export type { AnnouncedRecord, SubscriptionRecord } from './record.js'
 export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
 export type {
   ClaimLanes,
-  ClaimRead,
+  ClaimReads,
   DeadEntry,
   Entry,
   EntryEnd,

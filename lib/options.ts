@@ -240,7 +240,7 @@ function isObject(value: unknown): value is object {
 }
 
 function isStore(value: unknown): boolean {
-  return isObject(value) && (('accept' in value && 'claimRead' in value) || isPool(value))
+  return isObject(value) && (('accept' in value && 'claimReads' in value) || isPool(value))
 }
 
 function isClock(value: unknown): boolean {

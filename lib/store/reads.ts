@@ -31,12 +31,19 @@ export interface Subscription {
   refreshAt: number | null
 }
 
-export interface ClaimRead {
+export interface ClaimReads {
   leaseMs: number
+  /** How many at most. */
+  limit: number
   /** Businesses that are being read by this process. */
   except: readonly string[]
   /** Which classes to look in, the preferred first. */
   urgencies: readonly Urgency[]
+  /**
+   * From which class the next read is leased: `due` are the classes that have one left, in the order of `urgencies`;
+   * `taken` the classes of those leased so far. Undefined: no more. Absent: the first. May be asked again from the start.
+   */
+  choose?(due: readonly Urgency[], taken: readonly Urgency[]): Urgency | undefined
 }
 
 /**

@@ -3,7 +3,7 @@ import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { type Asked, createAcceptance } from './acceptance.js'
-import { createReadClaims } from './claim-read.js'
+import { createReadClaims } from './claim-reads.js'
 import { createReadFinishes } from './finish-reads.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
@@ -30,7 +30,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const { subscribe, tell, announce } = createHints(engine)
   const subscriptions = createSubscriptions(engine)
   const upkeep = createSubscriptionUpkeep(engine)
-  const reads = createReadClaims(engine)
+  const reads = createReadClaims(engine, subscriptions)
   const { request, adopt } = createRefreshRequests(engine)
   const offsetOf = createStoreTime(engine.clock)
   const lanes = createLanes(engine, offsetOf)
@@ -125,17 +125,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
 
-    async claimRead(options) {
-      for (let looks = 0; looks < MOST_LOOKS; looks++) {
-        const claimed = await write(async (trx) => {
-          const next = await reads.next(trx, options)
-          return typeof next === 'object' ? subscriptions.lease(trx, next, options) : next
-        })
-        if (claimed !== 'put off') return claimed
-        await nextTurn()
-      }
-      return undefined
-    },
+    claimReads: (options) => reads.claim(write, options),
 
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
@@ -236,6 +226,3 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     }
   }
 }
-
-/** Transactions of one claim, each of which puts off a batch of what cannot be read now. */
-const MOST_LOOKS = 200

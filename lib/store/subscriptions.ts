@@ -3,7 +3,6 @@ import type { SubscriptionRecord } from '../record.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, SubscriptionsTable, Tables } from './schema.js'
 import {
-  type ClaimRead,
   type Leased,
   MIN_READ_INTERVAL_MS,
   type ReadClaim,
@@ -25,7 +24,7 @@ type TimedRow = SubscriptionsTable & { store_now: number }
 /**
  * The table `subscriptions`. A row is idle (no lease; `refresh_at` in the future, or null when given up), due
  * (`refresh_at` has come), or leased (`lease_token` set; `refresh_at` is when the lease runs out, so that an abandoned
- * row becomes due by itself). Claiming stands in `claim-read.ts`, requests in `request-refresh.ts`.
+ * row becomes due by itself). Claiming stands in `claim-reads.ts`, requests in `request-refresh.ts`.
  */
 export function createSubscriptions(engine: Engine) {
   const { clock } = engine
@@ -60,6 +59,23 @@ export function createSubscriptions(engine: Engine) {
     }
   }
 
+  function asClaim(row: TimedRow): ReadClaim {
+    const own = ownTime(row)
+    return {
+      id: row.subscription_uid,
+      leaseToken: row.lease_token as string,
+      subscription: asSubscription(row),
+      urgency: row.urgency,
+      generation: row.generation,
+      settledGeneration: row.settled_generation,
+      candidateBusinessUid: row.candidate_business_uid,
+      lapses: row.lapses,
+      uninstalledAt: own(row.uninstalled_at),
+      createdAt: own(row.created_at),
+      progress: row.progress,
+    }
+  }
+
   return {
     async ofBusiness(db: Kysely<Tables>, businessUid: string): Promise<Subscription[]> {
       // Those that have been read first: forged rows must not slow down lookups, nor push out what is known.
@@ -72,42 +88,21 @@ export function createSubscriptions(engine: Engine) {
         .map(asSubscription)
     },
 
-    /** Leases the first of these that nobody else is about to lease; another process may have been quicker with all. */
-    async lease(
-      trx: Transaction<Tables>,
-      uids: readonly string[],
-      { leaseMs }: Pick<ClaimRead, 'leaseMs'>,
-    ): Promise<ReadClaim | undefined> {
-      const token = newLeaseToken()
-      // Found by their key: `+ 0` keeps planners from walking the index of what is due, without an end.
+    /** Leases these, which are due and which the transaction has locked; in their order. */
+    async lease(trx: Transaction<Tables>, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
+      if (uids.length === 0) return []
       const { rows } = await sql<TimedRow>`
-        with free as materialized (
-          select subscription_uid as uid from subscriptions
-          where ${engine.isOneOf('subscription_uid', uids)} and refresh_at + 0 <= ${engine.now()}
-          order by refresh_at + 0 limit 1 ${engine.skipLocked}
-        )
         update subscriptions set
           lapses = lapses + case when lease_token is null then 0 else 1 end,
-          lease_token = ${token},
+          lease_token = ${newLeaseToken()},
           refresh_at = ${engine.now()} + ${leaseMs}
-        where subscription_uid = (select uid from free)
+        where ${engine.isOneOf('subscription_uid', uids)}
         returning *, ${engine.now()} as store_now`.execute(trx)
-      const row = rows[0]
-      if (!row) return undefined
-      const own = ownTime(row)
-      return {
-        id: row.subscription_uid,
-        leaseToken: token,
-        subscription: asSubscription(row),
-        urgency: row.urgency,
-        generation: row.generation,
-        settledGeneration: row.settled_generation,
-        candidateBusinessUid: row.candidate_business_uid,
-        lapses: row.lapses,
-        uninstalledAt: own(row.uninstalled_at),
-        createdAt: own(row.created_at),
-        progress: row.progress,
-      }
+      const byUid = new Map(rows.map((row) => [row.subscription_uid, row]))
+      return uids.flatMap((uid) => {
+        const row = byUid.get(uid)
+        return row ? asClaim(row) : []
+      })
     },
 
     async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {

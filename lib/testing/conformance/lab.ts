@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../../ids.js'
 import {
   type ClaimLanes,
+  type ClaimReads,
   type Entry,
   type EntryEnd,
   EVERY_EVENT,
@@ -151,14 +152,24 @@ export function fails(failure: string, nextInMs: number | null = LATER): ReadFin
   return { settled: false, failure, progress: null, nextInMs }
 }
 
+/** One read, if any is due. */
+export async function claimOne(
+  store: Pick<Store, 'claimReads'>,
+  options: Omit<ClaimReads, 'limit'>,
+): Promise<ReadClaim | undefined> {
+  const claims = await store.claimReads({ limit: 1, ...options })
+  assert(claims.length <= 1, 'claimReads leases more than it was asked for')
+  return claims[0]
+}
+
 /** The lease of whatever is due for a read now. */
 export async function claimed(
   store: Store,
   options: { urgencies?: readonly Urgency[]; leaseMs?: number; except?: string[] } = {},
 ): Promise<ReadClaim> {
   const { urgencies = ALL_URGENCIES, leaseMs = LONG, except = [] } = options
-  const claim = await store.claimRead({ urgencies, leaseMs, except })
-  assert(claim, `claimRead found nothing due of the urgencies ${urgencies.join()}`)
+  const claim = await claimOne(store, { urgencies, leaseMs, except })
+  assert(claim, `claimReads found nothing due of the urgencies ${urgencies.join()}`)
   return claim
 }
 
@@ -168,10 +179,10 @@ export const ALL_URGENCIES: readonly Urgency[] = [0, 1, 2, 3, 4]
 export async function claimedAll(store: Store): Promise<ReadClaim[]> {
   const claims: ReadClaim[] = []
   for (;;) {
-    const claim = await store.claimRead({ urgencies: ALL_URGENCIES, leaseMs: LONG, except: [] })
+    const claim = await claimOne(store, { urgencies: ALL_URGENCIES, leaseMs: LONG, except: [] })
     if (!claim) return claims
     claims.push(claim)
-    assert(claims.length < 10_000, 'claimRead never comes to an end')
+    assert(claims.length < 10_000, 'claimReads never comes to an end')
   }
 }
 

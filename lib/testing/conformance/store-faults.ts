@@ -19,7 +19,7 @@ export const STORE_METHODS = [
   'requestRefresh',
   'adoptItems',
   'subscriptionsOf',
-  'claimRead',
+  'claimReads',
   'renewRead',
   'finishRead',
   'claimLanes',
