@@ -15,7 +15,12 @@ describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
       const finished = await Promise.all(claims.map((claim) => store.finishRead(claim, purchased(claim))))
       expect(finished).toEqual(claims.map(() => true))
     })
-    expect(queries.filter((each) => /insert into journal/.test(each.sql))).toHaveLength(1)
+    // SQLite runs a statement for each row; what a transaction does once is done once.
+    const texts = queries.map((each) => each.sql)
+    const each = name === 'SQLite' ? claims.length : 1
+    expect(texts.filter((text) => /^\s*update subscriptions/.test(text))).toHaveLength(each)
+    expect(texts.filter((text) => /insert into journal/.test(text))).toHaveLength(each)
+    expect(texts.filter((text) => /select subscriptions\.\*/.test(text))).toHaveLength(1)
     const rows = await sql<{ id: string }>(`select id from journal where kind = 'change'`)
     expect(rows.map(({ id }) => id).sort()).toEqual(claims.map(({ id }) => `change of ${id}`).sort())
   })

@@ -2,16 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { SubscriptionRecord } from '../record.js'
 import { newLeaseToken } from './lease-token.js'
 import type { Engine, SubscriptionsTable, Tables } from './schema.js'
-import {
-  type Leased,
-  MIN_READ_INTERVAL_MS,
-  type ReadClaim,
-  type ReadFinish,
-  type Subscription,
-} from './store.js'
-
-/** All was written; only that the read came too late to revoke; nothing, for the lease is somebody else's. */
-export type Finished = 'written' | 'not revoked' | false
+import type { Leased, ReadClaim, Subscription } from './store.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
@@ -59,6 +50,14 @@ export function createSubscriptions(engine: Engine) {
     }
   }
 
+  /** Those that have been read first: forged rows must not slow down lookups, nor push out what is known. */
+  function rowsOf(businessUid: string) {
+    return sql<TimedRow>`
+      select subscriptions.*, ${engine.now()} as store_now from subscriptions
+      where business_uid = ${businessUid}
+      order by unread, created_at desc limit ${MOST_OF_BUSINESS}`
+  }
+
   function asClaim(row: TimedRow): ReadClaim {
     const own = ownTime(row)
     return {
@@ -78,14 +77,20 @@ export function createSubscriptions(engine: Engine) {
 
   return {
     async ofBusiness(db: Kysely<Tables>, businessUid: string): Promise<Subscription[]> {
-      // Those that have been read first: forged rows must not slow down lookups, nor push out what is known.
-      const { rows } = await sql<TimedRow>`
-        select subscriptions.*, ${engine.now()} as store_now from subscriptions
-        where business_uid = ${businessUid}
-        order by unread, created_at desc limit ${MOST_OF_BUSINESS}`.execute(db)
-      return rows
-        .sort((a, b) => a.created_at - b.created_at || (a.subscription_uid < b.subscription_uid ? -1 : 1))
-        .map(asSubscription)
+      const { rows } = await rowsOf(businessUid).execute(db)
+      return sorted(rows).map(asSubscription)
+    },
+
+    /** Of each of these businesses, with one statement. */
+    async ofBusinesses(db: Kysely<Tables>, businessUids: readonly string[]) {
+      const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
+      if (byUid.size === 0) return new Map<string, Subscription[]>()
+      const each = [...byUid.keys()].map(
+        (uid, i) => sql`select * from (${rowsOf(uid)}) as ${sql.ref(`business_${i}`)}`,
+      )
+      const { rows } = await sql<TimedRow>`${sql.join(each, sql` union all `)}`.execute(db)
+      for (const row of rows) byUid.get(row.business_uid)?.push(row)
+      return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
     },
 
     /** Leases these, which are due and which the transaction has locked; in their order. */
@@ -112,81 +117,11 @@ export function createSubscriptions(engine: Engine) {
         returning subscription_uid`.execute(trx)
       return rows.length > 0
     },
-
-    /** Answers what it has written: all of it, or only that the read came too late to revoke, or nothing. */
-    async finish(trx: Transaction<Tables>, claim: ReadClaim, finish: ReadFinish): Promise<Finished> {
-      // A revocation rests on the uninstall that the claim saw: an install since then asks for another read.
-      const revokes = finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
-      if (await write(trx, claim, finish, revokes)) return 'written'
-      if (!revokes) return false
-      const { failure } = finish
-      const asFailed = { settled: false, failure, progress: claim.progress, nextInMs: 0 }
-      return (await write(trx, claim, asFailed, false)) && 'not revoked'
-    },
-  }
-
-  async function write(
-    trx: Transaction<Tables>,
-    claim: ReadClaim,
-    finish: ReadFinish,
-    onlyIfUnrequested: boolean,
-  ): Promise<boolean> {
-    const { found, settled, failure, progress, nextInMs, clearUninstalled, candidate } = finish
-    const record = found?.record ?? null
-    const isAnswered = settled || REFUSALS.includes(failure ?? '')
-    const { rows } = await sql`
-      update subscriptions set
-        record = ${found ? record && JSON.stringify(record) : sql.ref('record')},
-        unread = ${record ? 0 : sql.ref('unread')},
-        business_uid = ${record?.business_uid ?? sql.ref('business_uid')},
-        candidate_business_uid = ${
-          candidate === undefined
-            ? sql.ref('candidate_business_uid')
-            : requestedAgain(claim, sql.ref('candidate_business_uid'), candidate)
-        },
-        purchasable_uid = ${record?.purchasable_uid ?? sql.ref('purchasable_uid')},
-        state = ${found ? found.state : sql.ref('state')},
-        gone = ${found ? found.gone : sql.ref('gone')},
-        read_at = ${found?.confirmed ? confirmedAt() : sql.ref('read_at')},
-        settled_generation = ${settled ? claim.generation : sql.ref('settled_generation')},
-        owed_since = ${isAnswered ? requestedAgain(claim, sql.ref('requested_at'), null) : sql.ref('owed_since')},
-        failure = ${requestedAgain(claim, null, failure)},
-        progress = ${progress},
-        verifying = ${finish.verifying ? 1 : 0},
-        urgency = ${
-          finish.urgency === undefined
-            ? sql.ref('urgency')
-            : requestedAgain(claim, sql.ref('urgency'), finish.urgency)
-        },
-        uninstalled_at = ${
-          clearUninstalled
-            ? requestedAgain(claim, sql.ref('uninstalled_at'), null)
-            : sql.ref('uninstalled_at')
-        },
-        lease_token = null,
-        lapses = 0,
-        not_before = ${engine.now()} + ${MIN_READ_INTERVAL_MS},
-        refresh_at = ${requestedAgain(
-          claim,
-          sql`${engine.now()} + ${MIN_READ_INTERVAL_MS}`,
-          nextInMs === null ? null : sql`${engine.now()} + ${nextInMs}`,
-        )}
-      where subscription_uid = ${claim.id} and lease_token = ${claim.leaseToken}
-        ${onlyIfUnrequested ? sql`and generation = ${claim.generation}` : sql``}
-      returning subscription_uid`.execute(trx)
-    return rows.length > 0
-  }
-
-  // A process that stood still between its read and this knows no more than its lease's end, which `refresh_at` is here.
-  function confirmedAt() {
-    return sql`case when refresh_at < ${engine.now()} then refresh_at else ${engine.now()} end`
   }
 }
 
-/** Answers of the platform, although they show nothing: who waits for the platform does not wait for these. */
-const REFUSALS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']
-
-/** `then` where a read was requested after the claim: that request is newer than what the read found. */
-function requestedAgain(claim: ReadClaim, then: unknown, otherwise: unknown) {
-  return sql`case when generation > ${claim.generation} then ${then} else ${otherwise} end`
+function sorted(rows: TimedRow[]): TimedRow[] {
+  return rows.sort(
+    (a, b) => a.created_at - b.created_at || (a.subscription_uid < b.subscription_uid ? -1 : 1),
+  )
 }
