@@ -122,9 +122,9 @@ export interface SubscriptionCounts {
   givenUp: number
   /** Of those, the ones that had been read before. */
   knownGivenUp: number
-  /** Read before, neither gone nor canceled. */
+  /** Read before, neither gone nor canceled: those that the platform shows and those that it refuses, each counted up to the bound. */
   active: number
-  /** Of those, the ones whose last read the platform refused. */
+  /** Of those, the ones whose last read the platform refused. Beyond the bound the two are no measure of each other: half and half. */
   refused: number
 }
 
