@@ -25,7 +25,7 @@ export function createReadLoop(options: {
   clock: Clock
   onError(error: unknown): void
 }) {
-  const { isWaiting, read, mayBegin, giveBack, onSlotFree = () => {}, onEnd } = options
+  const { isWaiting, claim, clock, read, mayBegin, giveBack, onSlotFree = () => {}, onEnd } = options
   const slots = createReadSlots(options)
 
   const loop = createLeaseLoop<ReadClaim>({
@@ -33,6 +33,12 @@ export function createReadLoop(options: {
     isWaiting: (claim) => slots.isWriting(claim) || isWaiting(claim),
     ahead: slots.ahead,
     isExhaustive: true,
+    async claim(limit) {
+      const askedAt = clock.monotonic()
+      const claims = await claim(limit)
+      slots.claimTook(clock.monotonic() - askedAt)
+      return claims
+    },
     async run(claim, signal) {
       const onWriting = () => {
         slots.written(claim)

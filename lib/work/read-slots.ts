@@ -1,10 +1,12 @@
 import { type Clock, SECOND } from '../clock.js'
 import type { ReadClaim } from '../store/store.js'
-import { createDeadlines } from '../waiting.js'
 
-/** Reads that are leased before a slot is free, at most, and for how long: as many as end meanwhile. */
-const MAX_AHEAD = 64
+/**
+ * Reads that are leased before a slot is free: as many as end in this time, or in that of two claims. So a claim on a
+ * slow database costs no slot its time, and what is asked for next waits hardly longer.
+ */
 const AHEAD_MS = 25
+const MAX_AHEAD = 64
 /** So long a read that was leased ahead waits for a slot: when those before it turn out to be slow it is given back. */
 const PATIENCE_MS = SECOND / 2
 /** Reads that have ended and are being written, at most: their slots are free. */
@@ -21,11 +23,12 @@ export function createReadSlots(options: {
   clock: Clock
 }) {
   const { concurrency, isWaiting, clock } = options
-  const patience = createDeadlines(PATIENCE_MS, clock)
   const queue = new Set<() => void>()
   const giveUps = new Set<() => void>()
   const inSlots = new Map<ReadClaim, number>()
   const writing = new Set<ReadClaim>()
+  /** How long a claim takes, lately. */
+  let claimMs = 0
   /** How long a read holds its slot, lately. */
   let slotMs = Number.POSITIVE_INFINITY
   let isClosed = false
@@ -39,7 +42,7 @@ export function createReadSlots(options: {
     }
     return new Promise((resolve) => {
       const end = (has: boolean) => {
-        inTime()
+        clock.clearTimeout(patience)
         signal.removeEventListener('abort', giveUp)
         queue.delete(enter)
         giveUps.delete(giveUp)
@@ -48,10 +51,10 @@ export function createReadSlots(options: {
       }
       const enter = () => end(true)
       const giveUp = () => end(false)
-      const inTime = patience.set(() => {
+      const patience = clock.setTimeout(() => {
         slotMs = Number.POSITIVE_INFINITY
         giveUp()
-      })
+      }, PATIENCE_MS)
       signal.addEventListener('abort', giveUp, { once: true })
       queue.add(enter)
       giveUps.add(giveUp)
@@ -75,7 +78,13 @@ export function createReadSlots(options: {
     /** Whether it holds neither a slot nor a place in the queue. */
     isWriting: (claim: ReadClaim) => writing.has(claim),
     /** How many more than the slots may be leased. */
-    ahead: () => (isClosed ? 0 : Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))),
+    ahead() {
+      const aheadMs = Math.max(AHEAD_MS, 2 * claimMs)
+      return isClosed ? 0 : Math.min(MAX_AHEAD, Math.floor((concurrency * aheadMs) / slotMs))
+    },
+    claimTook(ms: number) {
+      claimMs = claimMs * 0.8 + Math.min(ms, PATIENCE_MS) * 0.2
+    },
     /** What waits for a slot is given back. */
     close() {
       isClosed = true

@@ -76,7 +76,6 @@ export function createRefresher(options: {
   const running = new Set<ReadClaim>()
   /** Businesses whose turn is the second loop's: however many made-up ones are named for one, it gets a read between. */
   const yielding = new Set<string>()
-  /** When a request was last heard of, of any subscription. */
   let requestedAt = Number.NEGATIVE_INFINITY
   let closing = false
   let claimTurn: Promise<unknown> = Promise.resolve()
@@ -192,7 +191,6 @@ export function createRefresher(options: {
     }
     const begunAt = clock.monotonic() - MIN_READ_INTERVAL_MS
     const { result, ofCandidate } = await readFor(claim, signal)
-    // (With the lease lost this changes nothing.)
     if (signal.aborted) return giveBack(claim)
     pause.after(result)
     const conclusion = concludeRead(claim, result, {
@@ -217,7 +215,7 @@ export function createRefresher(options: {
     if (finish.nextInMs !== null && finish.nextInMs < 30 * SECOND) wake(finish.nextInMs)
   }
 
-  /** Not begun, or not ended because of closing: due again at once, for whoever comes next. */
+  /** Due again at once, for whoever comes next. With the lease lost this changes nothing. */
   async function giveBack(claim: ReadClaim) {
     await store.finishRead(claim, { ...untouched(claim), nextInMs: 0 })
   }
@@ -231,7 +229,7 @@ export function createRefresher(options: {
       for (const loop of loops) loop.start()
       adoptItems({ store, purchasableUids, clock, onError, isClosing: () => closing })
     },
-    /** A read was requested: it is due now, or when the pause after the last read of the same subscription is over. */
+    /** A read was requested: due now, or when the pause after the last read of its subscription is over. */
     requested() {
       requestedAt = clock.monotonic()
       wake()
@@ -241,7 +239,7 @@ export function createRefresher(options: {
       closing = true
       await Promise.all(loops.map((loop) => loop.close(graceMs)))
     },
-    /** When both lanes last looked for work; the older of the two. */
+    /** When both loops last looked for work; the older of the two. */
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
     problems: (counts: SubscriptionCounts): Problems => ({
       failing: [],

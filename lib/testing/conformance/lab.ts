@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../../ids.js'
 import {
   type ClaimLanes,
-  type ClaimReads,
   type Entry,
   type EntryEnd,
   EVERY_EVENT,
@@ -19,10 +18,12 @@ import {
   type Urgency,
 } from '../../store/store.js'
 import { idsOf } from './assertions.js'
+import { claimOne } from './claim-one.js'
 import type { StoreConformanceOptions } from './options.js'
 import { STORE_METHODS } from './store-faults.js'
 
 export { has, idsOf, isNumber, same } from './assertions.js'
+export { claimOne } from './claim-one.js'
 
 export interface Check {
   name: string
@@ -150,16 +151,6 @@ export function shows(claim: ReadClaim, state: string, more: Partial<ReadFinish>
 /** A read that showed nothing. */
 export function fails(failure: string, nextInMs: number | null = LATER): ReadFinish {
   return { settled: false, failure, progress: null, nextInMs }
-}
-
-/** One read, if any is due. */
-export async function claimOne(
-  store: Pick<Store, 'claimReads'>,
-  options: Omit<ClaimReads, 'limit'>,
-): Promise<ReadClaim | undefined> {
-  const claims = await store.claimReads({ limit: 1, ...options })
-  assert(claims.length <= 1, 'claimReads leases more than it was asked for')
-  return claims[0]
 }
 
 /** The lease of whatever is due for a read now. */
