@@ -160,8 +160,7 @@ export async function claimed(
 ): Promise<ReadClaim> {
   const { urgencies = ALL_URGENCIES, leaseMs = LONG, except = [] } = options
   const claim = await claimOne(store, { urgencies, leaseMs, except })
-  assert(claim, `claimReads found nothing due of the urgencies ${urgencies.join()}`)
-  return claim
+  return claim ?? assert.fail(`claimReads found nothing due of the urgencies ${urgencies.join()}`)
 }
 
 export const ALL_URGENCIES: readonly Urgency[] = [0, 1, 2, 3, 4]

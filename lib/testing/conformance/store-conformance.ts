@@ -1,4 +1,5 @@
 import { ACCEPTING } from './accepting.js'
+import { CLAIMING_SEVERAL } from './claiming-several.js'
 import { ENDING } from './ending-entries.js'
 import { FENCING } from './fencing.js'
 import { FINISHING } from './finishing.js'
@@ -54,6 +55,7 @@ const ALL: readonly Check[] = [
   ...WANTING,
   ...INSTALLS,
   ...LEASING,
+  ...CLAIMING_SEVERAL,
   ...FINISHING,
   ...MOVING,
   ...FENCING,
