@@ -35,7 +35,7 @@ export function packInto(folder: string): Packed {
 }
 
 /** Throws when `dist` is older than its sources. Building it here would pull it from under other tests. */
-function requireBuild() {
+export function requireBuild() {
   const built = modifiedAt(join(ROOT, 'dist', 'cjs', 'package.json'))
   const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
   if (sources.every((file) => modifiedAt(join(ROOT, 'lib', file)) <= built)) return
