@@ -11,6 +11,7 @@ const GROUND_FLOOR = [
   'health.ts',
   'hold.ts',
   'ids.ts',
+  'line.ts',
   'record.ts',
   'telemetry.ts',
   'warnings.ts',
@@ -22,6 +23,7 @@ const ARROWS: Record<string, readonly string[]> = {
   'store/': GROUND_FLOOR,
   'entitlement/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
+  'operations/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/', 'entitlement/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
   // What an app can do is enough for the command line.
   'cli/': ['index.ts', 'testing/index.ts'],

@@ -133,6 +133,7 @@ describe('the decision', () => {
     expect(of([subscription])).toEqual({
       business_uid: 'b',
       entitled: true,
+      entitledItems: ['p'],
       known: true,
       reason: 'purchased',
       explanation:
@@ -166,6 +167,7 @@ describe('the decision', () => {
     expect(decisionWithout('b', 'store_unavailable', NOW)).toEqual({
       business_uid: 'b',
       entitled: false,
+      entitledItems: [],
       known: false,
       reason: 'store_unavailable',
       explanation: REASONS.store_unavailable.words,
@@ -277,6 +279,7 @@ function unread(more: Partial<Subscription> = {}): Subscription {
     verifying: false,
     failure: null,
     refreshAt: NOW,
+    quiet: false,
     ...more,
   }
 }

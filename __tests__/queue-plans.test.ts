@@ -63,6 +63,21 @@ describe('G20 each statement of the queue looks at what it is about, however muc
     }
   })
 
+  it('settling on SQLite goes through its batch once, not once for each entry', async () => {
+    const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
+    await handling(store, EVERY_TOPIC)
+    await store.accept([eventOf('s1', { key: 'due' })])
+    const queries = await queriesOf(() =>
+      (CALLS['claim and finish'] as (store: Store) => Promise<unknown>)(store),
+    )
+    const settling = queries.find(({ sql: text }) => /^\s*update journal/.test(text))
+    if (!settling) throw new Error('nothing was settled')
+    const steps = (await planOfSqlite(settling)).filter((step) => /^(SCAN|SEARCH)/.test(step))
+    expect(steps.slice(0, 2)).toMatchObject(
+      [/^SCAN json_each/, /^SEARCH journal USING .*\(id=\?\)/].map((each) => expect.stringMatching(each)),
+    )
+  })
+
   it.each(['none', 'of before'] as const)(
     'all of them on PostgreSQL (statistics: %s)',
     async (statistics) => {

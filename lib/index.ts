@@ -1,6 +1,7 @@
 export type { Marketplace, Middleware, Unsubscribe } from './api.js'
 export type { Clock } from './clock.js'
 export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
+export type { ItemOptions, PurchasableUids } from './entitlement/items.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
 export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError, type Problem } from './errors.js'
 export {
@@ -21,6 +22,9 @@ export {
 export type { HandlerOptions, RequestListener } from './express/handler.js'
 export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
+export type { ImportOptions } from './operations/import-options.js'
+export type { ImportLine, ImportProgress, ImportResult, ImportSummary } from './operations/import-results.js'
+export type { TrackedSubscription, TrackOptions } from './operations/track.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
 export type { AnnouncedRecord, SubscriptionRecord } from './record.js'

@@ -72,26 +72,31 @@ export function createJournalQueries(engine: Engine, offsetOf: StoreTime) {
     return Number(rows[0]?.seq ?? 0)
   }
 
-  /** Newest first, merged from one range of an index for each status and kind. */
+  /**
+   * Newest first, merged from one range of an index for each status and kind. The ranges are read from the index alone;
+   * of the table only what is handed out is looked at, up to 15 times fewer rows.
+   */
   async function ofStatus({ status, kind }: EntryFilter, limit: number, before: number): Promise<string[]> {
     const ranges: RawBuilder<unknown>[] = []
     const range = (condition: RawBuilder<unknown>) =>
       sql`select * from (
-        select id, seq from journal where ${condition} and seq < ${before} order by seq desc limit ${limit}
+        select status, kind, seq from journal where ${condition} and seq < ${before} order by seq desc limit ${limit}
       ) as ${sql.ref(`range_${ranges.length}`)}`
-    for (const eachStatus of status === 'retrying' || status === undefined ? STATUSES : [status]) {
-      for (const eachKind of kind === undefined ? KINDS : [kind]) {
-        if (status === 'retrying') break
-        ranges.push(range(sql`status = ${sql.lit(eachStatus)} and kind = ${sql.lit(eachKind)}`))
-      }
-    }
     if (status === 'retrying') {
       const ofKind = kind === undefined ? sql`` : sql`and kind = ${kind}`
       ranges.push(range(sql`status = 'pending' and attempts > 0 ${ofKind}`))
+    } else {
+      for (const eachStatus of status === undefined ? STATUSES : [status]) {
+        for (const eachKind of kind === undefined ? KINDS : [kind])
+          ranges.push(range(sql`status = ${sql.lit(eachStatus)} and kind = ${sql.lit(eachKind)}`))
+      }
     }
     const { rows } = await engine.read((db) =>
       sql<{ id: string }>`
-        select id from (${sql.join(ranges, sql` union all `)}) as ranges order by seq desc limit ${limit}`.execute(
+        select journal.id from (
+          select * from (${sql.join(ranges, sql` union all `)}) as ranges order by seq desc limit ${limit}
+        ) as newest join journal
+          on journal.status = newest.status and journal.kind = newest.kind and journal.seq = newest.seq`.execute(
         db,
       ),
     )

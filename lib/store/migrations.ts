@@ -28,6 +28,7 @@ export const MIGRATIONS: readonly Migration[] = [
       progress text,
       install_at bigint,
       uninstalled_at bigint,
+      quiet_until_read integer not null default 0,
       created_at bigint not null
     ) ${engine.busyTable}`,
     sql`create index subscriptions_business on subscriptions (business_uid, unread, created_at desc)`,

@@ -83,6 +83,8 @@ export interface Store {
 
   /** What is known of a business, as it was learned; of very many that were never read, the newest are enough. */
   subscriptionsOf(businessUid: string): Promise<Subscription[]>
+  /** What is known of these subscriptions, in no order; at most 1,000 at once. */
+  subscriptionsNamed(subscriptionUids: readonly string[]): Promise<Subscription[]>
 
   /**
    * Makes what was remembered of other items due for a read where the item is one of these now; an empty list means

@@ -14,6 +14,7 @@ import { LISTING } from './listing.js'
 import { MOVING } from './moving.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
+import { QUIET_READS } from './quiet-reads.js'
 import { SEVERAL } from './several.js'
 import { WANTING } from './wanting.js'
 
@@ -52,6 +53,7 @@ const ALL: readonly Check[] = [
   ...ACCEPTING,
   ...IDENTIFIERS,
   ...WANTING,
+  ...QUIET_READS,
   ...INSTALLS,
   ...LEASING,
   ...FINISHING,
