@@ -27,6 +27,8 @@ export interface RunningCli {
   stderr(): string
   prints(text: string | RegExp, withinMs?: number): Promise<void>
   write(text: string): void
+  /** Writes, and ends its input. */
+  end(text: string): void
   signal(name: NodeJS.Signals): void
   ended: Promise<CliResult>
 }

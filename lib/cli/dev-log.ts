@@ -42,8 +42,7 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
     })
   }
 
-  platform.on('delivery', delivery)
-  platform.on('request', request)
+  const stops = [platform.on('delivery', delivery), platform.on('request', request)]
 
   function keys() {
     if (out.isJson) return
@@ -53,6 +52,10 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
 
   return {
     keys,
+    /** What is cut off at the end is not shown. */
+    close() {
+      for (const stop of stops) stop()
+    },
     you: (text: string) => line('you', text, { text }),
     answer({ business_uid, from, to, entitled }: PurchaseChange) {
       const verdict = entitled ? paint.good('let in') : paint.bad('not let in')

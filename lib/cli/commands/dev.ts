@@ -70,6 +70,7 @@ export function addDev(program: Command, act: Act) {
           await readKeys({ stdin, onKey: play.press, isTerminal: stdin.isTTY === true })
           return DONE
         } finally {
+          log.close()
           for (const close of closers) await close()
         }
       }),

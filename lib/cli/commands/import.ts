@@ -64,12 +64,18 @@ async function importAll(
   const abort = new AbortController()
   const stop = () => abort.abort()
   for (const signal of SIGNALS) process.once(signal, stop)
+  const unanswered = setTimeout(
+    () =>
+      out.note(`No read has been answered so far. The app's worker does them: is it running? ${STOP_WORDS}`),
+    NOTE_AFTER_MS,
+  )
   try {
     const summary = await marketplace.importSubscriptions(customers.lines(), {
       announce,
       signal: abort.signal,
       answerTimeoutMs: Math.max(1, waitMs),
       onProgress(progress, line) {
+        clearTimeout(unanswered)
         reporter.line(line)
         reporter.progress(progress)
       },
@@ -81,10 +87,13 @@ async function importAll(
       )
     return exitCodeFor(summary)
   } finally {
+    clearTimeout(unanswered)
     for (const signal of SIGNALS) process.removeListener(signal, stop)
   }
 }
 
+const NOTE_AFTER_MS = 3_000
+const STOP_WORDS = 'Ctrl+C ends this; what was asked for is kept.'
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 function exitCodeFor({ ended, pending, done, read }: ImportSummary): ExitCode {
