@@ -18,13 +18,14 @@ const RULES: DecisionRules = {
 }
 
 describe('the table of reasons', () => {
-  it('lets in for one reason only, and knows all but three', () => {
+  it('lets in for one reason only, and knows all but four', () => {
     const names = Object.keys(REASONS)
     expect(names.filter((name) => REASONS[name as keyof typeof REASONS].entitled)).toEqual(['purchased'])
     expect(names.filter((name) => !REASONS[name as keyof typeof REASONS].known)).toEqual([
       'not_read_yet',
       'stale',
       'store_unavailable',
+      'not_recorded',
     ])
   })
 

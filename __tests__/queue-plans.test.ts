@@ -41,8 +41,16 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   'list by kind': (store) => store.listEntries({ kind: 'unrecognised', before: 'done 90000' }),
   'list what is retried': (store) => store.listEntries({ status: 'retrying' }),
   'list by business': (store) => store.listEntries({ businessUid: 'b1', status: 'done' }),
+  'list by name': (store) => store.listEntries({ name: 'dead', limit: 5 }),
+  'list changes of a business': (store) => store.listEntries({ kind: 'change', businessUid: 'b1' }),
+  'get an entry': (store) => store.getEntry('done 7'),
+  'the timeline of a business': (store) => store.timelineOf('b1', { limit: 100 }),
+  'record an action': (store) => store.recordAction({ ...ACTION, id: 'a1', name: 'look' }),
+  'erase a business': (store) => store.erase('b1', { ...ACTION, id: 'a2', name: 'erase' }),
   'list by subscription': (store) => store.listEntries({ subscriptionUid: 's1' }),
 }
+
+const ACTION = { businessUid: 'b1', payload: '{}' }
 
 describe('G20 each statement of the queue looks at what it is about, however much waits or is over', () => {
   const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(name)]))
@@ -76,6 +84,28 @@ describe('G20 each statement of the queue looks at what it is about, however muc
     expect(steps.slice(0, 2)).toMatchObject(
       [/^SCAN json_each/, /^SEARCH journal USING .*\(id=\?\)/].map((each) => expect.stringMatching(each)),
     )
+  })
+
+  it('subscriptions for people, and those to erase, are found by an index on SQLite', async () => {
+    const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
+    const asked = await queriesOf(async () => {
+      for (const which of [
+        {},
+        { businessUid: 'b1' },
+        { candidateBusinessUid: 'b1' },
+        { subscriptionUid: 's1' },
+      ])
+        await store.listSubscriptions({ ...which, after: 'a', limit: 10 })
+      await store.erase('b1', { ...ACTION, id: 'a2', name: 'erase' })
+    })
+    const queries = asked.filter(({ sql: text }) => /subscriptions/.test(text))
+    expect(queries.length).toBeGreaterThan(5)
+    for (const query of queries) {
+      const steps = await planOfSqlite(query)
+      const bad = steps.filter((step) => /SCAN subscriptions|TEMP B-TREE/.test(step))
+      const isFound = steps.some((step) => /SEARCH subscriptions USING (COVERING )?INDEX/.test(step))
+      expect({ sql: query.sql, bad, isFound }).toEqual({ sql: query.sql, bad: [], isFound: true })
+    }
   })
 
   it.each(['none', 'of before'] as const)(

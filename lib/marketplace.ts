@@ -14,12 +14,12 @@ import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
 import { createBackup } from './operations/backup.js'
 import { createImport } from './operations/import-subscriptions.js'
+import { createRecords } from './operations/records.js'
 import { createTrack } from './operations/track.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
 import { requireIdentifier, storable } from './record.js'
-import { checkedFilter } from './store/entry-filter.js'
 import type { DeadEntry } from './store/store.js'
 import { storeFor } from './store/store-option.js'
 import { ownerOf } from './store/store-owner.js'
@@ -171,6 +171,11 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     return (...given: Arguments): Promise<T> => lifecycle.during(checked(...given))
   }
 
+  const { explain, ...records } = createRecords({
+    ...{ store, rules, clock, explain: entitlements.explain, call: whileOpen },
+    retention: options.retention,
+  })
+
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
       isSecret: createSecretCheck(options.deliverySecrets),
@@ -203,7 +208,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
     isEntitled: entitlements.isEntitled,
     peek: entitlements.peek,
-    explain: entitlements.explain,
+    explain,
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
       purchasableUids,
@@ -236,10 +241,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       }),
     ),
 
-    journal: {
-      list: whileOpen((filter = {}) => store.listEntries(checkedFilter(filter))),
-      replay: whileOpen((id) => store.replayEntry(id)),
-    },
+    ...records,
     backup: whileOpen(createBackup({ store })),
     health: lifecycle.health,
     start: lifecycle.start,

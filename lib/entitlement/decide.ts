@@ -1,12 +1,13 @@
 import { HOUR } from '../clock.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { Subscription } from '../store/store.js'
+import type { OfThePast } from './evidence.js'
 import { REASONS, type Reason } from './reasons.js'
 
 export { REASONS, type Reason } from './reasons.js'
 
 /** The answer for a business, with its reason and evidence. */
-export interface Decision {
+export interface Decision extends OfThePast {
   business_uid: string
   entitled: boolean
   /** False when the answer is not in yet (`not_read_yet`, `stale`, `store_unavailable`); then `entitled` is false. */
@@ -76,7 +77,7 @@ export function byWeight(verdicts: readonly SubscriptionVerdict[]): Subscription
 /** A decision that rests on no subscription. */
 export function decisionWithout(
   business_uid: string,
-  reason: 'invalid_business_uid' | 'store_unavailable',
+  reason: 'invalid_business_uid' | 'store_unavailable' | 'not_recorded',
   now: number,
 ): Decision {
   return decisionOf(business_uid, reason, null, [], now)

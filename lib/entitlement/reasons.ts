@@ -77,6 +77,12 @@ export const REASONS = {
     known: false,
     words: 'What is known of this business cannot be read from the database now.',
   },
+  not_recorded: {
+    rank: 13,
+    entitled: false,
+    known: false,
+    words: 'What was known of this business at that time is not recorded.',
+  },
 } as const satisfies Record<string, { rank: number; entitled: boolean; known: boolean; words: string }>
 
 export type Reason = keyof typeof REASONS

@@ -78,9 +78,11 @@ export function createReadFinishes(options: {
 
   async function writeAll(trx: Transaction<Tables>, batch: readonly Waiter[]): Promise<Finished[]> {
     const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
-    // Two reads of one business's subscriptions must not each decide by the other's old state.
-    if (changing.length > 0)
-      await engine.holdNames?.(trx, changing.flatMap(({ businesses }) => businesses).sort())
+    // Two reads of one business's subscriptions must not each decide by the other's old state, nor a read go on while the
+    // business that it found out about is erased.
+    const held = batch.filter((each) => changing.includes(each) || each.businesses.length > 1)
+    if (held.length > 0)
+      await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
     const finished: Finished[] = []
     const quiet = new Set<ReadClaim>()
     for (const { claim } of changing) if (await subscriptions.isQuiet(trx, claim)) quiet.add(claim)

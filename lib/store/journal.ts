@@ -6,6 +6,7 @@ import { perform, prepare } from './script.js'
 import {
   type DeadEntry,
   type EntryKind,
+  type NewAction,
   type NewEvent,
   type Pruned,
   type Retention,
@@ -14,7 +15,9 @@ import {
 
 /** Rows in one transaction: on SQLite the event loop waits for it (100 take 3 ms, 8 where pages have to be read). */
 const BATCH = 100
-const KINDS = ['event', 'unrecognised', 'change'] as const
+/** Said of the index `journal_settled`; said again, or SQLite does not use it. */
+const HAS_SETTLED = sql`status in ('done', 'dead', 'waiting')`
+const KINDS = ['event', 'unrecognised', 'change', 'action'] as const
 
 /** A change as it is written: under an id and a key of the caller's. */
 export interface WrittenChange {
@@ -74,7 +77,7 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
   ) {
     const { rows } = await sql`
       delete from journal where id in (
-        select id from journal where status = ${sql.lit(status)} and kind = ${sql.lit(kind)}
+        select id from journal where status = ${sql.lit(status)} and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
           and settled_at < ${now()} - ${keepMs}
         order by settled_at limit ${BATCH} ${engine.skipLocked}
       ) returning id`.execute(trx)
@@ -98,7 +101,7 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
     const { rows } = await sql<DeadEntry>`
       update journal set status = 'dead', settled_at = ${now()}, error = ${NOBODY_CAME}
       where id in (
-        select id from journal where status = 'waiting' and kind = ${sql.lit(kind)}
+        select id from journal where status = 'waiting' and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
           and settled_at < ${now()} - ${keepMs}
         order by settled_at limit ${BATCH} ${engine.skipLocked}
       )
@@ -118,6 +121,18 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
         append(changes.map((change) => ({ ...change, kind: 'change', name: '', issues: null }))),
       ),
 
+    /** Done from the start, so it has no lane. Kept once. */
+    async insertAction(trx: Transaction<Tables>, { id, name, businessUid, payload }: NewAction) {
+      const json = JSON.stringify([{ id, name, business: businessUid, payload }])
+      const columns = { id: 'text', name: 'text', business: 'text', payload: 'text' } as const
+      await sql`
+        insert into journal
+          (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
+        select id, 'action', name, 'action', id, business, payload, 'done', 0, ${now()}, ${now()}
+        from ${engine.rows(json, columns)} as actions where true
+        on conflict (id) do nothing`.execute(trx)
+    },
+
     async replay(trx: Transaction<Tables>, id: string): Promise<boolean> {
       const find = async () => {
         const { rows } = await sql<{
@@ -131,7 +146,7 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
         return rows[0]
       }
       const found = await find()
-      if (!found) return false
+      if (!found || found.kind === 'action') return false
       const { key, topic, kind } = found
       const statusOf = await perform(engine, trx, topics.statuses([topic]))
       const isHandled = statusOf(topic, kind) === 'pending'

@@ -4,16 +4,17 @@ import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { type Asked, createAcceptance } from './acceptance.js'
 import { createReadClaims } from './claim-read.js'
+import { createEntryCounts } from './entry-counts.js'
 import { createReadFinishes } from './finish-reads.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
 import { createJournal } from './journal.js'
-import { createJournalQueries } from './journal-queries.js'
 import { createLanes } from './lanes.js'
 import { MIGRATIONS } from './migrations.js'
 import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
+import { createRecordCalls } from './record-calls.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
 import { perform } from './script.js'
@@ -36,7 +37,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const lanes = createLanes(engine, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
-  const journalQueries = createJournalQueries(engine, offsetOf)
+  const entryCounts = createEntryCounts(engine)
   const ownership = createOwnership(engine, clock)
   const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   let opening: Promise<void> | undefined
@@ -143,7 +144,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     async finishRead(claim, finish) {
       const finished = await whileOpen(() => health.watch(() => finishRead(claim, finish), false))
       if (finished === false) return false
-      if (finished === 'not revoked') {
+      if (finished === 'too late') {
         announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
         return false
       }
@@ -168,13 +169,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (moved) announce({ kind: 'journal' })
     },
 
-    listEntries: (filter) => whileOpen(() => journalQueries.list(filter)),
-
-    async replayEntry(id) {
-      const found = await write((trx) => journal.replay(trx, id))
-      if (found) announce({ kind: 'journal' })
-      return found
-    },
+    ...createRecordCalls({ engine, subscriptions, lanes, journal, offsetOf, whileOpen, write, announce }),
 
     prune: (retention) =>
       write(async (trx) => {
@@ -182,8 +177,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         return { rows: rows + (await upkeep.prune(trx, retention)), dead }
       }),
 
-    counts: () =>
-      read(async (db) => ({ ...(await upkeep.counts(db)), ...(await journalQueries.counts(db)) })),
+    counts: () => read(async (db) => ({ ...(await upkeep.counts(db)), ...(await entryCounts.counts(db)) })),
 
     backup: (path) => whileOpen(() => engine.backup(path)),
 

@@ -4,6 +4,7 @@ import { newLeaseToken } from './lease-token.js'
 import type { Engine, SubscriptionsTable, Tables } from './schema.js'
 import {
   type ClaimRead,
+  type KeptSubscription,
   type Leased,
   MIN_READ_INTERVAL_MS,
   type ReadClaim,
@@ -11,8 +12,8 @@ import {
   type Subscription,
 } from './store.js'
 
-/** All was written; only that the read came too late to revoke; nothing, for the lease is somebody else's. */
-export type Finished = 'written' | 'not revoked' | false
+/** All was written; only that the read came too late for what it found; nothing, for the lease is somebody else's. */
+export type Finished = 'written' | 'too late' | false
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
@@ -62,6 +63,18 @@ export function createSubscriptions(engine: Engine) {
   }
 
   return {
+    /** A row for people. */
+    kept(row: TimedRow): KeptSubscription {
+      const own = ownTime(row)
+      return {
+        ...asSubscription(row),
+        candidateBusinessUid: row.candidate_business_uid,
+        installAt: own(row.install_at),
+        uninstalledAt: own(row.uninstalled_at),
+        createdAt: own(row.created_at),
+      }
+    },
+
     async ofBusiness(db: Kysely<Tables>, businessUid: string): Promise<Subscription[]> {
       // Those that have been read first: forged rows must not slow down lookups, nor push out what is known.
       const { rows } = await sql<TimedRow>`
@@ -124,6 +137,7 @@ export function createSubscriptions(engine: Engine) {
         uninstalledAt: own(row.uninstalled_at),
         createdAt: own(row.created_at),
         progress: row.progress,
+        claimedAt: Number(row.store_now),
       }
     },
 
@@ -139,12 +153,23 @@ export function createSubscriptions(engine: Engine) {
     async finish(trx: Transaction<Tables>, claim: ReadClaim, finish: ReadFinish): Promise<Finished> {
       // A revocation rests on the uninstall that the claim saw: an install since then asks for another read.
       const revokes = finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
-      if (await write(trx, claim, finish, revokes)) return 'written'
-      if (!revokes) return false
+      const isErased = await erasedSince(trx, claim, finish)
+      if (!isErased && (await write(trx, claim, finish, revokes))) return 'written'
+      if (!revokes && !isErased) return false
       const { failure } = finish
       const asFailed = { settled: false, failure, progress: claim.progress, nextInMs: 0 }
-      return (await write(trx, claim, asFailed, false)) && 'not revoked'
+      return (await write(trx, claim, asFailed, false)) && 'too late'
     },
+  }
+
+  /** Whether the business that the record names was erased while it was read: then it is read again, as something new. */
+  async function erasedSince(trx: Transaction<Tables>, claim: ReadClaim, { found }: ReadFinish) {
+    const businessUid = found?.record?.business_uid
+    if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
+    const { rows } = await sql`
+      select 1 from journal where business_uid = ${businessUid} and kind = 'action' and name = 'erase'
+        and received_at >= ${claim.claimedAt} limit 1`.execute(trx)
+    return rows.length > 0
   }
 
   async function write(

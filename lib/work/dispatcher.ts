@@ -54,6 +54,8 @@ export function createDispatcher(
   const slices = createSlices(clock)
   const patience = createDeadlines(PATIENCE_MS, clock)
   let inSlots = 0
+  /** Lanes that may have been taken back: before their next entry is handled, the store is asked. */
+  const doubted = new WeakSet<LaneClaim>()
   const queue: (() => void)[] = []
   /** How long a lane holds its slot, lately. */
   let slotMs = Number.POSITIVE_INFINITY
@@ -116,6 +118,7 @@ export function createDispatcher(
         for (const entry of lane.entries) {
           await slices.turn()
           if (signal.aborted || !isHeld || clock.monotonic() - beganAt > PATIENCE_MS) break
+          if (doubted.delete(lane) && !(await store.renewLane(lane, leaseMs).catch(() => true))) break
           const result =
             lane.lapses >= MAX_LAPSES
               ? ({ kind: 'dead', error: 'its handlers ended the process again and again' } as const)
@@ -188,5 +191,13 @@ export function createDispatcher(
     onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
   }
 
-  return loop
+  return {
+    ...loop,
+    /** What was known of a business (null: of any) has changed: it may have been erased, and its lanes taken back. */
+    doubt(business: string | null) {
+      for (const lane of loop.items())
+        if (business === null || lane.entries.some(({ businessUid }) => businessUid === business))
+          doubted.add(lane)
+    },
+  }
 }
