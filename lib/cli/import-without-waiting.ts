@@ -64,19 +64,21 @@ async function eachLine(
   const counts: Record<string, number> = {}
   let done = 0
 
-  async function one(given: Given) {
-    const { line } = given
-    const [subscription_uid, business_uid] = [textOf(given.subscription_uid), textOf(given.business_uid)]
-    const [result, why] = await resultFor(given).then(
-      (found) => [found, null] as const,
-      (error) => {
-        if (!(error instanceof MarketplaceError && error.code === 'argument_invalid')) throw error
-        return ['invalid', error.message] as const
-      },
-    )
-    counts[result] = (counts[result] ?? 0) + 1
-    reporter.line({ line, subscription_uid, business_uid, result, why })
-    reporter.progress({ done: ++done, invalid: counts.invalid ?? 0 })
+  /** One batch at once, its results in the order of its lines. */
+  async function all(batch: readonly Given[]) {
+    const found = await Promise.all(batch.map((given) => resultFor(given).then(asResult, asInvalid)))
+    batch.forEach(({ line, subscription_uid, business_uid }, i) => {
+      const { result, why } = found[i] as Found
+      counts[result] = (counts[result] ?? 0) + 1
+      reporter.line({
+        line,
+        subscription_uid: textOf(subscription_uid),
+        business_uid: textOf(business_uid),
+        result,
+        why,
+      })
+      reporter.progress({ done: ++done, invalid: counts.invalid ?? 0 })
+    })
   }
 
   let batch: Given[] = []
@@ -84,12 +86,25 @@ async function eachLine(
   for await (const each of customers.lines()) {
     batch.push({ line: ++line, ...(each as Omit<Given, 'line'>) })
     if (batch.length < BATCH) continue
-    await Promise.all(batch.map(one))
+    await all(batch)
     batch = []
   }
-  await Promise.all(batch.map(one))
+  await all(batch)
   reporter.summary({ ...counts, explanation: explanation(counts) })
   return counts.invalid ? NO : DONE
+}
+
+interface Found {
+  result: string
+  why: string | null
+}
+
+const asResult = (result: string): Found => ({ result, why: null })
+
+function asInvalid(error: unknown): Found {
+  if (error instanceof MarketplaceError && error.code === 'argument_invalid')
+    return { result: 'invalid', why: error.message }
+  throw error
 }
 
 function textOf(value: unknown): string | null {
