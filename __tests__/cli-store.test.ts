@@ -26,12 +26,12 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
       { reason: 'unknown_business', entitled: false },
     ])
     expect(await run(['explain', 'x'.repeat(300)])).toMatchObject({ code: 2 })
-    expect(await run(['explain', 'b-paid', '--item', 'another-item'])).toMatchObject({ code: 1 })
+    expect(await run(['explain', 'b-paid', '--item', 'another-item'])).toMatchObject({ code: 2 })
   })
 
   it('explains the answer as it was at a time', async () => {
     const { run } = await seeded()
-    const now = await run(['explain', 'b-paid', '--json', '--at', new Date(Date.now() + 1_000).toISOString()])
+    const now = await run(['explain', 'b-paid', '--json', '--at', new Date().toISOString()])
     expect(now.code).toBe(0)
     expect(jsonLines<Decision>(now.stdout)[0]).toMatchObject({ entitled: true, business_uid: 'b-paid' })
     const before = await run(['explain', 'b-paid', '--at', '2020-01-01T00:00:00Z'])

@@ -4,7 +4,7 @@ import { fields, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
 
 /** What a support person does next. */
-const NEXT_STEPS: Partial<Record<Reason, string>> = {
+const NEXT_STEPS: Record<Reason, string> = {
   purchased: 'Nothing. When the business still cannot get in, look at the app itself.',
   not_read_yet: 'Try again in a minute. When it stays: is the app running, with its worker on?',
   stale: 'Run `refresh`. When it stays, the platform cannot be read: run `doctor`.',
@@ -13,19 +13,22 @@ const NEXT_STEPS: Partial<Record<Reason, string>> = {
   missing: 'Ask for the uid of its subscription, and compare. When it is another one, run `track`.',
   unreadable: 'Ask whether the business has the app installed, and for the uid of its subscription.',
   other_app: 'Ask what was bought, and compare with MARKETPLACE_PURCHASABLE_UID.',
+  other_item: 'Ask which item was bought: it is not the one that was asked about.',
   unknown_business: 'Ask for the uid of its subscription, and make it known with `track`.',
+  invalid_business_uid: 'Look at the uid again.',
+  item_unknown: 'Compare --item with MARKETPLACE_PURCHASABLE_UID.',
   store_unavailable: 'Run `doctor`.',
+  not_recorded: 'Ask for a later time, or for the answer of now.',
 }
 
 /** The answer for a person: yes or no first, then why, what to do, and what it rests on. */
 export function verdictText(decision: Decision, { paint, width }: Output): string {
-  const { business_uid, entitled, known, reason, explanation, asOf, subscriptions } = decision
+  const { business_uid, entitled, known, reason, explanation, asOf, at, subscriptions } = decision
   const answer = entitled
     ? paint.good('YES, it may use the app')
     : known
       ? paint.bad('NO, it may not use the app')
       : paint.unsure('NOT KNOWN YET, so it may not use the app')
-  const at = 'at' in decision && typeof decision.at === 'string' ? decision.at : undefined
   const about = fields(
     {
       reason,
@@ -62,9 +65,9 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
 
 const MOST_SHOWN = 20
 
-/** 0 yes, 1 no, 3 not known; 2 for what is not an identifier. */
+/** 0 yes, 1 no, 3 not known; 2 for what is not an identifier, or not an item of the app. */
 export function exitCodeOf({ entitled, known, reason }: Decision): ExitCode {
   if (entitled) return DONE
-  if (reason === 'invalid_business_uid') return USAGE
+  if (reason === 'invalid_business_uid' || reason === 'item_unknown') return USAGE
   return known ? NO : UNAVAILABLE
 }

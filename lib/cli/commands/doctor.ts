@@ -97,9 +97,10 @@ async function examinePlatform(
     'Give --business <uid> of one that has the app.',
   )
 
+  let hasToken = false
   if (business_uid === undefined) report.add('token', unnamed)
   else
-    await report.run('token', async () => {
+    hasToken = await report.run('token', async () => {
       const caller = await context.create({ store: 'sqlite::memory:', worker: false, platform: watched })
       return checkToken(caller, business_uid)
     })
@@ -109,6 +110,7 @@ async function examinePlatform(
       'read',
       skipped('no subscription is known here to try it with', 'Give --business and --subscription.'),
     )
+  else if (!hasToken) report.add('read', skipped('the token comes first'))
   else
     await report.run('read', () =>
       checkRead((replaced) => context.create({ ...replaced, platform: watched }), {
