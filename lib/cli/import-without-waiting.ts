@@ -40,8 +40,8 @@ export async function dryRun(
     reporter,
     async resultFor({ subscription_uid, business_uid }) {
       const uid = subscription_uid as string
-      // A lookup by the business checks its uid by the rule of the package.
-      await marketplace.subscriptions.list({ businessUid: business_uid as string, limit: 1 })
+      // A lookup by the business checks its uid by the rule of the package; a filter that is undefined would not be one.
+      await marketplace.subscriptions.list({ businessUid: (business_uid ?? '') as string, limit: 1 })
       const known = await marketplace.subscriptions.get(uid)
       const isAgain = seen.has(String(uid))
       seen.add(String(uid))

@@ -26,7 +26,7 @@ export function addDoctor(program: Command, act: Act) {
     .option('--business <uid>', 'a business that has the app; else one of the database', trimmed)
     .option('--subscription <uid>', 'a subscription of it; else one of the database', trimmed)
     .option('--public-url <url>', 'where the platform reaches the router, without the secret', webAddress)
-    .addHelpText('after', examples('doctor', 'doctor --public-url https://app.example/hooks --business b1'))
+    .addHelpText('after', examples('doctor', 'doctor --public-url https://app.example/hooks'))
     .action(
       act(async (context, given: DoctorOptions) => {
         const { out } = context
