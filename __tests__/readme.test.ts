@@ -293,11 +293,11 @@ process.env.BUSINESS_UID = 'business-1'
 const PRELUDE_NAMES = ['platform', 'options', 'marketplace', 'app']
 
 const APP_ENV = {
-  CLIENT_ID: 'my-app',
-  CLIENT_SECRET: 'my-client-secret',
+  MARKETPLACE_CLIENT_ID: 'my-app',
+  MARKETPLACE_CLIENT_SECRET: 'my-client-secret',
   DELIVERY_SECRETS: 'q8Zr3mW5xK1vT7yB9nL2cD4f,b7Xk2pR9wM4tZ6yH1nQ8sV3d',
-  PLATFORM_BASE_URL: 'http://127.0.0.1:1',
-  PLATFORM_AUTH_URL: 'http://127.0.0.1:1',
+  MARKETPLACE_BASE_URL: 'http://127.0.0.1:1',
+  MARKETPLACE_AUTH_URL: 'http://127.0.0.1:1',
 }
 
 const MINIMAL = {
