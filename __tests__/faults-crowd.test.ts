@@ -1,6 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import type { CompiledQuery } from 'kysely'
 import { COUNTED_UP_TO, type ReadClaim, type Store } from '../lib/store/store.js'
+import { createSubscriptionUpkeep } from '../lib/store/subscription-upkeep.js'
+import { claimOne } from '../lib/testing/conformance/lab.js'
+import { knownRefused } from '../lib/work/read-outcomes.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
@@ -9,6 +12,7 @@ import { until } from './support/until.js'
 
 const MANY = 10_000
 const HOUR = 3_600_000
+const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
 const STATISTICS = {
   // Nobody but an operator makes any.
   SQLite: ['none', 'fresh'],
@@ -24,7 +28,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
       await costsTheSame({
         statistics,
         index: 'subscriptions_due',
-        claim: (store) => store.claimRead({ leaseMs: HOUR, except: ['busy'], urgencies: [1, 2] }),
+        claim: (store) => claimOne(store, { leaseMs: HOUR, except: ['busy'], urgencies: [1, 2] }),
         crowd: [subscriptions('given up', 'null'), subscriptions('later', `${Date.now() + HOUR}`)],
       })
     },
@@ -46,10 +50,10 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
       await sql(`update subscriptions set state = 'purchased' where unread = 0`)
       if (statistics === 'fresh') await sql('analyze')
       const business = { kind: 'business', businessUid: 'b1', install: null } as const
-      const claim = (await store.claimRead({ leaseMs: HOUR, except: [], urgencies: [1] })) as ReadClaim
+      const claim = (await claimOne(store, { leaseMs: HOUR, except: [], urgencies: [1] })) as ReadClaim
       const works: [string, () => Promise<unknown>, most?: number][] = [
         ['subscriptionsOf', () => store.subscriptionsOf('business 77')],
-        ['claimRead', () => store.claimRead({ leaseMs: HOUR, except: ['b1'], urgencies: [0, 2, 3, 4, 1] })],
+        ['claimReads', () => claimOne(store, { leaseMs: HOUR, except: ['b1'], urgencies: [0, 2, 3, 4, 1] })],
         ['requestRefresh', () => store.requestRefresh(business)],
         ['accept', () => store.accept([eventOf('s1', 'b9'), eventOf('new')])],
         ['renewRead', () => store.renewRead(claim, HOUR)],
@@ -100,8 +104,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     }
     await sql(subscriptions('asked', `${Date.now() + HOUR}`, 5, 1, 'null', 0, 4))
     const begun: [string, number][] = []
-    const platform = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
-    openMarketplace(platform, {
+    openMarketplace(PLATFORM, {
       store,
       platform: {
         concurrency: 4,
@@ -138,11 +141,58 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(Math.max(...waits)).toBeLessThan(1_000)
   }, 120_000)
 
+  it('E24 a purchase is among the next few reads though ten thousand made-up ones wait for theirs', async () => {
+    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    await sql(subscriptions('made up', '1', MANY, 1, 'null', 1, 1))
+    // The oldest, which must not wait for ever either.
+    await sql(`update subscriptions set refresh_at = 0 where subscription_uid = 'made up 7777'`)
+    await store.accept([eventOf('purchased', 'customer')])
+    const begun: string[] = []
+    openMarketplace(PLATFORM, {
+      store,
+      platform: {
+        concurrency: 4,
+        async fetch(input) {
+          const url = new URL(String(input))
+          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
+          begun.push(String(url.searchParams.get('filter[uid]')))
+          await new Promise((resolve) => setTimeout(resolve, 20))
+          return Response.json({ data: { subscriptions: [] } })
+        },
+      },
+    })
+    await until('some are read', () => begun.length >= 40, 30_000)
+    expect(begun.slice(0, 8)).toContain('purchased')
+    expect(begun.slice(0, 8)).toContain('made up 7777')
+    const later = begun.length
+    await store.accept([eventOf('purchased later', 'another customer')])
+    await until('it is read', () => begun.includes('purchased later'), 30_000)
+    const readBefore = begun.indexOf('purchased later') - later
+    // Leased already, or in the same claim.
+    expect(readBefore).toBeLessThanOrEqual(24)
+  }, 60_000)
+
+  it('E25 few of very many that are refused are not taken for all', async () => {
+    const { engine: sqlEngine, sql } = await openStoreWithSql(await engine.freshAddress())
+    await sql(subscriptions('read', `${Date.now() + HOUR}`, 100, 1, 'null', 0))
+    await sql(`update subscriptions set state = 'purchased'`)
+    const refuse = (codes: string, where: string) =>
+      sql(`update subscriptions set failure = ${codes} where ${where}`)
+    await refuse(`'platform_refused'`, `subscription_uid like 'read 1%'`)
+    const { counts } = createSubscriptionUpkeep(sqlEngine, 10)
+    const problems = async () => knownRefused(await sqlEngine.read(counts))
+    expect(await problems()).toEqual([])
+    await refuse(`'platform_timeout'`, 'failure is null')
+    expect(await problems()).toEqual([])
+    await refuse(`'token_refused'`, `failure = 'platform_timeout' and subscription_uid <> 'read 99'`)
+    expect(await problems()).toEqual([expect.stringMatching(/refused/)])
+  })
+
   it('a question about a business looks at no more than a thousand, and at those first that were read', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     await store.accept([eventOf('s1')])
-    const claim = (await store.claimRead({ leaseMs: HOUR, except: [], urgencies: [1, 2] })) as ReadClaim
+    const claim = (await claimOne(store, { leaseMs: HOUR, except: [], urgencies: [1, 2] })) as ReadClaim
     const record = { uid: 's1', business_uid: 'b1', purchasable_uid: 'p', purchase_state: 'purchased' }
     const found = { record, state: 'purchased', gone: null, confirmed: true }
     await store.finishRead(claim, { found, settled: true, failure: null, progress: null, nextInMs: HOUR })

@@ -127,6 +127,6 @@ function endingBeforeNoted(store: Store, isDead: () => boolean): Store {
     finishLanes: (finishes) => (isDead() ? never : store.finishLanes(finishes)),
     renewLane: (lane, leaseMs) => (isDead() ? never : store.renewLane(lane, leaseMs)),
     claimLanes: async (options) => (isDead() ? [] : store.claimLanes(options)),
-    claimRead: async (options) => (isDead() ? undefined : store.claimRead(options)),
+    claimReads: async (options) => (isDead() ? [] : store.claimReads(options)),
   }
 }

@@ -136,7 +136,12 @@ describe('E23 a platform that refuses everybody', () => {
     for (let days = 0; days < 6; days++) {
       const strikes = refusal.strikes
       jump(26 * HOUR)
-      await until('they are tried again', () => refusal.strikes >= strikes + businesses.length)
+      let polls = 0
+      await until('they are tried again', () => {
+        // A read that was under way at the jump counts its next try from after it.
+        if (++polls % 100 === 0) jump(6 * MINUTE)
+        return refusal.strikes >= strikes + businesses.length
+      })
     }
     await marketplace.close()
     const again = openMarketplace(platform, { clock, store })

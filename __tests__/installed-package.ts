@@ -1,5 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process'
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -37,7 +38,7 @@ export function packInto(folder: string): Packed {
 }
 
 /** Throws when `dist` is older than its sources. Building it here would pull it from under other tests. */
-function requireBuild() {
+export function requireBuild() {
   const built = modifiedAt(join(ROOT, 'dist', 'cjs', 'package.json'))
   const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
   if (sources.every((file) => modifiedAt(join(ROOT, 'lib', file)) <= built)) return
@@ -58,6 +59,8 @@ export interface Project {
   node(args: string[], env?: Record<string, string>): Promise<Result>
   /** Runs a script of package.json here. */
   npm(args: string[], env?: Record<string, string>): Promise<Result>
+  /** Runs a command of an installed package, without a network. */
+  npx(args: string[]): Promise<Result>
   /** Runs a TypeScript file here. */
   tsx(file: string, env?: Record<string, string>): Promise<Result>
   /** Checks the types of files here, those of the installed packages included. */
@@ -93,7 +96,8 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
   const installed = join(folder, 'node_modules', 'marketplace-webhooks')
   mkdirSync(installed, { recursive: true })
   execFileSync('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
-  const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
+  const { dependencies, bin } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
+  linkCommands(folder, bin)
   for (const name of new Set([...Object.keys(dependencies), ...packages, '@types'])) {
     const link = join(folder, 'node_modules', name)
     if (!existsSync(join(DEPENDENCIES, name))) throw new Error(`${name} is not installed`)
@@ -122,6 +126,7 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
     write,
     node,
     npm: (args, env) => run('npm', args, env),
+    npx: (args) => run('npx', ['--no-install', ...args], { npm_config_loglevel: 'error' }),
     tsx: (file, env) => node(['--import', pathToFileURL(require.resolve('tsx')).href, file], env),
     tsc(files, given) {
       const compilerOptions = { ...STRICT, ...given, noEmit: true }
@@ -129,6 +134,17 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
       return node([join(DEPENDENCIES, 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.json'])
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/** As npm does it: links to the programs, which the system may run. */
+function linkCommands(folder: string, bin: Record<string, string> = {}) {
+  const links = join(folder, 'node_modules', '.bin')
+  mkdirSync(links)
+  for (const [name, file] of Object.entries(bin)) {
+    const program = join(folder, 'node_modules', 'marketplace-webhooks', file)
+    chmodSync(program, 0o755)
+    symlinkSync(program, join(links, name))
   }
 }
 

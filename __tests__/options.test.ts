@@ -143,12 +143,12 @@ describe('what an app plugs in', () => {
 
   it('is a store by an address, a pool or a Store', () => {
     const pool = { connect() {}, on() {}, off() {} }
-    const store = { accept() {}, claimRead() {} }
+    const store = { accept() {}, claimReads() {} }
     for (const fit of ['sqlite::memory:', 'postgres://host/name', pool, store]) {
       expect(readOptions({ ...MINIMAL, store: fit }).store).toBe(fit)
     }
     const words = 'store: expected an address, a pool of pg, or a Store'
-    for (const odd of [null, 5, {}, { accept() {} }, { claimRead() {} }, { connect() {}, on() {} }]) {
+    for (const odd of [null, 5, {}, { accept() {} }, { claimReads() {} }, { connect() {}, on() {} }]) {
       expect(faultsOf({ ...MINIMAL, store: odd })).toEqual([words])
     }
     expect(faultsOf({ ...MINIMAL, store: 'marketplace.db' })).toHaveLength(1)

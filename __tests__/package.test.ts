@@ -22,7 +22,10 @@ describe('the packed package', () => {
       .filter((file) => file.endsWith('.ts'))
       .map((file) => file.replaceAll('\\', '/').replace(/\.ts$/, ''))
     const built = ['esm', 'cjs'].flatMap((form) =>
-      sources.flatMap((file) => [`dist/${form}/${file}.js`, `dist/${form}/${file}.d.ts`]),
+      sources
+        // A program needs one form.
+        .filter((file) => form === 'esm' || !file.startsWith('cli/'))
+        .flatMap((file) => [`dist/${form}/${file}.js`, `dist/${form}/${file}.d.ts`]),
     )
     const papers = [
       ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md'],
@@ -106,6 +109,20 @@ ${STORY}`,
     }
   })
 
+  it('runs its command by npx, which asks the app in its folder', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    expect(await project.npx(['marketplace-webhooks', '--version'])).toEqual({
+      code: 0,
+      stdout: `${version}\n`,
+      stderr: '',
+    })
+    project.write('options.mjs', COMMAND_OPTIONS)
+    const options = ['--config', 'options.mjs', '--json']
+    expect(await project.npx(['marketplace-webhooks', 'migrate', ...options])).toMatchObject({ code: 0 })
+    const { code, stdout } = await project.npx(['marketplace-webhooks', 'explain', 'business-1', ...options])
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 1, reason: 'unknown_business' })
+  })
+
   it('cannot reach what is inside of it', async () => {
     project.write('inside.mjs', "import 'marketplace-webhooks/dist/esm/options.js'")
     const { stderr } = await project.node(['inside.mjs'])
@@ -145,6 +162,10 @@ const OPTIONS = `{
   deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
   store: 'sqlite::memory:',
 }`
+
+const COMMAND_OPTIONS = `
+const [baseUrl, authUrl] = ['http://127.0.0.1:1', 'http://127.0.0.1:2']
+export default ${OPTIONS.replace('sqlite::memory:', 'sqlite:command.db')}`
 
 /** From a purchase on the simulated platform to the answer, without an HTTP server of the app's own. */
 const STORY = `

@@ -3,7 +3,15 @@ import pg from 'pg'
 import { DAY } from '../lib/clock.js'
 import { postgresStore } from '../lib/index.js'
 import type { NewEvent, RefreshRequest, Store } from '../lib/store/store.js'
-import { DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../lib/testing/conformance/lab.js'
+import {
+  claimOne,
+  DONE,
+  EVERY_TOPIC,
+  ending,
+  entries,
+  finish,
+  handling,
+} from '../lib/testing/conformance/lab.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
@@ -25,7 +33,7 @@ describe('the sweeper, which waits for a row that somebody else has', () => {
         () => (how === 'accept' ? store.accept([eventOf('s1')]) : store.requestRefresh(marked('s1'))),
         () => sweeping.prune(KEEP),
       ])
-      expect(await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1, 2] })).toMatchObject({
+      expect(await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [1, 2] })).toMatchObject({
         id: 's1',
       })
     },

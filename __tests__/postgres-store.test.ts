@@ -5,6 +5,7 @@ import pg from 'pg'
 import { newId } from '../lib/ids.js'
 import { postgresStore } from '../lib/index.js'
 import { type Hint, type ReadClaim, type Store, subscriptionKey } from '../lib/store/store.js'
+import { claimOne } from '../lib/testing/conformance/lab.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { eventOf, notice } from './support/events.js'
@@ -308,7 +309,7 @@ describe('two instances', () => {
   })
 
   async function claim(store: Store): Promise<ReadClaim> {
-    const claimed = await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [0, 1] })
+    const claimed = await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [0, 1] })
     if (!claimed) throw new Error('nothing is due')
     return claimed
   }

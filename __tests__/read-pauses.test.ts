@@ -50,16 +50,18 @@ function reads(concurrency: number) {
   let claims = 0
   const refresher = createRefresher({
     store: {
-      async claimRead({ urgencies }) {
-        if (!urgencies.includes(0)) return undefined
-        const id = `s${claims++}`
-        const { claim } = createReader()
-        return {
-          ...claim,
-          id,
-          urgency: 0,
-          subscription: { ...claim.subscription, subscriptionUid: id, businessUid: id },
-        } satisfies ReadClaim
+      async claimReads({ urgencies, limit }) {
+        if (!urgencies.includes(0)) return []
+        return Array.from({ length: limit }, () => {
+          const id = `s${claims++}`
+          const { claim } = createReader()
+          return {
+            ...claim,
+            id,
+            urgency: 0,
+            subscription: { ...claim.subscription, subscriptionUid: id, businessUid: id },
+          } satisfies ReadClaim
+        })
       },
       finishRead: async () => true,
       renewRead: async () => true,

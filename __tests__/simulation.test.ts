@@ -3,6 +3,7 @@ import { describe, expect, it, jest } from '@jest/globals'
 import { DAY, SECOND } from '../lib/clock.js'
 import type { SubscriptionRecord } from '../lib/record.js'
 import type { ReadClaim } from '../lib/store/store.js'
+import { claimOne } from '../lib/testing/conformance/lab.js'
 import { concludeRead } from '../lib/work/conclude-read.js'
 import { createLeaseLoop } from '../lib/work/lease-loop.js'
 import { breaksOf } from './support/simulation/breaks.js'
@@ -134,7 +135,7 @@ describe('what simulated worlds have found', () => {
       businessUid: 'b',
       purchasableUid: null,
     })
-    const claim = (await store.claimRead({
+    const claim = (await claimOne(store, {
       urgencies: [1, 2],
       except: [],
       leaseMs: 60 * SECOND,

@@ -170,7 +170,7 @@ describe('when the store fails the worker', () => {
   it('claims whose answer is lost are taken over when their leases run out', async () => {
     const { store, scene, changes } = await faultyScene()
     const { marketplace } = scene
-    const lostReads = store.faults.add({ on: 'claimRead', kind: 'unacknowledged' })
+    const lostReads = store.faults.add({ on: 'claimReads', kind: 'unacknowledged' })
     const lostEntries = store.faults.add({ on: 'claimLanes', kind: 'unacknowledged' })
     purchased(scene)
     await until('a read is leased to nobody', async () => {
@@ -188,7 +188,7 @@ describe('when the store fails the worker', () => {
   it('closing ends in time although the store no longer answers', async () => {
     const { store, scene } = await faultyScene({ closeGraceMs: 200 })
     await scene.marketplace.start()
-    store.faults.add({ on: ['claimRead', 'claimLanes'], kind: 'hang' })
+    store.faults.add({ on: ['claimReads', 'claimLanes'], kind: 'hang' })
     await until('the worker waits for the store', () => store.faults.held >= 2)
     const closed = scene.marketplace.close().then(() => true)
     const late = new Promise((resolve) => setTimeout(resolve, 4_000, false).unref())

@@ -6,6 +6,7 @@ import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
 import type { Store } from '../lib/store/store.js'
 import { ownerOf } from '../lib/store/store-owner.js'
+import { claimOne } from '../lib/testing/conformance/lab.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { jumpingClock } from './support/jumping-clock.js'
@@ -159,7 +160,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
       businessUid: 'b1',
       purchasableUid: null,
     })
-    const claim = await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1, 2] })
+    const claim = await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [1, 2] })
     if (!claim) throw new Error('nothing is due')
     await store.finishRead(claim, {
       found: {

@@ -8,7 +8,7 @@ import { isAbandoned, newLeaseToken } from '../lib/store/lease-token.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import { createSqliteEngine } from '../lib/store/sqlite.js'
 import { findSqlite, type SqliteDriverName } from '../lib/store/sqlite-drivers.js'
-import { EVERY_TOPIC, entries, handling } from '../lib/testing/conformance/lab.js'
+import { claimOne, EVERY_TOPIC, entries, handling } from '../lib/testing/conformance/lab.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { eventOf } from './support/events.js'
 import { disk } from './support/failing-disk.js'
@@ -37,7 +37,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     ])
     expect(child.signal).toBe('SIGKILL')
     const again = await open(driver, path)
-    expect(await again.store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1, 2] })).toMatchObject({
+    expect(await claimOne(again.store, { leaseMs: 60_000, except: [], urgencies: [1, 2] })).toMatchObject({
       lapses: 1,
     })
     expect(await entries(again.store, { limit: 1 })).toMatchObject([{ attempt: 2, lapses: 1 }])

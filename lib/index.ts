@@ -50,7 +50,7 @@ export type { JournalFilter } from './store/entry-filter.js'
 export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
 export type {
   ClaimLanes,
-  ClaimRead,
+  ClaimReads,
   DeadEntry as StoredDeadEntry,
   DueWork,
   Entry,

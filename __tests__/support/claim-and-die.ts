@@ -3,12 +3,13 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { SqliteDriverName } from '../../lib/store/sqlite-drivers.js'
 import { EVERY_EVENT } from '../../lib/store/store.js'
+import { claimOne } from '../../lib/testing/conformance/lab.js'
 
 /** Leases everything that is due in the database named, and is killed with it in hands. */
 const [path, driver] = process.argv.slice(2) as [string, SqliteDriverName]
 const store = createSqlStore(createSqliteEngine({ path, driver, clock: systemClock }))
 await store.open()
-const read = await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1, 2] })
+const read = await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [1, 2] })
 const topics = [EVERY_EVENT]
 const lanes = await store.claimLanes({ limit: 10, entries: 10, leaseMs: 60_000, topics, exceptKeys: [] })
 if (read && lanes.length > 0) process.kill(process.pid, 'SIGKILL')

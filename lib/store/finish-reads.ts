@@ -3,8 +3,10 @@ import { MarketplaceError } from '../errors.js'
 import type { WrittenChange } from './journal.js'
 import { businessesOf } from './read-finish.js'
 import type { Engine, Tables } from './schema.js'
+import { perform } from './script.js'
 import type { ReadClaim, ReadFinish } from './store.js'
-import type { Finished, Subscriptions } from './subscriptions.js'
+import type { Subscriptions } from './subscriptions.js'
+import { createFinishWrites, type Finished } from './write-finishes.js'
 
 /** Reads in one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
 const BATCH = 16
@@ -23,14 +25,15 @@ interface Waiter {
  * reads at once on SQLite that takes two thirds of the CPU of a transaction each.
  */
 export function createReadFinishes(options: {
-  engine: Pick<Engine, 'holdNames' | 'clock'>
+  engine: Pick<Engine, 'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf'>
   write: Engine['write']
-  subscriptions: Subscriptions
+  subscriptions: Pick<Subscriptions, 'ofBusinesses' | 'isQuiet' | 'isErasedSince'>
   insertChanges(trx: Transaction<Tables>, changes: readonly WrittenChange[]): Promise<void>
   /** In the transaction that keeps a record read with this app's token. */
   settle(trx: Transaction<Tables>): Promise<void>
 }) {
   const { engine, write, subscriptions, insertChanges, settle } = options
+  const finishAll = createFinishWrites(engine)
   let waiting: Waiter[] = []
   let isRunning = false
 
@@ -83,19 +86,24 @@ export function createReadFinishes(options: {
     const held = batch.filter((each) => changing.includes(each) || each.businesses.length > 1)
     if (held.length > 0)
       await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
-    const finished: Finished[] = []
     const quiet = new Set<ReadClaim>()
     for (const { claim } of changing) if (await subscriptions.isQuiet(trx, claim)) quiet.add(claim)
-    for (const { claim, finish } of batch) finished.push(await subscriptions.finish(trx, claim, finish))
+    const erased = new Set<ReadClaim>()
+    for (const { claim, finish } of batch)
+      if (await subscriptions.isErasedSince(trx, claim, finish)) erased.add(claim)
+    const finished = await perform(engine, trx, finishAll(batch, erased))
     const written = batch.filter((_, i) => finished[i] === 'written')
     if (written.some(({ finish }) => finish.found)) await settle(trx)
+    const changed = written
+      .flatMap(({ finish }) => finish.changes ?? [])
+      .map(({ businessUid }) => businessUid)
+    const siblingsOf = await subscriptions.ofBusinesses(trx, changed)
     const changes: WrittenChange[] = []
     for (const { claim, finish } of written) {
       if (quiet.has(claim)) continue
       for (const { id, key, businessUid, payload } of finish.changes ?? []) {
-        const siblings = await subscriptions.ofBusiness(trx, businessUid)
         const { subscriptionUid } = claim.subscription
-        const text = payload(siblings, engine.clock.now())
+        const text = payload(siblingsOf.get(businessUid) ?? [], engine.clock.now())
         changes.push({ id, key, businessUid, subscriptionUid, payload: text })
       }
     }

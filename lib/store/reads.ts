@@ -33,12 +33,19 @@ export interface Subscription {
   quiet: boolean
 }
 
-export interface ClaimRead {
+export interface ClaimReads {
   leaseMs: number
+  /** How many at most. */
+  limit: number
   /** Businesses that are being read by this process. */
   except: readonly string[]
   /** Which classes to look in, the preferred first. */
   urgencies: readonly Urgency[]
+  /**
+   * From which class the next read is leased: `due` are the classes that have one left, in the order of `urgencies`;
+   * `taken` the classes of those leased so far. Undefined: no more. Absent: the first. May be asked again from the start.
+   */
+  choose?(due: readonly Urgency[], taken: readonly Urgency[]): Urgency | undefined
 }
 
 /**
@@ -122,9 +129,9 @@ export interface SubscriptionCounts {
   givenUp: number
   /** Of those, the ones that had been read before. */
   knownGivenUp: number
-  /** Read before, neither gone nor canceled. */
+  /** Read before, neither gone nor canceled: those that the platform shows and those that it refuses, each counted up to the bound. */
   active: number
-  /** Of those, the ones whose last read the platform refused. */
+  /** Of those, the ones whose last read the platform refused. Beyond the bound the two are no measure of each other: half and half. */
   refused: number
 }
 

@@ -39,8 +39,8 @@ export async function perform<Result>(
   let next = script.next([])
   while (!next.done) {
     const step: Step = next.value
-    let rows: readonly unknown[] = []
-    for (const query of engine.queriesOf(step)) rows = (await trx.executeQuery(query)).rows
+    const rows: unknown[] = []
+    for (const query of engine.queriesOf(step)) rows.push(...(await trx.executeQuery(query)).rows)
     next = script.next(step.answers ? rows : [])
   }
   return next.value

@@ -3,7 +3,7 @@ import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { type Asked, createAcceptance } from './acceptance.js'
-import { createReadClaims } from './claim-read.js'
+import { createReadClaims } from './claim-reads.js'
 import { createEntryCounts } from './entry-counts.js'
 import { createReadFinishes } from './finish-reads.js'
 import { asStoreError } from './guarded-store.js'
@@ -33,7 +33,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const { subscribe, tell, announce } = createHints(engine)
   const subscriptions = createSubscriptions(engine)
   const upkeep = createSubscriptionUpkeep(engine)
-  const reads = createReadClaims(engine)
+  const reads = createReadClaims(engine, subscriptions)
   const { request, adopt } = createRefreshRequests(engine)
   const offsetOf = createStoreTime(engine.clock)
   const lanes = createLanes(engine)
@@ -132,7 +132,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
     subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
-    claimRead: (options) => reads.claim({ read, write, lease: subscriptions.lease }, options),
+    claimReads: (options) => reads.claim({ read, write }, options),
 
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 

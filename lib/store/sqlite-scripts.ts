@@ -13,9 +13,9 @@ export function runScript<Result>(
   let next = script.next([])
   while (!next.done) {
     const { query, rows, answers } = next.value
-    let found: unknown[] = []
+    const found: unknown[] = []
     try {
-      for (const row of rows) found = connection.all(query.sql, valuesOf(query, row, now))
+      for (const row of rows) found.push(...connection.all(query.sql, valuesOf(query, row, now)))
     } catch (error) {
       throw explain(error)
     }

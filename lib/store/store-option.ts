@@ -25,7 +25,7 @@ export function isStoreOrPool(value: unknown): boolean {
   return (
     typeof value === 'object' &&
     value !== null &&
-    (('accept' in value && 'claimRead' in value) || isPool(value))
+    (('accept' in value && 'claimReads' in value) || isPool(value))
   )
 }
 

@@ -12,7 +12,7 @@ import type {
 } from './entries.js'
 import type { StoreObservation } from './observed.js'
 import type {
-  ClaimRead,
+  ClaimReads,
   Leased,
   ReadClaim,
   ReadFinish,
@@ -53,7 +53,7 @@ export {
 } from './entries.js'
 export type { DueWork, NewTally, StoreObservation, Tally, TallyKind } from './observed.js'
 export {
-  type ClaimRead,
+  type ClaimReads,
   COUNTED_UP_TO,
   type Leased,
   type NewChange,
@@ -112,10 +112,11 @@ export interface Store extends StoreObservation {
   adoptItems(purchasableUids: readonly string[]): Promise<void>
 
   /**
-   * Leases one subscription that is due for a read, or answers undefined. Takes it from the first of `urgencies` that
-   * has one, the longest due first. Never one of `except`'s businesses.
+   * Leases up to `limit` subscriptions that are due for a read, of the classes that `choose` names, the longest due
+   * first; of class 1, which anybody can fill, by turns the longest due and the newest. Never one of `except`'s
+   * businesses, nor two of one business. Fewer than `limit`: nothing else may be read now.
    */
-  claimRead(options: ClaimRead): Promise<ReadClaim | undefined>
+  claimReads(options: ClaimReads): Promise<ReadClaim[]>
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
   /**
    * Writes what a read found, together with the changes it made visible, in one transaction.

@@ -1,12 +1,15 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Engine, Tables } from './schema.js'
 import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.js'
 
 /** Subscriptions without a single good read that are kept; far above what an app has open at once. */
 const MAX_NEVER_READ = 100_000
 
+/** Failures that are the platform's answer, in the order of texts. */
+const REFUSED = ['platform_record_mismatch', 'platform_refused', 'token_refused'] as const
+
 /** The table `subscriptions` as a whole: counted and pruned, always along an index and no further than told. */
-export function createSubscriptionUpkeep(engine: Engine) {
+export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_UP_TO) {
   return {
     /**
      * Deletes subscriptions never read that were given up, or were of another item, long ago; and of those that the
@@ -34,25 +37,46 @@ export function createSubscriptionUpkeep(engine: Engine) {
 
     async counts(db: Kysely<Tables>): Promise<SubscriptionCounts> {
       const upTo = (rows: ReturnType<typeof sql>) =>
-        sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${COUNTED_UP_TO}) as counted)`
+        sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${countedUpTo}) as counted)`
       const owed = sql`owed_since is not null and refresh_at is not null`
       const active = sql`unread = 0 and gone is null and state <> 'canceled'`
       const givenUp = sql`refresh_at is null and unread < 2`
-      const { rows } = await sql<Record<keyof SubscriptionCounts, number | null>>`
+      const { rows } = await sql<
+        Record<Exclude<keyof SubscriptionCounts, 'active'> | 'served', number | null>
+      >`
         select
           ${upTo(sql`subscription_uid >= ''`)} as subscriptions,
           ${upTo(owed)} as wanted,
           ${engine.now()} - (select min(owed_since) from subscriptions where ${owed}) as ${sql.ref('oldestWantedMs')},
           ${upTo(givenUp)} as ${sql.ref('givenUp')},
           ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
-          ${upTo(active)} as active,
-          ${upTo(sql`${active} and failure in ('platform_refused', 'platform_record_mismatch', 'token_refused')`)}
+          (select count(*) from (
+            select one from (${notRefused(active)}) as ranges limit ${countedUpTo}
+          ) as counted) as served,
+          ${upTo(sql`${active} and failure in (${sql.join(REFUSED.map((code) => sql.lit(code)))})`)}
             as refused`.execute(db)
-      const { oldestWantedMs, ...counts } = rows[0] as (typeof rows)[0]
+      const { oldestWantedMs, served: servedOf, ...rest } = rows[0] as (typeof rows)[0]
+      const counts = { ...rest, active: Number(servedOf) + Number(rest.refused) }
       const numbers = Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
       const age = oldestWantedMs === null ? null : Math.max(0, Number(oldestWantedMs))
       return { ...(numbers as Omit<SubscriptionCounts, 'oldestWantedMs'>), oldestWantedMs: age }
     },
+  }
+
+  /** By ranges of the index, so that very many refused are not walked past to count the others. */
+  function notRefused(active: RawBuilder<unknown>) {
+    const [first, second, third] = REFUSED.map((code) => sql.lit(code))
+    const ranges = [
+      sql`failure is null`,
+      sql`failure < ${first}`,
+      sql`failure > ${first} and failure < ${second}`,
+      sql`failure > ${second} and failure < ${third}`,
+      sql`failure > ${third}`,
+    ].map((range, i) => {
+      const rows = sql`select 1 as one from subscriptions where ${active} and ${range} limit ${countedUpTo}`
+      return sql`select * from (${rows}) as ${sql.ref(`range_${i}`)}`
+    })
+    return sql.join(ranges, sql` union all `)
   }
 
   async function pruneOld(trx: Transaction<Tables>, unread: number, { deadMs }: Retention): Promise<number> {

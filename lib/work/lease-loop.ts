@@ -32,17 +32,20 @@ const MAX_WAITING = 250
 
 /**
  * Takes leased items and runs them, at most `concurrency` at once: the one loop behind reading and handling.
- * It looks when woken, when an item ends, and every `pollMs` whatever else fails to wake it.
- * A lease is renewed while its item runs; when it is lost, or could not be renewed
- * until its end, the item's signal is aborted. All of it is measured by the monotonic clock: a wall clock that is set
- * neither ends a lease nor delays a look.
+ * It looks when woken, when an item ends, and every `pollMs` whatever else fails to wake it. A lease is renewed while its
+ * item runs; when it is lost, or could not be renewed until its end, the item's signal is aborted. All of it goes by the
+ * monotonic clock: a wall clock that is set neither ends a lease nor delays a look.
  */
 export function createLeaseLoop<Item>(options: {
   concurrency: number
   /** Whether a running item only waits for something, and so takes no slot; at most `maxWaiting` do. */
   isWaiting?(item: Item): boolean
   maxWaiting?: number
-  /** Leases up to `limit` items; fewer than asked means: no more for now. */
+  /** How many more than `concurrency` are leased; `run` lets them wait for a slot. Claimed when half of them are missing. */
+  ahead?(): number
+  /** Whether a claim of fewer than asked has leased all there is, so that the next may rest. */
+  isExhaustive?: boolean
+  /** Leases up to `limit` items. */
   claim(limit: number): Promise<Item[]>
   /** Never rejects for what the item is about; what it throws goes to `onError`. */
   run(item: Item, signal: AbortSignal): Promise<void>
@@ -57,6 +60,8 @@ export function createLeaseLoop<Item>(options: {
     concurrency,
     isWaiting = () => false,
     maxWaiting = MAX_WAITING,
+    ahead = () => 0,
+    isExhaustive = false,
     claim,
     run,
     renew,
@@ -71,6 +76,7 @@ export function createLeaseLoop<Item>(options: {
   let turn: Promise<void> | undefined
   /** During the turn, which may have been past the look at its slots. */
   let isSlotFreed = false
+  let isExhausted = false
   let lookedAt = clock.monotonic()
   let restUntil = 0
   let pollAt = 0
@@ -107,8 +113,8 @@ export function createLeaseLoop<Item>(options: {
         turn = undefined
         restUntil = clock.monotonic() + REST_MS
         pollAt = clock.monotonic() + spread(pollMs, 0.2)
-        if (isSlotFreed) look()
-        else arm()
+        if (isSlotFreed) slotFreed()
+        arm()
       })
   }
 
@@ -117,12 +123,14 @@ export function createLeaseLoop<Item>(options: {
     while (state === 'started') {
       let waiting = 0
       for (const { item } of running.values()) if (isWaiting(item)) waiting++
-      const free = concurrency - (running.size - Math.min(waiting, maxWaiting))
-      if (free <= 0) return
+      const most = ahead()
+      const free = concurrency + most - (running.size - Math.min(waiting, maxWaiting))
+      if (free <= most / 2) return
       const askedAt = clock.monotonic()
       const items = await claim(free)
-      if (items.length === 0) return
-      begin(items, askedAt + leaseMs)
+      if (items.length > 0) begin(items, askedAt + leaseMs)
+      isExhausted = isExhaustive && items.length < free
+      if (items.length === 0 || isExhausted) return
     }
   }
 
@@ -193,9 +201,10 @@ export function createLeaseLoop<Item>(options: {
     }
   }
 
-  /** Without a rest: what is waiting for the slot has waited. */
+  /** Without a rest, where anything is waiting for the slot: it has waited. */
   function slotFreed() {
     if (turn) isSlotFreed = true
+    else if (isExhausted) lookAt(clock.monotonic())
     else look()
   }
 

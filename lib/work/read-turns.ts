@@ -11,10 +11,13 @@ const CLASSES: readonly SharedUrgency[] = [0, 2, 3, 4]
  * Which class is read next: each class has a pass, which a read of it moves on by the inverse of its share; the lowest
  * goes first (stride scheduling). A class of which nothing is due saves up nothing.
  */
-export function createReadTurns() {
-  const passes: Record<SharedUrgency, number> = { 0: 0, 2: 0, 3: 0, 4: 0 }
+export function createReadTurns(from: Readonly<Record<SharedUrgency, number>> = { 0: 0, 2: 0, 3: 0, 4: 0 }) {
+  const passes = { ...from }
 
   return {
+    /** To try out: what is taken of it counts nowhere else. */
+    copy: () => createReadTurns(passes),
+
     /** The classes to look in, the first first, without those that are `left out` for want of a slot. */
     order: (leftOut: (urgency: SharedUrgency) => boolean): SharedUrgency[] =>
       CLASSES.filter((urgency) => !leftOut(urgency)).sort((a, b) => passes[a] - passes[b]),

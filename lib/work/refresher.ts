@@ -1,9 +1,9 @@
-import { fullJitter } from '../backoff.js'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import type { Problems } from '../health.js'
 import type { ReadResult } from '../platform/client.js'
 import type { SubscriptionRecord } from '../record.js'
 import {
+  type ClaimReads,
   MAX_LAPSES,
   MIN_READ_INTERVAL_MS,
   type ReadClaim,
@@ -12,12 +12,12 @@ import {
   type SubscriptionCounts,
   type Urgency,
 } from '../store/store.js'
-import { sleep } from '../waiting.js'
+import { adoptItems } from './adopt-items.js'
 import { ownerIn } from './compare-records.js'
 import { concludeRead } from './conclude-read.js'
 import { type Conclusion, untouched } from './conclusion.js'
-import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { changeOf } from './purchase-change.js'
+import { createReadLoop } from './read-loop.js'
 import { createReadOutcomes } from './read-outcomes.js'
 import { createReadPause } from './read-pause.js'
 import { createReadTurns, type SharedUrgency } from './read-turns.js'
@@ -32,7 +32,7 @@ import { writeWhileLeased } from './write-while-leased.js'
  * the classes, and the reconcile never has all of them.
  */
 export function createRefresher(options: {
-  store: Pick<Store, 'claimRead' | 'finishRead' | 'renewRead' | 'adoptItems'>
+  store: Pick<Store, 'claimReads' | 'finishRead' | 'renewRead' | 'adoptItems'>
   read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
   /** Whether reads for the business wait for its token: a slow token endpoint must not hold up those that have one. */
   isWaitingForToken(businessUid: string): boolean
@@ -72,90 +72,101 @@ export function createRefresher(options: {
   const outcomes = createReadOutcomes({ clock })
   const turns = createReadTurns()
   const pause = createReadPause(clock)
-  /** What has been read and is being written: the platform is free for the next. */
-  const writing = new Set<ReadClaim>()
-  /** What the second loop runs. */
+  /** What the second loop has leased. */
   const running = new Set<ReadClaim>()
   /** Businesses whose turn is the second loop's: however many made-up ones are named for one, it gets a read between. */
   const yielding = new Set<string>()
+  let requestedAt = Number.NEGATIVE_INFINITY
   let closing = false
   let claimTurn: Promise<unknown> = Promise.resolve()
 
-  const firstReads = createLoop({
+  const shared = {
+    concurrency,
+    leaseMs,
+    renewEveryMs,
+    pollMs,
+    clock,
+    onError,
+    renew: (claim: ReadClaim) => store.renewRead(claim, leaseMs),
+    read: refresh,
+    giveBack,
+    mayBegin: () => !pause.isOn(),
+  }
+
+  const firstReads = createReadLoop({
+    ...shared,
     // Made-up ones among them must not fill the line for tokens in front of customers.
     isWaiting: () => false,
-    claim: () => claimOf([1], yielding),
-    run: (claim, signal) =>
-      refresh(claim, signal, () => firstReads.slotFreed()).finally(() => {
-        yielding.add(claim.subscription.businessUid)
-        laterReads.wake()
-      }),
+    claim: (limit) => claimOf({ limit, urgencies: [1], except: yielding }),
+    onEnd(claim) {
+      busy.delete(claim.subscription.businessUid)
+      yielding.add(claim.subscription.businessUid)
+      laterReads.wake()
+    },
   })
 
-  const laterReads = createLoop({
+  const laterReads = createReadLoop({
+    ...shared,
     isWaiting: (claim) => claim.urgency === 0 && isWaitingForToken(claim.subscription.businessUid),
-    async claim() {
-      const order = turns.order(hasNoSlot)
-      const claims = await claimOf(order)
+    async claim(limit) {
+      const claims = await claimOf({ limit, urgencies: turns.order(hasNoSlot), choose: chooseClass() })
       if (yielding.size > 0) firstReads.wake()
       yielding.clear()
       for (const claim of claims) {
+        const urgency = claim.urgency as SharedUrgency
+        turns.taken(urgency, turns.order(hasNoSlot))
         running.add(claim)
-        turns.taken(claim.urgency as SharedUrgency, order)
       }
       return claims
     },
-    run: (claim, signal) =>
-      refresh(claim, signal, () => {
-        running.delete(claim)
-        laterReads.slotFreed()
-      }).finally(() => running.delete(claim)),
+    onSlotFree: (claim) => running.delete(claim),
+    onEnd: (claim) => busy.delete(claim.subscription.businessUid),
   })
 
   const loops = [firstReads, laterReads]
 
-  function createLoop(
-    what: Pick<Parameters<typeof createLeaseLoop<ReadClaim>>[0], 'isWaiting' | 'claim' | 'run'>,
-  ): LeaseLoop {
-    return createLeaseLoop<ReadClaim>({
-      ...what,
-      isWaiting: (claim) =>
-        (writing.has(claim) && writing.size <= concurrency) || what.isWaiting?.(claim) === true,
-      concurrency,
-      leaseMs,
-      renewEveryMs,
-      pollMs,
-      clock,
-      onError,
-      renew: (claim) => store.renewRead(claim, leaseMs),
-      run: (claim, signal) =>
-        what.run(claim, signal).finally(() => {
-          writing.delete(claim)
-          busy.delete(claim.subscription.businessUid)
-        }),
-    })
-  }
-
   /** One claim at a time, so that each sees the businesses the others have taken: one read per business. */
-  function claimOf(urgencies: readonly Urgency[], except: Iterable<string> = []): Promise<ReadClaim[]> {
+  function claimOf(
+    options: Pick<ClaimReads, 'limit' | 'urgencies' | 'choose'> & { except?: Iterable<string> },
+  ): Promise<ReadClaim[]> {
     const claimed = claimTurn.then(async () => {
       if (pause.isOn()) return []
-      const found = await store.claimRead({ leaseMs, except: [...busy, ...except], urgencies })
-      if (found) busy.add(found.subscription.businessUid)
-      return found ? [found] : []
+      const except = [...busy, ...(options.except ?? [])]
+      const claims = await store.claimReads({ ...options, leaseMs, except })
+      for (const claim of claims) busy.add(claim.subscription.businessUid)
+      return claims
     })
     claimTurn = claimed.catch(() => {})
     return claimed
   }
 
+  /** The classes of one claim: by their turns, as if what it has taken so far were running. */
+  function chooseClass(): NonNullable<ClaimReads['choose']> {
+    let tried = turns.copy()
+    return (due, taken) => {
+      const last = taken.at(-1) as SharedUrgency | undefined
+      if (last === undefined) tried = turns.copy()
+      else
+        tried.taken(
+          last,
+          tried.order((urgency) => hasNoSlot(urgency, taken.slice(0, -1))),
+        )
+      return tried.order((urgency) => hasNoSlot(urgency, taken)).find((urgency) => due.includes(urgency))
+    }
+  }
+
   /** One slot is never the reconcile's; nor do all wait for tokens of what nobody has asked for just now. */
-  function hasNoSlot(urgency: Urgency): boolean {
+  function hasNoSlot(urgency: Urgency, taken: readonly Urgency[] = []): boolean {
     if (urgency === 0) return false
     const most = Math.max(1, concurrency - 1)
-    const others = [...running].filter((claim) => claim.urgency !== 0)
-    const reconciles = others.filter((claim) => claim.urgency === 4)
-    const waiting = others.filter((claim) => isWaitingForToken(claim.subscription.businessUid))
-    return waiting.length >= most || (urgency === 4 && reconciles.length >= most)
+    let waiting = 0
+    let reconciles = taken.filter((each) => each === 4).length
+    for (const claim of running) {
+      if (claim.urgency === 0) continue
+      if (claim.urgency === 4) reconciles++
+      if (isWaitingForToken(claim.subscription.businessUid)) waiting++
+    }
+    return waiting >= most || (urgency === 4 && reconciles >= most)
   }
 
   /** With the row's own business, and when that does not show it, with the one that was named beside it. */
@@ -178,12 +189,9 @@ export function createRefresher(options: {
       await store.finishRead(claim, { ...untouched(claim), failure: 'lease_lapsed', nextInMs: 5 * MINUTE })
       return
     }
+    const begunAt = clock.monotonic() - MIN_READ_INTERVAL_MS
     const { result, ofCandidate } = await readFor(claim, signal)
-    if (signal.aborted) {
-      // Closing: due again at once, for whoever comes next. (With the lease lost this changes nothing.)
-      await store.finishRead(claim, { ...untouched(claim), nextInMs: 0 })
-      return
-    }
+    if (signal.aborted) return giveBack(claim)
     pause.after(result)
     const conclusion = concludeRead(claim, result, {
       now: clock.now(),
@@ -200,23 +208,16 @@ export function createRefresher(options: {
       changes: moves.map((move) => changeOf(move, { subscriptionUid: claim.id, entitledBy, clock })),
     }
     const isHeld = writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
-    writing.add(claim)
     onWriting()
     if (!(await isHeld)) return
     onRead(claim, result, conclusion)
-    wake(MIN_READ_INTERVAL_MS)
+    if (requestedAt >= begunAt) wake(MIN_READ_INTERVAL_MS)
     if (finish.nextInMs !== null && finish.nextInMs < 30 * SECOND) wake(finish.nextInMs)
   }
 
-  /** The configuration may have changed since the last start. Tried again until the store has taken it. */
-  async function adoptItems(failures = 0): Promise<void> {
-    try {
-      await store.adoptItems(purchasableUids)
-    } catch (error) {
-      onError(error)
-      await sleep(fullJitter(failures, SECOND, MINUTE), clock)
-      if (!closing) return adoptItems(failures + 1)
-    }
+  /** Due again at once, for whoever comes next. With the lease lost this changes nothing. */
+  async function giveBack(claim: ReadClaim) {
+    await store.finishRead(claim, { ...untouched(claim), nextInMs: 0 })
   }
 
   function wake(inMs?: number) {
@@ -226,14 +227,19 @@ export function createRefresher(options: {
   return {
     start() {
       for (const loop of loops) loop.start()
-      adoptItems()
+      adoptItems({ store, purchasableUids, clock, onError, isClosing: () => closing })
     },
-    wake,
+    /** A read was requested: due now, or when the pause after the last read of its subscription is over. */
+    requested() {
+      requestedAt = clock.monotonic()
+      wake()
+      wake(MIN_READ_INTERVAL_MS)
+    },
     async close(graceMs: number) {
       closing = true
       await Promise.all(loops.map((loop) => loop.close(graceMs)))
     },
-    /** When both lanes last looked for work; the older of the two. */
+    /** When both loops last looked for work; the older of the two. */
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
     isPaused: pause.isOn,
     problems: (counts: SubscriptionCounts): Problems => ({

@@ -38,7 +38,7 @@ export function createWorker(options: {
   let sweeping: unknown
 
   const unsubscribe = store.subscribe((hint) => {
-    if (hint.kind === 'requested') refresher.wake()
+    if (hint.kind === 'requested') refresher.requested()
     if (hint.kind === 'journal') dispatcher.wake()
     if (hint.kind === 'decided' && (hint.superseded || hint.businessUid === null))
       dispatcher.doubt(hint.businessUid)

@@ -91,14 +91,16 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       'a store that lets an older record replace a newer one',
       'updated_at never goes back',
       (store) => ({
-        async claimRead(options) {
-          const claim = await store.claimRead(options)
-          const record = claim?.subscription.record
-          if (!claim || !record) return claim
-          return {
-            ...claim,
-            subscription: { ...claim.subscription, record: { ...record, updated_at: null } },
-          }
+        async claimReads(options) {
+          const claims = await store.claimReads(options)
+          return claims.map((claim) => {
+            const { record } = claim.subscription
+            if (!record) return claim
+            return {
+              ...claim,
+              subscription: { ...claim.subscription, record: { ...record, updated_at: null } },
+            }
+          })
         },
       }),
       {

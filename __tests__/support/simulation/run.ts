@@ -146,7 +146,7 @@ export async function simulate(
         counts.commits++
         const words = wordsFor(method, args, result)
         if (words !== '') trace(() => `${name} ${method} ${words}`)
-        if (method === 'claimRead' && words !== '') readers.set(words, process)
+        if (method === 'claimReads') for (const { id } of result as { id: string }[]) readers.set(id, process)
         // Work that has just been taken is what an end or a standstill hurts most.
         if (method.startsWith('claim') && words !== '' && !isWell && fate.chance(0.03 * profile.disasters)) {
           time.after(fate.pick([0, 0, 7, 400]), () => disaster(slots.indexOf(process)))
@@ -456,7 +456,7 @@ export async function simulate(
       const [{ id }, { found, failure, nextInMs }] = args as Parameters<Store['finishRead']>
       return `${id} ${found?.state} ${found?.record?.updated_at} ${failure} ${nextInMs} ${result}`
     }
-    if (method === 'claimRead') return (result as { id: string } | undefined)?.id ?? ''
+    if (method === 'claimReads') return (result as { id: string }[]).map(({ id }) => id).join()
     if (method === 'claimLanes') {
       return (result as LaneClaim[])
         .map(({ id: key, entries }) => entries.map(({ id }) => ordinal(id)).join('+') + key)

@@ -1,7 +1,7 @@
 import type { SubscriptionRecord } from '../../../lib/record.js'
 import {
   type ClaimLanes,
-  type ClaimRead,
+  type ClaimReads,
   type Entry,
   type EntryStatus,
   type HandleTopics,
@@ -80,6 +80,7 @@ export function createTables(): Database & {
   let lanes = new Map<string, Lane>()
   let seen = new Map<Topic, number>()
   let count = 0
+  let isNewestNext = false
 
   function due(row: Row) {
     if (row.token !== null || (row.refreshAt !== null && row.refreshAt <= now())) return
@@ -174,20 +175,29 @@ export function createTables(): Database & {
       .map(asSubscription)
   }
 
-  function claimRead({ leaseMs, except, urgencies }: ClaimRead): ReadClaim | undefined {
-    const due = [...rows.values()].filter(
-      (row) =>
-        row.refreshAt !== null &&
-        row.refreshAt <= now() &&
-        urgencies.includes(row.urgency) &&
-        !except.includes(row.business),
-    )
-    const [row] = due.sort(
-      (a, b) =>
-        urgencies.indexOf(a.urgency) - urgencies.indexOf(b.urgency) ||
-        (a.refreshAt as number) - (b.refreshAt as number),
-    )
-    if (!row) return undefined
+  function claimReads({ leaseMs, limit, except, urgencies, choose = ([first]) => first }: ClaimReads) {
+    const claims: ReadClaim[] = []
+    const busy = new Set(except)
+    while (claims.length < limit) {
+      const due = [...rows.values()]
+        .filter((row) => row.refreshAt !== null && row.refreshAt <= now() && !busy.has(row.business))
+        .sort((a, b) => (a.refreshAt as number) - (b.refreshAt as number))
+      const classes = urgencies.filter((urgency) => due.some((row) => row.urgency === urgency))
+      const urgency = choose(
+        classes,
+        claims.map((claim) => claim.urgency),
+      )
+      const ofClass = due.filter((row) => row.urgency === urgency)
+      const row = ofClass.at(urgency === 1 && isNewestNext ? -1 : 0)
+      if (!row) break
+      if (urgency === 1) isNewestNext = !isNewestNext
+      busy.add(row.business)
+      claims.push(leased(row, leaseMs))
+    }
+    return claims
+  }
+
+  function leased(row: Row, leaseMs: number): ReadClaim {
     if (row.token !== null) row.lapses++
     row.token = `lease ${++count}`
     row.refreshAt = now() + leaseMs
@@ -355,7 +365,7 @@ export function createTables(): Database & {
         },
         subscriptionsOf: async (business) => ofBusiness(business),
         subscriptionsNamed: async (uids) => uids.flatMap((uid) => rows.get(uid) ?? []).map(asSubscription),
-        claimRead: async (options) => claimRead(options),
+        claimReads: async (options) => claimReads(options),
         async renewRead(claim, leaseMs) {
           const row = rows.get(claim.id)
           if (!renew(row, claim)) return false
@@ -413,6 +423,7 @@ export function createTables(): Database & {
       lanes = new Map()
       seen = new Map()
       count = 0
+      isNewestNext = false
     },
     subscriptions: async () => [...rows.values()],
     journal: async () => lines,

@@ -4,6 +4,7 @@ import {
   type Check,
   claimed,
   claimedAll,
+  claimOne,
   DONE,
   ending,
   entries,
@@ -188,6 +189,6 @@ const uidsOf = (rows: readonly { subscriptionUid: string }[]) =>
 /** The next lease, when the pause after a read is over. */
 function claimedAgain(lab: Lab) {
   return lab.until('the pause is over', () =>
-    lab.store.claimRead({ urgencies: [0, 1, 2, 3, 4], leaseMs: LONG, except: [] }),
+    claimOne(lab.store, { urgencies: [0, 1, 2, 3, 4], leaseMs: LONG, except: [] }),
   )
 }

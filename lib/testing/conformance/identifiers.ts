@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import {
   type Check,
   claimedAll,
+  claimOne,
   DONE,
   ending,
   entries,
@@ -69,12 +70,12 @@ export const IDENTIFIERS: readonly Check[] = [
     },
   },
   {
-    name: 'claimRead: leaves out businesses whose identifiers are of any printable form',
+    name: 'claimReads: leaves out businesses whose identifiers are of any printable form',
     async check({ store }) {
       await store.accept(FORMS.map((uid) => eventOf(uid, { businessUid: uid })))
       for (const uid of FORMS) {
         const others = FORMS.filter((form) => form !== uid)
-        const claim = await store.claimRead({ leaseMs: 1_000, except: others, urgencies: [1, 2] })
+        const claim = await claimOne(store, { leaseMs: 1_000, except: others, urgencies: [1, 2] })
         assert.equal(claim?.id, uid)
       }
     },

@@ -4,6 +4,7 @@ import {
   type Check,
   claimed,
   claimedAll,
+  claimOne,
   DEAD,
   DONE,
   ending,
@@ -192,7 +193,7 @@ export const KEEPING: readonly Check[] = [
       stop()
       const late = await claimed(store, { leaseMs: SHORT })
       const holder = await lab.until('the lease runs out', () =>
-        store.claimRead({ leaseMs: LATER, except: [], urgencies: [1, 2] }),
+        claimOne(store, { leaseMs: LATER, except: [], urgencies: [1, 2] }),
       )
       first.splice(0)
       second.splice(0)

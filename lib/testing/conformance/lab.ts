@@ -18,10 +18,12 @@ import {
   type Urgency,
 } from '../../store/store.js'
 import { idsOf } from './assertions.js'
+import { claimOne } from './claim-one.js'
 import type { StoreConformanceOptions } from './options.js'
 import { STORE_METHODS } from './store-faults.js'
 
 export { has, idsOf, isNumber, same } from './assertions.js'
+export { claimOne } from './claim-one.js'
 
 export interface Check {
   name: string
@@ -157,9 +159,8 @@ export async function claimed(
   options: { urgencies?: readonly Urgency[]; leaseMs?: number; except?: string[] } = {},
 ): Promise<ReadClaim> {
   const { urgencies = ALL_URGENCIES, leaseMs = LONG, except = [] } = options
-  const claim = await store.claimRead({ urgencies, leaseMs, except })
-  assert(claim, `claimRead found nothing due of the urgencies ${urgencies.join()}`)
-  return claim
+  const claim = await claimOne(store, { urgencies, leaseMs, except })
+  return claim ?? assert.fail(`claimReads found nothing due of the urgencies ${urgencies.join()}`)
 }
 
 export const ALL_URGENCIES: readonly Urgency[] = [0, 1, 2, 3, 4]
@@ -168,10 +169,10 @@ export const ALL_URGENCIES: readonly Urgency[] = [0, 1, 2, 3, 4]
 export async function claimedAll(store: Store): Promise<ReadClaim[]> {
   const claims: ReadClaim[] = []
   for (;;) {
-    const claim = await store.claimRead({ urgencies: ALL_URGENCIES, leaseMs: LONG, except: [] })
+    const claim = await claimOne(store, { urgencies: ALL_URGENCIES, leaseMs: LONG, except: [] })
     if (!claim) return claims
     claims.push(claim)
-    assert(claims.length < 10_000, 'claimRead never comes to an end')
+    assert(claims.length < 10_000, 'claimReads never comes to an end')
   }
 }
 

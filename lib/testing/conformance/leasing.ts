@@ -4,6 +4,7 @@ import {
   type Check,
   claimed,
   claimedAll,
+  claimOne,
   eventOf,
   fails,
   has,
@@ -21,7 +22,7 @@ import {
 
 export const LEASING: readonly Check[] = [
   {
-    name: 'claimRead: answers undefined when nothing is due: nothing known, read, given up, or later',
+    name: 'claimReads: answers nothing when nothing is due: nothing known, read, given up, or later',
     async check({ store }) {
       const nothing = async () => same(await claimedAll(store), [])
       await nothing()
@@ -35,7 +36,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimRead: says what the read has to know',
+    name: 'claimReads: says what the read has to know',
     async check({ store }) {
       await store.accept([eventOf('s1', { businessUid: 'b1' })])
       await store.requestRefresh({
@@ -59,7 +60,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimRead: names every lease otherwise',
+    name: 'claimReads: names every lease otherwise',
     async check(lab) {
       const { store } = lab
       await store.accept([eventOf('s1'), eventOf('s2')])
@@ -69,19 +70,19 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimRead: leases nothing of the businesses it is told to leave out',
+    name: 'claimReads: leases nothing of the businesses it is told to leave out',
     async check({ store }) {
       await store.accept(['s1', 's2'].map((uid) => eventOf(uid, { businessUid: 'b1' })))
       await store.accept([eventOf('s3', { businessUid: 'b2' })])
       const many = Array.from({ length: 500 }, (_, i) => `busy ${i}`)
       assert.equal((await claimed(store, { except: ['b1', ...many] })).id, 's3')
       const except = [...many, 'b1']
-      assert.equal(await store.claimRead({ leaseMs: LONG, except, urgencies: ALL_URGENCIES }), undefined)
+      assert.equal(await claimOne(store, { leaseMs: LONG, except, urgencies: ALL_URGENCIES }), undefined)
       same(idsOf(await claimedAll(store)).sort(), ['s1', 's2'])
     },
   },
   {
-    name: 'claimRead: a read is of the urgency of what asked for it, and keeps it when it fails',
+    name: 'claimReads: a read is of the urgency of what asked for it, and keeps it when it fails',
     async check(lab) {
       const { store } = lab
       const urgencyOf = async (uid: string) => {
@@ -114,7 +115,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimRead: looks in the classes in the order it is told, and in each the longest due first',
+    name: 'claimReads: looks in the classes in the order it is told, and in each the longest due first',
     async check({ store, pass }) {
       await store.requestRefresh(named('s2'))
       await pass(3)
@@ -127,7 +128,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimRead: very many that are due of a business that is read do not hide what is behind them',
+    name: 'claimReads: very many that are due of a business that is read do not hide what is behind them',
     async check({ store }) {
       await store.accept(
         Array.from({ length: 1_000 }, (_, i) => eventOf(`busy ${i}`, { businessUid: 'busy' })),
@@ -137,7 +138,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimRead: to twenty that ask at once each subscription is leased to at most one, and none is passed over',
+    name: 'claimReads: to twenty that ask at once each subscription is leased to at most one, and none is passed over',
     async check(lab) {
       const { store } = lab
       const uids = Array.from({ length: 10 }, (_, i) => `s${i}`)
@@ -145,7 +146,7 @@ export const LEASING: readonly Check[] = [
       const leased: string[] = []
       await lab.until('all are leased', async () => {
         const claims = await Promise.all(
-          Array.from({ length: 20 }, () => store.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] })),
+          Array.from({ length: 20 }, () => claimOne(store, { leaseMs: LONG, except: [], urgencies: [1, 2] })),
         )
         leased.push(...claims.flatMap((claim) => claim?.id ?? []))
         return leased.length >= uids.length
@@ -155,28 +156,28 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimRead: a lease that runs out is handed to the next, and counted',
+    name: 'claimReads: a lease that runs out is handed to the next, and counted',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1'))
       assert.equal((await claimed(store, { leaseMs: SHORT })).lapses, 0)
       for (const lapses of [1, 2, 3]) {
         const next = await lab.until('the lease runs out', () =>
-          store.claimRead({ leaseMs: SHORT, except: [], urgencies: [1, 2] }),
+          claimOne(store, { leaseMs: SHORT, except: [], urgencies: [1, 2] }),
         )
         has(next, { id: 's1', lapses, generation: 1, settledGeneration: 0 })
       }
     },
   },
   {
-    name: 'claimRead: a finish ends the row of lapses, also when the read has failed',
+    name: 'claimReads: a finish ends the row of lapses, also when the read has failed',
     async check(lab) {
       const { store } = lab
-      const due = () => store.claimRead({ leaseMs: SHORT, except: [], urgencies: [1, 2] })
+      const due = () => claimOne(store, { leaseMs: SHORT, except: [], urgencies: [1, 2] })
       await store.requestRefresh(named('s1'))
       await due()
       const second = await lab.until('the lease runs out', () =>
-        store.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] }),
+        claimOne(store, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
       )
       assert.equal(second.lapses, 1)
       assert.equal(await store.finishRead(second, fails('platform_timeout', 0)), true)

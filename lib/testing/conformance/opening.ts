@@ -3,6 +3,7 @@ import type { ReadFinish, Store } from '../../store/store.js'
 import {
   type Check,
   claimed,
+  claimOne,
   DONE,
   EVERY_TOPIC,
   ending,
@@ -20,7 +21,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   accept: (store) => store.accept([eventOf('s1')]),
   want: (store) => store.requestRefresh(named('s1')),
   subscriptionsOf: (store) => store.subscriptionsOf('b1'),
-  claimRead: (store) => store.claimRead({ leaseMs: 1_000, except: [], urgencies: [1, 2] }),
+  claimReads: (store) => claimOne(store, { leaseMs: 1_000, except: [], urgencies: [1, 2] }),
   renewRead: (store) => store.renewRead({ id: 's1', leaseToken: 'none' }, 1_000),
   finishRead: (store) => store.finishRead(NO_CLAIM, NO_FINISH),
   claimLanes: (store) =>
@@ -101,7 +102,7 @@ export const OPENING: readonly Check[] = [
       const before = await seenBy(lab.store)
       const again = await lab.reopen()
       same(await seenBy(again), before)
-      assert.equal(await again.claimRead({ leaseMs: 1_000, except: [], urgencies: [1, 2] }), undefined)
+      assert.equal(await claimOne(again, { leaseMs: 1_000, except: [], urgencies: [1, 2] }), undefined)
       assert.equal(await again.finishRead(held, shows(held, 'suspended')), true)
       await again.open()
       assert.equal((await only(again, 'business of s2')).state, 'suspended')

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import type { Store } from '../../store/store.js'
 import { handOver } from './handing-over.js'
 import {
   type Check,
   claimed,
   claimedAll,
+  claimOne,
   DONE,
   ending,
   entries,
@@ -46,7 +48,7 @@ export const SEVERAL: readonly Check[] = (
         await lab.until('all are leased', async () => {
           const claims = await Promise.all(
             Array.from({ length: 20 }, (_, i) =>
-              stores[i % 2]?.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] }),
+              claimOne(stores[i % 2] as Store, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
             ),
           )
           leased.push(...claims.flatMap((claim) => claim?.id ?? []))
@@ -130,7 +132,7 @@ export const SEVERAL: readonly Check[] = (
           await entry(here, { leaseMs: SHORT }),
         ]
         const holder = await lab.until('the lease of the read runs out', () =>
-          there.claimRead({ leaseMs: LONG, except: [], urgencies: [1, 2] }),
+          claimOne(there, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
         )
         const heldEntry = await lab.until(
           'the lease of the entry runs out',

@@ -1,4 +1,5 @@
 import { ACCEPTING } from './accepting.js'
+import { CLAIMING_SEVERAL } from './claiming-several.js'
 import { ENDING } from './ending-entries.js'
 import { ERASING } from './erasing.js'
 import { FENCING } from './fencing.js'
@@ -59,6 +60,7 @@ const ALL: readonly Check[] = [
   ...QUIET_READS,
   ...INSTALLS,
   ...LEASING,
+  ...CLAIMING_SEVERAL,
   ...FINISHING,
   ...MOVING,
   ...FENCING,

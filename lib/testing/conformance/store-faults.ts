@@ -20,7 +20,7 @@ export const STORE_METHODS = [
   'adoptItems',
   'subscriptionsOf',
   'subscriptionsNamed',
-  'claimRead',
+  'claimReads',
   'renewRead',
   'finishRead',
   'claimLanes',

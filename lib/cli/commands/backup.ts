@@ -1,0 +1,29 @@
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { examples } from '../command-options.js'
+import type { Act } from '../context.js'
+import { DONE } from '../exit-codes.js'
+
+export function addBackup(program: Command, act: Act) {
+  program
+    .command('backup')
+    .summary('copy a SQLite database while the app runs')
+    .description(
+      'Copy the SQLite database into a new file, also while the app runs. The copy opens as a store. For PostgreSQL ' +
+        'use pg_dump.',
+    )
+    .argument('<path>', 'a file that does not exist yet')
+    .addHelpText('after', examples('backup marketplace-backup.db'))
+    .action(
+      act(async (context, path: string) => {
+        const { out } = context
+        const marketplace = await context.open()
+        await context.record(marketplace, { action: 'backup', about: resolve(path) })
+        await marketplace.backup(path)
+        const { size } = statSync(path)
+        out.result({ path: resolve(path), bytes: size }, () => `${resolve(path)}: ${size} bytes`)
+        return DONE
+      }),
+    )
+}

@@ -1,0 +1,32 @@
+import type { Command } from 'commander'
+import { examples, trimmed } from '../command-options.js'
+import type { Act } from '../context.js'
+import { exitCodeOf, verdictText } from '../verdict.js'
+
+export function addExplain(program: Command, act: Act) {
+  program
+    .command('explain')
+    .summary('may this business use the app, and why')
+    .description(
+      'May this business use the app, and why. Exit code 0: yes; 1: no; 3: it is not known yet, or cannot be looked up.',
+    )
+    .argument('<business>', 'the uid of the business', trimmed)
+    .option('--at <time>', 'the answer as it was then, by what the journal has: ISO 8601 with Z or an offset')
+    .option('--item <uid>', 'for one of several items of the app', trimmed)
+    .addHelpText(
+      'after',
+      examples('explain business-1', 'explain business-1 --at 2026-03-01T09:00:00Z', 'explain b1 --json'),
+    )
+    .action(
+      act(async (context, business: string, { at, item }: { at?: string; item?: string }) => {
+        const { out } = context
+        const marketplace = await context.open()
+        const decision = await marketplace.explain(business, {
+          ...(at === undefined ? {} : { at }),
+          ...(item === undefined ? {} : { purchasableUid: item }),
+        })
+        out.result(decision, () => verdictText(decision, out))
+        return exitCodeOf(decision)
+      }),
+    )
+}

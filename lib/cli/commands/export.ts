@@ -1,0 +1,45 @@
+import { writeFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { examples, trimmed } from '../command-options.js'
+import type { Act } from '../context.js'
+import { DONE, Stop, USAGE } from '../exit-codes.js'
+import { plural } from '../layout.js'
+
+export function addExport(program: Command, act: Act) {
+  program
+    .command('export')
+    .summary('all that is kept of a business, as JSON')
+    .description('Print all that is kept of a business as one JSON document, with or without --json.')
+    .argument('<business>', 'the uid of the business', trimmed)
+    .option('--out <file>', 'write it into a new file that only you may read')
+    .addHelpText('after', examples('export business-1', 'export business-1 --out business-1.json'))
+    .action(
+      act(async (context, business: string, { out: file }: { out?: string }) => {
+        const { out } = context
+        const marketplace = await context.open()
+        await context.record(marketplace, { action: 'export', business_uid: business })
+        const data = await marketplace.exportData(business)
+        const text = JSON.stringify(data, null, 2)
+        if (file === undefined) {
+          out.result(data, () => text)
+        } else {
+          writeNew(file, text)
+          out.result({ file }, () => `Written to ${file}.`)
+        }
+        out.note(
+          `${plural(data.subscriptions.length, 'subscription')} and ${plural(data.journal.length, 'entry', 'entries')} of the journal.`,
+        )
+        return DONE
+      }),
+    )
+}
+
+function writeNew(file: string, text: string) {
+  try {
+    writeFileSync(file, `${text}\n`, { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const why = code === 'EEXIST' ? 'there is such a file already' : (code ?? 'it failed')
+    throw new Stop(USAGE, `Cannot write ${file}: ${why}`)
+  }
+}

@@ -1,0 +1,74 @@
+import type { Command } from 'commander'
+import type { HistoryItem } from '../../index.js'
+import { examples, trimmed, wholeNumber } from '../command-options.js'
+import type { Act } from '../context.js'
+import { DONE, NO } from '../exit-codes.js'
+import { shortTime, table } from '../layout.js'
+
+export function addHistory(program: Command, act: Act) {
+  program
+    .command('history')
+    .summary('what came in for a business, and what became of it')
+    .description(
+      'What came in for a business, the changes that reads showed, what became of both, and what people did: newest ' +
+        'first. With --json, an item on each line.',
+    )
+    .argument('<business>', 'the uid of the business', trimmed)
+    .option('--limit <count>', 'at most so many', wholeNumber, 50)
+    .option('--before <id or time>', 'older than this item or time')
+    .addHelpText('after', examples('history business-1', 'history business-1 --limit 10 --json'))
+    .action(
+      act(async (context, business: string, { limit, before }: { limit: number; before?: string }) => {
+        const { out } = context
+        const { paint } = out
+        const marketplace = await context.open()
+        const items = await marketplace.history(business, { limit, ...(before ? { before } : {}) })
+        if (out.isJson) for (const item of items) out.result(item, () => '')
+        else if (items.length > 0) out.result(items, () => textOf(items))
+        if (items.length === 0) out.note(`Nothing is recorded of ${business}${before ? ' before that' : ''}.`)
+        else if (items.length === limit) out.note(`Older ones: --before ${items.at(-1)?.id}`)
+        return items.length > 0 ? DONE : NO
+
+        function textOf(shown: readonly HistoryItem[]): string {
+          return table(
+            [
+              { title: 'WHEN', cell: ({ at }) => shortTime(at), paint: (text) => paint.dim(text) },
+              { title: 'WHAT', cell: ({ kind }) => kind },
+              {
+                title: '',
+                cell: wordsOf,
+                paint: (text, item) => (isTrouble(item) ? paint.bad(text) : text),
+              },
+            ],
+            shown,
+            out.width,
+          )
+        }
+      }),
+    )
+}
+
+function wordsOf(item: HistoryItem): string {
+  const about = item.subscription_uid ? ` (${item.subscription_uid})` : ''
+  switch (item.kind) {
+    case 'delivery':
+      return `${item.name}${about}`
+    case 'change': {
+      const to = item.to ?? item.gone ?? 'no longer shown'
+      return `${item.from ?? 'never read'} -> ${to}, ${item.entitled ? 'entitled' : 'not entitled'}${about}`
+    }
+    case 'handled': {
+      const tries = item.attempts > 1 ? ` after ${item.attempts} tries` : ''
+      const name = item.of === 'change' ? 'the change' : item.name || 'the delivery'
+      return `${name}: ${item.outcome}${tries}${item.error ? `: ${item.error}` : ''}${
+        isTrouble(item) ? ` [${item.entry_id}]` : ''
+      }`
+    }
+    case 'action':
+      return `${item.action} by ${item.actor ?? 'somebody'}${item.reason ? `: ${item.reason}` : ''}`
+  }
+}
+
+function isTrouble(item: HistoryItem): boolean {
+  return item.kind === 'handled' && (item.outcome === 'dead' || item.outcome === 'retrying')
+}

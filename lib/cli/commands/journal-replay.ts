@@ -1,0 +1,84 @@
+import type { Command } from 'commander'
+import { examples, trimmed, wholeNumber } from '../command-options.js'
+import type { Act, Context } from '../context.js'
+import { DONE, type ExitCode, NO, Stop, USAGE } from '../exit-codes.js'
+import { addFilterOptions, type FilterOptions, filterFrom } from '../journal-filter.js'
+import { plural } from '../layout.js'
+import { notFound } from './journal-show.js'
+
+type ReplayOptions = FilterOptions & { dryRun?: true; limit: number }
+
+export function addJournalReplay(journal: Command, act: Act) {
+  addFilterOptions(journal.command('replay'))
+    .summary('hand entries to the handlers again')
+    .description(
+      "Hand one entry, or all that fit, to the app's handlers again, the oldest first. The worker of the app does it; " +
+        'this program only asks.',
+    )
+    .argument('[id]', 'the id of one entry', trimmed)
+    .option('--limit <count>', 'at most so many', wholeNumber, 100)
+    .option('--dry-run', 'only show which')
+    .addHelpText(
+      'after',
+      examples(
+        'journal replay --dead --dry-run',
+        'journal replay --dead --name application/installed \\\n      --reason "fixed in 1.4"',
+        'journal replay 019a1b2c-3d4e-7f50-8123-456789abcdef',
+      ),
+    )
+    .action(
+      act(async (context, id: string | undefined, given: ReplayOptions) => {
+        const filter = filterFrom(given)
+        const isFiltered = Object.keys(filter).length > 0
+        if (id !== undefined && isFiltered) throw new Stop(USAGE, 'Give either an id, or which entries')
+        if (id === undefined && filter.status === undefined)
+          throw new Stop(USAGE, 'Which entries? Give an id, --dead, --retrying or --status')
+        return id === undefined ? replayMany(context, filter, given) : replayOne(context, id, given)
+      }),
+    )
+}
+
+async function replayOne(context: Context, id: string, { dryRun }: ReplayOptions): Promise<ExitCode> {
+  const { out } = context
+  const marketplace = await context.open()
+  const entry = await marketplace.journal.get(id)
+  if (!entry) throw notFound(id)
+  if (entry.kind === 'action') throw new Stop(USAGE, 'It is an action of a person, which no handler gets')
+  if (!dryRun) {
+    await context.record(marketplace, { action: 'replay', entry_id: id })
+    if (!(await marketplace.journal.replay(id))) throw notFound(id)
+  }
+  out.result({ matched: 1, replayed: dryRun ? 0 : 1, ids: [id], dryRun: dryRun ?? false }, () =>
+    dryRun ? `${id} (${entry.status}) would be handed over again.` : `${id} is handed over again.`,
+  )
+  return DONE
+}
+
+async function replayMany(
+  context: Context,
+  filter: ReturnType<typeof filterFrom>,
+  { dryRun = false, limit }: { dryRun?: boolean; limit: number },
+): Promise<ExitCode> {
+  const { out } = context
+  const marketplace = await context.open()
+  const preview = await marketplace.journal.replayAll(filter, { limit, dryRun: true })
+  if (preview.matched === 0) {
+    out.result({ matched: 0, replayed: 0, ids: [], dryRun }, () => 'No entry fits.')
+    return NO
+  }
+  if (!dryRun)
+    await context.record(marketplace, {
+      action: 'replay',
+      about: `${plural(preview.ids.length, 'entry', 'entries')}: ${JSON.stringify(filter)}`,
+    })
+  const summary = dryRun ? preview : await marketplace.journal.replayAll(filter, { limit })
+  const { matched, ids } = summary
+  out.result({ ...summary, replayed: dryRun ? 0 : summary.replayed, dryRun }, () =>
+    [
+      ...ids.map((id) => `  ${id}`),
+      `${plural(matched, 'entry fits', 'entries fit')}, ${ids.length} ${dryRun ? 'would be' : 'are'} handed over again.`,
+    ].join('\n'),
+  )
+  if (matched > ids.length) out.note(`The ${matched - ids.length} others: run it again, or raise --limit.`)
+  return DONE
+}

@@ -1,0 +1,140 @@
+import { Argument, type Command, Option } from 'commander'
+import {
+  appToken,
+  businessToken,
+  directoryToken,
+  type EventName,
+  type Marketplace,
+  MarketplaceError,
+  type Token,
+} from '../../index.js'
+import { collected, examples, trimmed, webAddress } from '../command-options.js'
+import type { Act, Context } from '../context.js'
+import { DONE, type ExitCode, NO, Stop, stopFor, UNAVAILABLE, USAGE } from '../exit-codes.js'
+import { table } from '../layout.js'
+
+type Kind = 'app' | 'business' | 'directory'
+
+interface RegisterOptions {
+  business?: string
+  event?: string[]
+  tokenKind: Kind
+}
+
+interface Registered {
+  event: string
+  status: 'created' | 'exists' | 'failed'
+  code: string | null
+  why: string | null
+}
+
+/** What the gate needs. */
+const NEEDED: readonly EventName[] = [
+  'purchasable_subscription/create',
+  'purchasable_subscription/update',
+  'application/installed',
+  'application/uninstalled',
+]
+
+export function addRegister(program: Command, act: Act) {
+  program
+    .command('register')
+    .summary("register the app's address with the platform")
+    .description(
+      "Register the app's address with the platform, for the four events that the gate needs unless told. What is " +
+        'registered already is a success. It uses no database. A token of another kind comes from MARKETPLACE_TOKEN.',
+    )
+    .addArgument(
+      new Argument('<url>', 'where the router is mounted; the delivery secret is put behind it').argParser(
+        webAddress,
+      ),
+    )
+    .option('--business <uid>', 'any business that has the app', trimmed)
+    .option('--event <name>', 'an event instead of the four; may be given again', collected)
+    .addOption(
+      new Option('--token-kind <kind>', 'the kind of token in MARKETPLACE_TOKEN')
+        .choices(['app', 'business', 'directory'])
+        .default('app'),
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'register https://app.example/hooks --business b1',
+        'register https://app.example/hooks --token-kind directory \\\n      --event app_subscription/installed',
+      ),
+    )
+    .action(
+      act(async (context, url: string, given: RegisterOptions) => {
+        const { out } = context
+        const marketplace = await context.create({ store: 'sqlite::memory:', worker: false })
+        const targetUrl = marketplace.targetUrl(url)
+        const events = given.event ?? NEEDED
+        const unknown = events.filter((event) => !(event in marketplace.events))
+        if (unknown.length > 0)
+          throw new Stop(USAGE, `There is no event ${unknown.join(', ')}`, {
+            mend: `The events are ${Object.keys(marketplace.events).join(', ')}.`,
+          })
+        if (!url.startsWith('https:'))
+          out.warning('the address is not https: the delivery secret travels in the open')
+        const token = await tokenFor(context, marketplace, given)
+        out.keepSecret([token.value])
+        const results: Registered[] = []
+        for (const event of events)
+          results.push(await register(marketplace, { event: event as EventName, targetUrl, token }))
+        out.result({ registered: results }, () =>
+          table(
+            [
+              { title: 'STATUS', cell: ({ status }) => status, paint: paintStatus },
+              { title: 'EVENT', cell: ({ event }) => event },
+              { title: '', cell: ({ why }) => why ?? '' },
+            ],
+            results,
+            out.width,
+          ),
+        )
+        return exitCodeFor(results)
+
+        function paintStatus(text: string, { status }: Registered) {
+          return status === 'failed' ? out.paint.bad(text) : out.paint.good(text)
+        }
+      }),
+    )
+}
+
+async function tokenFor(
+  { env }: Context,
+  marketplace: Marketplace,
+  { business, tokenKind }: RegisterOptions,
+): Promise<Token> {
+  const value = env.MARKETPLACE_TOKEN?.trim()
+  if (value) return { app: appToken, business: businessToken, directory: directoryToken }[tokenKind](value)
+  if (tokenKind !== 'app')
+    throw new Stop(USAGE, `A ${tokenKind} token is needed: put it into MARKETPLACE_TOKEN`)
+  if (business === undefined)
+    throw new Stop(USAGE, 'Give --business <uid>: the token is asked for in its name')
+  return marketplace.fetchAppToken(business)
+}
+
+async function register(
+  marketplace: Marketplace,
+  registration: { event: EventName; targetUrl: string; token: Token },
+): Promise<Registered> {
+  const { event } = registration
+  try {
+    // The kind of the token is checked by the call itself.
+    const { status } = await marketplace.registerWebhook(registration as never)
+    return { event, status, code: null, why: null }
+  } catch (error) {
+    if (!(error instanceof MarketplaceError)) throw error
+    const { message, code, mend } = stopFor(error)
+    return { event, status: 'failed', code, why: mend ? `${message}. ${mend}` : message }
+  }
+}
+
+function exitCodeFor(results: readonly Registered[]): ExitCode {
+  const failed = results.filter(({ status }) => status === 'failed')
+  if (failed.length === 0) return DONE
+  const isUsage = failed.every(({ code }) => code === 'token_kind_not_accepted')
+  if (isUsage) return USAGE
+  return failed.some(({ code }) => code === 'platform_refused') ? NO : UNAVAILABLE
+}

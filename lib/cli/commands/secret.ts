@@ -1,0 +1,21 @@
+import { randomBytes } from 'node:crypto'
+import type { Command } from 'commander'
+import { examples } from '../command-options.js'
+import type { Act } from '../context.js'
+import { DONE } from '../exit-codes.js'
+
+export function addSecret(program: Command, act: Act) {
+  program
+    .command('secret')
+    .summary('make a delivery secret')
+    .description('Make a strong delivery secret, and print it. Nothing is stored.')
+    .addHelpText('after', examples('secret', 'secret --json'))
+    .action(
+      act(async ({ out }) => {
+        const secret = randomBytes(24).toString('base64url')
+        out.result({ secret }, () => secret)
+        out.note('Put it first in DELIVERY_SECRETS, restart the app, and register its address again.')
+        return DONE
+      }),
+    )
+}

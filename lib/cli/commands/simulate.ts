@@ -1,0 +1,108 @@
+import { Argument, type Command, InvalidArgumentError } from 'commander'
+import { createMarketplace, EVENTS, type EventName, type MarketplaceOptions } from '../../index.js'
+import { sampleDelivery } from '../../testing/index.js'
+import { examples, trimmed, webAddress } from '../command-options.js'
+import type { Act } from '../context.js'
+import { DONE, NO, UNAVAILABLE } from '../exit-codes.js'
+import { postDelivery } from '../post.js'
+
+interface SimulateOptions {
+  to: string
+  business?: string
+  subscription?: string
+  item?: string
+  set?: [string, unknown][]
+}
+
+export function addSimulate(program: Command, act: Act) {
+  program
+    .command('simulate')
+    .summary('send one delivery to a receiver')
+    .description(
+      'Send one delivery, with every documented field, to a receiver. The first of DELIVERY_SECRETS is put behind the ' +
+        'address; where none is set, the address is used as it is.',
+    )
+    .addArgument(new Argument('<event>', 'the registration name of the event').choices(Object.keys(EVENTS)))
+    .requiredOption('--to <url>', 'where the router is mounted', webAddress)
+    .option('--business <uid>', 'the business it concerns', trimmed)
+    .option('--subscription <uid>', 'the subscription it concerns', trimmed)
+    .option('--item <uid>', 'the item that was bought', trimmed)
+    .option('--set <field=value>', 'any other field of data; the value is JSON, or else text', assignment)
+    .addHelpText(
+      'after',
+      examples(
+        'simulate application/installed --to http://localhost:3000/hooks',
+        'simulate purchasable_subscription/create --business b1 \\\n      --to http://localhost:3000/hooks',
+      ),
+    )
+    .action(
+      act(async ({ out, options }, event: EventName, given: SimulateOptions) => {
+        const { deliverySecrets = [] } = await options()
+        const secrets = [deliverySecrets].flat()
+        const address = secrets.length > 0 ? await addressWith(deliverySecrets, given.to) : given.to
+        const posted = await postDelivery(address, sampleDelivery(event, dataOf(event, given)))
+        if (posted.kind === 'failed') {
+          out.result({ event, error: posted.why, ms: posted.ms }, () => `${event}: ${posted.why}`)
+          return UNAVAILABLE
+        }
+        const { status, ms, body } = posted
+        const isAccepted = status >= 200 && status < 300
+        const { id, issues, code } = body as { id?: string; issues?: string[]; code?: string }
+        out.result({ event, status, ms, id: id ?? null, code: code ?? null, issues: issues ?? null }, () =>
+          [
+            `${event}: ${status} in ${ms} ms${id ? `, kept as ${id}` : ''}${code ? `, ${code}` : ''}`,
+            ...(issues ?? []),
+          ].join('\n'),
+        )
+        if (status === 404)
+          out.note('404 means: not the mount address, or not the delivery secret, of the receiver.')
+        return isAccepted ? DONE : NO
+      }),
+    )
+}
+
+/** The mount address and the first delivery secret, by the rule of the app itself. */
+export async function addressWith(
+  deliverySecrets: MarketplaceOptions['deliverySecrets'],
+  mountUrl: string,
+): Promise<string> {
+  const nothing = 'http://127.0.0.1:1'
+  const marketplace = createMarketplace({
+    app: { clientId: 'none', clientSecret: 'none', purchasableUid: 'none' },
+    platform: { baseUrl: nothing, authUrl: nothing },
+    deliverySecrets,
+    store: 'sqlite::memory:',
+    worker: false,
+  })
+  try {
+    return marketplace.targetUrl(mountUrl)
+  } finally {
+    await marketplace.close()
+  }
+}
+
+/** The fields of `data` by what the person named, in the spelling of the event. */
+function dataOf(event: EventName, given: SimulateOptions): Record<string, unknown> {
+  const isRecord = event === 'purchasable_subscription/updated'
+  const named = {
+    [isRecord ? 'business_uid' : 'business_id']: given.business,
+    [isRecord ? 'uid' : 'subscription_uid']: given.subscription,
+    purchasable_uid: given.item,
+  }
+  const data = Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
+  return { ...data, ...Object.fromEntries(given.set ?? []) }
+}
+
+function assignment(text: string, before: [string, unknown][] = []): [string, unknown][] {
+  const [, field, value] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+  if (field === undefined || value === undefined) throw new InvalidArgumentError('Expected field=value.')
+  return [...before, [field, jsonOrText(value)]]
+}
+
+function jsonOrText(value: string): unknown {
+  try {
+    return JSON.parse(value)
+  } catch {
+    return value
+  }
+}

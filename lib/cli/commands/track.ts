@@ -1,0 +1,37 @@
+import type { Command } from 'commander'
+import { examples, trimmed } from '../command-options.js'
+import type { Act } from '../context.js'
+import { DONE } from '../exit-codes.js'
+
+export function addTrack(program: Command, act: Act) {
+  program
+    .command('track')
+    .summary('make a subscription known that no event named')
+    .description(
+      "Make a subscription known that no event named, or whose event was lost. The app's worker reads it; " +
+        '`explain` shows the outcome.',
+    )
+    .argument('<subscription>', 'the uid of the subscription', trimmed)
+    .requiredOption('--business <uid>', 'the uid of its business', trimmed)
+    .option('--quiet', 'let the first read make no change for handlers')
+    .addHelpText('after', examples('track subscription-1 --business business-1'))
+    .action(
+      act(async (context, subscription_uid: string, given: { business: string; quiet?: true }) => {
+        const { out } = context
+        const { business: business_uid, quiet = false } = given
+        const marketplace = await context.open()
+        await context.record(marketplace, {
+          action: 'track',
+          business_uid,
+          about: `subscription ${subscription_uid}`,
+        })
+        await marketplace.track({ subscription_uid, business_uid }, { announce: !quiet })
+        out.result(
+          { tracked: true, subscription_uid, business_uid, announce: !quiet },
+          () => `${subscription_uid} of ${business_uid} is known now, and its read is asked for.`,
+        )
+        out.note(`When the app runs, see: marketplace-webhooks explain ${business_uid}`)
+        return DONE
+      }),
+    )
+}

@@ -1,0 +1,162 @@
+import { existsSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { resolve } from 'node:path'
+import { ConfigError, createMarketplace, type Marketplace, type MarketplaceOptions } from '../index.js'
+import { optionsFromFile } from './config-file.js'
+import { type ExitCode, Stop, UNAVAILABLE, USAGE } from './exit-codes.js'
+import type { Output } from './output.js'
+import { optionsFromEnvironment, secretsOf, settingsStop } from './settings.js'
+
+/** What the options before and after every command give. */
+export interface CommonOptions {
+  config?: string
+  env?: string
+  json?: boolean
+  actor?: string
+  reason?: string
+}
+
+export interface Action {
+  action: string
+  business_uid?: string
+  entry_id?: string
+  /** What it was done to, where the person gave no reason. */
+  about?: string
+}
+
+/** What a command works with. */
+export interface Context {
+  env: NodeJS.ProcessEnv
+  stdin: NodeJS.ReadStream
+  out: Output
+  /** Who runs this, for the journal. */
+  actor: string
+  /** The settings, not checked yet. */
+  options(): Promise<MarketplaceOptions>
+  /** A marketplace with some options replaced; closed when the command ends. Stops with the faults of the settings. */
+  create(replaced?: Partial<MarketplaceOptions>): Promise<Marketplace>
+  /** The app's own, which receives and works nothing here, with its database open. */
+  open(options?: { mayCreate?: boolean }): Promise<Marketplace>
+  /** Keeps in the journal what the person is about to do. */
+  record(marketplace: Marketplace, action: Action): Promise<void>
+  close(): Promise<void>
+}
+
+/** Turns a command's work into an action for commander. */
+export type Act = <Arguments extends unknown[]>(
+  work: (context: Context, ...given: Arguments) => Promise<ExitCode>,
+) => (...given: Arguments) => Promise<void>
+
+export function createContext(given: {
+  env: NodeJS.ProcessEnv
+  stdin: NodeJS.ReadStream
+  out: Output
+  common: CommonOptions
+}): Context {
+  const { env, stdin, out, common } = given
+  const { config, env: envFile, reason } = common
+  const actor = common.actor ?? env.MARKETPLACE_ACTOR ?? userName()
+  const opened: Marketplace[] = []
+  let loading: Promise<MarketplaceOptions> | undefined
+
+  async function load(): Promise<MarketplaceOptions> {
+    if (envFile) loadEnvFile(envFile, env)
+    const options = config ? await optionsFromFile(config) : optionsFromEnvironment(env)
+    out.keepSecret(secretsOf(options))
+    return options
+  }
+
+  function options() {
+    loading ??= load()
+    return loading
+  }
+
+  async function create(replaced: Partial<MarketplaceOptions> = {}): Promise<Marketplace> {
+    try {
+      const marketplace = createMarketplace({ ...(await options()), ...replaced })
+      opened.push(marketplace)
+      return marketplace
+    } catch (error) {
+      if (error instanceof ConfigError) throw settingsStop(error, env, config)
+      throw error
+    }
+  }
+
+  return {
+    env,
+    stdin,
+    out,
+    actor,
+    options,
+    create,
+
+    async open({ mayCreate = false } = {}) {
+      const { store = 'sqlite:marketplace.db' } = await options()
+      // The faults of the settings come first: a path that is missing may follow from them.
+      const marketplace = await create({
+        worker: false,
+        store: hasFile(store) || mayCreate ? store : NO_STORE,
+      })
+      if (typeof store === 'string') requireDatabase(store, mayCreate)
+      await marketplace.start()
+      return marketplace
+    },
+
+    async record(marketplace, { about, ...action }) {
+      const why = reason ?? about
+      await marketplace.journal.recordAction({
+        actor,
+        ...action,
+        ...(why ? { reason: why.slice(0, 500) } : {}),
+      })
+    },
+
+    async close() {
+      for (const marketplace of opened) await marketplace.close()
+    },
+  }
+}
+
+const NO_STORE = 'sqlite::memory:'
+
+function hasFile(store: unknown): boolean {
+  const path = typeof store === 'string' ? sqlitePath(store) : undefined
+  return path === undefined || existsSync(path)
+}
+
+function sqlitePath(store: string): string | undefined {
+  return /^sqlite:(.+)$/s.exec(store)?.[1]
+}
+
+/** A mistyped path must not become an empty database, in which nobody has bought anything. */
+function requireDatabase(store: string, mayCreate: boolean) {
+  const path = sqlitePath(store)
+  if (path === ':memory:')
+    throw new Stop(USAGE, 'The store is sqlite::memory:, which no other process can see', {
+      mend: 'Set MARKETPLACE_STORE to the database of the app.',
+    })
+  if (path === undefined || mayCreate || existsSync(path)) return
+  throw new Stop(UNAVAILABLE, `There is no database ${resolve(path)}`, {
+    mend: 'Set MARKETPLACE_STORE to the database of the app, or make a new one with `marketplace-webhooks migrate`.',
+    code: 'store_missing',
+  })
+}
+
+function loadEnvFile(file: string, env: NodeJS.ProcessEnv) {
+  try {
+    // What is set already stays as it is.
+    process.loadEnvFile(file)
+    Object.assign(env, { ...process.env, ...env })
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason'
+    throw new Stop(USAGE, `Cannot read the env file ${file}: ${code}`)
+  }
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return 'command line'
+  }
+}

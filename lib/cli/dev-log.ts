@@ -1,0 +1,96 @@
+import type { PurchaseChange } from '../index.js'
+import type { Delivery, PlatformRequest, Simulator } from '../testing/index.js'
+import { KEYS } from './dev-keys.js'
+import type { Output } from './output.js'
+
+export type DevLog = ReturnType<typeof createDevLog>
+
+/** The live log: what the person did, each delivery and its reply, each call to the platform, each answer. */
+export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
+  const { paint } = out
+
+  function line(lane: string, text: string, value: object) {
+    const at = new Date().toISOString()
+    out.result(
+      { at, kind: lane, ...value },
+      () => `${paint.dim(at.slice(11, 23))}  ${lane.padEnd(8)}  ${text}`,
+    )
+  }
+
+  function delivery({ event, status, error, business_uid, subscription_uid }: Delivery) {
+    const isGood = status !== undefined && status >= 200 && status < 300
+    const end = status === undefined ? (error ?? 'no reply') : String(status)
+    const text = `${event} ${business_uid} -> ${(isGood ? paint.good : paint.bad)(end)}`
+    line('delivery', text, {
+      event,
+      status: status ?? null,
+      error: error ?? null,
+      business_uid,
+      subscription_uid: subscription_uid ?? null,
+    })
+  }
+
+  function request({ endpoint, status, business_uid, subscription_uid, event }: PlatformRequest) {
+    const about = subscription_uid ?? event ?? business_uid ?? ''
+    const end = status === undefined ? paint.bad('no answer') : String(status)
+    line('call', `${endpoint} ${about} -> ${end}`, {
+      endpoint,
+      status: status ?? null,
+      business_uid: business_uid ?? null,
+      subscription_uid: subscription_uid ?? null,
+      event: event ?? null,
+    })
+  }
+
+  const stops = [platform.on('delivery', delivery), platform.on('request', request)]
+
+  function keys() {
+    if (out.isJson) return
+    const shown = Object.entries(KEYS).map(([key, { word }]) => `${paint.bold(key)} ${word}`)
+    out.note(shown.join('  '))
+  }
+
+  return {
+    keys,
+    /** What is cut off at the end is not shown. */
+    close() {
+      for (const stop of stops) stop()
+    },
+    you: (text: string) => line('you', text, { text }),
+    answer({ business_uid, from, to, entitled }: PurchaseChange) {
+      const verdict = entitled ? paint.good('let in') : paint.bad('not let in')
+      line('answer', `${business_uid}: ${from ?? 'none'} -> ${to ?? 'gone'}, ${verdict}`, {
+        business_uid,
+        from,
+        to,
+        entitled,
+      })
+    },
+    started(info: {
+      baseUrl: string
+      authUrl: string
+      clientId: string
+      purchasableUid: string
+      codeName: string
+      to: string | undefined
+    }) {
+      const { baseUrl, authUrl, clientId, purchasableUid, codeName, to } = info
+      line('started', to ? 'It delivers to your app.' : 'It delivers to a receiver of its own: see --to.', {
+        baseUrl,
+        authUrl,
+      })
+      out.note(
+        [
+          'Settings for your app:',
+          `  MARKETPLACE_BASE_URL=${baseUrl}`,
+          `  MARKETPLACE_AUTH_URL=${authUrl}`,
+          `  MARKETPLACE_CLIENT_ID=${clientId}`,
+          '  MARKETPLACE_CLIENT_SECRET=dev-client-secret, or your own where it is set here too',
+          `  MARKETPLACE_PURCHASABLE_UID=${purchasableUid}`,
+          `  MARKETPLACE_CODE_NAME=${codeName}`,
+        ].join('\n'),
+      )
+      keys()
+    },
+  }
+}

@@ -1,0 +1,116 @@
+import { createReadStream, statSync } from 'node:fs'
+import type { TrackedSubscription } from '../index.js'
+import { Stop, USAGE } from './exit-codes.js'
+import { linesOf, type Row, rowsOfCsv, separatorOf } from './text-lines.js'
+
+/** The lines of a file of customers. */
+export interface Customers {
+  /** To be gone through once. */
+  lines(): AsyncIterable<TrackedSubscription>
+  /** Where the nth of `lines` (from 1) stands in the file, and what was wrong with it as text. To be asked once. */
+  placeOf(nth: number): { number: number; fault: string | undefined }
+  /** How much of the file was taken, from 0 to 1; undefined for the standard input. */
+  readShare(): number | undefined
+}
+
+const COLUMNS = ['subscription_uid', 'business_uid'] as const
+
+/**
+ * Opens a CSV file (with a head; comma, semicolon or tab) or JSON Lines: the first character decides. The head is read
+ * here, so a file that cannot be used stops before anything is done.
+ */
+export async function openCustomers(file: string, stdin: NodeJS.ReadableStream): Promise<Customers> {
+  const bytes = file === '-' ? undefined : sizeOf(file)
+  let bytesRead = 0
+  async function* counted() {
+    const source = file === '-' ? stdin : createReadStream(file)
+    try {
+      for await (const chunk of source) {
+        const bytesOfChunk = chunk as Buffer
+        bytesRead += bytesOfChunk.length
+        yield bytesOfChunk
+      }
+    } catch (error) {
+      throw new Stop(USAGE, `Cannot read ${file}: ${(error as NodeJS.ErrnoException).code ?? 'it failed'}`)
+    }
+  }
+
+  const lines = linesOf(counted())[Symbol.asyncIterator]()
+  const first = await firstLine(lines)
+  if (first === undefined) throw new Stop(USAGE, `There is no line in ${file}`)
+  const start = first.text.trimStart()[0]
+  if (start === '[')
+    throw new Stop(USAGE, `Cannot use ${file}: it is a JSON array`, {
+      mend: 'Write one object on each line (JSON Lines): jq -c ".[]" file.json > file.jsonl',
+    })
+  const rows =
+    start === '{'
+      ? rowsOfJson(first, lines)
+      : rowsOfCsv(lines, headOf(first.text, file), separatorOf(first.text))
+  const places = new Map<number, { number: number; fault: string | undefined }>()
+
+  return {
+    async *lines() {
+      let nth = 0
+      for await (const { number, fault, value } of rows) {
+        places.set(++nth, { number, fault })
+        yield value as unknown as TrackedSubscription
+      }
+    },
+    placeOf(nth) {
+      const place = places.get(nth) ?? { number: nth, fault: undefined }
+      places.delete(nth)
+      return place
+    },
+    readShare: () => (bytes ? Math.min(1, bytesRead / bytes) : undefined),
+  }
+}
+
+interface Line {
+  text: string
+  number: number
+}
+
+async function firstLine(lines: AsyncIterator<Line>): Promise<Line | undefined> {
+  for (;;) {
+    const { done, value } = await lines.next()
+    if (done) return undefined
+    if (value.text.trim() !== '') return value
+  }
+}
+
+function headOf(text: string, file: string): (string | undefined)[] {
+  const names = text.split(separatorOf(text)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
+  const missing = COLUMNS.filter((column) => !names.includes(column))
+  if (missing.length === 0) return names
+  throw new Stop(USAGE, `Cannot use ${file}: its head has no column ${missing.join(' and no ')}`, {
+    mend: 'Give the first line the names of the columns: subscription_uid,business_uid. Others may stand beside them.',
+  })
+}
+
+async function* rowsOfJson(first: Line, rest: AsyncIterator<Line>): AsyncGenerator<Row> {
+  for (let line: Line | undefined = first; line; ) {
+    const { text, number } = line
+    if (text.trim() !== '') yield { number, ...objectIn(text) }
+    const { done, value } = await rest.next()
+    line = done ? undefined : value
+  }
+}
+
+function objectIn(text: string): Omit<Row, 'number'> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return { value: value as Record<string, unknown>, fault: undefined }
+  } catch {
+    // Its message would only repeat the line.
+  }
+  return { value: {}, fault: 'it is not a JSON object' }
+}
+
+function sizeOf(file: string): number {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (!found) throw new Stop(USAGE, `There is no file ${file}`)
+  if (found.isDirectory()) throw new Stop(USAGE, `${file} is a folder`)
+  return found.size
+}

@@ -1,0 +1,50 @@
+import type { ImportLine, ImportProgress, ImportSummary } from '../index.js'
+import type { Customers } from './import-file.js'
+import type { Output } from './output.js'
+
+/** Shows what becomes of the lines of an import. */
+export interface Reporter {
+  /** A line that has its result. For a person only those that are to be looked at. */
+  line(line: Omit<ImportLine, 'result'> & { result: string }): void
+  progress(progress: Partial<ImportProgress> & { done: number }): void
+  summary(summary: Partial<ImportSummary> & { explanation: string }): void
+}
+
+/** Names lines by their number in the file, and shows how far it is. */
+export function createReporter(out: Output, customers: Customers): Reporter {
+  const began = Date.now()
+  return {
+    line(line) {
+      const { number, fault } = customers.placeOf(line.line)
+      const told = { ...line, line: number, why: fault ?? line.why }
+      if (out.isJson) return out.result(told, () => '')
+      if (QUIET_RESULTS.includes(line.result)) return
+      const uids = [line.subscription_uid, line.business_uid].filter(Boolean).join(' of ')
+      out.result(
+        told,
+        () => `line ${number}: ${line.result}${uids ? `: ${uids}` : ''}${told.why ? `: ${told.why}` : ''}`,
+      )
+    },
+    progress({ done, read = 0, missing = 0, refused = 0, invalid = 0 }) {
+      const seconds = Math.max(1, Math.round((Date.now() - began) / 1_000))
+      const share = customers.readShare()
+      out.progress(
+        `${done} lines${share === undefined ? '' : ` (${Math.floor(share * 100)} % of the file)`}: ${read} read, ` +
+          `${missing} missing, ${refused} refused, ${invalid} invalid; ${seconds} s`,
+      )
+    },
+    summary(summary) {
+      const { notRead: _, ...counts } = summary
+      out.result({ summary: counts }, () => {
+        const { read = 0, missing = 0, refused = 0, invalid = 0, pending = 0 } = summary
+        const numbers =
+          'read' in summary
+            ? `${read} read, ${missing} missing, ${refused} refused, ${invalid} invalid, ${pending} pending. `
+            : ''
+        return `${numbers}${summary.explanation}`
+      })
+    },
+  }
+}
+
+const QUIET_RESULTS = ['read', 'known', 'new', 'asked']

@@ -1,0 +1,105 @@
+import type { Writable } from 'node:stream'
+import type { Stop } from './exit-codes.js'
+
+type Stream = Writable & { isTTY?: boolean; columns?: number }
+
+export interface Output {
+  readonly isJson: boolean
+  /** Columns that a line may have. */
+  readonly width: number
+  readonly paint: Paint
+  /** A result: with `--json` its value on a line of its own, else its text. */
+  result(value: unknown, text: () => string): void
+  /** For people only, on stderr. */
+  note(text: string): void
+  /** A line on stderr that the next one replaces; on a terminal only. */
+  progress(text: string): void
+  warning(text: string): void
+  error(stop: Stop): void
+  /** Texts that are never printed, whatever they stand in. */
+  keepSecret(secrets: readonly (string | undefined)[]): void
+}
+
+/** Colours for a terminal; without one the text as it is. */
+export type Paint = Record<'good' | 'bad' | 'unsure' | 'dim' | 'bold', (text: string) => string>
+
+/** Where a command prints. Results go to stdout, all else to stderr; no secret and no control character leaves here. */
+export function createOutput(options: {
+  stdout: Stream
+  stderr: Stream
+  env: NodeJS.ProcessEnv
+  isJson: boolean
+}): Output {
+  const { stdout, stderr, env, isJson } = options
+  const mayPaint = !env.NO_COLOR && env.TERM !== 'dumb' && !isJson
+  const paint = paintFor(mayPaint && stdout.isTTY === true)
+  const onErrors = paintFor(mayPaint && stderr.isTTY === true)
+  let secrets: string[] = []
+  let isProgressShown = false
+
+  function clean(text: string): string {
+    return printable(secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text))
+  }
+
+  function writeErr(text: string) {
+    if (isProgressShown) stderr.write('\r\u001b[K')
+    isProgressShown = false
+    stderr.write(`${clean(text)}\n`)
+  }
+
+  return {
+    isJson,
+    width: Math.max(40, Math.min(stdout.columns ?? 80, 120)),
+    paint,
+    result(value, text) {
+      if (isProgressShown) stderr.write('\r\u001b[K')
+      isProgressShown = false
+      const shown = isJson ? JSON.stringify(value) : text()
+      if (shown !== '') stdout.write(`${clean(shown)}\n`)
+    },
+    note: (text) => writeErr(text),
+    progress(text) {
+      if (stderr.isTTY !== true) return
+      stderr.write(`\r\u001b[K${clean(text)}`)
+      isProgressShown = true
+    },
+    warning: (text) => writeErr(`${onErrors.unsure('warning:')} ${text}`),
+    error({ message, mend, code, exitCode }) {
+      if (isJson) return writeErr(JSON.stringify({ error: { code, message, mend: mend ?? null, exitCode } }))
+      writeErr(`${onErrors.bad('error:')} ${message}`)
+      if (mend) writeErr(mend)
+    },
+    keepSecret(more) {
+      const known = [...secrets, ...more.flatMap((secret) => (secret ? formsOf(secret) : []))]
+      // The longest first: one may hold another.
+      secrets = [...new Set(known)].sort((a, b) => b.length - a.length)
+    },
+  }
+}
+
+/** As it stands, in an address, and in JSON. Very short ones would blank out ordinary text. */
+function formsOf(secret: string): string[] {
+  const forms = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]
+  return forms.filter((form) => form.length >= 6)
+}
+
+/**
+ * What others have sent must not steer the terminal: control characters and marks of direction go, colours stay.
+ */
+function printable(text: string): string {
+  return text.replace(CONTROL, '\ufffd')
+}
+
+const CONTROL =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+  /\u001b(?!\[\d{1,2}m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
+
+const SGR = { good: 32, bad: 31, unsure: 33, dim: 2, bold: 1 }
+
+function paintFor(mayPaint: boolean): Paint {
+  const entries = Object.entries(SGR).map(([name, code]) => [
+    name,
+    (text: string) => (mayPaint ? `\u001b[${code}m${text}\u001b[0m` : text),
+  ])
+  return Object.fromEntries(entries) as Paint
+}

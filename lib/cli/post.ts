@@ -1,0 +1,42 @@
+/** How a delivery to an address ended. */
+export type Posted =
+  | { kind: 'answered'; status: number; ms: number; body: Record<string, unknown> }
+  /** `why` is a code of the system, such as ECONNREFUSED. */
+  | { kind: 'failed'; why: string; ms: number }
+
+const TIMEOUT_MS = 10_000
+
+/** Posts a delivery as the platform would. Never rejects, and never repeats the address, which holds a secret. */
+export async function postDelivery(address: string, delivery: unknown): Promise<Posted> {
+  const began = performance.now()
+  const ms = () => Math.round(performance.now() - began)
+  try {
+    const reply = await fetch(address, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(delivery),
+      redirect: 'manual',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+    const text = await reply.text()
+    return { kind: 'answered', status: reply.status, ms: ms(), body: objectIn(text) }
+  } catch (error) {
+    const { name, cause } = error as { name?: string; cause?: { code?: unknown } }
+    const code = cause?.code
+    const why = name === 'TimeoutError' ? `no answer within ${TIMEOUT_MS / 1_000} s` : 'the connection failed'
+    return {
+      kind: 'failed',
+      why: typeof code === 'string' && /^[A-Z_0-9]+$/.test(code) ? `${why} (${code})` : why,
+      ms: ms(),
+    }
+  }
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}

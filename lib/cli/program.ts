@@ -1,0 +1,126 @@
+import { Command, CommanderError } from 'commander'
+import { addBackup } from './commands/backup.js'
+import { addDev } from './commands/dev.js'
+import { addDoctor } from './commands/doctor.js'
+import { addErase } from './commands/erase.js'
+import { addExplain } from './commands/explain.js'
+import { addExport } from './commands/export.js'
+import { addHistory } from './commands/history.js'
+import { addImport } from './commands/import.js'
+import { addJournal } from './commands/journal.js'
+import { addMigrate } from './commands/migrate.js'
+import { addRefresh } from './commands/refresh.js'
+import { addRegister } from './commands/register.js'
+import { addSecret } from './commands/secret.js'
+import { addSimulate } from './commands/simulate.js'
+import { addTrack } from './commands/track.js'
+import { type Act, type CommonOptions, createContext } from './context.js'
+import { DONE, EXIT_CODES, type ExitCode, Stop, stopFor, USAGE } from './exit-codes.js'
+import { wrapped } from './layout.js'
+import { createOutput, type Output } from './output.js'
+import { SETTINGS } from './settings.js'
+
+/** The process around the program. */
+export interface Io {
+  version: string
+  env: NodeJS.ProcessEnv
+  stdin: NodeJS.ReadStream
+  stdout: NodeJS.WriteStream
+  stderr: NodeJS.WriteStream
+}
+
+/** The program with all its commands; `act` runs what one of them does. */
+export function createProgram(version: string, act: Act): Command {
+  const program = new Command('marketplace-webhooks')
+    .description('Look after an app that uses marketplace-webhooks. It never works the queue: the app does.')
+    .version(version)
+    .option('--json', 'print JSON, and nothing else, on stdout')
+    .option(
+      '--config <file>',
+      'take the options from a .json, .mjs, .cjs or .js file instead of the environment',
+    )
+    .option('--env <file>', 'read settings from a file of NAME=value lines; what is set already stays')
+    .option('--actor <name>', 'who does it, for the journal (default: MARKETPLACE_ACTOR, or your user name)')
+    .option('--reason <text>', 'why, for the journal')
+    .configureHelp({ showGlobalOptions: true, helpWidth: 80 })
+    .addHelpText('after', `\n${settingsHelp()}\n\n${exitCodesHelp()}`)
+  const adders = [
+    ...[addDev, addSimulate, addSecret, addRegister, addDoctor],
+    ...[addExplain, addHistory, addRefresh, addTrack, addImport, addJournal],
+    ...[addMigrate, addBackup, addExport, addErase],
+  ]
+  for (const add of adders) add(program, act)
+  return program
+}
+
+/** Runs the program; resolves to its exit code. Never rejects. */
+export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
+  const { version, env, stdin, stdout, stderr } = io
+  let exitCode: ExitCode = DONE
+  let out = createOutput({ stdout, stderr, env, isJson: argv.includes('--json') })
+  showWarnings(() => out)
+
+  const program = createProgram(version, (work) => async (...given) => {
+    const command = given.at(-1) as Command
+    const common = command.optsWithGlobals<CommonOptions>()
+    out = createOutput({ stdout, stderr, env, isJson: common.json === true })
+    const context = createContext({ env, stdin, out, common })
+    try {
+      exitCode = await work(context, ...given)
+    } finally {
+      await context.close()
+    }
+  })
+  quieten(program)
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+  } catch (error) {
+    if (error instanceof CommanderError) return afterCommander(error, out)
+    const stop = stopFor(error)
+    out.error(stop)
+    return stop.exitCode
+  }
+  return exitCode
+}
+
+/** Help and version go out by themselves; a fault of the command line is an error like all others. */
+function afterCommander(error: CommanderError, out: Output): ExitCode {
+  if (error.exitCode === 0) return DONE
+  if (error.code === 'commander.help') return USAGE
+  out.error(
+    new Stop(USAGE, error.message.replace(/^error: /, ''), { mend: 'See marketplace-webhooks --help.' }),
+  )
+  return USAGE
+}
+
+function quieten(command: Command) {
+  command.exitOverride().configureOutput({ outputError: () => {} })
+  for (const each of command.commands) quieten(each)
+}
+
+/** Warnings of the package as lines of this program; those of Node about itself are not for its users. */
+function showWarnings(out: () => Output) {
+  process.removeAllListeners('warning')
+  process.on('warning', (warning: Error & { code?: string }) => {
+    // An error follows where the store does not open.
+    if (warning.name !== 'MarketplaceWarning' || warning.code === 'store_not_open') return
+    out().warning(warning.message)
+  })
+}
+
+function settingsHelp(): string {
+  const longest = Math.max(...Object.keys(SETTINGS).map((name) => name.length))
+  const lines = Object.entries(SETTINGS).map(
+    ([name, { option, isList }]) =>
+      `  ${name.padEnd(longest)}  ${option}${isList ? ', or several: a,b' : ''}`,
+  )
+  return `Settings from the environment:\n${lines.join('\n')}`
+}
+
+function exitCodesHelp(): string {
+  const indent = ' '.repeat(7)
+  const lines = Object.entries(EXIT_CODES).map(
+    ([code, meaning]) => `  ${code.padStart(3)}  ${wrapped(meaning, 80 - indent.length).join(`\n${indent}`)}`,
+  )
+  return `Exit codes:\n${lines.join('\n')}`
+}
