@@ -6,9 +6,9 @@ import { KEYS } from '../lib/cli/dev-keys.js'
 import { EXIT_CODES } from '../lib/cli/exit-codes.js'
 import { createProgram } from '../lib/cli/program.js'
 import { SETTINGS } from '../lib/cli/settings.js'
+import { PAGES } from './support/docs/pages.js'
 
 const DOCS = readFileSync(join(__dirname, '..', 'docs', 'command-line.md'), 'utf8')
-const README = readFileSync(join(__dirname, '..', 'README.md'), 'utf8')
 const PROGRAM = createProgram('0.0.0', () => async () => {})
 
 describe('docs/command-line.md', () => {
@@ -36,8 +36,8 @@ describe('docs/command-line.md', () => {
     )
   })
 
-  it('and the README name only commands and options that are there', () => {
-    const lines = [...`${DOCS}\n${README}`.matchAll(/npx marketplace-webhooks ([^#`\n]*)/g)]
+  it('and all other pages name only commands and options that are there', () => {
+    const lines = [...[...PAGES.values()].join('\n').matchAll(/npx marketplace-webhooks ([^#`\n]*)/g)]
     expect(lines.length).toBeGreaterThan(7)
     for (const [, line = ''] of lines)
       expect([line, faultOf(line.trim().split(/\s+/))]).toEqual([line, undefined])
