@@ -22,6 +22,7 @@ const ARROWS: Record<string, readonly string[]> = {
   'store/': GROUND_FLOOR,
   'entitlement/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
+  'operations/': [...GROUND_FLOOR, 'entitlement/', 'events/', 'store/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts', 'store/store.ts'],
 }

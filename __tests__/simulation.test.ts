@@ -107,6 +107,7 @@ describe('what simulated worlds have found', () => {
       lapses: 0,
       uninstalledAt: null,
       createdAt: 0,
+      claimedAt: 0,
     }
     const env = {
       now: Date.parse(AT),

@@ -202,7 +202,7 @@ describe('D25 a wall clock that was ahead for a while', () => {
       settledGeneration: 0,
       lapses: 0,
     },
-    ...{ candidateBusinessUid: null, uninstalledAt: null, createdAt: 0, progress: null },
+    ...{ candidateBusinessUid: null, uninstalledAt: null, createdAt: 0, claimedAt: 0, progress: null },
   }
   const conclude = (progress: string | null, result: ReadResult, now: number) =>
     concludeRead({ ...claim, progress }, result, {

@@ -1,6 +1,7 @@
 export type { Marketplace, Middleware, Unsubscribe } from './api.js'
 export type { Clock } from './clock.js'
 export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
+export type { Evidence } from './entitlement/evidence.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
 export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError, type Problem } from './errors.js'
 export {
@@ -21,9 +22,16 @@ export {
 export type { HandlerOptions, RequestListener } from './express/handler.js'
 export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
+export type { EraseOptions, EraseSummary } from './operations/erase.js'
+export type { BusinessData } from './operations/export-data.js'
+export type { HistoryItem, HistoryOptions } from './operations/history.js'
+export type { Action, ReplaySummary } from './operations/journal-operations.js'
+export type { ExplainOptions } from './operations/records.js'
+export type { SubscriptionStatus, SubscriptionsFilter } from './operations/subscriptions.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
 export type { AnnouncedRecord, SubscriptionRecord } from './record.js'
+export type { JournalFilter } from './store/entry-filter.js'
 export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
 export type {
   ClaimLanes,
@@ -34,12 +42,15 @@ export type {
   EntryFilter,
   EntryKind,
   EntryStatus,
+  Erased,
   HandleTopics,
   Hint,
   JournalEntry,
+  KeptSubscription,
   LaneClaim,
   LaneFinish,
   Leased,
+  NewAction,
   NewEvent,
   Pruned,
   ReadClaim,
@@ -49,6 +60,10 @@ export type {
   Store,
   StoreCounts,
   Subscription,
+  SubscriptionFilter,
+  Timeline,
+  TimelineItem,
+  TimelinePlace,
   Topic,
 } from './store/store.js'
 export { type PostgresStore, postgresStore } from './store/store-option.js'

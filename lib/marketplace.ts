@@ -12,11 +12,11 @@ import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
+import { createRecords } from './operations/records.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
 import { requireIdentifier, storable } from './record.js'
-import { checkedFilter } from './store/entry-filter.js'
 import type { DeadEntry } from './store/store.js'
 import { storeFor } from './store/store-option.js'
 import { ownerOf } from './store/store-owner.js'
@@ -163,6 +163,11 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     })
   }
 
+  const { explain, ...records } = createRecords({
+    ...{ store, rules, clock, explain: entitlements.explain, call: whileOpen },
+    retention: options.retention,
+  })
+
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
       isSecret: createSecretCheck(options.deliverySecrets),
@@ -194,7 +199,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onHandlerError: errorListeners.add,
 
     isEntitled: held(entitlements.isEntitled),
-    explain: held(entitlements.explain),
+    explain: held(explain),
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
       onDenied: ({ reason, explanation }) => telemetry.log('gate', reason, `${reason}: ${explanation}`),
@@ -229,10 +234,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       }),
     ),
 
-    journal: {
-      list: whileOpen((filter = {}) => store.listEntries(checkedFilter(filter))),
-      replay: whileOpen((id) => store.replayEntry(id)),
-    },
+    ...records,
     backup: whileOpen((path) => store.backup(requirePath(path))),
     health: held(lifecycle.health),
     start: lifecycle.start,

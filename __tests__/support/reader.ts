@@ -30,6 +30,7 @@ export function createReader() {
     lapses: 0,
     uninstalledAt: null,
     createdAt: start,
+    claimedAt: start,
     progress: null,
     subscription: {
       subscriptionUid: 's',

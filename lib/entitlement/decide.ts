@@ -1,6 +1,7 @@
 import { HOUR } from '../clock.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { Subscription } from '../store/store.js'
+import type { OfThePast } from './evidence.js'
 
 /**
  * Why a business may or may not use the app. `rank`: of several subscriptions the lowest decides. `known`: false when
@@ -69,12 +70,18 @@ export const REASONS = {
     known: false,
     words: 'What is known of this business cannot be read from the database now.',
   },
+  not_recorded: {
+    rank: 11,
+    entitled: false,
+    known: false,
+    words: 'What was known of this business at that time is not recorded.',
+  },
 } as const satisfies Record<string, { rank: number; entitled: boolean; known: boolean; words: string }>
 
 export type Reason = keyof typeof REASONS
 
 /** The answer for a business, with its reason and evidence. */
-export interface Decision {
+export interface Decision extends OfThePast {
   business_uid: string
   entitled: boolean
   /** False when the answer is not in yet (`not_read_yet`, `stale`, `store_unavailable`); then `entitled` is false. */
@@ -142,7 +149,7 @@ function byWeight(verdicts: readonly SubscriptionVerdict[]): SubscriptionVerdict
 /** A decision that rests on no subscription. */
 export function decisionWithout(
   business_uid: string,
-  reason: 'invalid_business_uid' | 'store_unavailable',
+  reason: 'invalid_business_uid' | 'store_unavailable' | 'not_recorded',
   now: number,
 ): Decision {
   return decisionOf(business_uid, reason, null, [], now)

@@ -1,6 +1,7 @@
 import type { Leased, RefreshRequest } from './reads.js'
 
-export type EntryKind = 'event' | 'change' | 'unrecognised'
+/** `action`: what a person did with the journal or a business; it is done from the start and never handled. */
+export type EntryKind = 'event' | 'change' | 'unrecognised' | 'action'
 /**
  * `pending`: in its lane, to be handled. `waiting`: nobody handles its topic now; pending as soon as somebody does.
  * `unhandled`: an event that nobody handled when it came. `done`: its handlers returned. `dead`: out of tries, or out
@@ -94,8 +95,13 @@ export interface EntryFilter {
   /** `retrying`: pending, and tried before. */
   status?: EntryStatus | 'retrying'
   kind?: EntryKind
+  /** The registration name of an event, or the name of an action. */
+  name?: string
   businessUid?: string
   subscriptionUid?: string
+  /** Received at this time or later, and before `until`: ms since 1970, by the caller's wall clock. */
+  since?: number
+  until?: number
   /** At most this many, 100 unless told; bounds 1 to 1,000. */
   limit?: number
   /** Entries older than the one with this id: the last id of the page before. */

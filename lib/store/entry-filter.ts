@@ -1,21 +1,70 @@
 import { z } from 'zod'
 import { MarketplaceError } from '../errors.js'
+import { identifier } from '../record.js'
 import type { EntryFilter } from './store.js'
+
+/** Which entries of the journal; all that are given must fit. */
+export interface JournalFilter
+  extends Omit<EntryFilter, 'businessUid' | 'subscriptionUid' | 'since' | 'until'> {
+  businessUid?: string | number
+  subscriptionUid?: string | number
+  /** Received at this time or later: a `Date`, or ISO 8601 with an offset or `Z`. */
+  since?: Date | string
+  /** Received before this time. */
+  until?: Date | string
+}
+
+/** At most so many in one list. */
+export const MOST_LISTED = 1_000
+
+/** A `Date`, or a text in ISO 8601: a day, or a time with its offset. As ms since 1970. */
+export const time = z.unknown().transform((value, { issues }): number => {
+  const isText = typeof value === 'string' && ISO_TIME.test(value)
+  const at = value instanceof Date ? value.getTime() : isText ? Date.parse(value) : Number.NaN
+  if (!Number.isNaN(at)) return at
+  const message = 'expected a Date, or a time in ISO 8601 with an offset or Z'
+  issues.push({ code: 'custom', message, input: value })
+  return z.NEVER
+})
+const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d))?$/
+
+export const limit = z.int().min(1).max(MOST_LISTED)
 
 const text = z.string().min(1)
 const FILTER = z.strictObject({
   status: z.enum(['pending', 'retrying', 'waiting', 'unhandled', 'done', 'dead']).optional(),
-  kind: z.enum(['event', 'change', 'unrecognised']).optional(),
-  businessUid: text.optional(),
-  subscriptionUid: text.optional(),
-  limit: z.number().optional(),
+  kind: z.enum(['event', 'change', 'unrecognised', 'action']).optional(),
+  name: text.optional(),
+  businessUid: identifier.optional(),
+  subscriptionUid: identifier.optional(),
+  since: time.optional(),
+  until: time.optional(),
+  limit: limit.optional(),
   before: text.optional(),
 })
 
-/** The filter as given. Throws `argument_invalid`: a misspelt name would otherwise list everything. */
-export function checkedFilter(filter: EntryFilter): EntryFilter {
-  const { error } = FILTER.safeParse(filter)
-  if (!error) return filter
-  const faults = error.issues.map(({ path, message }) => [...path, message].join(': '))
-  throw new MarketplaceError('argument_invalid', `Cannot list the journal: ${faults.join('; ')}`)
+/** The filter as the store takes it. Throws `argument_invalid`: a misspelt name would otherwise list everything. */
+export function checkedFilter(filter: JournalFilter): EntryFilter {
+  return checked(FILTER, filter, 'list the journal') as EntryFilter
+}
+
+/** `value` as `schema` gives it back. Throws `argument_invalid` with each fault, and with the names that are known. */
+export function checked<T>(schema: z.ZodType<T>, value: unknown, cannot: string): T {
+  const { data, error } = schema.safeParse(value)
+  if (!error) return withoutUndefined(data as T)
+  const faults = error.issues.map((issue) => {
+    const named = [...issue.path, issue.message].join(': ')
+    return issue.code === 'unrecognized_keys' ? `${named}, known are ${namesOf(schema)}` : named
+  })
+  throw new MarketplaceError('argument_invalid', `Cannot ${cannot}: ${faults.join('; ')}`)
+}
+
+function namesOf(schema: z.ZodType): string {
+  return schema instanceof z.ZodObject ? Object.keys(schema.shape).join(', ') : ''
+}
+
+/** What is given as `undefined` was not given. */
+function withoutUndefined<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as T
 }

@@ -5,6 +5,7 @@ import type { Engine, Tables } from './schema.js'
 import {
   type DeadEntry,
   type EntryKind,
+  type NewAction,
   type NewEvent,
   type Pruned,
   type Retention,
@@ -13,7 +14,7 @@ import {
 
 /** Rows in one transaction: on SQLite the event loop waits for it (200 take 5 ms). */
 const BATCH = 200
-const KINDS = ['event', 'unrecognised', 'change'] as const
+const KINDS = ['event', 'unrecognised', 'change', 'action'] as const
 
 /** A change as it is written: under an id and a key of the caller's. */
 export interface WrittenChange {
@@ -106,6 +107,18 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
     insertChange: (trx: Transaction<Tables>, change: WrittenChange) =>
       append(trx, [{ ...change, kind: 'change', name: '', issues: null }]),
 
+    /** Done from the start, so it has no lane. Kept once. */
+    async insertAction(trx: Transaction<Tables>, { id, name, businessUid, payload }: NewAction) {
+      const json = JSON.stringify([{ id, name, business: businessUid, payload }])
+      const columns = { id: 'text', name: 'text', business: 'text', payload: 'text' } as const
+      await sql`
+        insert into journal
+          (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
+        select id, 'action', name, 'action', id, business, payload, 'done', 0, ${now()}, ${now()}
+        from ${engine.rows(json, columns)} as actions where true
+        on conflict (id) do nothing`.execute(trx)
+    },
+
     async replay(trx: Transaction<Tables>, id: string): Promise<boolean> {
       const find = async () => {
         const { rows } = await sql<{
@@ -119,7 +132,7 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
         return rows[0]
       }
       const found = await find()
-      if (!found) return false
+      if (!found || found.kind === 'action') return false
       const { key, topic, kind } = found
       const statusOf = await topics.statuses(trx, [topic])
       const isHandled = statusOf(topic, kind) === 'pending'

@@ -8,7 +8,7 @@ import type { ClaimLanes, LaneClaim, LaneFinish, Leased, Topic } from './store.j
 import type { StoreTime } from './store-time.js'
 
 /** In place of a token: the holder has lost the lease, and nobody has the lane before that lease would have run out. */
-const TAKEN_BACK = 'taken back by a replay'
+const TAKEN_BACK = 'taken back'
 /** Further behind the head nothing is handed out, so that a replay there need not take the lane from its holder. */
 export const MAX_HANDED_OUT = 200
 
@@ -116,9 +116,17 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     return rows.map(({ key }) => key)
   }
 
+  /** The holders of these lanes, which the caller has locked, lose their leases. */
+  async function takeBack(trx: Transaction<Tables>, keys: readonly string[]) {
+    await sql`
+      update lanes set lease_token = ${TAKEN_BACK}, lapses = 0
+      where ${engine.isOneOf('key', keys)} and lease_token is not null`.execute(trx)
+  }
+
   return {
     enter,
     advance,
+    takeBack,
     headsOf,
     topicsOf,
 
@@ -206,10 +214,7 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       const { rows } = await sql`
         select 1 from journal where key = ${key} and status = 'pending' and seq < ${seq}
         order by seq limit 1 offset ${MAX_HANDED_OUT - 1}`.execute(trx)
-      if (rows.length > 0) return
-      await sql`
-        update lanes set lease_token = ${TAKEN_BACK}, lapses = 0
-        where key = ${key} and lease_token is not null`.execute(trx)
+      if (rows.length === 0) await takeBack(trx, [key])
     },
   }
 }

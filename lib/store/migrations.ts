@@ -31,6 +31,10 @@ export const MIGRATIONS: readonly Migration[] = [
       created_at bigint not null
     ) ${engine.busyTable}`,
     sql`create index subscriptions_business on subscriptions (business_uid, unread, created_at desc)`,
+    // For people, and to erase: page by page in the order of the uids.
+    sql`create index subscriptions_of on subscriptions (business_uid, subscription_uid)`,
+    sql`create index subscriptions_candidate on subscriptions (candidate_business_uid)
+      where candidate_business_uid is not null`,
     // A claim walks this index from the start of a class and stops soon: rows given up or not yet due cost nothing.
     sql`create index subscriptions_due on subscriptions (urgency, refresh_at) where refresh_at is not null`,
     // For counts and health: what waits for the platform's answer, the oldest first.
@@ -76,8 +80,16 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create index journal_waiting on journal (topic, seq) where status = 'waiting'`,
     sql`create index journal_status on journal (status, kind, seq)`,
     sql`create index journal_settled on journal (status, kind, settled_at) where settled_at is not null`,
-    sql`create index journal_business on journal (business_uid, seq) where business_uid is not null`,
-    sql`create index journal_subscription on journal (subscription_uid, seq) where subscription_uid is not null`,
+    sql`create index journal_business on journal (business_uid, received_at, seq) where business_uid is not null`,
+    sql`create index journal_subscription on journal (subscription_uid, received_at, seq)
+      where subscription_uid is not null`,
+    // For the timeline of a business: what became of its entries, by time.
+    sql`create index journal_outcome on journal (business_uid, settled_at, seq)
+      where business_uid is not null and settled_at is not null`,
+    // For the answer as it was at a time: the few changes among the many events of a business.
+    sql`create index journal_change on journal (business_uid, received_at, seq) where kind = 'change'`,
+    // A read that found out about a business must find out whether it was erased meanwhile.
+    sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
     sql`create table lanes (
       key ${engine.sortedText} primary key,
       topic ${engine.sortedText} not null,

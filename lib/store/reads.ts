@@ -63,6 +63,8 @@ export interface ReadClaim extends Leased {
   createdAt: number
   /** The reader's own memory between tries: JSON, opaque to the store. */
   progress: string | null
+  /** When it was leased, by the store's clock: only the store compares it. */
+  claimedAt: number
 }
 
 export interface ReadFinish {

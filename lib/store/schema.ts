@@ -79,7 +79,7 @@ export interface JournalTable {
   received_at: number
   /** Of a pending entry that was tried: when the next try is due. */
   due_at: number | null
-  /** When it was done, dead, or began to wait; null while it is pending, and for what was never handled. */
+  /** When its last try ended, or it began to wait; null before its first try, and for what was never handled. */
   settled_at: number | null
 }
 

@@ -20,7 +20,7 @@ export async function settle(engine: Engine, trx: Transaction<Tables>, finishes:
     update journal set
       status = ends.status, attempts = ends.attempt, error = ends.error,
       due_at = ${engine.now()} + ends.in_ms,
-      settled_at = case when ends.status = 'pending' then null else ${engine.now()} end
+      settled_at = ${engine.now()}
     from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
     where journal.id = ends.id and journal.key = ends.key and ${engine.isOneOf(
       'journal.id',

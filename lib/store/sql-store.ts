@@ -3,16 +3,17 @@ import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { createReadClaims } from './claim-read.js'
+import { createEntryCounts } from './entry-counts.js'
 import { createGroupCommit } from './group-commit.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
 import { createJournal } from './journal.js'
-import { createJournalQueries } from './journal-queries.js'
 import { createLanes } from './lanes.js'
 import { MIGRATIONS } from './migrations.js'
 import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
+import { createRecordCalls } from './record-calls.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
 import { isTopicAmong, type NewEvent, type Store } from './store.js'
@@ -34,7 +35,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const lanes = createLanes(engine, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
-  const journalQueries = createJournalQueries(engine, offsetOf)
+  const entryCounts = createEntryCounts(engine)
   const ownership = createOwnership(engine, clock)
   const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   let opening: Promise<void> | undefined
@@ -148,8 +149,9 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       const changes = finish.changes ?? []
       const businesses = businessesOf(claim, finish)
       const finished = await write(async (trx) => {
-        // Two reads of one business's subscriptions must not each decide by the other's old state.
-        if (changes.length > 0) await engine.holdNames?.(trx, businesses)
+        // Two reads of one business's subscriptions must not each decide by the other's old state, nor a read go on while
+        // the business that it found out about is erased.
+        if (changes.length > 0 || businesses.length > 1) await engine.holdNames?.(trx, businesses)
         const written = await subscriptions.finish(trx, claim, finish)
         if (written !== 'written') return written
         if (finish.found) await ownership.settle(trx)
@@ -162,7 +164,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         return written
       })
       if (finished === false) return false
-      if (finished === 'not revoked') {
+      if (finished === 'too late') {
         announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
         return false
       }
@@ -191,13 +193,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (moved) announce({ kind: 'journal' })
     },
 
-    listEntries: (filter) => whileOpen(() => journalQueries.list(filter)),
-
-    async replayEntry(id) {
-      const found = await write((trx) => journal.replay(trx, id))
-      if (found) announce({ kind: 'journal' })
-      return found
-    },
+    ...createRecordCalls({ engine, subscriptions, lanes, journal, offsetOf, whileOpen, write, announce }),
 
     prune: (retention) =>
       write(async (trx) => {
@@ -205,8 +201,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         return { rows: rows + (await upkeep.prune(trx, retention)), dead }
       }),
 
-    counts: () =>
-      read(async (db) => ({ ...(await upkeep.counts(db)), ...(await journalQueries.counts(db)) })),
+    counts: () => read(async (db) => ({ ...(await upkeep.counts(db)), ...(await entryCounts.counts(db)) })),
 
     backup: (path) => whileOpen(() => engine.backup(path)),
 

@@ -19,6 +19,14 @@ import type {
   Subscription,
   SubscriptionCounts,
 } from './reads.js'
+import type {
+  Erased,
+  KeptSubscription,
+  NewAction,
+  SubscriptionFilter,
+  Timeline,
+  TimelineItem,
+} from './records.js'
 import type { StoreOwner } from './store-owner.js'
 
 export {
@@ -54,6 +62,15 @@ export {
   type SubscriptionCounts,
   type Urgency,
 } from './reads.js'
+export type {
+  Erased,
+  KeptSubscription,
+  NewAction,
+  SubscriptionFilter,
+  Timeline,
+  TimelineItem,
+  TimelinePlace,
+} from './records.js'
 
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
@@ -121,10 +138,25 @@ export interface Store {
 
   /** Entries for people, newest first. */
   listEntries(filter: EntryFilter): Promise<JournalEntry[]>
+  /** The entry of this id, or undefined. */
+  getEntry(id: string): Promise<JournalEntry | undefined>
+  /** Subscriptions for people, by their uids in the order of the bytes. */
+  listSubscriptions(filter: SubscriptionFilter): Promise<KeptSubscription[]>
+  /** What came in for a business and what became of it, newest first: page by page each item once. */
+  timelineOf(businessUid: string, timeline: Timeline): Promise<TimelineItem[]>
+  /** Keeps what a person did as an entry that is done. On disk when this resolves. */
+  recordAction(action: NewAction): Promise<void>
+  /**
+   * Deletes what is kept of a business: its subscriptions, the entries that name it or one of them, and where it is a
+   * candidate; in small batches, so that it may be called again when it has failed. `record` is kept, as an action, and
+   * so are those of erasures before. What a read or a handler that had begun before finishes later changes nothing; it
+   * loses its lease. What is accepted meanwhile may stay.
+   */
+  erase(businessUid: string, record: NewAction): Promise<Erased>
   /**
    * Makes an entry pending from its first try, or `waiting` while nobody handles its topic. If a lane that may have
    * handed it out is leased, the holder loses the lease, and the lane is due when that lease would have run out.
-   * False: no entry has this id.
+   * False: no entry has this id, or it is an action.
    */
   replayEntry(id: string): Promise<boolean>
   /** One small batch: deletes what is past its retention, and ends as dead what waited that long for a handler. */

@@ -4,6 +4,7 @@ import { newLeaseToken } from './lease-token.js'
 import type { Engine, SubscriptionsTable, Tables } from './schema.js'
 import {
   type ClaimRead,
+  type KeptSubscription,
   type Leased,
   MIN_READ_INTERVAL_MS,
   type ReadClaim,
@@ -56,6 +57,18 @@ export function createSubscriptions(engine: Engine) {
   }
 
   return {
+    /** A row for people. */
+    kept(row: TimedRow): KeptSubscription {
+      const own = ownTime(row)
+      return {
+        ...asSubscription(row),
+        candidateBusinessUid: row.candidate_business_uid,
+        installAt: own(row.install_at),
+        uninstalledAt: own(row.uninstalled_at),
+        createdAt: own(row.created_at),
+      }
+    },
+
     async ofBusiness(db: Kysely<Tables>, businessUid: string): Promise<Subscription[]> {
       // Those that have been read first: forged rows must not slow down lookups, nor push out what is known.
       const { rows } = await sql<TimedRow>`
@@ -96,6 +109,7 @@ export function createSubscriptions(engine: Engine) {
         uninstalledAt: own(row.uninstalled_at),
         createdAt: own(row.created_at),
         progress: row.progress,
+        claimedAt: Number(row.store_now),
       }
     },
 
@@ -107,20 +121,31 @@ export function createSubscriptions(engine: Engine) {
       return rows.length > 0
     },
 
-    /** Answers what it has written: all of it, or only that the read came too late to revoke, or nothing. */
+    /** Answers what it has written: all of it, or only that the read came too late for what it found, or nothing. */
     async finish(
       trx: Transaction<Tables>,
       claim: ReadClaim,
       finish: ReadFinish,
-    ): Promise<'written' | 'not revoked' | false> {
+    ): Promise<'written' | 'too late' | false> {
       // A revocation rests on the uninstall that the claim saw: an install since then asks for another read.
       const revokes = finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
-      if (await write(trx, claim, finish, revokes)) return 'written'
-      if (!revokes) return false
+      const isErased = await erasedSince(trx, claim, finish)
+      if (!isErased && (await write(trx, claim, finish, revokes))) return 'written'
+      if (!revokes && !isErased) return false
       const { failure } = finish
       const asFailed = { settled: false, failure, progress: claim.progress, nextInMs: 0 }
-      return (await write(trx, claim, asFailed, false)) && 'not revoked'
+      return (await write(trx, claim, asFailed, false)) && 'too late'
     },
+  }
+
+  /** Whether the business that the record names was erased while it was read: then it is read again, as something new. */
+  async function erasedSince(trx: Transaction<Tables>, claim: ReadClaim, { found }: ReadFinish) {
+    const businessUid = found?.record?.business_uid
+    if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
+    const { rows } = await sql`
+      select 1 from journal where business_uid = ${businessUid} and kind = 'action' and name = 'erase'
+        and received_at >= ${claim.claimedAt} limit 1`.execute(trx)
+    return rows.length > 0
   }
 
   async function write(
@@ -180,6 +205,8 @@ export function createSubscriptions(engine: Engine) {
     return sql`case when refresh_at < ${engine.now()} then refresh_at else ${engine.now()} end`
   }
 }
+
+export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 /** Answers of the platform, although they show nothing: who waits for the platform does not wait for these. */
 const REFUSALS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']

@@ -19,6 +19,8 @@ const MAX_AHEAD = 128
 const AHEAD_MS = 40
 /** So long a lane may wait for a slot, or hold one while others are due. */
 const PATIENCE_MS = SECOND
+/** After a handler that took longer, the next waits for the answer whether the lane is still leased: some ms. */
+const SLOW_MS = 50
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
@@ -95,6 +97,7 @@ export function createDispatcher(
         for (const entry of lane.entries) {
           await slices.turn()
           if (signal.aborted || !isHeld || clock.monotonic() - beganAt > PATIENCE_MS) break
+          const calledAt = clock.monotonic()
           const result =
             lane.lapses >= MAX_LAPSES
               ? ({ kind: 'dead', error: 'its handlers ended the process again and again' } as const)
@@ -107,6 +110,8 @@ export function createDispatcher(
             writing = undefined
           })
           writing.catch(() => {})
+          // Meanwhile the lane may have been taken back by an erasure: then nothing more of it is handled.
+          if (clock.monotonic() - calledAt > SLOW_MS) await writing
         }
       } finally {
         leaveSlot(lane, beganAt)

@@ -13,6 +13,8 @@ export interface PurchaseChange {
   /** The purchase_state before and after; null: never read, or no longer shown by the platform. */
   from: string | null
   to: string | null
+  /** Why `to` is null: the platform does not show it, shows it no longer after an uninstall, or it is another business's now. */
+  gone: 'missing' | 'revoked' | 'moved' | null
   /** Whether the business may use the app after this change, all its subscriptions considered. */
   entitled: boolean
   /** The record as last read. */
@@ -43,6 +45,7 @@ export function changeOf(
         subscription_uid: subscriptionUid,
         from,
         to,
+        gone: to === null ? goneIn(subscriptions, subscriptionUid) : null,
         entitled: entitledBy(subscriptions, now),
         record,
         observedAt: new Date(now).toISOString(),
@@ -50,4 +53,9 @@ export function changeOf(
       return JSON.stringify(change)
     },
   }
+}
+
+function goneIn(subscriptions: readonly Subscription[], uid: string): PurchaseChange['gone'] {
+  const written = subscriptions.find(({ subscriptionUid }) => subscriptionUid === uid)
+  return written ? written.gone : 'moved'
 }

@@ -191,7 +191,7 @@ export function createTables(): Database & {
     const { candidate: candidateBusinessUid, lapses, uninstalledAt, createdAt, progress } = row
     return {
       ...{ id, leaseToken, subscription: asSubscription(row), urgency, generation, settledGeneration },
-      ...{ candidateBusinessUid, lapses, uninstalledAt, createdAt, progress },
+      ...{ candidateBusinessUid, lapses, uninstalledAt, createdAt, progress, claimedAt: now() },
     }
   }
 
@@ -377,7 +377,12 @@ export function createTables(): Database & {
           announce({ kind: 'journal' })
         },
         listEntries: () => Promise.reject(new Error('nobody asks in a run')),
+        getEntry: () => Promise.reject(new Error('nobody asks in a run')),
         replayEntry: () => Promise.reject(new Error('nobody asks in a run')),
+        listSubscriptions: () => Promise.reject(new Error('nobody asks in a run')),
+        timelineOf: () => Promise.reject(new Error('nobody asks in a run')),
+        recordAction: () => Promise.reject(new Error('nobody asks in a run')),
+        erase: () => Promise.reject(new Error('nobody asks in a run')),
         prune: async () => ({ rows: 0, dead: [] }),
         counts: () => Promise.reject(new Error('nobody asks in a run')),
         subscribe(listener) {

@@ -30,6 +30,11 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   handleTopics: (store) => handling(store, EVERY_TOPIC),
   listEntries: (store) => store.listEntries({}),
   replayEntry: (store) => store.replayEntry('e1'),
+  getEntry: (store) => store.getEntry('e1'),
+  listSubscriptions: (store) => store.listSubscriptions({ limit: 1 }),
+  timelineOf: (store) => store.timelineOf('b1', { limit: 1 }),
+  recordAction: (store) => store.recordAction(NO_ACTION),
+  erase: (store) => store.erase('b1', NO_ACTION),
   prune: (store) => store.prune({ doneMs: 0, changesMs: 0, deadMs: 0 }),
   counts: (store) => store.counts(),
 }
@@ -170,6 +175,8 @@ async function rejectAll(store: Store) {
   }
 }
 
+const NO_ACTION = { id: 'a1', name: 'a', businessUid: null, payload: '{}' }
+
 const NO_FINISH: ReadFinish = { settled: true, failure: null, progress: null, nextInMs: null }
 
 const NO_CLAIM: Parameters<Store['finishRead']>[0] = {
@@ -182,6 +189,7 @@ const NO_CLAIM: Parameters<Store['finishRead']>[0] = {
   lapses: 0,
   uninstalledAt: null,
   createdAt: 0,
+  claimedAt: 0,
   progress: null,
   subscription: {
     subscriptionUid: 's1',

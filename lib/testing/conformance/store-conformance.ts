@@ -1,5 +1,6 @@
 import { ACCEPTING } from './accepting.js'
 import { ENDING } from './ending-entries.js'
+import { ERASING } from './erasing.js'
 import { FENCING } from './fencing.js'
 import { FINISHING } from './finishing.js'
 import { HANDING_OVER } from './handing-over.js'
@@ -11,6 +12,7 @@ import { type Check, createLab } from './lab.js'
 import { LANE_LEASES } from './lane-leases.js'
 import { LEASING } from './leasing.js'
 import { LISTING } from './listing.js'
+import { LOOKING } from './looking.js'
 import { MOVING } from './moving.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
@@ -62,6 +64,8 @@ const ALL: readonly Check[] = [
   ...ENDING,
   ...HANDLED_TOPICS,
   ...LISTING,
+  ...LOOKING,
+  ...ERASING,
   ...KEEPING,
   ...SEVERAL,
 ]

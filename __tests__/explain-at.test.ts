@@ -1,0 +1,139 @@
+import { describe, expect, it } from '@jest/globals'
+import { createExplainAt } from '../lib/operations/explain-at.js'
+import type { JournalEntry, KeptSubscription } from '../lib/store/store.js'
+
+const DAY = 86_400_000
+const NOW = Date.parse('2026-06-30T00:00:00Z')
+const RETENTION = { doneMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
+
+describe('the answer as it was at a time', () => {
+  it('is what the last change before it left, of each subscription', async () => {
+    const past = world({
+      changes: [
+        change(10, 's1', null, 'suspended'),
+        change(5, 's1', 'suspended', 'purchased'),
+        change(8, 's2', null, 'canceled'),
+      ],
+      rows: [row('s1', 'purchased', 10), row('s2', 'canceled', 8)],
+    })
+    expect(await past(9)).toEqual(['not_purchased', 'change s1 suspended'])
+    expect(await past(7)).toEqual(['not_purchased', 'change s1 suspended', 'change s2 canceled'])
+    expect(await past(4)).toEqual(['purchased', 'change s1 purchased', 'change s2 canceled'])
+    expect(await past(11)).toEqual(['not_recorded', 'not_recorded null'])
+  })
+
+  it('is not known where a change between is no longer kept', async () => {
+    const past = world({
+      changes: [change(50, 's1', null, 'purchased'), change(3, 's1', 'suspended', 'purchased')],
+      rows: [row('s1', 'purchased', 50)],
+    })
+    expect(await past(10)).toEqual(['not_recorded', 'not_recorded s1'])
+    expect(await past(1)).toEqual(['purchased', 'change s1 purchased'])
+  })
+
+  it('is as today where nothing has changed since and all changes since are kept', async () => {
+    const past = world({ changes: [], rows: [row('s1', 'purchased', 400)] })
+    expect(await past(29)).toEqual(['purchased', 'record s1'])
+    expect(await past(31)).toEqual(['not_recorded', 'not_recorded s1'])
+  })
+
+  it('is not known of a subscription that was announced and not read yet', async () => {
+    const past = world({ changes: [change(5, 's1', null, 'purchased')], rows: [row('s1', 'purchased', 9)] })
+    expect(await past(7)).toEqual(['not_read_yet', 'record s1'])
+  })
+
+  it('does not count what has moved to another business, and says what is gone', async () => {
+    const past = world({
+      changes: [
+        change(20, 's1', null, 'purchased'),
+        change(9, 's1', 'purchased', null, 'moved'),
+        change(20, 's2', null, 'purchased'),
+        change(5, 's2', 'purchased', null, 'revoked'),
+      ],
+      rows: [row('s2', null, 20)],
+    })
+    expect(await past(10)).toEqual(['purchased', 'change s2 purchased', 'change s1 purchased'])
+    expect(await past(4)).toEqual(['revoked', 'change s2 null', 'change s1 null'])
+  })
+
+  it('lets in for one that entitled, whatever is not known of others', async () => {
+    const past = world({
+      changes: [change(9, 's1', null, 'purchased')],
+      rows: [row('s1', 'purchased', 9), row('s2', 'canceled', 300)],
+    })
+    expect(await past(8)).toEqual(['purchased', 'change s1 purchased', 'record s2'])
+    const older = world({
+      changes: [change(60, 's1', null, 'purchased')],
+      rows: [row('s1', 'purchased', 60), row('s2', 'canceled', 300)],
+    })
+    expect(await older(50)).toEqual(['purchased', 'change s1 purchased', 'not_recorded s2'])
+  })
+})
+
+/** Asks for the answer so many days ago: its reason and what it rests on. */
+function world({ changes, rows }: { changes: JournalEntry[]; rows: KeptSubscription[] }) {
+  const newest = [...changes].sort((a, b) => Date.parse(b.receivedAt) - Date.parse(a.receivedAt))
+  const explainAt = createExplainAt({
+    store: { listEntries: async () => newest, listSubscriptions: async () => rows },
+    rules: {
+      purchasableUids: ['item'],
+      entitledWhen: ({ purchase_state }) => purchase_state === 'purchased',
+      maxStaleMs: DAY,
+    },
+    retention: RETENTION,
+    clock: { now: () => NOW } as never,
+  })
+  return async (daysAgo: number) => {
+    const { reason, restsOn = [] } = await explainAt('b1', { at: new Date(NOW - daysAgo * DAY) })
+    const words = restsOn.map((each) =>
+      [each.kind, each.subscription_uid, ...(each.kind === 'change' ? [each.to] : [])].map(String).join(' '),
+    )
+    return [reason, ...words]
+  }
+}
+
+function change(
+  daysAgo: number,
+  uid: string,
+  from: string | null,
+  to: string | null,
+  gone: string | null = null,
+): JournalEntry {
+  const record = { uid, business_uid: 'b1', purchasable_uid: 'item', purchase_state: to ?? from }
+  return {
+    id: `${uid} ${daysAgo}`,
+    kind: 'change',
+    name: '',
+    status: 'done',
+    businessUid: 'b1',
+    subscriptionUid: uid,
+    payload: { from, to, gone, record },
+    issues: null,
+    attempts: 1,
+    error: null,
+    receivedAt: new Date(NOW - daysAgo * DAY).toISOString(),
+    dueAt: null,
+  }
+}
+
+function row(subscriptionUid: string, state: string | null, createdDaysAgo: number): KeptSubscription {
+  const purchase_state = state ?? 'purchased'
+  return {
+    subscriptionUid,
+    businessUid: 'b1',
+    purchasableUid: 'item',
+    record: { uid: subscriptionUid, business_uid: 'b1', purchasable_uid: 'item', purchase_state },
+    state,
+    gone: state === null ? 'revoked' : null,
+    readAt: NOW,
+    requestedAt: null,
+    pending: false,
+    verifying: false,
+    failure: null,
+    refreshAt: NOW + DAY,
+    candidateBusinessUid: null,
+    installAt: null,
+    uninstalledAt: null,
+    createdAt: NOW - createdDaysAgo * DAY,
+  }
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import type { Clock } from '../clock.js'
+import { newId } from '../ids.js'
+import { requireIdentifier, storable } from '../record.js'
+import { checked } from '../store/entry-filter.js'
+import type { Store } from '../store/store.js'
+import { isoOf } from './subscriptions.js'
+
+export interface EraseOptions {
+  /** Who asked for it, to be kept in the record of the erasure. */
+  actor?: string
+}
+
+export interface EraseSummary {
+  business_uid: string
+  /** ISO 8601, UTC. */
+  erasedAt: string
+  /** Rows of the database that were deleted, or had the business taken out. */
+  rows: number
+}
+
+const text = z.string().min(1).max(500).transform(storable)
+const OPTIONS = z.strictObject({ actor: text.optional() })
+
+/** Deletes what is kept of a business, and keeps a record of that. */
+export function createErase({ store, clock }: { store: Pick<Store, 'erase'>; clock: Clock }) {
+  return async function erase(
+    businessUid: string | number,
+    options: EraseOptions = {},
+  ): Promise<EraseSummary> {
+    const business_uid = requireIdentifier(businessUid, 'business_uid')
+    const { actor } = checked(OPTIONS, options, 'erase the business')
+    const payload = JSON.stringify({ actor: actor ?? null, action: 'erase' })
+    const { rows, at } = await store.erase(business_uid, {
+      id: newId(clock.now()),
+      name: 'erase',
+      businessUid: business_uid,
+      payload,
+    })
+    return { business_uid, erasedAt: isoOf(at), rows }
+  }
+}

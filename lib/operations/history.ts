@@ -1,0 +1,112 @@
+import { z } from 'zod'
+import { requireIdentifier } from '../record.js'
+import { checked, limit, time } from '../store/entry-filter.js'
+import type { EntryKind, Store, TimelineItem, TimelinePlace } from '../store/store.js'
+import { isoOf } from './subscriptions.js'
+
+/** One thing that happened to a business. `id` is its place: it tells the next page where to begin. */
+export type HistoryItem = {
+  id: string
+  /** ISO 8601, UTC. */
+  at: string
+  /** The entry of the journal. */
+  entry_id: string
+  subscription_uid: string | null
+} & (
+  | { kind: 'delivery'; name: string }
+  /** `purchase_state` went from one to another, as a read showed. */
+  | { kind: 'change'; from: string | null; to: string | null; gone: string | null; entitled: boolean }
+  /** What became of a delivery or a change. `error` is the reason of the last failure. */
+  | {
+      kind: 'handled'
+      of: 'delivery' | 'change'
+      name: string
+      outcome: 'done' | 'retrying' | 'dead' | 'waiting'
+      attempts: number
+      error: string | null
+      /** `retrying`: when the next try is due. */
+      dueAt: string | null
+    }
+  /** What a person did; `on` is the entry it was done to. */
+  | { kind: 'action'; action: string; actor: string | null; reason: string | null; on: string | null }
+)
+
+export interface HistoryOptions {
+  /** What happened before the item with this `id` (the last of the page before), or before this time. */
+  before?: string | Date
+  /** At most this many, 100 unless told; 1 to 1,000. */
+  limit?: number
+}
+
+const PLACE = /^(\d{1,16})-(\d{1,16})-([01])$/
+const OPTIONS = z.strictObject({
+  before: z.union([z.string().regex(PLACE), time]).optional(),
+  limit: limit.optional(),
+})
+
+/** What came in for a business and what became of it, newest first. */
+export function createHistory(store: Pick<Store, 'timelineOf'>) {
+  return async function history(
+    businessUid: string | number,
+    options: HistoryOptions = {},
+  ): Promise<HistoryItem[]> {
+    const uid = requireIdentifier(businessUid, 'business_uid')
+    const { before, limit: most = 100 } = checked(OPTIONS, options, 'show the history')
+    const from = typeof before === 'string' ? placeOf(before) : before
+    const items = await store.timelineOf(uid, {
+      limit: most,
+      ...(from === undefined ? {} : { before: from }),
+    })
+    return items.map(asHistoryItem)
+  }
+}
+
+function placeOf(id: string): TimelinePlace {
+  const [, at, seq, rank] = PLACE.exec(id) as RegExpExecArray
+  return { at: Number(at), seq: Number(seq), rank: Number(rank) as 0 | 1 }
+}
+
+function asHistoryItem(item: TimelineItem): HistoryItem {
+  const { place, kind, name, attempts, error } = item
+  const common = {
+    id: `${place.at}-${place.seq}-${place.rank}`,
+    at: isoOf(item.at),
+    entry_id: item.entryId,
+    subscription_uid: item.subscriptionUid,
+  }
+  if (item.of === 'outcome')
+    return {
+      ...common,
+      kind: 'handled',
+      of: kind === 'change' ? 'change' : 'delivery',
+      name,
+      outcome: outcomeOf(item),
+      attempts,
+      error,
+      dueAt: isoOf(item.dueAt),
+    }
+  const payload = item.payload === null ? {} : JSON.parse(item.payload)
+  const text = (field: string): string | null => (typeof payload[field] === 'string' ? payload[field] : null)
+  if (kind === 'change') {
+    const [from, to, gone] = [text('from'), text('to'), text('gone')]
+    return { ...common, kind, from, to, gone, entitled: payload.entitled === true }
+  }
+  if (kind === 'action')
+    return {
+      ...common,
+      kind,
+      action: name,
+      actor: text('actor'),
+      reason: text('reason'),
+      on: text('entry_id'),
+    }
+  return { ...common, kind: 'delivery', name: nameOf(kind, name) }
+}
+
+function nameOf(kind: EntryKind, name: string): string {
+  return kind === 'unrecognised' ? 'unrecognised' : name
+}
+
+function outcomeOf({ status }: TimelineItem): 'done' | 'retrying' | 'dead' | 'waiting' {
+  return status === 'done' || status === 'dead' || status === 'waiting' ? status : 'retrying'
+}

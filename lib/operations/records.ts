@@ -1,0 +1,51 @@
+import type { Clock } from '../clock.js'
+import type { Decision, DecisionRules } from '../entitlement/decide.js'
+import type { Retention, Store } from '../store/store.js'
+import { createErase } from './erase.js'
+import { createExplainAt } from './explain-at.js'
+import { createExport } from './export-data.js'
+import { createHistory } from './history.js'
+import { createJournalOperations } from './journal-operations.js'
+import { createSubscriptionQueries } from './subscriptions.js'
+
+export interface ExplainOptions {
+  /** The answer as it was at this time, by the rules of today: a `Date`, or ISO 8601 with an offset or `Z`. */
+  at?: Date | string
+  purchasableUid?: string | number
+}
+
+/** What people do with what is kept, as methods of the marketplace. `call` wraps each: it rejects `closed` after the end. */
+export function createRecords(options: {
+  store: Store
+  rules: DecisionRules
+  retention: Retention
+  clock: Clock
+  /** The answer of now. */
+  explain(businessUid: string | number, options?: Omit<ExplainOptions, 'at'>): Promise<Decision>
+  call<Arguments extends unknown[], T>(
+    work: (...given: Arguments) => Promise<T>,
+  ): (...given: Arguments) => Promise<T>
+}) {
+  const { store, explain, call } = options
+  const subscriptions = createSubscriptionQueries(options)
+  const journal = createJournalOperations(options)
+  const explainAt = call(createExplainAt(options))
+
+  return {
+    /** The answer of now never rejects; of a time it does. */
+    explain(businessUid: string | number, { at, ...rest }: ExplainOptions = {}): Promise<Decision> {
+      return at === undefined ? explain(businessUid, rest) : explainAt(businessUid, { at, ...rest })
+    },
+    subscriptions: { list: call(subscriptions.list), get: call(subscriptions.get) },
+    journal: {
+      list: call(journal.list),
+      get: call(journal.get),
+      replay: call(journal.replay),
+      replayAll: call(journal.replayAll),
+      recordAction: call(journal.recordAction),
+    },
+    history: call(createHistory(store)),
+    erase: call(createErase(options)),
+    exportData: call(createExport(options)),
+  }
+}

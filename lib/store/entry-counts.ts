@@ -1,0 +1,51 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { KINDS, STATUSES } from './list-entries.js'
+import type { Engine, Tables } from './schema.js'
+import { COUNTED_UP_TO } from './store.js'
+
+/** Counts of the table `journal`. No statement looks at more rows than it counts. */
+export function createEntryCounts(engine: Engine) {
+  return {
+    async counts(db: Kysely<Tables>) {
+      const { rows } = await sql<
+        Record<'pending' | 'retrying' | 'dead' | 'waiting' | 'unrecognised', number>
+      >`
+        select
+          ${counted(sql`status = 'pending'`)} as pending,
+          ${counted(sql`status = 'pending' and attempts > 0`)} as retrying,
+          ${counted(sql`status = 'dead'`)} as dead,
+          ${counted(sql`status = 'waiting'`)} as waiting,
+          ${counted(sql`status in (${sql.join(STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
+            as unrecognised`.execute(db)
+      const [row] = rows
+      if (!row) throw new Error('the server returned no row')
+      const { pending, retrying, dead, waiting, unrecognised } = row
+      return {
+        pending: Number(pending),
+        retrying: Number(retrying),
+        dead: Number(dead),
+        waiting: Number(waiting),
+        unrecognised: Number(unrecognised),
+        oldestPendingMs: await oldestPendingMs(db),
+      }
+    },
+  }
+
+  async function oldestPendingMs(db: Kysely<Tables>): Promise<number | null> {
+    const oldest = KINDS.map(
+      (kind) => sql`select * from (
+        select received_at from journal where status = 'pending' and kind = ${sql.lit(kind)} order by seq limit 1
+      ) as ${sql.ref(kind)}`,
+    )
+    const { rows } = await sql<{ age: number | null }>`
+      select ${engine.now()} - min(received_at) as age from (${sql.join(oldest, sql` union all `)}) as oldest`.execute(
+      db,
+    )
+    const age = rows[0]?.age
+    return age === null || age === undefined ? null : Math.max(0, Number(age))
+  }
+}
+
+function counted(condition: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`(select count(*) from (select 1 from journal where ${condition} limit ${COUNTED_UP_TO}) as counted)`
+}

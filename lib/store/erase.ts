@@ -1,0 +1,100 @@
+import { type RawBuilder, sql, type Transaction } from 'kysely'
+import type { createJournal } from './journal.js'
+import type { Lanes } from './lanes.js'
+import type { Engine, Tables } from './schema.js'
+import type { NewAction } from './store.js'
+
+/** Rows in one transaction: on SQLite the event loop waits for it (200 take 5 ms). */
+const BATCH = 200
+/** Subscriptions in one transaction, together with their entries. */
+const SUBSCRIPTIONS = 50
+
+/**
+ * Deletes what is kept of a business, a batch at a time, in this order:
+ *
+ * 1. The record, so that a read that is about to find out about the business writes nothing (`subscriptions.ts`).
+ * 2. Where it is a candidate. Who reads such a row loses the lease, and it is read again.
+ * 3. Its subscriptions, each in one transaction with the last of its entries: from then on a read finds no row.
+ * 4. The entries that name it.
+ *
+ * An entry that is pending goes together with its place in its lane; who holds the lane loses the lease, so that no
+ * further entry of those that were handed out is handled. Rows are locked in the order of everybody else:
+ * subscriptions, lanes, entries.
+ */
+export function createErase(
+  engine: Engine,
+  { lanes, journal }: { lanes: Lanes; journal: Pick<ReturnType<typeof createJournal>, 'insertAction'> },
+) {
+  const { now } = engine
+
+  async function deleteEntries(trx: Transaction<Tables>, which: RawBuilder<unknown>): Promise<number> {
+    const { rows: found } = await sql<{ id: string; key: string }>`
+      select id, key from journal where ${which} limit ${BATCH}`.execute(trx)
+    if (found.length === 0) return 0
+    const keys = [...new Set(found.map(({ key }) => key))].sort()
+    await sql`select key from lanes where ${engine.isOneOf('key', keys)} order by key ${engine.forUpdate}`.execute(
+      trx,
+    )
+    const { rows: deleted } = await sql<{ key: string; status: string }>`
+      delete from journal where ${engine.isOneOf(
+        'id',
+        found.map(({ id }) => id),
+      )} returning key, status`.execute(trx)
+    const pending = new Set(deleted.flatMap(({ key, status }) => (status === 'pending' ? key : [])))
+    await lanes.advance(trx, [...pending], 'free')
+    // Not free at once: its handlers may still be at work, and two of one lane never are.
+    await lanes.takeBack(trx, [...pending])
+    return found.length
+  }
+
+  return {
+    async begin(trx: Transaction<Tables>, businessUid: string, record: NewAction) {
+      await engine.holdNames?.(trx, [businessUid])
+      await journal.insertAction(trx, record)
+    },
+
+    /** The rows of one batch; 0 when there are no more. */
+    async candidates(trx: Transaction<Tables>, businessUid: string): Promise<number> {
+      const { rows } = await sql<{ uid: string }>`
+        select subscription_uid as uid from subscriptions where candidate_business_uid = ${businessUid}
+        order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
+      if (rows.length === 0) return 0
+      await sql`
+        update subscriptions set candidate_business_uid = null,
+          refresh_at = case when lease_token is null then refresh_at else ${now()} end, lease_token = null
+        where ${engine.isOneOf(
+          'subscription_uid',
+          rows.map(({ uid }) => uid),
+        )}`.execute(trx)
+      return rows.length
+    },
+
+    async subscriptions(trx: Transaction<Tables>, businessUid: string): Promise<number> {
+      const { rows } = await sql<{ uid: string }>`
+        select subscription_uid as uid from subscriptions where business_uid = ${businessUid}
+        order by subscription_uid limit ${SUBSCRIPTIONS} ${engine.forUpdate}`.execute(trx)
+      const uids = rows.map(({ uid }) => uid)
+      if (uids.length === 0) return 0
+      const entries = await deleteEntries(
+        trx,
+        sql`subscription_uid is not null and ${engine.isOneOf('subscription_uid', uids)}`,
+      )
+      if (entries === BATCH) return entries
+      await sql`delete from subscriptions where ${engine.isOneOf('subscription_uid', uids)}`.execute(trx)
+      return entries + uids.length
+    },
+
+    entries: (trx: Transaction<Tables>, businessUid: string): Promise<number> =>
+      deleteEntries(trx, sql`business_uid = ${businessUid} and not (kind = 'action' and name = 'erase')`),
+
+    async end(trx: Transaction<Tables>, { id }: NewAction, rows: number): Promise<number> {
+      const { rows: kept } = await sql<{ payload: string; received_at: number; now: number }>`
+        select payload, received_at, ${now()} as now from journal where id = ${id}`.execute(trx)
+      const record = kept[0]
+      if (!record) throw new Error('the server returned no row')
+      const payload = JSON.stringify({ ...JSON.parse(record.payload), rows })
+      await sql`update journal set payload = ${payload} where id = ${id}`.execute(trx)
+      return Number(record.received_at)
+    },
+  }
+}

@@ -1,0 +1,22 @@
+import { sql } from 'kysely'
+import type { Engine, SubscriptionsTable } from './schema.js'
+import type { KeptSubscription, SubscriptionFilter } from './store.js'
+import type { Subscriptions } from './subscriptions.js'
+
+/** Subscriptions for people, a page of an index at a time. */
+export function createSubscriptionList(engine: Engine, { kept }: Pick<Subscriptions, 'kept'>) {
+  return async function listSubscriptions(filter: SubscriptionFilter): Promise<KeptSubscription[]> {
+    const { subscriptionUid, businessUid, candidateBusinessUid, after = '', limit } = filter
+    const conditions = [sql`subscription_uid > ${after}`]
+    if (subscriptionUid !== undefined) conditions.push(sql`subscription_uid = ${subscriptionUid}`)
+    if (businessUid !== undefined) conditions.push(sql`business_uid = ${businessUid}`)
+    if (candidateBusinessUid !== undefined)
+      conditions.push(sql`candidate_business_uid = ${candidateBusinessUid}`)
+    const { rows } = await engine.read((db) =>
+      sql<SubscriptionsTable & { store_now: number }>`
+        select subscriptions.*, ${engine.now()} as store_now from subscriptions
+        where ${sql.join(conditions, sql` and `)} order by subscription_uid limit ${limit}`.execute(db),
+    )
+    return rows.map(kept)
+  }
+}

@@ -1,0 +1,73 @@
+import { nextTurn } from '../waiting.js'
+import { createErase } from './erase.js'
+import type { createHints } from './hints.js'
+import type { createJournal } from './journal.js'
+import type { Lanes } from './lanes.js'
+import { createEntryList } from './list-entries.js'
+import { createSubscriptionList } from './list-subscriptions.js'
+import type { Engine } from './schema.js'
+import type { Store } from './store.js'
+import type { StoreTime } from './store-time.js'
+import type { Subscriptions } from './subscriptions.js'
+import { createTimeline } from './timeline.js'
+import { refuseUnfit } from './unfit-identifiers.js'
+
+/** The calls of the port that people make: to look at what is kept, and to act on it. */
+export function createRecordCalls(options: {
+  engine: Engine
+  subscriptions: Subscriptions
+  lanes: Lanes
+  journal: ReturnType<typeof createJournal>
+  offsetOf: StoreTime
+  whileOpen<T>(work: () => Promise<T>): Promise<T>
+  write: Engine['write']
+  announce: ReturnType<typeof createHints>['announce']
+}): Pick<
+  Store,
+  'listEntries' | 'getEntry' | 'replayEntry' | 'listSubscriptions' | 'timelineOf' | 'recordAction' | 'erase'
+> {
+  const { engine, subscriptions, lanes, journal, offsetOf, whileOpen, write, announce } = options
+  const entries = createEntryList(engine, offsetOf)
+  const listSubscriptions = createSubscriptionList(engine, subscriptions)
+  const timelineOf = createTimeline(engine, offsetOf)
+  const erasing = createErase(engine, { lanes, journal })
+
+  return {
+    listEntries: (filter) => whileOpen(() => entries.list(filter)),
+    getEntry: (id) => whileOpen(() => entries.get(id)),
+    listSubscriptions: (filter) => whileOpen(() => listSubscriptions(filter)),
+    timelineOf: (businessUid, timeline) => whileOpen(() => timelineOf(businessUid, timeline)),
+
+    async replayEntry(id) {
+      const found = await write((trx) => journal.replay(trx, id))
+      if (found) announce({ kind: 'journal' })
+      return found
+    },
+
+    async recordAction(action) {
+      refuseUnfit(action)
+      await write((trx) => journal.insertAction(trx, action))
+      await whileOpen(() => engine.durable())
+    },
+
+    async erase(businessUid, record) {
+      refuseUnfit(record)
+      await write((trx) => erasing.begin(trx, businessUid, record))
+      let rows = 0
+      try {
+        for (const part of [erasing.candidates, erasing.subscriptions, erasing.entries]) {
+          for (let batch = 1; batch > 0; rows += batch) {
+            batch = await write((trx) => part(trx, businessUid))
+            await nextTurn()
+          }
+        }
+      } finally {
+        // What was erased so far must not be answered from memory, here or elsewhere.
+        announce({ kind: 'decided', businessUid, superseded: true })
+      }
+      const at = await write((trx) => erasing.end(trx, record, rows))
+      await whileOpen(() => engine.durable())
+      return { rows, at: at + offsetOf(undefined) }
+    },
+  }
+}
