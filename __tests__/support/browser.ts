@@ -1,15 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll } from '@jest/globals'
+import { afterAll, beforeAll } from '@jest/globals'
 import chromium from '@sparticuz/chromium'
 import { type Browser, type BrowserContextOptions, chromium as browserType, type Page } from 'playwright-core'
+import { onCleanUp } from './clean-up.js'
 
 /** What the pages of a test file wrote to their consoles as errors. */
 export const troubles: string[] = []
 
 let browser: Browser
 
-/** A real browser for the test file that calls this; its pages are closed after each test. */
+/** A real browser for the test file that calls this; each page is closed after its test, before what it talks to. */
 export function useBrowser() {
   beforeAll(async () => {
     browser = await browserType.launch({
@@ -19,14 +20,12 @@ export function useBrowser() {
       headless: true,
     })
   }, 60_000)
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close()
-  })
   afterAll(() => browser?.close())
 }
 
 export async function openPage(url: string, options: BrowserContextOptions = {}): Promise<Page> {
   const context = await browser.newContext(options)
+  onCleanUp(() => context.close())
   const page = await context.newPage()
   page.setDefaultTimeout(10_000)
   page.on('pageerror', (error) => troubles.push(String(error)))

@@ -169,15 +169,13 @@ export interface Selection {
 }
 
 function wordsFor(takes: number, matched: number, words: string): string {
-  if (words === 'this entry') return 'Hands this entry to all of its handlers again, from the first try.'
+  const again = 'A handler that has done its part already does it again.'
+  if (words === 'this entry')
+    return `Hands this entry to all of its handlers again, from the first try. ${again}`
   if (takes === 0) return 'There is nothing to replay.'
-  const some =
-    matched > takes
-      ? `the oldest ${takes} of ${matched} entries`
-      : takes === 1
-        ? '1 entry'
-        : `${takes} entries`
-  return `Hands ${some} ${words} to their handlers again, the oldest first, from the first try. What a handler has done already it will do again.`
+  if (takes === 1) return `Hands 1 entry ${words} to its handlers again, from the first try. ${again}`
+  const some = matched > takes ? `the oldest ${takes} of ${matched} entries` : `${takes} entries`
+  return `Hands ${some} ${words} to their handlers again, the oldest first, from the first try. ${again}`
 }
 
 function add(groups: Map<string, Group>, status: AttentionStatus, entry: JournalEntry) {

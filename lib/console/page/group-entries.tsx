@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { read } from './calls.js'
 import { EntryBox } from './entry.js'
 import { placeOf, useLoad } from './hooks.js'
-import { Button, Trouble, When } from './parts.js'
+import { Button, Trouble, triesOf, When } from './parts.js'
 import type { Selection } from './replay.js'
 
 /** The entries of a group, page by page. */
@@ -30,7 +30,7 @@ export function GroupEntries(props: {
               ) : (
                 <a href={placeOf('business', business_uid)}>{business_uid}</a>
               )}
-              {`, ${attempts} tries`}
+              {`, ${triesOf(attempts)}`}
             </span>
             <span class="buttons">
               <Button onClick={() => setOpened(id)} label={`Open ${id}`}>

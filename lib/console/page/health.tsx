@@ -59,7 +59,7 @@ export function Health(_: { rest: string[] }) {
         <section class="card" aria-labelledby="numbers">
           <h2 id="numbers">Numbers</h2>
           <dl class="numbers">
-            {Object.entries(health.counts).map(([name, value]) => (
+            {inOrder(health.counts).map(([name, value]) => (
               <div key={name}>
                 <dt>{WORDS[name] ?? name}</dt>
                 <dd>{name.endsWith('Ms') ? spanOf(value) : String(value)}</dd>
@@ -98,20 +98,27 @@ export function Health(_: { rest: string[] }) {
   )
 }
 
+/** In this order; what a store counts beside them comes last. */
 const WORDS: Readonly<Record<string, string>> = {
   subscriptions: 'Subscriptions known',
-  wanted: 'Reads asked for and not answered yet',
-  oldestWantedMs: 'Oldest of those reads',
-  givenUp: 'Not read any more',
-  knownGivenUp: 'Of those, read before',
   active: 'Active subscriptions',
-  refused: 'Of those, refused at the last read',
+  refused: 'Active, refused at the last read',
+  wanted: 'Reads that are not answered yet',
+  oldestWantedMs: 'Age of the oldest of these reads',
+  givenUp: 'Subscriptions not read any more',
+  knownGivenUp: 'Not read any more, read before',
   pending: 'Entries that wait for handlers',
-  retrying: 'Of those, tried before',
-  oldestPendingMs: 'Oldest of those entries',
+  retrying: 'Entries that are tried again',
+  oldestPendingMs: 'Age of the oldest entry that waits',
   dead: 'Dead entries',
   waiting: 'Entries without a handler now',
   unrecognised: 'Unrecognised deliveries',
+}
+
+function inOrder(counts: object): [string, number | null][] {
+  const known = Object.keys(WORDS).filter((name) => name in counts)
+  const others = Object.keys(counts).filter((name) => !(name in WORDS))
+  return [...known, ...others].map((name) => [name, (counts as Record<string, number | null>)[name] ?? null])
 }
 
 function spanOf(ms: number | null): string {

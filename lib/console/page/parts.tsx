@@ -122,6 +122,10 @@ const UNITS: readonly [string, number][] = [
   ['min', 60_000],
 ]
 
+export function triesOf(attempts: number): string {
+  return attempts === 1 ? '1 try' : `${attempts} tries`
+}
+
 /** A box in front of the page. Escape closes it, and the focus goes back to where it was. */
 export function Box(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const { title, onClose, children } = props

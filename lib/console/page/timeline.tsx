@@ -3,7 +3,7 @@ import type { HistoryItem } from '../../index.js'
 import { read } from './calls.js'
 import { EntryBox } from './entry.js'
 import { useAct } from './hooks.js'
-import { Button, Trouble, When } from './parts.js'
+import { Button, Trouble, triesOf, When } from './parts.js'
 
 /** What came in for a business, what became of it, and what people did, newest first. */
 export function Timeline({ business_uid }: { business_uid: string }) {
@@ -66,6 +66,6 @@ function wordsOf(item: HistoryItem): { words: string; tone: 'yes' | 'no' | 'wait
   if (item.outcome === 'done') return { words: `${of} handled by the app`, tone: 'plain' }
   if (item.outcome === 'waiting') return { words: `${of} waits for a handler of the app`, tone: 'wait' }
   if (item.outcome === 'dead')
-    return { words: `${of} given up after ${item.attempts} tries${error}`, tone: 'no' }
-  return { words: `${of} is tried again, ${item.attempts} tries so far${error}`, tone: 'wait' }
+    return { words: `${of} given up after ${triesOf(item.attempts)}${error}`, tone: 'no' }
+  return { words: `${of} is tried again, ${triesOf(item.attempts)} so far${error}`, tone: 'wait' }
 }

@@ -15,13 +15,13 @@ export function Webhooks() {
           <div>
             <dt>Deliveries for other items</dt>
             <dd>
-              {report.otherItems.count}, last <Ago at={report.otherItems.lastAt} />
+              <Count of={report.otherItems} />
             </dd>
           </div>
           <div>
             <dt>Requests with a wrong secret</dt>
             <dd>
-              {report.secretWrong.count}, last <Ago at={report.secretWrong.lastAt} />
+              <Count of={report.secretWrong} />
             </dd>
           </div>
         </dl>
@@ -52,17 +52,25 @@ export function Webhooks() {
         <ul class="plain-rows">
           {report.events.map(({ event, count, lastAt }) => (
             <li key={event}>
-              <strong>{event}</strong>: {count === 0 ? 'never came in' : `${count}, last `}
-              {count > 0 && <Ago at={lastAt} />}
+              <strong>{event}</strong>: <Count of={{ count, lastAt }} />
             </li>
           ))}
           {report.secrets.map(({ secret, count, lastAt }) => (
             <li key={secret}>
-              With the {secret} delivery secret: {count}, last <Ago at={lastAt} />
+              With the {secret} delivery secret: <Count of={{ count, lastAt }} />
             </li>
           ))}
         </ul>
       </section>
+    </>
+  )
+}
+
+function Count({ of: { count, lastAt } }: { of: { count: number; lastAt: string | null } }) {
+  if (count === 0) return <>none</>
+  return (
+    <>
+      {count}, last <Ago at={lastAt} />
     </>
   )
 }
