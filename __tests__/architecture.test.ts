@@ -11,6 +11,7 @@ const GROUND_FLOOR = [
   'health.ts',
   'hold.ts',
   'ids.ts',
+  'line.ts',
   'record.ts',
   'telemetry.ts',
   'warnings.ts',
@@ -22,7 +23,7 @@ const ARROWS: Record<string, readonly string[]> = {
   'store/': GROUND_FLOOR,
   'entitlement/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
-  'operations/': [...GROUND_FLOOR, 'entitlement/', 'events/', 'store/', 'work/'],
+  'operations/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/', 'entitlement/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts', 'store/store.ts'],
 }

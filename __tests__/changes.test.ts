@@ -28,6 +28,7 @@ describe('every change', () => {
 
     expect(first).toEqual(second)
     expect(first[0]).toEqual({
+      gone: null,
       id: expect.any(String),
       business_uid: B1,
       subscription_uid: record.uid,

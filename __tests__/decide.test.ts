@@ -18,13 +18,14 @@ const RULES: DecisionRules = {
 }
 
 describe('the table of reasons', () => {
-  it('lets in for one reason only, and knows all but three', () => {
+  it('lets in for one reason only, and knows all but four', () => {
     const names = Object.keys(REASONS)
     expect(names.filter((name) => REASONS[name as keyof typeof REASONS].entitled)).toEqual(['purchased'])
     expect(names.filter((name) => !REASONS[name as keyof typeof REASONS].known)).toEqual([
       'not_read_yet',
       'stale',
       'store_unavailable',
+      'not_recorded',
     ])
   })
 
@@ -133,6 +134,7 @@ describe('the decision', () => {
     expect(of([subscription])).toEqual({
       business_uid: 'b',
       entitled: true,
+      entitledItems: ['p'],
       known: true,
       reason: 'purchased',
       explanation:
@@ -166,6 +168,7 @@ describe('the decision', () => {
     expect(decisionWithout('b', 'store_unavailable', NOW)).toEqual({
       business_uid: 'b',
       entitled: false,
+      entitledItems: [],
       known: false,
       reason: 'store_unavailable',
       explanation: REASONS.store_unavailable.words,
@@ -277,6 +280,7 @@ function unread(more: Partial<Subscription> = {}): Subscription {
     verifying: false,
     failure: null,
     refreshAt: NOW,
+    quiet: false,
     ...more,
   }
 }

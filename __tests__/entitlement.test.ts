@@ -948,6 +948,7 @@ describe('the explanation', () => {
     expect(await marketplace.explain(B1)).toEqual({
       business_uid: B1,
       entitled: false,
+      entitledItems: [],
       known: true,
       reason: 'unknown_business',
       explanation: 'No subscription of this business has been heard of.',

@@ -122,6 +122,7 @@ function row(subscriptionUid: string, state: string | null, createdDaysAgo: numb
     subscriptionUid,
     businessUid: 'b1',
     purchasableUid: 'item',
+    quiet: false,
     record: { uid: subscriptionUid, business_uid: 'b1', purchasable_uid: 'item', purchase_state },
     state,
     gone: state === null ? 'revoked' : null,

@@ -266,5 +266,6 @@ function subscription(businessUid: string, state: string, now: number): Subscrip
     verifying: false,
     failure: null,
     refreshAt: now + HOUR,
+    quiet: false,
   }
 }

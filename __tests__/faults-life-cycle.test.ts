@@ -48,6 +48,31 @@ describe.each(ENGINE_NAMES)('a life on %s', (name) => {
     expect(await openMarketplace(platform, { store }).isEntitled(B1)).toBe(true)
   })
 
+  it('K28 counts no try for a handler that closing interrupts, however often', async () => {
+    const platform = await startPlatform()
+    const store = await engine.freshAddress()
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const attempts: number[] = []
+    // More deployments than there are tries, and then a handler that returns.
+    for (let deployment = 0; deployment < 5; deployment++) {
+      const settings = { handlerRetryDelaysMs: [1, 1] }
+      const marketplace = openMarketplace(platform, { store, worker: settings, closeGraceMs: 500 })
+      const called = gate()
+      marketplace.onPurchaseChange((_change, { attempt, signal }) => {
+        attempts.push(attempt)
+        called.open()
+        if (deployment === 4) return
+        return new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason)),
+        )
+      })
+      if (deployment === 0) await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+      await called.opened
+      await marketplace.close()
+    }
+    expect(attempts).toEqual([1, 1, 1, 1, 1])
+  })
+
   it('K1, K4 ends with code 0 at SIGTERM while all is in flight, and nothing keeps it alive', async () => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })

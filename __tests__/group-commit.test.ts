@@ -44,7 +44,7 @@ describe('C26 a group commit', () => {
 
 function committer({ before }: { before?(batch: number[]): Promise<void> } = {}) {
   const batches: number[][] = []
-  const submit = createGroupCommit<{ kib: number }>({
+  const { submit } = createGroupCommit<{ kib: number }>({
     async commit(items) {
       const batch = items.map(({ kib }) => kib)
       await before?.(batch)

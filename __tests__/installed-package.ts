@@ -1,5 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process'
 import {
+  cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -54,6 +56,8 @@ export interface Project {
   write(path: string, text: string): void
   /** Runs plain `node` here. */
   node(args: string[], env?: Record<string, string>): Promise<Result>
+  /** Runs a script of package.json here. */
+  npm(args: string[], env?: Record<string, string>): Promise<Result>
   /** Runs a TypeScript file here. */
   tsx(file: string, env?: Record<string, string>): Promise<Result>
   /** Checks the types of files here, those of the installed packages included. */
@@ -62,11 +66,27 @@ export interface Project {
 }
 
 /**
+ * One of the examples as a project of its own: its files, and what its package.json names, which the tests' own packages
+ * stand in for. Throws where it needs one that the tests do not have.
+ */
+export function createExample(name: string): Project {
+  const source = join(ROOT, 'examples', name)
+  const { dependencies, devDependencies = {} } = JSON.parse(
+    readFileSync(join(source, 'package.json'), 'utf8'),
+  )
+  const { 'marketplace-webhooks': _own, ...others } = { ...dependencies, ...devDependencies }
+  const names = Object.keys(others).filter((each) => !each.startsWith('@types/'))
+  const project = createProject([...new Set(names)])
+  cpSync(source, project.folder, { recursive: true })
+  return project
+}
+
+/**
  * A project of its own in a temporary folder that has installed the tarball. Beside it only what an app would have is
  * there: the package's dependencies, Express, a SQLite driver for Node 20, and types. So an import of anything else
  * fails here.
  */
-export function createProject(): Project {
+export function createProject(packages: readonly string[] = ['express', 'libsql']): Project {
   requireBuild()
   const folder = mkdtempSync(join(tmpdir(), 'marketplace-project-'))
   const { tarball } = packInto(folder)
@@ -74,8 +94,9 @@ export function createProject(): Project {
   mkdirSync(installed, { recursive: true })
   execFileSync('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
   const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
-  for (const name of [...Object.keys(dependencies), 'express', 'libsql', '@types']) {
+  for (const name of new Set([...Object.keys(dependencies), ...packages, '@types'])) {
     const link = join(folder, 'node_modules', name)
+    if (!existsSync(join(DEPENDENCIES, name))) throw new Error(`${name} is not installed`)
     mkdirSync(dirname(link), { recursive: true })
     symlinkSync(join(DEPENDENCIES, name), link)
   }
@@ -86,19 +107,21 @@ export function createProject(): Project {
   }
   write('package.json', JSON.stringify({ name: 'app', private: true, type: 'module' }))
 
-  function node(args: string[], env: Record<string, string> = {}): Promise<Result> {
+  function run(command: string, args: string[], env: Record<string, string> = {}): Promise<Result> {
     return new Promise((resolve) => {
-      const options = { cwd: folder, env: { ...process.env, NODE_OPTIONS: '', ...env }, timeout: 60_000 }
-      execFile(process.execPath, args, options, (error, stdout, stderr) =>
+      const options = { cwd: folder, env: { ...process.env, NODE_OPTIONS: '', ...env }, timeout: 120_000 }
+      execFile(command, args, options, (error, stdout, stderr) =>
         resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
       )
     })
   }
+  const node: Project['node'] = (args, env) => run(process.execPath, args, env)
 
   return {
     folder,
     write,
     node,
+    npm: (args, env) => run('npm', args, env),
     tsx: (file, env) => node(['--import', pathToFileURL(require.resolve('tsx')).href, file], env),
     tsc(files, given) {
       const compilerOptions = { ...STRICT, ...given, noEmit: true }

@@ -252,8 +252,8 @@ process.kill(process.pid, 'SIGTERM')`
 const PRINTED: Record<string, string> = {
   "process.once('SIGTERM'": '200 {"status":"ok","problems":[]}\n',
   'registrar.registerWebhook(': 'application/uninstalled created\n',
-  'marketplace.explain(': 'false unknown_business ',
-  'marketplace.journal.list(': 'ok [] {',
+  'explanation, subscriptions } = await marketplace.explain(': 'false unknown_business ',
+  'marketplace.journal.replayAll(': 'ok [] {',
   'sampleDelivery(': 'application installed business-1\n',
   'platform.settled(': "purchase_state: 'canceled'",
 }

@@ -112,7 +112,7 @@ describe.each([
   it('takes a number as the text of it', async () => {
     const { app, port } = setUp(express, { isEntitled: async () => true }, { businessUid: async () => 72 })
     await request(app).get('/report').expect(200)
-    expect(port.isEntitled).toHaveBeenCalledWith('72')
+    expect(port.isEntitled).toHaveBeenCalledWith('72', undefined)
   })
 
   it('stays closed when asking fails or answers anything but true', async () => {

@@ -96,6 +96,7 @@ describe('what simulated worlds have found', () => {
       verifying: false,
       failure: null,
       refreshAt: null,
+      quiet: false,
     }
     const claim = {
       id: 's',

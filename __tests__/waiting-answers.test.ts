@@ -191,6 +191,7 @@ describe('D25 a wall clock that was ahead for a while', () => {
     },
     ...{ gone: null, readAt: null, requestedAt: null, pending: false, verifying: false, failure: null },
     refreshAt: null,
+    quiet: false,
   }
   const claim: ReadClaim = {
     ...{

@@ -1,4 +1,5 @@
 import type { Decision } from './entitlement/decide.js'
+import type { ItemOptions } from './entitlement/items.js'
 import type { EventDefinitions } from './events/define-event.js'
 import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from './events/registry.js'
 import type { HandlerOptions, RequestListener } from './express/handler.js'
@@ -8,9 +9,12 @@ import type { Health } from './lifecycle.js'
 import type { EraseOptions, EraseSummary } from './operations/erase.js'
 import type { BusinessData } from './operations/export-data.js'
 import type { HistoryItem, HistoryOptions } from './operations/history.js'
+import type { ImportOptions } from './operations/import-options.js'
+import type { ImportSummary } from './operations/import-results.js'
 import type { JournalApi } from './operations/journal-api.js'
 import type { ExplainOptions } from './operations/records.js'
 import type { SubscriptionStatus, SubscriptionsFilter } from './operations/subscriptions.js'
+import type { TrackedSubscription, TrackOptions } from './operations/track.js'
 import type { RegisterResult, Token } from './platform/webhooks.js'
 import type { DeadEntry } from './store/store.js'
 import type { HandlerFailure } from './work/call-handlers.js'
@@ -58,8 +62,21 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   /** Called for each failed try of a handler in this process, also when it is tried again. */
   onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
 
-  /** Whether the business may use the app now. Never rejects; what is not known for certain is false. */
-  isEntitled(businessUid: string | number): Promise<boolean>
+  /**
+   * Whether the business may use the app now. Never rejects; what is not known for certain is false.
+   *
+   * @example
+   * if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
+   */
+  isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
+  /**
+   * The answer of `isEntitled` without a promise, for code that runs very often; undefined when it is not in memory, or
+   * is no longer fresh. Never throws. Looks nothing up, also not in the background: `isEntitled` does that.
+   *
+   * @example
+   * const entitled = marketplace.peek(business_uid) ?? (await marketplace.isEntitled(business_uid))
+   */
+  peek(businessUid: string | number, options?: ItemOptions): boolean | undefined
   /**
    * The same answer with its reason, evidence and age. Never rejects.
    *
@@ -79,8 +96,25 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   /**
    * Learns of a subscription without an event: an import, or a `created` that never came.
    * Rejects `argument_invalid` or `store_unavailable`; resolves when it is on disk, the read follows.
+   *
+   * @example
+   * await marketplace.track({ subscription_uid, business_uid }, { announce: false }) // no change for handlers
    */
-  track(subscription: { subscription_uid: string | number; business_uid: string | number }): Promise<void>
+  track(subscription: TrackedSubscription, options?: TrackOptions): Promise<void>
+  /**
+   * `track` for many: batches share a commit, few wait for their reads at a time, events go first, and each line gets its
+   * result from the platform's answer. Run again with the same lines after whatever has ended it, it skips what is read
+   * and asks for nothing twice. The reads are done by the workers on this database: this one, or with `worker: false`
+   * those of the app that runs beside. Rejects `argument_invalid`, `store_unavailable`, `closed`, and what the iterable or
+   * `onProgress` throws; what was asked for until then is on disk.
+   *
+   * @example
+   * const { read, notRead } = await marketplace.importSubscriptions(customers, { announce: false })
+   */
+  importSubscriptions(
+    lines: Iterable<TrackedSubscription> | AsyncIterable<TrackedSubscription>,
+    options?: ImportOptions,
+  ): Promise<ImportSummary>
   /**
    * Reads everything known of the business again, waits for it (at most twice the platform's time limit and a second) and answers
    * as `explain`. Rejects `argument_invalid` or `store_unavailable`.

@@ -103,19 +103,21 @@ export function createLifecycle(options: {
     /** Keeps the process alive until `call` has settled. */
     during: hold.during,
 
-    async health(): Promise<Health> {
-      if (closing) return { status: 'failing', problems: ['closed'], counts: null }
-      const { counts, ofStore } = await askStore()
-      const ofParts = counts ? [problemsOfParts(counts), ofCounts(counts)] : []
-      const { failing, degraded } = mergeProblems([ofStore, ...ofParts])
-      const status = failing.length > 0 ? 'failing' : degraded.length > 0 ? 'degraded' : 'ok'
-      return { status, problems: [...failing, ...degraded], counts }
-    },
+    health: () => hold.during(health()),
 
     close(): Promise<void> {
       closing ??= close()
       return hold.during(closing)
     },
+  }
+
+  async function health(): Promise<Health> {
+    if (closing) return { status: 'failing', problems: ['closed'], counts: null }
+    const { counts, ofStore } = await askStore()
+    const ofParts = counts ? [problemsOfParts(counts), ofCounts(counts)] : []
+    const { failing, degraded } = mergeProblems([ofStore, ...ofParts])
+    const status = failing.length > 0 ? 'failing' : degraded.length > 0 ? 'degraded' : 'ok'
+    return { status, problems: [...failing, ...degraded], counts }
   }
 
   /** What it holds, and what is wrong with it: that it does not answer, or what its last write met. */

@@ -12,7 +12,10 @@ import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
+import { createBackup } from './operations/backup.js'
+import { createImport } from './operations/import-subscriptions.js'
 import { createRecords } from './operations/records.js'
+import { createTrack } from './operations/track.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
@@ -55,7 +58,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
   const entitledWhen = given.entitledWhen ?? ((record) => grants(record.purchase_state))
   const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
-  const entitlements = createEntitlements({ store, rules, waitMs: freshness.waitMs, clock })
+  const entitlements = createEntitlements({
+    store,
+    rules,
+    waitMs: freshness.waitMs,
+    clock,
+    during: (looking) => lifecycle.during(looking),
+  })
 
   const handlers = createHandlers()
   const deadListeners = createListeners<DeadEntry>((error) => telemetry.failure('handling', error))
@@ -117,6 +126,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     clock,
     onNotice: (item) => telemetry.count('notices', { item }),
   })
+  const imports = createImport({ store, clock })
   const lifecycle = createLifecycle({
     store,
     owner: ownerOf({ ...app, ...platformOptions, adopt: options.adoptStore }),
@@ -127,6 +137,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         intake.problems(),
       ]),
     onClose() {
+      imports.close()
       entitlements.close()
       platform.close()
     },
@@ -151,16 +162,13 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   }
 
   /** The same call, which keeps the process alive until it settles. */
-  function held<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    return (...given: Arguments): Promise<T> => lifecycle.during(call(...given))
-  }
-
   function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    return held(async (...given: Arguments): Promise<T> => {
+    const checked = async (...given: Arguments): Promise<T> => {
       if (lifecycle.isClosed())
         throw new MarketplaceError('closed', 'Cannot use the marketplace: it was closed')
       return call(...given)
-    })
+    }
+    return (...given: Arguments): Promise<T> => lifecycle.during(checked(...given))
   }
 
   const { explain, ...records } = createRecords({
@@ -198,18 +206,17 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onDead: deadListeners.add,
     onHandlerError: errorListeners.add,
 
-    isEntitled: held(entitlements.isEntitled),
-    explain: held(explain),
+    isEntitled: entitlements.isEntitled,
+    peek: entitlements.peek,
+    explain,
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
+      purchasableUids,
       onDenied: ({ reason, explanation }) => telemetry.log('gate', reason, `${reason}: ${explanation}`),
     }),
 
-    track: whileOpen(async (named) => {
-      const subscriptionUid = requireIdentifier(named?.subscription_uid, 'subscription_uid')
-      const businessUid = requireIdentifier(named?.business_uid, 'business_uid')
-      await store.requestRefresh({ kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null })
-    }),
+    track: whileOpen(createTrack({ store })),
+    importSubscriptions: whileOpen(imports.importSubscriptions),
 
     refresh: whileOpen(
       createRefreshAndWait({
@@ -235,15 +242,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     ),
 
     ...records,
-    backup: whileOpen((path) => store.backup(requirePath(path))),
-    health: held(lifecycle.health),
+    backup: whileOpen(createBackup({ store })),
+    health: lifecycle.health,
     start: lifecycle.start,
     close: lifecycle.close,
   }
   return marketplace
-}
-
-function requirePath(value: unknown): string {
-  if (typeof value === 'string' && value !== '' && !value.includes('\0')) return value
-  throw new MarketplaceError('argument_invalid', 'Cannot back up: expected the path of a new file')
 }

@@ -1,4 +1,5 @@
 import type { Clock } from './clock.js'
+import { createLine } from './line.js'
 
 /** Resolves after `ms`, or as soon as `signal` aborts. */
 export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<void> {
@@ -44,6 +45,39 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
     return await Promise.race([promise, aborted])
   } finally {
     signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/**
+ * Deadlines that are all the same time ahead, behind one timer: most work ends long before its own, and a timer for
+ * each costs more than the rest of a short call.
+ */
+export function createDeadlines(ms: number, clock: Clock) {
+  const waiting = createLine<{ at: number; onLate(): void; end(): void }>()
+  let timer: unknown
+
+  function arm() {
+    const next = waiting.first()
+    timer = next && clock.setTimeout(run, Math.max(0, next.at - clock.monotonic()))
+  }
+
+  function run() {
+    const now = clock.monotonic()
+    for (let next = waiting.first(); next && next.at <= now; next = waiting.first()) {
+      next.end()
+      next.onLate()
+    }
+    arm()
+  }
+
+  return {
+    /** Calls `onLate` after `ms`; returns a function that calls it off. */
+    set(onLate: () => void): () => void {
+      const deadline = { at: clock.monotonic() + ms, onLate, end() {} }
+      deadline.end = waiting.add(deadline)
+      if (timer === undefined) arm()
+      return deadline.end
+    },
   }
 }
 

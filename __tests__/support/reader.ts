@@ -45,6 +45,7 @@ export function createReader() {
       verifying: false,
       failure: null,
       refreshAt: start,
+      quiet: false,
     },
   }
   return {

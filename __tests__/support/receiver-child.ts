@@ -128,6 +128,14 @@ function mortal(engine: Engine, { at, after }: { at: DeathPoint; after: number }
         return result
       })
     },
+    transact(script) {
+      reach('before the write')
+      return engine.transact(function* () {
+        const result = yield* script()
+        reach('before the commit')
+        return result
+      })
+    },
     async durable() {
       reach('before the sync')
       const synced = engine.durable()

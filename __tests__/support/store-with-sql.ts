@@ -2,6 +2,7 @@ import { type CompiledQuery, type Kysely, sql } from 'kysely'
 import { type Clock, systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/store/postgres.js'
 import type { Engine, Tables } from '../../lib/store/schema.js'
+import { perform } from '../../lib/store/script.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { Store } from '../../lib/store/store.js'
@@ -31,18 +32,27 @@ export async function openStoreWithSql(
   const plain = address.startsWith('sqlite:')
     ? createSqliteEngine({ path: address.slice('sqlite:'.length), clock })
     : createPostgresEngine({ connection: address, schema, maxConnections: 5, clock })
-  const noted = <Db extends Kysely<Tables>>(db: Db): Db =>
-    db.withPlugin({
+  const noted = <Db extends Kysely<Tables>>(db: Db): Db => {
+    const plugged = db.withPlugin({
       transformQuery({ node, queryId }) {
         queries?.push(db.getExecutor().compileQuery(node, queryId))
         return node
       },
       transformResult: async ({ result }) => result,
     }) as Db
+    // A step of a script is compiled already.
+    plugged.executeQuery = (query) => {
+      queries?.push(query as CompiledQuery)
+      return db.executeQuery(query)
+    }
+    return plugged
+  }
   const engine: Engine = {
     ...plain,
     read: (work) => plain.read((db) => work(noted(db))),
     write: (work) => plain.write((trx) => work(noted(trx))),
+    transact: (script) =>
+      queries ? plain.write((trx) => perform(plain, noted(trx), script())) : plain.transact(script),
   }
   const store = createSqlStore(engine)
   onCleanUp(() => store.close())

@@ -2,83 +2,9 @@ import { HOUR } from '../clock.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { Subscription } from '../store/store.js'
 import type { OfThePast } from './evidence.js'
+import { REASONS, type Reason } from './reasons.js'
 
-/**
- * Why a business may or may not use the app. `rank`: of several subscriptions the lowest decides. `known`: false when
- * the answer is not in yet, so that a person should be told to come back and not to buy.
- */
-export const REASONS = {
-  purchased: { rank: 0, entitled: true, known: true, words: 'The app is purchased.' },
-  not_read_yet: {
-    rank: 1,
-    entitled: false,
-    known: false,
-    words: 'A subscription was announced, and the platform has not shown it yet.',
-  },
-  stale: {
-    rank: 2,
-    entitled: false,
-    known: false,
-    words:
-      'The subscription was purchased when last read, but the platform has not confirmed it for too long.',
-  },
-  not_purchased: {
-    rank: 3,
-    entitled: false,
-    known: true,
-    words: 'The platform says that the subscription is not in the state purchased.',
-  },
-  revoked: {
-    rank: 4,
-    entitled: false,
-    known: true,
-    words: 'The business uninstalled the app, and the platform no longer gives access to its subscription.',
-  },
-  missing: {
-    rank: 5,
-    entitled: false,
-    known: true,
-    words: 'The platform does not show the subscription.',
-  },
-  unreadable: {
-    rank: 6,
-    entitled: false,
-    known: true,
-    words: 'A subscription was announced, and the platform refuses to show it to this app.',
-  },
-  other_app: {
-    rank: 7,
-    entitled: false,
-    known: true,
-    words: 'The only subscriptions known are for something else than this app.',
-  },
-  unknown_business: {
-    rank: 8,
-    entitled: false,
-    known: true,
-    words: 'No subscription of this business has been heard of.',
-  },
-  invalid_business_uid: {
-    rank: 9,
-    entitled: false,
-    known: true,
-    words: 'This is not an identifier of a business.',
-  },
-  store_unavailable: {
-    rank: 10,
-    entitled: false,
-    known: false,
-    words: 'What is known of this business cannot be read from the database now.',
-  },
-  not_recorded: {
-    rank: 11,
-    entitled: false,
-    known: false,
-    words: 'What was known of this business at that time is not recorded.',
-  },
-} as const satisfies Record<string, { rank: number; entitled: boolean; known: boolean; words: string }>
-
-export type Reason = keyof typeof REASONS
+export { REASONS, type Reason } from './reasons.js'
 
 /** The answer for a business, with its reason and evidence. */
 export interface Decision extends OfThePast {
@@ -86,6 +12,8 @@ export interface Decision extends OfThePast {
   entitled: boolean
   /** False when the answer is not in yet (`not_read_yet`, `stale`, `store_unavailable`); then `entitled` is false. */
   known: boolean
+  /** The items that entitle it now, each once. */
+  entitledItems: string[]
   reason: Reason
   /** Reason, evidence and age in words for a support person. */
   explanation: string
@@ -140,7 +68,7 @@ export function decide(
 }
 
 /** What the answer rests on first. */
-function byWeight(verdicts: readonly SubscriptionVerdict[]): SubscriptionVerdict[] {
+export function byWeight(verdicts: readonly SubscriptionVerdict[]): SubscriptionVerdict[] {
   return [...verdicts].sort(
     (a, b) => REASONS[a.reason].rank - REASONS[b.reason].rank || (b.asOf ?? '').localeCompare(a.asOf ?? ''),
   )
@@ -212,7 +140,7 @@ function holds(entitledWhen: DecisionRules['entitledWhen'], record: Subscription
   }
 }
 
-function decisionOf(
+export function decisionOf(
   business_uid: string,
   reason: Reason,
   asOf: string | null,
@@ -226,7 +154,9 @@ function decisionOf(
     .map((subscription) => describe(subscription, now))
   const rest = subscriptions.length - evidence.length
   const explanation = [words, ...evidence, ...(rest > 0 ? [`And ${rest} more.`] : [])].join(' ')
-  return { business_uid, entitled, known, reason, explanation, asOf, stale, subscriptions }
+  const items = subscriptions.flatMap((each) => (each.entitled ? (each.purchasable_uid ?? []) : []))
+  const entitledItems = entitled ? [...new Set(items)] : []
+  return { business_uid, entitled, known, entitledItems, reason, explanation, asOf, stale, subscriptions }
 }
 
 /** Whoever knows the delivery secret can make up subscriptions of a business without end. */

@@ -3,11 +3,14 @@ import { type Clock, SECOND } from '../clock.js'
 import { identifierOf } from '../record.js'
 import type { Store, Subscription } from '../store/store.js'
 import { type Decision, type DecisionRules, decide, decisionWithout } from './decide.js'
+import { decisionAbout, entitlesTo, firstStaleInMs, type ItemOptions } from './items.js'
 
 export interface Entitlements {
   /** Whether the business may use the app now. Never rejects: what is unknown, malformed or unverifiable is false. */
-  isEntitled(businessUid: string | number): Promise<boolean>
-  explain(businessUid: string | number): Promise<Decision>
+  isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
+  /** The same answer where it is in memory and fresh, else undefined. Looks nothing up. */
+  peek(businessUid: string | number, options?: ItemOptions): boolean | undefined
+  explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
   close(): void
 }
 
@@ -24,8 +27,11 @@ export function createEntitlements(options: {
   ttlMs?: number
   maxEntries?: number
   clock: Clock
+  /** Given each look into the store, to keep the process alive meanwhile: an answer from memory holds nothing. */
+  during?<T>(looking: Promise<T>): Promise<T>
 }): Entitlements {
   const { store, rules, waitMs, ttlMs = 5 * SECOND, maxEntries = 10_000, clock } = options
+  const { during = (looking) => looking } = options
   const known = new LRUCache<string, Answer>({ max: maxEntries })
   const unknown = new LRUCache<string, Answer>({ max: maxEntries })
   const loads = new Map<string, Load>()
@@ -54,6 +60,7 @@ export function createEntitlements(options: {
     loads.get(hint.businessUid)?.outdate(isSuperseded)
   })
 
+  /** A text that is a key here has been found fit to be an identifier before: a warm answer does not look again. */
   function fresh(businessUid: string): Answer | undefined {
     const answer = known.get(businessUid) ?? unknown.get(businessUid)
     return answer && answer.freshUntil > clock.monotonic() ? answer : undefined
@@ -108,7 +115,7 @@ export function createEntitlements(options: {
     }
 
     return {
-      decision: run(),
+      decision: during(run()),
       outdate(isSuperseded) {
         outdated = true
         superseded ||= isSuperseded
@@ -133,7 +140,7 @@ export function createEntitlements(options: {
       decision.asOf === null
         ? Number.POSITIVE_INFINITY
         : Date.parse(decision.asOf) + rules.maxStaleMs - clock.now()
-    const freshMs = decision.entitled ? Math.min(ttlMs, staleInMs) : ttlMs
+    const freshMs = Math.min(ttlMs, firstStaleInMs(decision, rules.maxStaleMs, clock.now()))
     const [cache, other] = decision.subscriptions.length > 0 ? [known, unknown] : [unknown, known]
     cache.set(businessUid, {
       decision,
@@ -152,17 +159,34 @@ export function createEntitlements(options: {
     return decisionWithout(businessUid, 'store_unavailable', clock.now())
   }
 
+  function about(decision: Decision, asked: ItemOptions | undefined): Decision {
+    return decisionAbout(decision, asked, rules, clock.now())
+  }
+
   return {
-    isEntitled(given) {
+    isEntitled(given, asked) {
+      const warm = typeof given === 'string' ? fresh(given) : undefined
+      if (warm) return asked === undefined ? warm.answer : entitlesTo(warm.decision, asked) ? YES : NO
       const businessUid = identifierOf(given)
       if (businessUid === null) return NO
-      return fresh(businessUid)?.answer ?? load(businessUid).then((decision) => decision.entitled)
+      const decision = fresh(businessUid)?.decision
+      if (decision) return entitlesTo(decision, asked) ? YES : NO
+      return load(businessUid).then((loaded) => about(loaded, asked).entitled)
     },
 
-    async explain(given) {
+    peek(given, asked) {
+      const warm = typeof given === 'string' ? fresh(given) : undefined
+      if (warm) return entitlesTo(warm.decision, asked)
+      const businessUid = identifierOf(given)
+      const decision = businessUid === null ? undefined : fresh(businessUid)?.decision
+      if (decision) return entitlesTo(decision, asked)
+      return businessUid === null ? false : undefined
+    },
+
+    async explain(given, asked) {
       const businessUid = identifierOf(given)
       if (businessUid === null) return decisionWithout('', 'invalid_business_uid', clock.now())
-      return fresh(businessUid)?.decision ?? load(businessUid)
+      return about(fresh(businessUid)?.decision ?? (await load(businessUid)), asked)
     },
 
     close() {

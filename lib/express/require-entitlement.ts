@@ -1,3 +1,4 @@
+import { type ItemOptions, isOneOfTheApps, itemsOf, type PurchasableUids } from '../entitlement/items.js'
 import { MarketplaceError, messageOf } from '../errors.js'
 import { identifierOf } from '../record.js'
 import { cutOff } from './reply.js'
@@ -5,8 +6,10 @@ import { replyDenied } from './reply-denied.js'
 
 /** What the guard needs: a quick yes or no for every request, the reason only for those it denies. */
 export interface EntitlementPort {
-  isEntitled(businessUid: string): Promise<boolean>
-  explain(businessUid: string): Promise<GuardDecision>
+  isEntitled(businessUid: string, options?: ItemOptions): Promise<boolean>
+  explain(businessUid: string, options?: ItemOptions): Promise<GuardDecision>
+  /** The app's own items; none: any item may be asked for. */
+  purchasableUids?: readonly string[]
   /** Called with every decision that keeps a request out. */
   onDenied?(decision: GuardDecision): void
 }
@@ -27,6 +30,11 @@ export interface RequireEntitlementOptions {
    * the client may choose.
    */
   businessUid(req: AppRequest): BusinessUid | Promise<BusinessUid>
+  /**
+   * Only this item, or any of these, lets in: for an app with several, such as plans. Each must be one of
+   * `app.purchasableUid`. A function is asked for every request; one that names none lets nobody in.
+   */
+  purchasableUid?: PurchasableUids | ((req: AppRequest) => PurchasableUids | Promise<PurchasableUids>)
   /**
    * Answers in place of the 401, 402 or 503. `decision.reason` is `business_missing` where the reply would be 401, and
    * `decision.known` is false where it would be 503. Do not send `decision.explanation` to visitors.
@@ -52,12 +60,13 @@ type Next = (error?: unknown) => void
  * `entitlement_unknown` with `Retry-After`. Only an answer of exactly true lets through: whatever fails while asking
  * counts as not known. An error of the app's own `businessUid` or `onDenied` goes to `next`.
  *
- * `requireEntitlement` throws `argument_invalid` when its options are not functions.
+ * `requireEntitlement` throws `argument_invalid` when its options are not functions, or name an item that is not the app's.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
   return function requireEntitlement(options: RequireEntitlementOptions) {
     checkOptions(options)
     const { businessUid, onDenied = replyInShort } = options
+    const itemsFor = itemsOfOptions(options, port.purchasableUids ?? [])
 
     return async function requireEntitlementMiddleware(
       req: AppRequest,
@@ -66,7 +75,7 @@ export function createRequireEntitlement(port: EntitlementPort) {
     ): Promise<void> {
       // Express 4 ignores the promise of a middleware, so a rejection would end the process.
       try {
-        const decision = await decisionFor(await businessUid(req))
+        const decision = await decisionFor(await businessUid(req), await itemsFor(req))
         if (decision) {
           note(decision)
           await onDenied(req, res, next, decision)
@@ -89,13 +98,16 @@ export function createRequireEntitlement(port: EntitlementPort) {
   }
 
   /** Undefined lets through. Never rejects. */
-  async function decisionFor(given: unknown): Promise<GuardDecision | undefined> {
+  async function decisionFor(
+    given: unknown,
+    items: ItemOptions | undefined,
+  ): Promise<GuardDecision | undefined> {
     const uid = identifierOf(given)
     if (uid === null) return BUSINESS_MISSING
     try {
-      if ((await port.isEntitled(uid)) === true) return undefined
+      if ((await port.isEntitled(uid, items)) === true) return undefined
       // Asked a moment later, the answer may have become yes.
-      const decision = await port.explain(uid)
+      const decision = await port.explain(uid, items)
       return decision.entitled === true ? undefined : decision
     } catch {
       return NOT_ANSWERED
@@ -138,6 +150,26 @@ function asError(thrown: unknown): object {
   return typeof thrown === 'object' && thrown !== null
     ? thrown
     : new Error(`Cannot guard a route: ${messageOf(thrown)} was thrown`, { cause: thrown })
+}
+
+/** What to ask for with each request; `await` waits only for what the app's own function promises. */
+function itemsOfOptions(
+  options: RequireEntitlementOptions,
+  purchasableUids: readonly string[],
+): (req: AppRequest) => ItemOptions | undefined | Promise<ItemOptions> {
+  if (!('purchasableUid' in options)) return () => undefined
+  const { purchasableUid } = options
+  if (typeof purchasableUid === 'function')
+    return async (req) => ({ purchasableUid: await purchasableUid(req) })
+  const items = itemsOf(purchasableUid)
+  if (items.length === 0 || !items.every((item) => isOneOfTheApps(item, purchasableUids))) {
+    throw new MarketplaceError(
+      'argument_invalid',
+      'Cannot guard a route: purchasableUid must be a function, or one or several of app.purchasableUid',
+    )
+  }
+  const asked = { purchasableUid: items as string[] }
+  return () => asked
 }
 
 function checkOptions(options: unknown): void {

@@ -2,14 +2,15 @@ import { z } from 'zod'
 import type { Clock } from '../clock.js'
 import { type Decision, type DecisionRules, decide, decisionWithout } from '../entitlement/decide.js'
 import type { Evidence } from '../entitlement/evidence.js'
+import { decisionAbout, type ItemOptions } from '../entitlement/items.js'
 import { MarketplaceError } from '../errors.js'
-import { identifier, requireIdentifier, type SubscriptionRecord } from '../record.js'
+import { requireIdentifier, type SubscriptionRecord } from '../record.js'
 import { checked, MOST_LISTED, time } from '../store/entry-filter.js'
 import type { JournalEntry, KeptSubscription, Retention, Store, Subscription } from '../store/store.js'
 import { nextTurn } from '../waiting.js'
 import { isoOf } from './subscriptions.js'
 
-const OPTIONS = z.strictObject({ at: time, purchasableUid: identifier.optional() })
+const OPTIONS = z.strictObject({ at: time, purchasableUid: z.unknown() })
 
 /**
  * The answer as it was at a time, by the rules of today, from the changes in the journal. Of each subscription the last
@@ -61,17 +62,16 @@ export function createExplainAt(options: {
 
   return async function explainAt(
     businessUid: string | number,
-    given: { at: Date | string; purchasableUid?: string | number },
+    given: { at: Date | string } & ItemOptions,
   ): Promise<Decision> {
     const uid = requireIdentifier(businessUid, 'business_uid')
-    const { at, purchasableUid } = checked(OPTIONS, given, 'explain')
+    const { at } = checked(OPTIONS, given, 'explain')
     const now = clock.now()
     if (at > now) throw new MarketplaceError('argument_invalid', 'Cannot explain: at is in the future')
     const changes = await changesOf(uid)
     const known = await knownOf(uid)
     const keptSince = now - Math.min(retention.changesMs, retention.deadMs)
-    const items = purchasableUid === undefined ? rules.purchasableUids : [purchasableUid]
-    const ownRules = { ...rules, purchasableUids: items, maxStaleMs: Number.POSITIVE_INFINITY }
+    const ownRules = { ...rules, maxStaleMs: Number.POSITIVE_INFINITY }
 
     const rows = new Map(known.map((each) => [each.subscriptionUid, each]))
     const changesByUid = new Map<string, Change[]>(known.map((each) => [each.subscriptionUid, []]))
@@ -93,7 +93,7 @@ export function createExplainAt(options: {
       if (past.subscription) subscriptions.push(past.subscription)
       if (past.evidence) restsOn.push({ ...past.evidence, subscription_uid: subscriptionUid })
     }
-    const decision = decide(uid, subscriptions, ownRules, at)
+    const decision = decisionAbout(decide(uid, subscriptions, ownRules, at), given, ownRules, at)
     const isUnknown = restsOn.length === 0 || restsOn.some(({ kind }) => kind === 'not_recorded')
     const answer = decision.entitled || !isUnknown ? decision : unknown(uid, decision, at)
     if (restsOn.length === 0)
@@ -162,7 +162,14 @@ function asItWas(options: {
   return { subscription: { ...row, readAt: Math.min(row.readAt ?? at, at), ...SETTLED }, evidence }
 }
 
-const SETTLED = { requestedAt: null, pending: false, verifying: false, failure: null, refreshAt: null }
+const SETTLED = {
+  requestedAt: null,
+  pending: false,
+  verifying: false,
+  failure: null,
+  refreshAt: null,
+  quiet: false,
+}
 
 function subscriptionOf(
   { subscriptionUid, at, to, gone, record }: Change,

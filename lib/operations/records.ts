@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js'
 import type { Decision, DecisionRules } from '../entitlement/decide.js'
+import type { ItemOptions } from '../entitlement/items.js'
 import type { Retention, Store } from '../store/store.js'
 import { createErase } from './erase.js'
 import { createExplainAt } from './explain-at.js'
@@ -8,10 +9,9 @@ import { createHistory } from './history.js'
 import { createJournalOperations } from './journal-operations.js'
 import { createSubscriptionQueries } from './subscriptions.js'
 
-export interface ExplainOptions {
+export interface ExplainOptions extends ItemOptions {
   /** The answer as it was at this time, by the rules of today: a `Date`, or ISO 8601 with an offset or `Z`. */
   at?: Date | string
-  purchasableUid?: string | number
 }
 
 /** What people do with what is kept, as methods of the marketplace. `call` wraps each: it rejects `closed` after the end. */

@@ -1,61 +1,74 @@
-import { sql, type Transaction } from 'kysely'
+import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Engine, Tables } from './schema.js'
 import type { ClaimRead, Urgency } from './store.js'
 
-/** Due rows that a claim looks at beside as many as businesses are busy. */
+/** Due rows of a class that a claim looks at beside as many as businesses are busy. */
 const WINDOW = 16
 /** Rows of busy businesses that one transaction puts off. */
 const PUT_OFF_AT_ONCE = 128
 /** One business is read once at a time, so its rows come back one after the other; too soon only means: once more. */
 const PUT_OFF_STEP_MS = 20
 
+/** What a claim has to know of a row that is due. */
+interface DueRow {
+  uid: string
+  business: string
+  urgency: Urgency
+}
+
 /**
- * Which subscription to lease next. A claim looks at a bounded number of due rows, however many belong to businesses
- * that are being read: when it finds nothing else, it puts those off, each once, so that what is behind them comes up.
+ * Which subscriptions may be leased next. A claim looks at a bounded number of due rows, however many belong to
+ * businesses that are being read: when it finds nothing else, it puts those off, each once, so that what is behind them
+ * comes up.
  */
 export function createReadClaims(engine: Engine) {
   const { clock } = engine
   /** Until when rows of a business have been put off, in monotonic time. */
   const putOffUntil = new Map<string, number>()
 
-  /** The uid to lease; undefined when nothing is due. `put off`: look again, there may be something behind. */
+  /**
+   * The uids of the first class that has any, the longest due first: several, because others may be about to lease the
+   * first. Undefined when nothing is due. `put off`: look again, there may be something behind.
+   *
+   * One statement looks into all classes, and what it finds is picked here: a statement for each class and the pick in
+   * SQL took SQLite 1.0 ms instead of 0.3.
+   */
   async function next(
     trx: Transaction<Tables>,
     { except, urgencies }: Omit<ClaimRead, 'leaseMs'>,
-  ): Promise<{ uid: string } | 'put off' | undefined> {
+  ): Promise<string[] | 'put off' | undefined> {
+    const size = WINDOW + except.length
+    const busy = new Set(except)
+    const { rows } = await sql<DueRow>`${sql.join(
+      urgencies.map(
+        (urgency) => sql`select * from (${due(urgency, size)}) as ${sql.ref(`class_${urgency}`)}`,
+      ),
+      sql` union all `,
+    )}`.execute(trx)
     for (const urgency of urgencies) {
-      const uid = await nextOf(trx, urgency, except)
-      if (uid !== undefined) return { uid }
-      if (except.length > 0 && (await putOff(trx, urgency, except))) return 'put off'
+      const near = rows.filter((row) => row.urgency === urgency)
+      const free = near.filter(({ business }) => !busy.has(business))
+      if (free.length > 0) return free.map(({ uid }) => uid)
+      // Where there are fewer, all that is due has been looked at.
+      if (busy.size > 0 && near.length === size && (await putOff(trx, urgency, busy))) return 'put off'
     }
     return undefined
   }
 
-  // The window is walked in the index and ends by its limit. Its rows are then found by their key (`+ 0` keeps planners
-  // from walking the index again, without an end), and the first that nobody else is about to lease is locked.
-  async function nextOf(trx: Transaction<Tables>, urgency: Urgency, except: readonly string[]) {
-    const { rows } = await sql<{ uid: string }>`
-      with near as materialized (
-        select subscription_uid as uid, business_uid as business from subscriptions
-        where urgency = ${urgency} and refresh_at <= ${engine.now()}
-        order by refresh_at limit ${WINDOW + except.length}
-      ), free as materialized (
-        select uid from near where business not in (select business from ${businesses(except)} as busy)
-      )
-      select subscription_uid as uid from subscriptions
-      where subscription_uid in (select uid from free) and refresh_at + 0 <= ${engine.now()}
-      order by refresh_at + 0 limit 1 ${engine.skipLocked}`.execute(trx)
-    return rows[0]?.uid
+  /** Walked in the index, and ended by its limit. */
+  function due(urgency: Urgency, limit: number, more: RawBuilder<unknown> = sql``) {
+    return sql`
+      select subscription_uid as uid, business_uid as business, urgency ${more} from subscriptions
+      where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()}
+      order by refresh_at limit ${limit}`
   }
 
-  async function putOff(trx: Transaction<Tables>, urgency: Urgency, except: readonly string[]) {
-    const { rows } = await sql<{ uid: string; business: string; token: string | null }>`
-      select subscription_uid as uid, business_uid as business, lease_token as token from subscriptions
-      where urgency = ${urgency} and refresh_at <= ${engine.now()}
-      order by refresh_at limit ${PUT_OFF_AT_ONCE + except.length}`.execute(trx)
-    // All that is due has been looked at by the claim itself.
-    if (rows.length < WINDOW + except.length) return false
-    const busy = new Set(except)
+  async function putOff(trx: Transaction<Tables>, urgency: Urgency, busy: ReadonlySet<string>) {
+    const { rows } = await sql<DueRow & { token: string | null }>`${due(
+      urgency,
+      PUT_OFF_AT_ONCE + busy.size,
+      sql`, lease_token as token`,
+    )}`.execute(trx)
     // A leased row keeps its time, which is the end of its lease.
     const late = rows.filter(({ business, token }) => busy.has(business) && token === null)
     if (late.length === 0) return false
@@ -73,10 +86,6 @@ export function createReadClaims(engine: Engine) {
       where subscriptions.subscription_uid = late.uid and lease_token is null and refresh_at <= ${engine.now()}
       returning subscription_uid`.execute(trx)
     return put.rows.length > 0
-  }
-
-  function businesses(uids: readonly string[]) {
-    return engine.rows(JSON.stringify(uids.map((business) => ({ business }))), { business: 'text' })
   }
 
   return { next }

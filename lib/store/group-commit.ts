@@ -1,11 +1,13 @@
 import { MarketplaceError } from '../errors.js'
+import { nextTurn } from '../waiting.js'
 
 /**
  * Many callers, one commit: while one batch is being committed and synced, the next collects. No timer to tune; a lone
  * caller waits for nobody. A batch is bounded in rows and bytes, so that no commit holds the event loop for long, and
  * so is what waits: beyond that callers are refused at once.
  *
- * A batch that fails because of one item's data is split until that item is alone, so that the others are kept.
+ * All callers of a batch share one promise. A batch that fails because of one item's data is split until that item is
+ * alone, so that the others are kept.
  */
 export function createGroupCommit<Item>(options: {
   commit(batch: readonly Item[]): Promise<void>
@@ -15,65 +17,69 @@ export function createGroupCommit<Item>(options: {
   maxBatch?: Size
   /** Items beyond this are refused with `store_unavailable` at once. */
   maxWaiting?: Size
-}): (item: Item) => Promise<void> {
+}) {
   const { commit, isDataError, sizeOf, maxBatch = BATCH, maxWaiting = WAITING } = options
-  const waiting: Waiter<Item>[] = []
-  let waitingSize: Size = { rows: 0, bytes: 0 }
-  let running = false
-
-  return function submit(item) {
-    const size = sizeOf(item)
-    // A lone item may be of any size.
-    if (waiting.length > 0 && isBeyond(sum(waitingSize, size), maxWaiting)) {
-      return Promise.reject(
-        new MarketplaceError(
-          'store_unavailable',
-          'Cannot keep the delivery: too many are waiting for the store',
-        ),
-      )
-    }
-    return new Promise((resolve, reject) => {
-      waitingSize = sum(waitingSize, size)
-      waiting.push({ item, size, resolve, reject })
-      if (!running) {
-        running = true
-        // Everything that arrives in this turn of the event loop shares the first commit too.
-        setImmediate(run)
-      }
-    })
-  }
+  const waiting: Batch<Item>[] = []
+  const waitingSize: Size = { rows: 0, bytes: 0 }
+  let running: Promise<void> | undefined
 
   async function run() {
-    while (waiting.length > 0) await commitBatch(nextBatch())
-    running = false
-  }
-
-  function nextBatch(): Waiter<Item>[] {
-    let size: Size = { rows: 0, bytes: 0 }
-    let count = 0
-    for (const waiter of waiting) {
-      const grown = sum(size, waiter.size)
-      if (count > 0 && isBeyond(grown, maxBatch)) break
-      size = grown
-      count++
+    // Everything that arrives in this turn of the event loop shares the first commit too.
+    await nextTurn()
+    for (let batch = waiting.shift(); batch; batch = waiting.shift()) {
+      waitingSize.rows -= batch.size.rows
+      waitingSize.bytes -= batch.size.bytes
+      await commitBatch(batch.items, batch.failures)
+      batch.end()
     }
-    waitingSize = { rows: waitingSize.rows - size.rows, bytes: waitingSize.bytes - size.bytes }
-    return waiting.splice(0, count)
+    running = undefined
   }
 
-  async function commitBatch(batch: readonly Waiter<Item>[]) {
+  /** Never rejects. */
+  async function commitBatch(items: readonly Item[], failures: Map<Item, unknown>): Promise<void> {
     try {
-      await commit(batch.map((waiter) => waiter.item))
-      for (const waiter of batch) waiter.resolve()
+      await commit(items)
     } catch (error) {
-      if (batch.length > 1 && isDataError(error)) {
-        const half = Math.ceil(batch.length / 2)
-        await commitBatch(batch.slice(0, half))
-        await commitBatch(batch.slice(half))
+      if (items.length > 1 && isDataError(error)) {
+        const half = Math.ceil(items.length / 2)
+        await commitBatch(items.slice(0, half), failures)
+        await commitBatch(items.slice(half), failures)
       } else {
-        for (const waiter of batch) waiter.reject(error)
+        for (const item of items) failures.set(item, error)
       }
     }
+  }
+
+  return {
+    /** Resolves when the item is committed. Each item is an object of its own. */
+    async submit(item: Item): Promise<void> {
+      const size = sizeOf(item)
+      // A lone item may be of any size.
+      if (waiting.length > 0 && isBeyond(waitingSize, size, maxWaiting)) {
+        throw new MarketplaceError(
+          'store_unavailable',
+          'Cannot keep the delivery: too many are waiting for the store',
+        )
+      }
+      let batch = waiting.at(-1)
+      if (!batch || isBeyond(batch.size, size, maxBatch)) {
+        batch = newBatch()
+        waiting.push(batch)
+        running ??= run()
+      }
+      batch.items.push(item)
+      for (const total of [batch.size, waitingSize]) {
+        total.rows += size.rows
+        total.bytes += size.bytes
+      }
+      await batch.ended
+      if (batch.failures.size > 0 && batch.failures.has(item)) throw batch.failures.get(item)
+    },
+
+    /** Resolves when nothing waits and nothing is being committed. */
+    async settled(): Promise<void> {
+      while (running) await running
+    },
   }
 }
 
@@ -86,17 +92,22 @@ export interface Size {
 const BATCH: Size = { rows: 300, bytes: 1024 * 1024 }
 const WAITING: Size = { rows: 10_000, bytes: 64 * 1024 * 1024 }
 
-interface Waiter<Item> {
-  item: Item
+interface Batch<Item> {
+  items: Item[]
   size: Size
-  resolve(): void
-  reject(error: unknown): void
+  failures: Map<Item, unknown>
+  ended: Promise<void>
+  end(): void
 }
 
-function sum(a: Size, b: Size): Size {
-  return { rows: a.rows + b.rows, bytes: a.bytes + b.bytes }
+function newBatch<Item>(): Batch<Item> {
+  let end = () => {}
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  return { items: [], size: { rows: 0, bytes: 0 }, failures: new Map(), ended, end }
 }
 
-function isBeyond(size: Size, bound: Size): boolean {
-  return size.rows > bound.rows || size.bytes > bound.bytes
+function isBeyond(size: Size, more: Size, bound: Size): boolean {
+  return size.rows + more.rows > bound.rows || size.bytes + more.bytes > bound.bytes
 }

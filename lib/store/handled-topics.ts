@@ -1,23 +1,16 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely'
 import { DAY } from '../clock.js'
 import { nextTurn } from '../waiting.js'
+import { createStatuses, WORKER } from './entry-status.js'
 import type { Lanes } from './lanes.js'
 import type { Engine, Tables } from './schema.js'
-import {
-  type EntryKind,
-  type EntryStatus,
-  EVERY_EVENT,
-  type HandleTopics,
-  isTopicAmong,
-  type Topic,
-} from './store.js'
+import { perform } from './script.js'
+import { EVERY_EVENT, type HandleTopics, isTopicAmong, type Topic } from './store.js'
 
 /** Entries in one transaction: on SQLite the event loop waits for it. */
 const BATCH = 200
 /** After this time a topic that no process names is forgotten: its events are `unhandled` and do not wait any more. */
 const FORGET_MS = 3 * DAY
-/** In the table beside the topics: a process that works has been there, so that what no topic covers is unhandled. */
-const WORKER: Topic = 'worker'
 
 /**
  * The table `handlers`: which topics any process has handlers for, and with it whether a new entry is pending.
@@ -41,23 +34,6 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       rows,
       all: new Set(rows.map(({ topic }) => topic)),
       ready: new Set(rows.filter(({ ready }) => Number(ready) === 1).map(({ topic }) => topic)),
-    }
-  }
-
-  /** The status of a new entry, as a function of its topic. */
-  async function statuses(
-    trx: Transaction<Tables>,
-    topics: readonly Topic[],
-  ): Promise<(topic: Topic, kind: EntryKind) => EntryStatus> {
-    let known = await readiness(trx)
-    const isUndecided = (topic: Topic) => isTopicAmong(known.all, topic) && !isTopicAmong(known.ready, topic)
-    if (topics.some(isUndecided)) known = await readiness(trx, engine.forShare)
-    return (topic, kind) => {
-      if (isTopicAmong(known.ready, topic)) return 'pending'
-      if (isTopicAmong(known.all, topic)) return 'waiting'
-      if (isTopicAmong(own, topic)) return 'pending'
-      const isDecided = isWorker || known.all.has(WORKER)
-      return kind !== 'change' && isDecided ? 'unhandled' : 'waiting'
     }
   }
 
@@ -121,7 +97,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     rows: readonly Waiting[],
     from: 'waiting' | 'unhandled',
   ) {
-    await lanes.enter(trx, rows)
+    await perform(engine, trx, lanes.enter(rows))
     await sql`
       update journal set status = 'pending', settled_at = null
       where ${engine.isOneOf(
@@ -191,7 +167,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   return {
-    statuses,
+    statuses: createStatuses(engine, () => ({ own, isWorker })),
 
     /** See the port. `isClosed` ends it between two batches. */
     async handle(

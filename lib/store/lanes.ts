@@ -2,9 +2,17 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import type { EntryRow } from './entry-row.js'
 import { handedOut } from './lane-entries.js'
 import { newLeaseToken } from './lease-token.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine, Script, Tables } from './schema.js'
+import { prepare } from './script.js'
 import { settle } from './settle-entries.js'
-import type { ClaimLanes, LaneClaim, LaneFinish, Leased, Topic } from './store.js'
+import {
+  type ClaimLanes,
+  isTopicAmong,
+  type LaneClaim,
+  type LaneFinish,
+  type Leased,
+  type Topic,
+} from './store.js'
 import type { StoreTime } from './store-time.js'
 
 /** In place of a token: the holder has lost the lease, and nobody has the lane before that lease would have run out. */
@@ -21,20 +29,25 @@ export const MAX_HANDED_OUT = 200
  */
 export function createLanes(engine: Engine, offsetOf: StoreTime) {
   const now = engine.now
+  /** Whether the last claim got as many lanes as it asked for. */
+  let wasFull = false
   const keysOf = (keys: readonly string[]) =>
     sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
 
+  const enterSorted = prepare(
+    engine,
+    { key: 'text', topic: 'text' },
+    (heads) => sql`
+      insert into lanes (key, topic, due_at, lapses)
+      select key, topic, now, 0 from ${heads} as heads where true
+      on conflict (key) do update set due_at = lanes.due_at`,
+  )
+
   /** Makes sure that the lanes exist, and locks them; a new one is due now. */
-  async function enter(trx: Transaction<Tables>, heads: Iterable<{ key: string; topic: Topic }>) {
+  function* enter(heads: Iterable<{ key: string; topic: Topic }>): Script {
     const first = new Map<string, { key: string; topic: Topic }>()
     for (const { key, topic } of heads) if (!first.has(key)) first.set(key, { key, topic })
-    if (first.size === 0) return
-    const sorted = [...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
-    await sql`
-      insert into lanes (key, topic, due_at, lapses)
-      select key, topic, ${now()}, 0 from ${engine.rows(JSON.stringify(sorted), { key: 'text', topic: 'text' })} as heads
-      where true
-      on conflict (key) do update set due_at = lanes.due_at`.execute(trx)
+    if (first.size > 0) yield enterSorted([...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1)))
   }
 
   /**
@@ -50,16 +63,19 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     const lapses = among === 'untried' ? sql.ref('lapses') : 0
     // Sub-selects that end at their first row: of `exists` PostgreSQL makes a join over all that is pending.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
-    await sql`
+    const { rows: emptied } = await sql<{ key: string }>`
       delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
         select seq from journal where journal.key = lanes.key and status = 'pending' order by seq limit 1
-      ) is null`.execute(trx)
+      ) is null returning key`.execute(trx)
+    const gone = new Set(emptied.map(({ key }) => key))
+    const left = keys.filter((key) => !gone.has(key))
+    if (left.length === 0) return
     await sql`
       update lanes set lease_token = null, lapses = ${lapses}, (topic, due_at) = (
         select journal.topic, coalesce(journal.due_at, ${now()}) from journal
         where journal.key = lanes.key and status = 'pending' order by seq limit 1
       )
-      where ${engine.isOneOf('key', keys)} ${free}`.execute(trx)
+      where ${engine.isOneOf('key', left)} ${free}`.execute(trx)
   }
 
   /** The first `count` pending entries of each lane. */
@@ -96,11 +112,19 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 || among === 'all' ? topic : []))
   }
 
-  async function pick(
+  /** The topics among `named` of which a lane is due. */
+  async function dueAmong(db: Kysely<Tables>, named: readonly Topic[]): Promise<Topic[]> {
+    const among = new Set(named)
+    return (await topicsOf(db, 'due')).filter((topic) => isTopicAmong(among, topic))
+  }
+
+  /** Leases the lanes that are due first, among those whose heads are of these topics. */
+  async function lease(
     trx: Transaction<Tables>,
     topics: readonly Topic[],
-    { limit, exceptKeys }: ClaimLanes,
-  ): Promise<string[]> {
+    { limit, leaseMs, exceptKeys }: ClaimLanes,
+    token: string,
+  ): Promise<{ key: string; lapses: number }[]> {
     // A range of the index for each topic: `topic in (…)` would have to sort all that is due.
     const ranges = topics.map(
       (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
@@ -110,10 +134,48 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       )`,
     )
     const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
-    const { rows } = await sql<{ key: string }>`
-      with ${sql.join(ranges)} select key from (${sql.join(all, sql` union all `)}) as due
-      order by due_at limit ${limit}`.execute(trx)
-    return rows.map(({ key }) => key)
+    const { rows } = await sql<{ key: string; lapses: number }>`
+      with ${sql.join(ranges)}, picked as materialized (
+        select key from (${sql.join(all, sql` union all `)}) as due order by due_at limit ${limit}
+      )
+      update lanes set
+        lapses = lapses + case when lease_token is null or lease_token = ${TAKEN_BACK} then 0 else 1 end,
+        lease_token = ${token},
+        due_at = ${now()} + ${leaseMs}
+      from picked where lanes.key = picked.key returning lanes.key, lapses`.execute(trx)
+    return rows
+  }
+
+  async function claim(
+    trx: Transaction<Tables>,
+    options: ClaimLanes,
+    known: readonly Topic[] | undefined,
+  ): Promise<LaneClaim[]> {
+    const due = known ?? (await dueAmong(trx, options.topics))
+    if (due.length === 0) return []
+    const token = newLeaseToken()
+    const leased = await lease(trx, due, options, token)
+    if (leased.length === 0) return []
+    const lapsesOf = new Map(leased.map(({ key, lapses }) => [key, Number(lapses)]))
+    const keys = [...lapsesOf.keys()]
+    const heads = await headsOf(
+      trx,
+      keys,
+      Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entries / keys.length))),
+    )
+    const topics = new Set(options.topics)
+    const offset = offsetOf([...heads.values()].flat()[0]?.now)
+    const claims = keys.map((key): LaneClaim => {
+      const lapses = lapsesOf.get(key) ?? 0
+      const rows = heads.get(key) ?? []
+      const entries = handedOut(rows, { topics, lapses, offset })
+      return { id: key, leaseToken: token, lapses, entries }
+    })
+    // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
+    const misplaced = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
+    await advance(trx, misplaced, 'all')
+    const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
+    return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
   }
 
   /** The holders of these lanes, which the caller has locked, lose their leases. */
@@ -130,39 +192,13 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     headsOf,
     topicsOf,
 
-    async claim(
-      trx: Transaction<Tables>,
-      options: ClaimLanes & { due: readonly Topic[] },
-    ): Promise<LaneClaim[]> {
-      const { leaseMs, due, entries: most } = options
-      const keys = await pick(trx, due, options)
-      if (keys.length === 0) return []
-      const token = newLeaseToken()
-      const { rows: leased } = await sql<{ key: string; lapses: number }>`
-        update lanes set
-          lapses = lapses + case when lease_token is null or lease_token = ${TAKEN_BACK} then 0 else 1 end,
-          lease_token = ${token},
-          due_at = ${now()} + ${leaseMs}
-        where ${engine.isOneOf('key', keys)} returning key, lapses`.execute(trx)
-      const lapsesOf = new Map(leased.map(({ key, lapses }) => [key, Number(lapses)]))
-      const heads = await headsOf(
-        trx,
-        keys,
-        Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(most / keys.length))),
-      )
-      const topics = new Set(options.topics)
-      const offset = offsetOf([...heads.values()].flat()[0]?.now)
-      const claims = keys.map((key): LaneClaim => {
-        const lapses = lapsesOf.get(key) ?? 0
-        const rows = heads.get(key) ?? []
-        const entries = handedOut(rows, { topics, lapses, offset })
-        return { id: key, leaseToken: token, lapses, entries }
-      })
-      // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
-      const misplaced = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
-      await advance(trx, misplaced, 'all')
-      const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
-      return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
+    async claim({ read, write }: Pick<Engine, 'read' | 'write'>, options: ClaimLanes): Promise<LaneClaim[]> {
+      // Nothing is written while nothing is due. After as many lanes as were asked for there are most likely more.
+      const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
+      if (due?.length === 0) return []
+      const claims = await write((trx) => claim(trx, options, due))
+      wasFull = claims.length === options.limit
+      return claims
     },
 
     async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {

@@ -33,7 +33,10 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
     return rows[0] ?? { received_at: 0, seq: 0 }
   }
 
-  /** Newest first, merged from one range of an index for each status and kind. */
+  /**
+   * Newest first, merged from one range of an index for each status and kind. The ranges are read from the index alone;
+   * of the table only a window is looked at, up to 15 times fewer rows.
+   */
   function ofStatus(filter: EntryFilter, limit: number, before: Place): Promise<string[]> {
     const { status, kind, name, since, until } = filter
     const kinds = kind === undefined ? KINDS : [kind]
@@ -48,11 +51,15 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
     return walk({ filter, limit, before, window, disorderMs: DISORDER_MS }, ({ seq }) => {
       const ranges = conditions.map(
         (condition, i) => sql`select * from (
-          select ${COLUMNS} from journal where ${condition} and seq < ${seq} order by seq desc limit ${window}
+          select status, kind, seq from journal where ${condition} and seq < ${seq} order by seq desc limit ${window}
         ) as ${sql.ref(`range_${i}`)}`,
       )
-      return sql<Seen>`select ranges.*, ${engine.now()} as now from (${sql.join(ranges, sql` union all `)}) as ranges
-        order by seq desc limit ${window}`
+      return sql<Seen>`
+        select ${COLUMNS}, ${engine.now()} as now from (
+          select * from (${sql.join(ranges, sql` union all `)}) as ranges order by seq desc limit ${window}
+        ) as newest join journal
+          on journal.status = newest.status and journal.kind = newest.kind and journal.seq = newest.seq
+        order by journal.seq desc`
     })
   }
 
@@ -113,7 +120,11 @@ const END: Place = { received_at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_
 /** Several processes number what they receive at once in any order; none takes longer than this to commit. */
 const DISORDER_MS = 10 * MINUTE
 
-const COLUMNS = sql`id, seq, received_at, kind, name, status, attempts, business_uid`
+const COLUMNS = sql.raw(
+  ['id', 'seq', 'received_at', 'kind', 'name', 'status', 'attempts', 'business_uid']
+    .map((column) => `journal.${column}`)
+    .join(', '),
+)
 type Seen = Place &
   Pick<Selectable<JournalTable>, 'id' | 'kind' | 'name' | 'status' | 'attempts' | 'business_uid'> & {
     now: number

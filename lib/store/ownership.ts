@@ -1,7 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine, Script, Tables } from './schema.js'
+import { ask } from './script.js'
 import type { StoreOwner } from './store-owner.js'
 
 /**
@@ -16,16 +17,18 @@ import type { StoreOwner } from './store-owner.js'
  * Until the first subscription is read another app may still take the store, so every transaction that writes locks
  * and checks the row first. After that only `adopt` can take it, which is looked for once a second.
  */
-export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate' | 'now'>, clock: Clock) {
+export function createOwnership(
+  engine: Pick<Engine, 'write' | 'forUpdate' | 'now' | 'compile'>,
+  clock: Clock,
+) {
   let owner: StoreOwner | undefined
   let isSettled = false
   let isLost = false
   let checkedAt = 0
 
-  async function look(db: Kysely<Tables>, lock: unknown) {
-    const { rows } = await sql<{ fingerprint: string | null; settled: number }>`
-      select fingerprint, settled from store_owner where id = 1 ${lock}`.execute(db)
-    return rows[0]
+  function looked(lock: unknown) {
+    return sql<{ fingerprint: string | null; settled: number }>`
+      select fingerprint, settled from store_owner where id = 1 ${lock}`
   }
 
   /** Whether the owner's configuration has let no read succeed, of those it tried. */
@@ -44,7 +47,7 @@ export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate' | 'no
         await sql`insert into store_owner (id, settled) values (1, 0) on conflict (id) do nothing`.execute(
           trx,
         )
-        const row = await look(trx, engine.forUpdate)
+        const [row] = (await looked(engine.forUpdate).execute(trx)).rows
         isSettled = row?.settled === 1
         if (row?.fingerprint === fingerprint) return
         const isOthers = row?.fingerprint && !(await isDisproved(trx, isSettled))
@@ -57,7 +60,7 @@ export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate' | 'no
     },
 
     /** For the start of every transaction; `writes` where it changes anything. Rejects once another app has taken the store. */
-    async check(db: Kysely<Tables>, writes: boolean) {
+    *check(writes: boolean): Script {
       if (!owner) return
       const mustLock = writes && !isSettled
       const now = clock.monotonic()
@@ -65,7 +68,7 @@ export function createOwnership(engine: Pick<Engine, 'write' | 'forUpdate' | 'no
         if (isLost) throw refused(owner)
         return
       }
-      const row = await look(db, mustLock ? engine.forUpdate : sql``)
+      const [row] = yield* ask(engine, looked(mustLock ? engine.forUpdate : sql``))
       checkedAt = now
       isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)
@@ -93,3 +96,5 @@ function refused({ label }: StoreOwner): MarketplaceError {
       'the option adoptStore: true',
   )
 }
+
+export type Ownership = ReturnType<typeof createOwnership>

@@ -9,6 +9,7 @@ import {
 } from 'kysely'
 import { explainPostgres } from './postgres-errors.js'
 import { type PostgresConnection, type PostgresConnections, STATEMENT_MS } from './postgres-pool.js'
+import type { Script, Step } from './schema.js'
 
 /**
  * Kysely over connections whose settings hold for one transaction only: behind a pooler that hands out a server
@@ -38,6 +39,56 @@ export function createPostgresDialect(connections: PostgresConnections, schema: 
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createDriver: () => driver,
   }
+}
+
+/**
+ * Runs a script as one transaction, each message with as many statements as need no answer before. Literals instead of
+ * parameters: a message of several statements has none, and a prepared statement would be somebody else's behind a pooler.
+ */
+export function createTransact(connections: PostgresConnections, schema: string) {
+  const begin = `begin; ${settings(schema)}`
+
+  return async function transact<T>(script: Script<T>): Promise<T> {
+    return explained(async () => {
+      const connection = await connections.acquire()
+      let message = begin
+      const send = async () => {
+        const text = message
+        message = ''
+        return connection.query(text)
+      }
+      try {
+        let next = script.next([])
+        while (!next.done) {
+          message += `${message && '; '}${withLiterals(next.value)}`
+          next = script.next(next.value.answers ? await send() : [])
+        }
+        message += `${message && '; '}commit`
+        await send()
+        return next.value
+      } catch (error) {
+        // When it fails the connection is broken, and the server rolls back by itself.
+        await connection.query('rollback').catch(() => {})
+        throw error
+      } finally {
+        connection.release()
+      }
+    })
+  }
+}
+
+/** In place of a parameter: the rows of a step, as JSON. */
+export const ROWS = Symbol('rows')
+
+function withLiterals({ query, rows }: Step): string {
+  const [parameter] = query.parameters
+  if (parameter === undefined) return query.sql
+  // Without $ nothing ends the literal, and in ASCII it means the same in every encoding. JSON.stringify leaves no NUL.
+  const json = JSON.stringify(rows).replace(
+    /[$\u007f-\uffff]/g,
+    (odd) => `\\u${odd.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+  return query.sql.replace(/\$\d+/g, () => `$$${json}$$`)
 }
 
 class Loan implements DatabaseConnection {

@@ -134,7 +134,9 @@ export function createConnections(
             return noAnswer(REPLY_MS)
           })
           answeredAt.set(client, clock.monotonic())
-          return (result as { rows?: unknown[] }).rows ?? []
+          // Of several statements in one text, the last one's.
+          const last: unknown = Array.isArray(result) ? result.at(-1) : result
+          return (last as { rows?: unknown[] }).rows ?? []
         } catch (error) {
           if (!isAnswer(error)) broken = asError(error)
           throw error

@@ -3,7 +3,7 @@ import { fullJitter } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { sleep } from '../waiting.js'
-import { createPostgresDialect } from './postgres-dialect.js'
+import { createPostgresDialect, createTransact, ROWS } from './postgres-dialect.js'
 import { isDataError, isTransient } from './postgres-errors.js'
 import { createListener } from './postgres-listener.js'
 import { createConnections, type PostgresPool } from './postgres-pool.js'
@@ -30,10 +30,12 @@ export function createPostgresEngine(options: {
   const listener = createListener({ connections, channel: schema, clock })
   const db = new Kysely<Tables>({ dialect: createPostgresDialect(connections, schema) })
 
-  const write: Engine['write'] = async (work) => {
+  const transact = createTransact(connections, schema)
+
+  async function insist<T>(transaction: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
-        return await db.transaction().execute(work)
+        return await transaction()
       } catch (error) {
         // Every transaction may run again: events are kept once by their id, and a finish is fenced by its lease.
         if (failures === TRIES - 1 || !isTransient(error)) throw error
@@ -42,6 +44,15 @@ export function createPostgresEngine(options: {
     }
   }
 
+  const write: Engine['write'] = (work) => insist(() => db.transaction().execute(work))
+  // A sub-select is asked once and may bound an index; a volatile function in a condition is asked for every row.
+  const now = () => sql<number>`(select (extract(epoch from clock_timestamp()) * 1000)::bigint)`
+  const typed = (columns: Record<string, 'text' | 'integer'>) =>
+    sql.join(
+      Object.entries(columns).map(
+        ([name, type]) => sql`${sql.ref(name)} ${sql.raw(type === 'integer' ? 'bigint' : 'text')}`,
+      ),
+    )
   let role = ''
 
   const engine: Engine = {
@@ -50,22 +61,25 @@ export function createPostgresEngine(options: {
     write,
     isLocal: false,
     clock,
-    // A sub-select is asked once and may bound an index; a volatile function in a condition is asked for every row.
-    now: () => sql<number>`(select (extract(epoch from clock_timestamp()) * 1000)::bigint)`,
-    rows(json, columns) {
-      const typed = Object.entries(columns).map(
-        ([name, type]) => sql`${sql.ref(name)} ${sql.raw(type === 'integer' ? 'bigint' : 'text')}`,
-      )
-      return sql`(select * from json_to_recordset(${json}::json) as given(${sql.join(typed)}))`
-    },
+    now,
+    rows: (json, columns) =>
+      sql`(select * from json_to_recordset(${json}::json) as given(${typed(columns)}))`,
+    transact: (script) => insist(() => transact(script())),
+    compile: (query) => query.compile(db),
+    given: (columns) =>
+      sql`(select given.*, ${now()} as now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`,
+    queriesOf: ({ query, rows }) => [
+      { ...query, parameters: query.parameters.map(() => JSON.stringify(rows)) },
+    ],
     // Against a sub-select the planner would rather hash, and read all of a table that has grown since its statistics.
     isOneOf: (column, values) => sql<boolean>`${sql.ref(column)} = any(${values}::text[])`,
     skipLocked: sql`for update skip locked`,
     forUpdate: sql`for update`,
     async holdNames(trx, names) {
-      for (const name of names) {
-        await sql`select pg_advisory_xact_lock(hashtextextended(${`${schema}/${name}`}, 0))`.execute(trx)
-      }
+      const keys = names.map((name) => `${schema}/${name}`)
+      // Row by row, so in the order of the names.
+      await sql`select pg_advisory_xact_lock(hashtextextended(name, 0))
+        from unnest(${keys}::text[]) as name`.execute(trx)
     },
     forShare: sql`for share`,
     byIndex: () => sql``,

@@ -29,6 +29,8 @@ export interface Subscription {
   failure: string | null
   /** When the next read is due; null when it was given up (a further request revives it), or is of another item. */
   refreshAt: number | null
+  /** Never read, and what its first good read finds makes no change: so all have asked who asked for it. */
+  quiet: boolean
 }
 
 export interface ClaimRead {
@@ -89,7 +91,10 @@ export interface ReadFinish {
   nextInMs: number | null
   /** Forget the uninstall: the platform has served the business long after it. */
   clearUninstalled?: boolean
-  /** The observed changes, in order: one, or two when the subscription went from one business to another. */
+  /**
+   * The observed changes, in order: one, or two when the subscription went from one business to another. The store writes
+   * none of them where the subscription is `quiet` until now.
+   */
   changes?: readonly NewChange[]
 }
 
@@ -128,8 +133,16 @@ export type RefreshRequest =
   /**
    * This subscription, learned of if it is new. The first request decides its business; another business is kept as its
    * candidate. Only a record that the platform shows for the candidate moves the subscription.
+   * `quiet` asks for no change of what its first good read finds. It counts only while nobody else has asked: any event,
+   * and any request of this kind that is not quiet, ends it.
    */
-  | { kind: 'subscription'; subscriptionUid: string; businessUid: string; purchasableUid: string | null }
+  | {
+      kind: 'subscription'
+      subscriptionUid: string
+      businessUid: string
+      purchasableUid: string | null
+      quiet?: boolean
+    }
   /** This subscription if it is known; an event alone does not make it the app's. */
   | { kind: 'known'; subscriptionUid: string; businessUid: string }
   /** A notice for an item that is not the app's: remembered, so that a person can see why nobody is let in. */

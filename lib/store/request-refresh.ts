@@ -1,5 +1,6 @@
-import { sql, type Transaction } from 'kysely'
-import type { Engine, Tables } from './schema.js'
+import { type RawBuilder, sql, type Transaction } from 'kysely'
+import type { Engine, Script, Tables } from './schema.js'
+import { prepare } from './script.js'
 import { MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
 
 export interface Requested {
@@ -14,15 +15,22 @@ interface Named {
   purchasable: string | null
   times: number
   event: 0 | 1
+  /** 1: all of them ask for no change of what the first read finds. */
+  quiet: 0 | 1
   /** 1: of another item, so it is remembered and not read. */
   other: 0 | 1
 }
 
 /** Requests for reads: the generation goes up, and the row is due as soon as reads may follow. */
 export function createRefreshRequests(engine: Engine) {
+  const requestNamed = prepare(engine, NAMED, named)
+  const requestKnown = prepare(engine, KNOWN, known)
+  const requestBusinesses = prepare(engine, BUSINESSES, businesses)
+  const lock = prepare(engine, { uid: 'text', business: 'text' }, locked)
+
   return {
     /** Marks rows as requested; in one statement per kind of request, each row at most once per statement. */
-    async request(trx: Transaction<Tables>, requests: readonly Requested[]) {
+    *request(requests: readonly Requested[]): Script {
       const named = new Map<string, Named>()
       const known = new Map<string, { uid: string; times: number; event: 0 | 1 }>()
       const businesses = new Map<
@@ -36,9 +44,20 @@ export function createRefreshRequests(engine: Engine) {
           const before = named.get(uid)
           const other = each.kind === 'other_item' ? 1 : 0
           const times = (before?.times ?? 0) + 1
+          const asksQuiet = each.kind === 'subscription' && each.quiet === true
+          const quiet = asksQuiet && (before?.quiet ?? 1) === 1 ? 1 : 0
           // What is the app's own by one request is not made another's by the next.
-          if (before && before.other < other) named.set(uid, { ...before, times })
-          else named.set(uid, { uid, business, purchasable, times, event: or(before?.event, event), other })
+          if (before && before.other < other) named.set(uid, { ...before, times, quiet })
+          else
+            named.set(uid, {
+              uid,
+              business,
+              purchasable,
+              times,
+              event: or(before?.event, event),
+              quiet,
+              other,
+            })
         } else if (each.kind === 'known') {
           const uid = each.subscriptionUid
           const before = known.get(uid)
@@ -52,11 +71,15 @@ export function createRefreshRequests(engine: Engine) {
           businesses.set(business, { ...before, ...last, times, event: or(before.event, event) })
         }
       }
-      if (known.size + businesses.size > 0)
-        await lockInOrder(trx, [...named.keys(), ...known.keys()], [...businesses.keys()])
-      if (named.size > 0) await requestNamed(trx, sortedJson(named))
-      if (known.size > 0) await requestKnown(trx, sortedJson(known))
-      if (businesses.size > 0) await requestBusinesses(trx, sortedJson(businesses))
+      // Requests of different kinds come one after the other: two batches could each wait for what the other has marked.
+      if (engine.holdNames && known.size + businesses.size > 0)
+        yield lock([
+          ...[...named.keys(), ...known.keys()].map((uid) => ({ uid, business: null })),
+          ...[...businesses.keys()].map((business) => ({ uid: null, business })),
+        ])
+      if (named.size > 0) yield requestNamed(sorted(named))
+      if (known.size > 0) yield requestKnown(sorted(known))
+      if (businesses.size > 0) yield requestBusinesses(sorted(businesses))
     },
 
     /** One batch of what was remembered of other items, where the item is one of these now; answers how many. */
@@ -75,17 +98,14 @@ export function createRefreshRequests(engine: Engine) {
     },
   }
 
-  /** Requests of different kinds come one after the other: two batches could each wait for what the other has marked. */
-  async function lockInOrder(trx: Transaction<Tables>, uids: string[], businessUids: string[]) {
-    const texts = (values: string[]) =>
-      engine.rows(JSON.stringify(values.map((value) => ({ value }))), { value: 'text' })
-    await sql`
+  function locked(rows: Rows) {
+    return sql`
+      with given as materialized (select * from ${rows} as rows)
       select subscription_uid from subscriptions where subscription_uid in (
-        select value from ${texts(uids)} as named
+        select uid from given where uid is not null
         union
-        select subscription_uid from ${texts(businessUids)} as businesses
-          join subscriptions on business_uid = value
-      ) order by subscription_uid ${engine.forUpdate}`.execute(trx)
+        select subscription_uid from given join subscriptions on business_uid = business
+      ) order by subscription_uid ${engine.forUpdate}`
   }
 
   /**
@@ -93,51 +113,46 @@ export function createRefreshRequests(engine: Engine) {
    * which a read tries when the first does not show the subscription. So a forged notice costs a read and no more.
    * A row that was only remembered, of another item, has not been decided.
    */
-  async function requestNamed(trx: Transaction<Tables>, json: string) {
-    const columns = {
-      uid: 'text',
-      business: 'text',
-      purchasable: 'text',
-      times: 'integer',
-      event: 'integer',
-      other: 'integer',
-    } as const
+  function named(rows: Rows) {
     // A request of another item leaves a row as it is that nobody has asked to be read.
     const isOther = sql`subscriptions.generation + excluded.generation = 0`
     const isFirst = sql`subscriptions.unread = 2`
-    await sql`
+    return sql`
       insert into subscriptions
         (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at, owed_since,
-          refresh_at, urgency, unread, verifying, lapses, created_at)
-      select uid, business, purchasable, times * (1 - other), 0, ${engine.now()},
-        case when other = 0 then ${engine.now()} end, case when other = 0 then ${engine.now()} end,
-        case when event = 1 then 1 else 2 end, 1 + other, 0, 0, ${engine.now()}
-      from ${engine.rows(json, columns)} as named where true
+          refresh_at, urgency, unread, verifying, lapses, quiet_until_read, created_at)
+      select uid, business, purchasable, times * (1 - other), 0, now,
+        case when other = 0 then now end, case when other = 0 then now end,
+        case when event = 1 then 1 else 2 end, 1 + other, 0, 0, quiet, now
+      from ${rows} as named where true
       on conflict (subscription_uid) do update set
         generation = subscriptions.generation +
           case when ${isFirst} or excluded.generation > 0 then excluded.generation else 1 end,
         requested_at = excluded.requested_at,
         owed_since = case when not (${isOther}) then coalesce(subscriptions.owed_since, excluded.requested_at) end,
         failure = null,
+        -- Whoever asked before and wants the change gets it; of what was read before, nothing is quiet.
+        quiet_until_read = case when excluded.quiet_until_read = 1 and
+          (${isFirst} or (subscriptions.unread = 1 and subscriptions.quiet_until_read = 1)) then 1 else 0 end,
         unread = case when subscriptions.unread = 2 and excluded.unread = 1 then 1 else subscriptions.unread end,
         urgency = ${urgency(sql`case when excluded.urgency = 1 and subscriptions.unread = 0 then 0 else excluded.urgency end`)},
-        refresh_at = case when not (${isOther}) then ${due()} end,
+        refresh_at = case when not (${isOther}) then ${due(sql`excluded.requested_at`)} end,
         business_uid = case when ${isFirst} then excluded.business_uid else subscriptions.business_uid end,
         purchasable_uid = case when ${isFirst} then excluded.purchasable_uid else subscriptions.purchasable_uid end,
         candidate_business_uid = case
           when not (${isFirst}) and excluded.business_uid <> subscriptions.business_uid then excluded.business_uid
-          else subscriptions.candidate_business_uid end`.execute(trx)
+          else subscriptions.candidate_business_uid end`
   }
 
   // Due now, or when the pause after the last read is over (which a clock that was set back would make long); a leased
   // row keeps its lease's end (the finish sees that it was requested again), an overdue one its place.
-  function due() {
+  function due(now: RawBuilder<unknown>) {
     return sql`case
-      when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${engine.now()}
+      when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${now}
         then subscriptions.refresh_at
-      when subscriptions.not_before > ${engine.now()} and subscriptions.not_before <= ${engine.now()} + ${MIN_READ_INTERVAL_MS}
+      when subscriptions.not_before > ${now} and subscriptions.not_before <= ${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}
         then subscriptions.not_before
-      else ${engine.now()} end`
+      else ${now} end`
   }
 
   /** A request while another is open does not make it wait longer. */
@@ -148,53 +163,71 @@ export function createRefreshRequests(engine: Engine) {
       else ${asked} end`
   }
 
-  async function requestKnown(trx: Transaction<Tables>, json: string) {
-    await sql`
+  function known(rows: Rows) {
+    return sql`
       update subscriptions set
-        generation = subscriptions.generation + marks.times, requested_at = ${engine.now()}, failure = null,
-        owed_since = coalesce(subscriptions.owed_since, ${engine.now()}),
+        generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
+        owed_since = coalesce(subscriptions.owed_since, marks.now),
         urgency = ${urgency(byMark)},
-        refresh_at = ${due()}
-      from ${engine.rows(json, { uid: 'text', times: 'integer', event: 'integer' })} as marks
-      where subscriptions.subscription_uid = marks.uid and subscriptions.unread < 2`.execute(trx)
+        quiet_until_read = ${quietByMark},
+        refresh_at = ${due(sql`marks.now`)}
+      from ${rows} as marks
+      where subscriptions.subscription_uid = marks.uid and subscriptions.unread < 2`
   }
 
-  async function requestBusinesses(trx: Transaction<Tables>, json: string) {
-    const columns = {
-      business: 'text',
-      installed: 'integer',
-      at: 'integer',
-      times: 'integer',
-      event: 'integer',
-    } as const
+  function businesses(rows: Rows) {
     const isLast = sql`marks.installed is not null
       and (subscriptions.install_at is null or marks.at >= subscriptions.install_at)`
-    await sql`
+    return sql`
       update subscriptions set
-        generation = subscriptions.generation + marks.times, requested_at = ${engine.now()}, failure = null,
-        owed_since = coalesce(subscriptions.owed_since, ${engine.now()}),
+        generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
+        owed_since = coalesce(subscriptions.owed_since, marks.now),
         urgency = ${urgency(byMark)},
-        refresh_at = ${due()},
+        quiet_until_read = ${quietByMark},
+        refresh_at = ${due(sql`marks.now`)},
         uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
-          when marks.installed = 0 then ${engine.now()} end,
+          when marks.installed = 0 then marks.now end,
         install_at = case when ${isLast} then marks.at else subscriptions.install_at end
       from (
-        select business, installed, times, event,
-          case when at > ${engine.now()} then ${engine.now()} else at end as at
-        from ${engine.rows(json, columns)} as given
+        select business, installed, times, event, now, case when at > now then now else at end as at
+        from ${rows} as given
       ) as marks
-      where subscriptions.business_uid = marks.business and subscriptions.unread < 2`.execute(trx)
+      where subscriptions.business_uid = marks.business and subscriptions.unread < 2`
   }
 }
 
 /** By an event 0 or, never read, 1; by `track` or `refresh` 2. */
 const byMark = sql`case when marks.event = 0 then 2 else subscriptions.unread end`
+/** What an event announces is told, also where it is first seen by a read that was asked for quietly. */
+const quietByMark = sql`case when marks.event = 1 then 0 else subscriptions.quiet_until_read end`
 
 function or(before: 0 | 1 | undefined, event: 0 | 1): 0 | 1 {
   return before === 1 ? 1 : event
 }
 
 // Sorted, so that two transactions over the same rows lock them in one order.
-function sortedJson(rows: Map<string, object>): string {
-  return JSON.stringify([...rows.keys()].sort().map((key) => rows.get(key)))
+function sorted<Row>(rows: Map<string, Row>): Row[] {
+  return [...rows.keys()].sort().map((key) => rows.get(key) as Row)
 }
+
+const NAMED = {
+  uid: 'text',
+  business: 'text',
+  purchasable: 'text',
+  times: 'integer',
+  event: 'integer',
+  quiet: 'integer',
+  other: 'integer',
+} as const
+const KNOWN = { uid: 'text', times: 'integer', event: 'integer' } as const
+const BUSINESSES = {
+  business: 'text',
+  installed: 'integer',
+  at: 'integer',
+  times: 'integer',
+  event: 'integer',
+} as const
+
+type Rows = RawBuilder<unknown>
+
+export type RefreshRequests = ReturnType<typeof createRefreshRequests>

@@ -1,4 +1,4 @@
-import type { Generated, Kysely, RawBuilder, Transaction } from 'kysely'
+import type { CompiledQuery, Generated, Kysely, RawBuilder, Transaction } from 'kysely'
 import type { Clock } from '../clock.js'
 import type { EntryKind, EntryStatus, Hint, Urgency } from './store.js'
 
@@ -56,6 +56,8 @@ export interface SubscriptionsTable {
   install_at: number | null
   /** When it was told, if it was an uninstall. */
   uninstalled_at: number | null
+  /** 1: never read, and all who asked for its read want no change of what that finds. */
+  quiet_until_read: 0 | 1
   created_at: number
 }
 
@@ -104,12 +106,35 @@ export interface HandlersTable {
   ready: number
 }
 
+/**
+ * A transaction that needs no promise of its own: a generator that yields its statements one by one. SQLite runs it
+ * without leaving the call; PostgreSQL sends the statements in one message up to the first whose answer is needed, and
+ * the last of them together with the commit. The SQL is the same.
+ */
+export type Script<Result = void> = Generator<Step, Result, readonly unknown[]>
+
+/** One statement, for all of `rows`. */
+export interface Step {
+  /** Its parameters stand for what is only known when it runs: see `Engine.given`. */
+  query: CompiledQuery
+  rows: readonly object[]
+  /** Whether the script needs the answer before it goes on; else it is given no rows. */
+  answers: boolean
+}
+
 /** What differs between engines. Everything else is one SQL. */
 export interface Engine {
   /** Runs queries that only read. May run `work` again where the engine could not finish it. */
   read<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>
   /** Runs one transaction. May run `work` again, as a whole, where the engine could not finish it. */
   write<T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T>
+  /** Runs a script as one transaction, in as few trips to the database as it needs. May run it again, as a whole. */
+  transact<T>(script: () => Script<T>): Promise<T>
+  compile(query: RawBuilder<unknown>): CompiledQuery
+  /** The rows of a step as a table with these columns and `now`. */
+  given(columns: Record<string, 'text' | 'integer'>): RawBuilder<unknown>
+  /** A step as queries with their values. */
+  queriesOf(step: Step): CompiledQuery[]
   /** Whether all that use it run on this machine. */
   isLocal: boolean
   /** The process's clock, for which times of the database are converted when they leave the store. */

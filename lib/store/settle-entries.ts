@@ -16,16 +16,14 @@ export async function settle(engine: Engine, trx: Transaction<Tables>, finishes:
     })),
   )
   if (ends.length === 0) return
+  // Without a list of the ids beside the join: SQLite would walk the list, and all of the batch for each of its ids.
   await sql`
     update journal set
       status = ends.status, attempts = ends.attempt, error = ends.error,
       due_at = ${engine.now()} + ends.in_ms,
       settled_at = ${engine.now()}
     from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
-    where journal.id = ends.id and journal.key = ends.key and ${engine.isOneOf(
-      'journal.id',
-      ends.map(({ id }) => id),
-    )}`.execute(trx)
+    where journal.id = ends.id and journal.key = ends.key`.execute(trx)
 }
 
 const END_COLUMNS = {

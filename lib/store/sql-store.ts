@@ -2,9 +2,10 @@ import { type Clock, systemClock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
+import { type Asked, createAcceptance } from './acceptance.js'
 import { createReadClaims } from './claim-read.js'
 import { createEntryCounts } from './entry-counts.js'
-import { createGroupCommit } from './group-commit.js'
+import { createReadFinishes } from './finish-reads.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
@@ -16,7 +17,8 @@ import { businessesOf, isNews } from './read-finish.js'
 import { createRecordCalls } from './record-calls.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
 import type { Engine } from './schema.js'
-import { isTopicAmong, type NewEvent, type Store } from './store.js'
+import { perform } from './script.js'
+import type { Store } from './store.js'
 import type { StoreOwner } from './store-owner.js'
 import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
@@ -41,42 +43,30 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   let opening: Promise<void> | undefined
   let closed = false
 
-  const submit = createGroupCommit<{ events: readonly NewEvent[]; requests: readonly Requested[] }>({
-    isDataError: engine.isDataError,
-    sizeOf: ({ events }) => ({
-      rows: Math.max(1, events.length),
-      bytes: events.reduce((bytes, { payload }) => bytes + Buffer.byteLength(payload), 0),
-    }),
-    async commit(batch) {
-      const requests = batch.flatMap((item) => item.requests)
-      await owned(async (trx) => {
-        // In the order of a read's finish, so that neither waits for the other: subscriptions, then lanes.
-        await request(trx, requests)
-        await journal.insert(
-          trx,
-          batch.flatMap((item) => item.events),
-        )
-      })
-      // What is committed is visible to others before it is durable; only the reply must wait.
-      await engine.durable()
-    },
-  })
+  const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
 
   const owned: Engine['write'] = (work) =>
     engine.write(async (trx) => {
-      await ownership.check(trx, true)
+      await perform(engine, trx, ownership.check(true))
       return work(trx)
     })
+  const finishRead = createReadFinishes({
+    engine,
+    write: owned,
+    subscriptions,
+    insertChanges: journal.insertChanges,
+    settle: ownership.settle,
+  })
   const read: Engine['read'] = (work) =>
     whileOpen(() =>
       engine.read(async (db) => {
-        await ownership.check(db, false)
+        await perform(engine, db, ownership.check(false))
         return work(db)
       }),
     )
   const write: Engine['write'] = (work) => whileOpen(() => health.watch(() => owned(work), false))
-  const keep: typeof submit = (item) => whileOpen(() => health.watch(() => submit(item), true))
-  const underWay = new Set<Promise<unknown>>()
+  let underWay = 0
+  let onIdle = () => {}
 
   /** One row, written and synced: what a delivery needs at least. */
   function probe() {
@@ -101,23 +91,28 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (closed) return
       closed = true
       await opening?.catch(() => {})
-      await Promise.allSettled(underWay)
+      await acceptance.settled()
+      if (underWay > 0)
+        await new Promise<void>((resolve) => {
+          onIdle = resolve
+        })
       if (opening) await engine.close()
     },
 
     async accept(events) {
-      const wanted = events.flatMap((event) => event.wanted ?? [])
-      for (const event of events) refuseUnfit(event)
-      for (const each of wanted) refuseUnfit(each)
-      await keep({ events, requests: wanted.map((request) => ({ request, byEvent: true })) })
-      for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
-      announce({ kind: 'journal' })
+      const requests: Requested[] = []
+      for (const event of events) {
+        refuseUnfit(event)
+        if (!event.wanted) continue
+        refuseUnfit(event.wanted)
+        requests.push({ request: event.wanted, byEvent: true })
+      }
+      await keep({ events, requests })
     },
 
     async requestRefresh(asked) {
       refuseUnfit(asked)
       await keep({ events: [], requests: [{ request: asked, byEvent: false }] })
-      announce({ kind: 'requested', businessUid: asked.businessUid })
     },
 
     async adoptItems(purchasableUids) {
@@ -130,12 +125,13 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
+    subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
     async claimRead(options) {
       for (let looks = 0; looks < MOST_LOOKS; looks++) {
         const claimed = await write(async (trx) => {
           const next = await reads.next(trx, options)
-          return typeof next === 'object' ? subscriptions.lease(trx, next.uid, options) : next
+          return typeof next === 'object' ? subscriptions.lease(trx, next, options) : next
         })
         if (claimed !== 'put off') return claimed
         await nextTurn()
@@ -146,41 +142,21 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
     async finishRead(claim, finish) {
-      const changes = finish.changes ?? []
-      const businesses = businessesOf(claim, finish)
-      const finished = await write(async (trx) => {
-        // Two reads of one business's subscriptions must not each decide by the other's old state, nor a read go on while
-        // the business that it found out about is erased.
-        if (changes.length > 0 || businesses.length > 1) await engine.holdNames?.(trx, businesses)
-        const written = await subscriptions.finish(trx, claim, finish)
-        if (written !== 'written') return written
-        if (finish.found) await ownership.settle(trx)
-        for (const { id, key, businessUid, payload } of changes) {
-          const siblings = await subscriptions.ofBusiness(trx, businessUid)
-          const { subscriptionUid } = claim.subscription
-          const change = { id, key, businessUid, subscriptionUid }
-          await journal.insertChange(trx, { ...change, payload: payload(siblings, engine.clock.now()) })
-        }
-        return written
-      })
+      const finished = await whileOpen(() => health.watch(() => finishRead(claim, finish), false))
       if (finished === false) return false
       if (finished === 'too late') {
         announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
         return false
       }
       const superseded = isNews(claim, finish)
-      for (const businessUid of businesses) announce({ kind: 'decided', businessUid, superseded })
-      if (changes.length > 0) announce({ kind: 'journal' })
+      for (const businessUid of businessesOf(claim, finish))
+        announce({ kind: 'decided', businessUid, superseded })
+      if (finish.changes?.length) announce({ kind: 'journal' })
       return true
     },
 
     async claimLanes(options) {
-      const named = new Set(options.topics)
-      // Nothing is written while nothing is due.
-      const topicsNow = await read((db) => lanes.topicsOf(db, 'due'))
-      const due = topicsNow.filter((topic) => isTopicAmong(named, topic))
-      if (due.length === 0) return []
-      const claims = await write((trx) => lanes.claim(trx, { ...options, due }))
+      const claims = await lanes.claim({ read, write }, options)
       // A handler must not see what a power cut could still undo.
       if (claims.length > 0) await whileOpen(() => engine.durable())
       return claims
@@ -206,7 +182,6 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     backup: (path) => whileOpen(() => engine.backup(path)),
 
     problem: health.problem,
-
     subscribe,
   }
 
@@ -225,18 +200,33 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     }
   }
 
-  /** What has begun before `close()` is let finish. */
-  async function whileOpen<T>(work: () => Promise<T>): Promise<T> {
+  function mustBeOpen(): Promise<void> {
     if (closed || !opening)
       throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
-    const call = opening.then(work)
-    underWay.add(call)
+    return opening
+  }
+
+  async function keep(asked: Asked) {
+    const opened = mustBeOpen()
     try {
-      return await call
+      await opened
+      await acceptance.keep(asked)
+    } catch (error) {
+      throw asStoreError(error, 'Cannot use the store')
+    }
+  }
+
+  /** What has begun before `close()` is let finish. */
+  async function whileOpen<T>(work: () => Promise<T>): Promise<T> {
+    const opened = mustBeOpen()
+    underWay++
+    try {
+      await opened
+      return await work()
     } catch (error) {
       throw asStoreError(error, 'Cannot use the store')
     } finally {
-      underWay.delete(call)
+      if (--underWay === 0) onIdle()
     }
   }
 }

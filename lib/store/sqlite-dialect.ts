@@ -52,9 +52,9 @@ function createDriver(options: SqliteDialectOptions): Driver {
     },
   }
 
-  async function exec(statement: string, on: SqliteConnection) {
+  async function run(statement: string, on: SqliteConnection) {
     try {
-      await retryWhileBusy(() => on.exec(statement), 5_000, clock)
+      await retryWhileBusy(() => on.all(statement, []), 5_000, clock)
     } catch (error) {
       throw explain(error)
     }
@@ -67,7 +67,7 @@ function createDriver(options: SqliteDialectOptions): Driver {
       return connection
     },
     // Never deferred: a transaction that turns from reader to writer fails at once, whatever the timeout.
-    beginTransaction: async () => exec('begin immediate', await writable()),
+    beginTransaction: async () => run('begin immediate', await writable()),
     async commitTransaction() {
       const current = readable()
       try {
@@ -75,7 +75,7 @@ function createDriver(options: SqliteDialectOptions): Driver {
       } catch (error) {
         throw explain(error)
       }
-      await exec('commit', current)
+      await run('commit', current)
       afterCommit()
     },
     // SQLite may have rolled back by itself (a full disk, an I/O error); then there is nothing left to undo.

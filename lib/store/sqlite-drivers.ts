@@ -108,24 +108,24 @@ function filesOf(
 }
 
 function connect(database: Database): SqliteConnection {
-  const statements = new Map<string, Statement>()
+  const statements = new Map<string, { statement: Statement; hasRows: boolean }>()
 
-  function prepare(sql: string): Statement {
-    let statement = statements.get(sql)
-    if (!statement) {
+  function prepare(sql: string) {
+    let prepared = statements.get(sql)
+    if (!prepared) {
       // All SQL is this package's own; the bound only guards against a mistake that makes it vary.
       if (statements.size >= 200) statements.clear()
-      statement = database.prepare(sql)
-      statements.set(sql, statement)
+      prepared = { statement: database.prepare(sql), hasRows: RETURNS_ROWS.test(sql) }
+      statements.set(sql, prepared)
     }
-    return statement
+    return prepared
   }
 
   return {
     exec: (sql) => void database.exec(sql),
     all(sql, parameters) {
-      const statement = prepare(sql)
-      if (RETURNS_ROWS.test(sql)) return statement.all(...parameters)
+      const { statement, hasRows } = prepare(sql)
+      if (hasRows) return statement.all(...parameters)
       statement.run(...parameters)
       return []
     },

@@ -8,6 +8,7 @@ import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './s
 import { corrupt, explainSqlite, isSuspicious, sqliteCode, unavailable, wordsFor } from './sqlite-errors.js'
 import { type OpenFile, openSqliteFile } from './sqlite-file.js'
 import { pathFault } from './sqlite-path.js'
+import { givenRow, queriesOf, runScript } from './sqlite-scripts.js'
 import { NoThread } from './sqlite-thread.js'
 import { createTurns } from './sqlite-turns.js'
 
@@ -97,6 +98,10 @@ export function createSqliteEngine(options: {
   return {
     read: (work) => work(db),
     write: (work) => db.transaction().execute(work),
+    transact: (script) => db.transaction().execute(async () => runScript(script(), opened(), explain)),
+    compile: (query) => query.compile(db),
+    given: givenRow,
+    queriesOf: (step) => queriesOf(step, opened().time.now()),
     // A WAL lives in shared memory: every process on the file is on this machine.
     isLocal: true,
     clock,

@@ -100,6 +100,8 @@ export interface Store {
 
   /** What is known of a business, as it was learned; of very many that were never read, the newest are enough. */
   subscriptionsOf(businessUid: string): Promise<Subscription[]>
+  /** What is known of these subscriptions, in no order; at most 1,000 at once. */
+  subscriptionsNamed(subscriptionUids: readonly string[]): Promise<Subscription[]>
 
   /**
    * Makes what was remembered of other items due for a read where the item is one of these now; an empty list means
@@ -185,7 +187,8 @@ export type StoreCounts = EntryCounts & SubscriptionCounts
 
 /**
  * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of a business was finished; null: of any.
- * `superseded`: its record, or whether it is gone, has changed, so that an answer from before must not be used again.
+ * `superseded`: its record, or whether it is gone, has changed, or it was erased, so that an answer from before must not
+ * be used again.
  */
 export type Hint =
   | { kind: 'requested'; businessUid: string | null }

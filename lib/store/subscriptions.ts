@@ -12,6 +12,11 @@ import {
   type Subscription,
 } from './store.js'
 
+/** All was written; only that the read came too late for what it found; nothing, for the lease is somebody else's. */
+export type Finished = 'written' | 'too late' | false
+
+export type Subscriptions = ReturnType<typeof createSubscriptions>
+
 const MOST_OF_BUSINESS = 1_000
 const MOST_ON_THE_WAY_MS = 200
 
@@ -53,6 +58,7 @@ export function createSubscriptions(engine: Engine) {
       verifying: row.verifying === 1,
       failure: row.failure,
       refreshAt: own(row.refresh_at),
+      quiet: row.quiet_until_read === 1,
     }
   }
 
@@ -80,19 +86,41 @@ export function createSubscriptions(engine: Engine) {
         .map(asSubscription)
     },
 
-    /** Leases one row. Another process may have been quicker: then nothing is leased. */
+    async named(db: Kysely<Tables>, subscriptionUids: readonly string[]): Promise<Subscription[]> {
+      const { rows } = await sql<TimedRow>`
+        select subscriptions.*, ${engine.now()} as store_now from subscriptions
+        where ${engine.isOneOf('subscription_uid', subscriptionUids)}`.execute(db)
+      return rows.map(asSubscription)
+    },
+
+    /** Whether the read that is about to be finished is quiet. Asked of the row itself: an event may have come since the claim. */
+    async isQuiet(trx: Transaction<Tables>, { id, subscription }: ReadClaim): Promise<boolean> {
+      if (subscription.record !== null) return false
+      const { rows } = await sql<{ quiet: number }>`
+        select quiet_until_read as quiet from subscriptions
+        where subscription_uid = ${id} ${engine.forUpdate}`.execute(trx)
+      return rows[0]?.quiet === 1
+    },
+
+    /** Leases the first of these that nobody else is about to lease; another process may have been quicker with all. */
     async lease(
       trx: Transaction<Tables>,
-      uid: string,
+      uids: readonly string[],
       { leaseMs }: Pick<ClaimRead, 'leaseMs'>,
     ): Promise<ReadClaim | undefined> {
       const token = newLeaseToken()
+      // Found by their key: `+ 0` keeps planners from walking the index of what is due, without an end.
       const { rows } = await sql<TimedRow>`
+        with free as materialized (
+          select subscription_uid as uid from subscriptions
+          where ${engine.isOneOf('subscription_uid', uids)} and refresh_at + 0 <= ${engine.now()}
+          order by refresh_at + 0 limit 1 ${engine.skipLocked}
+        )
         update subscriptions set
           lapses = lapses + case when lease_token is null then 0 else 1 end,
           lease_token = ${token},
           refresh_at = ${engine.now()} + ${leaseMs}
-        where subscription_uid = ${uid}
+        where subscription_uid = (select uid from free)
         returning *, ${engine.now()} as store_now`.execute(trx)
       const row = rows[0]
       if (!row) return undefined
@@ -121,12 +149,8 @@ export function createSubscriptions(engine: Engine) {
       return rows.length > 0
     },
 
-    /** Answers what it has written: all of it, or only that the read came too late for what it found, or nothing. */
-    async finish(
-      trx: Transaction<Tables>,
-      claim: ReadClaim,
-      finish: ReadFinish,
-    ): Promise<'written' | 'too late' | false> {
+    /** Answers what it has written: all of it, or only that the read came too late to revoke, or nothing. */
+    async finish(trx: Transaction<Tables>, claim: ReadClaim, finish: ReadFinish): Promise<Finished> {
       // A revocation rests on the uninstall that the claim saw: an install since then asks for another read.
       const revokes = finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
       const isErased = await erasedSince(trx, claim, finish)
@@ -186,6 +210,7 @@ export function createSubscriptions(engine: Engine) {
             ? requestedAgain(claim, sql.ref('uninstalled_at'), null)
             : sql.ref('uninstalled_at')
         },
+        quiet_until_read = ${record ? 0 : sql.ref('quiet_until_read')},
         lease_token = null,
         lapses = 0,
         not_before = ${engine.now()} + ${MIN_READ_INTERVAL_MS},
@@ -205,8 +230,6 @@ export function createSubscriptions(engine: Engine) {
     return sql`case when refresh_at < ${engine.now()} then refresh_at else ${engine.now()} end`
   }
 }
-
-export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 /** Answers of the platform, although they show nothing: who waits for the platform does not wait for these. */
 const REFUSALS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']

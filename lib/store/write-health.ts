@@ -70,3 +70,5 @@ export function createWriteHealth(options: {
     },
   }
 }
+
+export type WriteHealth = ReturnType<typeof createWriteHealth>

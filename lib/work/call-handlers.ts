@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import type { Entry, EntryEnd, EntryKind } from '../store/store.js'
+import { createDeadlines } from '../waiting.js'
 import type { AnyHandler, Handlers } from './handlers.js'
 
 /** Pauses between tries of a handler; after the last of them the entry is dead until it is replayed. */
@@ -53,6 +54,7 @@ export function createHandlerCalls(options: {
   const { handlers, payloadOf, marketplace, timeoutMs, clock, onHandlerError = () => {} } = options
   const { retryDelaysMs = HANDLER_RETRY_DELAYS_MS } = options
   const returned = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
+  const deadlines = createDeadlines(timeoutMs, clock)
   /** Keys with handlers that have not settled and may still take their time. */
   const busy = new Map<string, number>()
 
@@ -68,32 +70,50 @@ export function createHandlerCalls(options: {
     }
   }
 
-  /** Rejects when the handler throws, rejects, or takes too long; then its slot is free although it may still run. */
-  function withinTime(handler: AnyHandler, payload: unknown, entry: Entry, lost: AbortSignal): Promise<void> {
-    const controller = new AbortController()
+  /**
+   * Calls it. Undefined when it has returned, with nothing to wait for; else a promise that rejects when the handler
+   * rejects or takes too long: then its slot is free although it may still run. Throws what the handler throws.
+   */
+  function begin(
+    handler: AnyHandler,
+    payload: unknown,
+    entry: Entry,
+    lost: AbortSignal,
+  ): Promise<void> | undefined {
+    let controller: AbortController | undefined
+    let ended: MarketplaceError | undefined
+    const returned: unknown = handler(payload, {
+      // Made when it is asked for: most handlers never do, and it costs more than all the rest of a call.
+      get signal() {
+        controller ??= new AbortController()
+        if (ended) controller.abort(ended)
+        return controller.signal
+      },
+      attempt: entry.attempt,
+      marketplace: marketplace(),
+    })
+    if (!isThenable(returned)) return undefined
     const release = hold(entry.key)
     return new Promise<void>((resolve, reject) => {
       const end = (error: MarketplaceError) => {
-        controller.abort(error)
+        ended = error
+        controller?.abort(error)
         reject(error)
       }
       const onLost = () => end(new MarketplaceError('lease_lapsed', 'Cannot finish the handler: interrupted'))
       const seconds = timeoutMs / SECOND
       // Also of one that was interrupted and does not stop: until then nobody here is called for its key.
-      const timer = clock.setTimeout(() => {
+      const inTime = deadlines.set(() => {
         release()
         lost.removeEventListener('abort', onLost)
         end(new MarketplaceError('handler_timeout', `Cannot finish the handler: not done after ${seconds} s`))
-      }, timeoutMs)
+      })
       lost.addEventListener('abort', onLost, { once: true })
-      Promise.resolve()
-        .then(() =>
-          handler(payload, { signal: controller.signal, attempt: entry.attempt, marketplace: marketplace() }),
-        )
+      Promise.resolve(returned)
         .then(() => resolve(), reject)
         .finally(() => {
           release()
-          clock.clearTimeout(timer)
+          inTime()
           lost.removeEventListener('abort', onLost)
         })
     })
@@ -102,7 +122,10 @@ export function createHandlerCalls(options: {
   return {
     busyKeys: () => [...busy.keys()],
 
-    /** What became of it; undefined: nobody handles it any more, so it stays as it is. */
+    /**
+     * What became of it; undefined: it stays as it is, because nobody handles it any more, or because its handlers were
+     * interrupted: closing is not their failure, and counts for no try.
+     */
     async call(entry: Entry, lost: AbortSignal): Promise<EntryEnd['result'] | undefined> {
       const takers = handlers.for(entry)
       if (takers.length === 0) return undefined
@@ -112,7 +135,7 @@ export function createHandlerCalls(options: {
       const left = takers.filter((handler) => !done.has(handler))
       const outcomes = await Promise.allSettled(
         left.map(async (handler) => {
-          await withinTime(handler, payload, entry, lost)
+          await begin(handler, payload, entry, lost)
           done.add(handler)
         }),
       )
@@ -122,8 +145,7 @@ export function createHandlerCalls(options: {
         return { kind: 'done' }
       }
       returned.set(entry.id, done)
-      // Closing is not the handler's failure: the entry is due again at once, for whoever comes next.
-      if (lost.aborted) return { kind: 'retry', inMs: 0, error: 'interrupted' }
+      if (lost.aborted) return undefined
       const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
       const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
       for (const [i, outcome] of outcomes.entries()) {
@@ -139,6 +161,13 @@ export function createHandlerCalls(options: {
       return { kind: 'dead', error }
     },
   }
+}
+
+function isThenable(value: unknown): boolean {
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  )
 }
 
 /** What was thrown, in at most 500 characters, whatever it was. */

@@ -7,20 +7,26 @@ import {
   MAX_LAPSES,
   type Store,
 } from '../store/store.js'
+import { createDeadlines } from '../waiting.js'
 import { createHandlerCalls } from './call-handlers.js'
 import { createLaneFinishes } from './lane-finishes.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createSlices } from './slices.js'
 
-/** Entries that one claim reads: with payloads of some hundred bytes SQLite takes 2 ms for them. */
-const ENTRIES = 128
+/** Entries that one claim reads: SQLite takes about 4 ms for as many lanes with payloads of some hundred bytes. */
+const ENTRIES = 256
+/** Lanes of one claim, at most. Half as many, so that each may hand out two: that shows whether lanes are deep. */
+const MAX_LANES = ENTRIES / 2
 /** Lanes that are leased before a slot is free, at most, and for how long: as many as are worked off meanwhile. */
-const MAX_AHEAD = 128
+const MAX_AHEAD = MAX_LANES
 const AHEAD_MS = 40
 /** So long a lane may wait for a slot, or hold one while others are due. */
 const PATIENCE_MS = SECOND
-/** After a handler that took longer, the next waits for the answer whether the lane is still leased: some ms. */
-const SLOW_MS = 50
+
+interface Lane extends LaneClaim {
+  /** Whether its handlers may run now. */
+  hasSlot: boolean
+}
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
@@ -46,15 +52,23 @@ export function createDispatcher(
   const calls = createHandlerCalls(options)
   const finishes = createLaneFinishes({ store, clock })
   const slices = createSlices(clock)
-  const inSlot = new Set<LaneClaim>()
+  const patience = createDeadlines(PATIENCE_MS, clock)
+  let inSlots = 0
+  /** Lanes that may have been taken back: before their next entry is handled, the store is asked. */
+  const doubted = new WeakSet<LaneClaim>()
   const queue: (() => void)[] = []
   /** How long a lane holds its slot, lately. */
   let slotMs = Number.POSITIVE_INFINITY
+  /** Fewer where lanes are deep: then each hands out more entries, for one lease and one finish. */
+  let lanesAtOnce = MAX_LANES
 
-  const loop: LeaseLoop<LaneClaim> = createLeaseLoop<LaneClaim>({
+  /** Lanes to lease before a slot is free. The next are leased while half of these still wait. */
+  const ahead = () => Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
+
+  const loop: LeaseLoop<Lane> = createLeaseLoop<Lane>({
     concurrency,
-    isWaiting: (lane) => !inSlot.has(lane),
-    maxWaiting: 4 * MAX_AHEAD,
+    isWaiting: (lane) => !lane.hasSlot,
+    maxWaiting: 2 * MAX_AHEAD,
     leaseMs,
     renewEveryMs,
     pollMs,
@@ -64,16 +78,23 @@ export function createDispatcher(
     run,
     async claim(free) {
       const topics = handlers.topics()
-      if (topics.length === 0 || queue.length > 0) return []
+      const wanted = ahead()
+      if (topics.length === 0 || queue.length > wanted / 2) return []
       // Not in the turn of the event loop in which a batch was written.
       await slices.turn()
-      const ahead = Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
+      const limit = Math.max(1, Math.min(lanesAtOnce, free + wanted - queue.length))
       const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
-      return store.claimLanes({ limit: free + ahead, entries: ENTRIES, leaseMs, topics, exceptKeys })
+      const lanes = await store.claimLanes({ limit, entries: ENTRIES, leaseMs, topics, exceptKeys })
+      const handedOut = lanes.reduce((sum, { entries }) => sum + entries.length, 0)
+      lanesAtOnce =
+        handedOut > ENTRIES * 0.75
+          ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
+          : Math.min(MAX_LANES, lanesAtOnce * 2)
+      return lanes.map((lane) => ({ ...lane, hasSlot: false }))
     },
   })
 
-  async function run(lane: LaneClaim, signal: AbortSignal) {
+  async function run(lane: Lane, signal: AbortSignal) {
     const ended: { entry: Entry; result: EntryEnd['result'] }[] = []
     let isOver = false
     let isHeld = true
@@ -91,13 +112,13 @@ export function createDispatcher(
       if (isHeld) for (const { entry, result } of written) note(entry, result)
     }
 
-    if (await hasSlot(lane, signal)) {
+    if (await takeSlot(lane, signal)) {
       const beganAt = clock.monotonic()
       try {
         for (const entry of lane.entries) {
           await slices.turn()
           if (signal.aborted || !isHeld || clock.monotonic() - beganAt > PATIENCE_MS) break
-          const calledAt = clock.monotonic()
+          if (doubted.delete(lane) && !(await store.renewLane(lane, leaseMs).catch(() => true))) break
           const result =
             lane.lapses >= MAX_LAPSES
               ? ({ kind: 'dead', error: 'its handlers ended the process again and again' } as const)
@@ -110,8 +131,6 @@ export function createDispatcher(
             writing = undefined
           })
           writing.catch(() => {})
-          // Meanwhile the lane may have been taken back by an erasure: then nothing more of it is handled.
-          if (clock.monotonic() - calledAt > SLOW_MS) await writing
         }
       } finally {
         leaveSlot(lane, beganAt)
@@ -123,40 +142,45 @@ export function createDispatcher(
   }
 
   /** Whether it has a slot now; false when it waited too long, or lost its lease meanwhile. */
-  function hasSlot(lane: LaneClaim, signal: AbortSignal): boolean | Promise<boolean> {
+  function takeSlot(lane: Lane, signal: AbortSignal): boolean | Promise<boolean> {
     // Claimed so slowly that the lease is over: it may be somebody else's.
     if (signal.aborted) return false
-    if (inSlot.size < concurrency) {
-      inSlot.add(lane)
+    const enterSlot = () => {
+      inSlots++
+      lane.hasSlot = true
+    }
+    if (inSlots < concurrency) {
+      enterSlot()
       return true
     }
     return new Promise((resolve) => {
       const end = (has: boolean) => {
-        clock.clearTimeout(timer)
+        inTime()
         signal.removeEventListener('abort', giveUp)
         const at = queue.indexOf(enter)
         if (at >= 0) queue.splice(at, 1)
-        if (has) inSlot.add(lane)
+        if (has) enterSlot()
         resolve(has)
       }
       const enter = () => end(true)
       const giveUp = () => end(false)
       // What was leased ahead is given back when those before it turn out to be slow.
-      const timer = clock.setTimeout(() => {
+      const inTime = patience.set(() => {
         slotMs = Number.POSITIVE_INFINITY
         giveUp()
-      }, PATIENCE_MS)
+      })
       signal.addEventListener('abort', giveUp, { once: true })
       queue.push(enter)
     })
   }
 
-  function leaveSlot(lane: LaneClaim, beganAt: number) {
+  function leaveSlot(lane: Lane, beganAt: number) {
     const ms = Math.max(0.01, clock.monotonic() - beganAt)
     slotMs = Number.isFinite(slotMs) ? slotMs * 0.9 + ms * 0.1 : ms
-    inSlot.delete(lane)
+    inSlots--
+    lane.hasSlot = false
     queue[0]?.()
-    if (queue.length === 0) loop.wake()
+    if (queue.length <= ahead() / 2) loop.wake()
   }
 
   function note(entry: Entry, result: EntryEnd['result']) {
@@ -167,5 +191,13 @@ export function createDispatcher(
     onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
   }
 
-  return loop
+  return {
+    ...loop,
+    /** What was known of a business (null: of any) has changed: it may have been erased, and its lanes taken back. */
+    doubt(business: string | null) {
+      for (const lane of loop.items())
+        if (business === null || lane.entries.some(({ businessUid }) => businessUid === business))
+          doubted.add(lane)
+    },
+  }
 }

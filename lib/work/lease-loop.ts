@@ -1,10 +1,13 @@
 import { spread } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
+import { createLine } from '../line.js'
 
 export interface LeaseLoop<Item = unknown> {
   start(): void
   /** Looks for work now, or after `inMs`. */
   wake(inMs?: number): void
+  /** A running item has begun to wait, so that its slot is free: looks without a rest. */
+  slotFreed(): void
   /** Stops claiming, lets what runs finish for `graceMs`, then aborts it; resolves when all of it has ended or let go. */
   close(graceMs: number): Promise<void>
   /** When the loop last looked for work, by the monotonic clock; a loop that has not for long is stuck. */
@@ -12,6 +15,13 @@ export interface LeaseLoop<Item = unknown> {
   running(): number
   /** What runs now. */
   items(): Item[]
+}
+
+/** The lease of one item that runs. */
+interface Lease {
+  /** Counts on from `heldUntil`, unless it has ended. */
+  keep(heldUntil: number, renewInMs: number): void
+  end(): void
 }
 
 /** Wake-ups during this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
@@ -56,9 +66,11 @@ export function createLeaseLoop<Item>(options: {
     clock,
     onError,
   } = options
-  const running = new Map<AbortController, { item: Item; done: Promise<void> }>()
+  const running = createLine<{ item: Item; controller: AbortController; done: Promise<void> }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let turn: Promise<void> | undefined
+  /** During the turn, which may have been past the look at its slots. */
+  let isSlotFreed = false
   let lookedAt = clock.monotonic()
   let restUntil = 0
   let pollAt = 0
@@ -86,6 +98,7 @@ export function createLeaseLoop<Item>(options: {
     clock.clearTimeout(timer)
     timer = undefined
     if (state !== 'started' || turn) return
+    isSlotFreed = false
     const now = clock.monotonic()
     for (const time of wanted) if (time <= now) wanted.delete(time)
     turn = takeAll()
@@ -94,7 +107,8 @@ export function createLeaseLoop<Item>(options: {
         turn = undefined
         restUntil = clock.monotonic() + REST_MS
         pollAt = clock.monotonic() + spread(pollMs, 0.2)
-        arm()
+        if (isSlotFreed) look()
+        else arm()
       })
   }
 
@@ -107,47 +121,82 @@ export function createLeaseLoop<Item>(options: {
       if (free <= 0) return
       const askedAt = clock.monotonic()
       const items = await claim(free)
-      for (const item of items) begin(item, askedAt + leaseMs)
+      begin(items, askedAt + leaseMs)
       if (items.length === 0) return
     }
   }
 
-  /** Until `heldUntil` nobody else can have the item: a lease is counted from before it was asked for. */
-  function begin(item: Item, heldUntil: number) {
-    const controller = new AbortController()
-    const abort = () => controller.abort()
+  /**
+   * Runs what one claim leased. Until `heldUntil` nobody else can have it: a lease is counted from before it was asked
+   * for. Most items end long before the first renewal: until then one timer stands for all of them.
+   */
+  function begin(items: readonly Item[], heldUntil: number) {
+    const aheadMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
+    const leases: Lease[] = []
+    let left = items.length
+    const timer = clock.setTimeout(
+      () => {
+        for (const lease of leases) lease.keep(heldUntil, renewEveryMs - aheadMs)
+      },
+      Math.max(0, aheadMs),
+    )
+    for (const item of items) {
+      const controller = new AbortController()
+      if (aheadMs <= 0) controller.abort()
+      const lease = createLease(item, controller)
+      leases.push(lease)
+      const done = run(item, controller.signal)
+        .catch(onError)
+        .finally(() => {
+          lease.end()
+          if (--left === 0) clock.clearTimeout(timer)
+          leave()
+          slotFreed()
+        })
+      const leave = running.add({ item, controller, done })
+    }
+  }
+
+  function createLease(item: Item, controller: AbortController): Lease {
     let lapse: unknown
     let renewal: unknown
+    let isOver = false
+    const abort = () => controller.abort()
     const holdUntil = (time: number) => {
       clock.clearTimeout(lapse)
       // The answer may have come so late that somebody else has it already.
       if (time <= clock.monotonic()) abort()
       else lapse = clock.setTimeout(abort, time - clock.monotonic())
     }
-    const renewLater = () => {
+    const renewIn = (ms: number) => {
       renewal = clock.setTimeout(async () => {
         const askedAt = clock.monotonic()
         // A renewal that could not be asked for is tried again; the lease's end decides.
         const held = await renew(item).catch(() => undefined)
-        if (!running.has(controller)) return
+        if (isOver) return
         if (held === false) return abort()
         if (held) holdUntil(askedAt + leaseMs)
-        renewLater()
-      }, renewEveryMs)
+        renewIn(renewEveryMs)
+      }, ms)
     }
-    holdUntil(heldUntil)
-    renewLater()
-    const done = run(item, controller.signal)
-      .catch(onError)
-      .finally(() => {
+    return {
+      keep(heldUntil, renewInMs) {
+        if (isOver) return
+        holdUntil(heldUntil)
+        renewIn(renewInMs)
+      },
+      end() {
+        isOver = true
         clock.clearTimeout(renewal)
         clock.clearTimeout(lapse)
-        running.delete(controller)
-        // Without a rest: a slot is free, and what is waiting for it has waited.
-        if (turn) lookAt(clock.monotonic())
-        else look()
-      })
-    running.set(controller, { item, done })
+      },
+    }
+  }
+
+  /** Without a rest: what is waiting for the slot has waited. */
+  function slotFreed() {
+    if (turn) isSlotFreed = true
+    else look()
   }
 
   return {
@@ -157,6 +206,8 @@ export function createLeaseLoop<Item>(options: {
       look()
     },
 
+    slotFreed,
+
     wake: (inMs = 0) => lookAt(clock.monotonic() + inMs),
 
     async close(graceMs) {
@@ -164,14 +215,14 @@ export function createLeaseLoop<Item>(options: {
       clock.clearTimeout(timer)
       await endWithin(graceMs)
       if (running.size === 0) return
-      for (const controller of running.keys()) controller.abort()
+      for (const { controller } of running.values()) controller.abort()
       // Whatever ignores its signal is left behind: its lease runs out and somebody else takes the item.
       await endWithin(Math.min(graceMs, SECOND))
     },
 
     lookedAt: () => lookedAt,
     running: () => running.size,
-    items: () => Array.from(running.values(), ({ item }) => item),
+    items: () => running.values().map(({ item }) => item),
   }
 
   /** Resolves when nothing runs any more, or the time is up. Keeps the process alive that long and no longer. */
@@ -180,7 +231,7 @@ export function createLeaseLoop<Item>(options: {
       const timer = clock.setTimeout(resolve, ms, true)
       // A claim under way may still begin something.
       Promise.resolve(turn)
-        .then(() => Promise.all([...running.values()].map(({ done }) => done)))
+        .then(() => Promise.all(running.values().map(({ done }) => done)))
         .then(() => {
           clock.clearTimeout(timer)
           resolve()

@@ -19,6 +19,7 @@ import { type Conclusion, untouched } from './conclusion.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { changeOf } from './purchase-change.js'
 import { createReadOutcomes } from './read-outcomes.js'
+import { createReadPause } from './read-pause.js'
 import { createReadTurns, type SharedUrgency } from './read-turns.js'
 import { writeWhileLeased } from './write-while-leased.js'
 
@@ -70,12 +71,13 @@ export function createRefresher(options: {
   const busy = new Set<string>()
   const outcomes = createReadOutcomes({ clock })
   const turns = createReadTurns()
+  const pause = createReadPause(clock)
+  /** What has been read and is being written: the platform is free for the next. */
+  const writing = new Set<ReadClaim>()
   /** What the second loop runs. */
   const running = new Set<ReadClaim>()
   /** Businesses whose turn is the second loop's: however many made-up ones are named for one, it gets a read between. */
   const yielding = new Set<string>()
-  let pausedUntil = Number.NEGATIVE_INFINITY
-  let pausedBy = ''
   let closing = false
   let claimTurn: Promise<unknown> = Promise.resolve()
 
@@ -84,7 +86,7 @@ export function createRefresher(options: {
     isWaiting: () => false,
     claim: () => claimOf([1], yielding),
     run: (claim, signal) =>
-      refresh(claim, signal).finally(() => {
+      refresh(claim, signal, () => firstReads.slotFreed()).finally(() => {
         yielding.add(claim.subscription.businessUid)
         laterReads.wake()
       }),
@@ -103,7 +105,11 @@ export function createRefresher(options: {
       }
       return claims
     },
-    run: (claim, signal) => refresh(claim, signal).finally(() => running.delete(claim)),
+    run: (claim, signal) =>
+      refresh(claim, signal, () => {
+        running.delete(claim)
+        laterReads.slotFreed()
+      }).finally(() => running.delete(claim)),
   })
 
   const loops = [firstReads, laterReads]
@@ -113,6 +119,8 @@ export function createRefresher(options: {
   ): LeaseLoop {
     return createLeaseLoop<ReadClaim>({
       ...what,
+      isWaiting: (claim) =>
+        (writing.has(claim) && writing.size <= concurrency) || what.isWaiting?.(claim) === true,
       concurrency,
       leaseMs,
       renewEveryMs,
@@ -121,14 +129,17 @@ export function createRefresher(options: {
       onError,
       renew: (claim) => store.renewRead(claim, leaseMs),
       run: (claim, signal) =>
-        what.run(claim, signal).finally(() => busy.delete(claim.subscription.businessUid)),
+        what.run(claim, signal).finally(() => {
+          writing.delete(claim)
+          busy.delete(claim.subscription.businessUid)
+        }),
     })
   }
 
   /** One claim at a time, so that each sees the businesses the others have taken: one read per business. */
   function claimOf(urgencies: readonly Urgency[], except: Iterable<string> = []): Promise<ReadClaim[]> {
     const claimed = claimTurn.then(async () => {
-      if (clock.monotonic() < pausedUntil) return []
+      if (pause.isOn()) return []
       const found = await store.claimRead({ leaseMs, except: [...busy, ...except], urgencies })
       if (found) busy.add(found.subscription.businessUid)
       return found ? [found] : []
@@ -160,7 +171,8 @@ export function createRefresher(options: {
     return ofCandidate.kind === 'found' ? { result: ofCandidate } : { result, ofCandidate }
   }
 
-  async function refresh(claim: ReadClaim, signal: AbortSignal) {
+  /** Calls `onWriting` once the platform has answered. */
+  async function refresh(claim: ReadClaim, signal: AbortSignal, onWriting: () => void) {
     if (claim.lapses >= MAX_LAPSES) {
       // Whatever ends the process here again and again, the others come first; never given up: somebody may have paid.
       await store.finishRead(claim, { ...untouched(claim), failure: 'lease_lapsed', nextInMs: 5 * MINUTE })
@@ -172,7 +184,7 @@ export function createRefresher(options: {
       await store.finishRead(claim, { ...untouched(claim), nextInMs: 0 })
       return
     }
-    pauseFor(result)
+    pause.after(result)
     const conclusion = concludeRead(claim, result, {
       now: clock.now(),
       random,
@@ -187,27 +199,13 @@ export function createRefresher(options: {
       ...finish,
       changes: moves.map((move) => changeOf(move, { subscriptionUid: claim.id, entitledBy, clock })),
     }
-    const isHeld = await writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
-    if (!isHeld) return
+    const isHeld = writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
+    writing.add(claim)
+    onWriting()
+    if (!(await isHeld)) return
     onRead(claim, result, conclusion)
     wake(MIN_READ_INTERVAL_MS)
     if (finish.nextInMs !== null && finish.nextInMs < 30 * SECOND) wake(finish.nextInMs)
-  }
-
-  /** Too many calls, or our own credentials: every read would meet the same, so all wait. */
-  function pauseFor(result: ReadResult) {
-    const forMs =
-      result.kind === 'throttled'
-        ? (result.retryAfterMs ?? SECOND)
-        : result.kind === 'credentials_refused'
-          ? 10 * SECOND
-          : 0
-    if (forMs === 0) return
-    pausedUntil = Math.max(pausedUntil, clock.monotonic() + forMs)
-    pausedBy =
-      result.kind === 'throttled'
-        ? 'the platform limits our rate'
-        : "the platform refuses the app's credentials"
   }
 
   /** The configuration may have changed since the last start. Tried again until the store has taken it. */
@@ -239,10 +237,7 @@ export function createRefresher(options: {
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
     problems: (counts: SubscriptionCounts): Problems => ({
       failing: [],
-      degraded: [
-        ...(pausedUntil > clock.monotonic() ? [`reads are paused: ${pausedBy}`] : []),
-        ...outcomes.problems(counts),
-      ],
+      degraded: [...pause.problems(), ...outcomes.problems(counts)],
     }),
     running: () => loops.reduce((sum, loop) => sum + loop.running(), 0),
   }

@@ -40,6 +40,8 @@ export function createWorker(options: {
   const unsubscribe = store.subscribe((hint) => {
     if (hint.kind === 'requested') refresher.wake()
     if (hint.kind === 'journal') dispatcher.wake()
+    if (hint.kind === 'decided' && (hint.superseded || hint.businessUid === null))
+      dispatcher.doubt(hint.businessUid)
   })
 
   async function sweep() {

@@ -44,6 +44,7 @@ export interface Row {
   progress: string | null
   installAt: number | null
   uninstalledAt: number | null
+  quiet: boolean
   createdAt: number
 }
 
@@ -92,6 +93,7 @@ export function createTables(): Database & {
     row.generation++
     row.requestedAt = now()
     row.failure = null
+    if (byEvent) row.quiet = false
     due(row)
   }
 
@@ -111,6 +113,7 @@ export function createTables(): Database & {
     const row = rows.get(each.subscriptionUid)
     if (row) {
       mark(row, byEvent)
+      if (each.kind === 'subscription' && !each.quiet) row.quiet = false
       if (each.kind === 'subscription' && row.business !== each.businessUid) row.candidate = each.businessUid
     } else if (each.kind === 'subscription') {
       rows.set(each.subscriptionUid, {
@@ -135,6 +138,7 @@ export function createTables(): Database & {
         progress: null,
         installAt: null,
         uninstalledAt: null,
+        quiet: each.quiet ?? false,
         createdAt: now(),
       })
     }
@@ -198,6 +202,7 @@ export function createTables(): Database & {
   function finishRead(claim: ReadClaim, finish: ReadFinish): boolean {
     const row = rows.get(claim.id)
     if (row?.token !== claim.leaseToken) return false
+    const isQuiet = row.quiet
     const isAskedAgain = row.generation > claim.generation
     // What rests on an uninstall waits for the read that was asked for since.
     const isTooLate =
@@ -213,6 +218,7 @@ export function createTables(): Database & {
       if (found.record) {
         row.business = found.record.business_uid
         row.purchasable = found.record.purchasable_uid
+        row.quiet = false
       }
     }
     if (settled) row.settled = claim.generation
@@ -229,7 +235,7 @@ export function createTables(): Database & {
     row.notBefore = now() + MIN_READ_INTERVAL_MS
     if (isAskedAgain) row.refreshAt = row.notBefore
     else row.refreshAt = nextInMs === null ? null : now() + nextInMs
-    for (const { id, key, businessUid, payload } of changes) {
+    for (const { id, key, businessUid, payload } of isQuiet ? [] : changes) {
       append({
         id,
         kind: 'change',
@@ -348,6 +354,7 @@ export function createTables(): Database & {
           announce({ kind: 'requested', businessUid: wanted.businessUid })
         },
         subscriptionsOf: async (business) => ofBusiness(business),
+        subscriptionsNamed: async (uids) => uids.flatMap((uid) => rows.get(uid) ?? []).map(asSubscription),
         claimRead: async (options) => claimRead(options),
         async renewRead(claim, leaseMs) {
           const row = rows.get(claim.id)
@@ -414,7 +421,7 @@ export function createTables(): Database & {
 
 function asSubscription(row: Row): Subscription {
   const { uid, business, purchasable, record, generation, settled, ...same } = row
-  const { state, gone, readAt, requestedAt, verifying, failure, refreshAt } = same
+  const { state, gone, readAt, requestedAt, verifying, failure, refreshAt, quiet } = same
   return {
     subscriptionUid: uid,
     businessUid: business,
@@ -428,5 +435,6 @@ function asSubscription(row: Row): Subscription {
     verifying,
     failure,
     refreshAt,
+    quiet,
   }
 }

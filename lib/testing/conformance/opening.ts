@@ -204,5 +204,6 @@ const NO_CLAIM: Parameters<Store['finishRead']>[0] = {
     verifying: false,
     failure: null,
     refreshAt: 0,
+    quiet: false,
   },
 }

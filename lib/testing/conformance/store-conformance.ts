@@ -16,6 +16,7 @@ import { LOOKING } from './looking.js'
 import { MOVING } from './moving.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
+import { QUIET_READS } from './quiet-reads.js'
 import { SEVERAL } from './several.js'
 import { WANTING } from './wanting.js'
 
@@ -54,6 +55,7 @@ const ALL: readonly Check[] = [
   ...ACCEPTING,
   ...IDENTIFIERS,
   ...WANTING,
+  ...QUIET_READS,
   ...INSTALLS,
   ...LEASING,
   ...FINISHING,

@@ -19,6 +19,7 @@ export const STORE_METHODS = [
   'requestRefresh',
   'adoptItems',
   'subscriptionsOf',
+  'subscriptionsNamed',
   'claimRead',
   'renewRead',
   'finishRead',

@@ -1,0 +1,106 @@
+import { describe, expect, it } from '@jest/globals'
+import pg from 'pg'
+import { postgresStore } from '../lib/index.js'
+import type { PostgresClient, PostgresPool } from '../lib/store/postgres-pool.js'
+import type { Hint, Store } from '../lib/store/store.js'
+import { EVERY_TOPIC, handling } from '../lib/testing/conformance/lab.js'
+import { onCleanUp } from './support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { eventOf } from './support/events.js'
+import { openStoreWithSql } from './support/store-with-sql.js'
+
+const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(name)]))
+
+describe('what a batch of deliveries costs', () => {
+  it.each([
+    ['that nobody handles', []],
+    ['that are handled', EVERY_TOPIC],
+  ] as const)('on PostgreSQL: two messages, for deliveries %s', async (_name, topics) => {
+    const { pool, messages } = await countingPool()
+    const store = postgresStore(pool)
+    onCleanUp(() => store.close())
+    await store.open()
+    await handling(store, topics)
+    messages.length = 0
+    await acceptAtOnce(store, 100)
+    expect(messages.map((text) => /^\w+/.exec(text)?.[0])).toEqual([
+      'begin',
+      expect.stringMatching(/insert|with/),
+    ])
+    expect(messages[1]).toMatch(/; commit$/)
+  })
+
+  it.each(ENGINE_NAMES)(
+    '%s: an event that nobody handles is inserted, and nothing else of the queue is touched',
+    async (name) => {
+      const { store, queriesOf } = await openStoreWithSql(await addressOf(name))
+      await handling(store, [])
+      const queries = await queriesOf(() => acceptAtOnce(store, 100))
+      const rows = name === 'SQLite' ? 100 : 1
+      const count = (pattern: RegExp) => queries.filter(({ sql }) => pattern.test(sql)).length
+      expect({
+        requests: count(/^\s*insert into subscriptions/),
+        topics: count(/from handlers/),
+        inserts: count(/^\s*insert into journal/),
+        all: queries.length,
+      }).toEqual({ requests: rows, topics: 1, inserts: rows, all: 2 * rows + 1 })
+    },
+  )
+
+  it('one hint for the journal, and one for each business', async () => {
+    const { store } = await openStoreWithSql('sqlite::memory:')
+    const hints: Hint[] = []
+    store.subscribe((hint) => void hints.push(hint))
+    await acceptAtOnce(store, 100)
+    expect(hints).toEqual([{ kind: 'requested', businessUid: 'b1' }, { kind: 'journal' }])
+  })
+})
+
+describe.each(ENGINE_NAMES)('%s keeps texts as they are', (name) => {
+  it.each([
+    '$$ $1 $mw$',
+    `' " \\ \\' "" E'\\\\x'`,
+    '; -- /* */ %s ? :a',
+    'ü 漢 😀 \u007f \u2028',
+    '\\u0000 {"a":"\\u0024"}',
+  ])('%j', async (text) => {
+    const { store } = await openStoreWithSql(await addressOf(name))
+    const event = eventOf(`s ${text}`, `b ${text}`)
+    await store.accept([{ ...event, payload: JSON.stringify({ text }) }])
+    expect(await store.listEntries({})).toMatchObject([
+      { payload: { text }, subscriptionUid: `s ${text}`, businessUid: `b ${text}` },
+    ])
+    expect(await store.subscriptionsOf(`b ${text}`)).toMatchObject([{ subscriptionUid: `s ${text}` }])
+  })
+})
+
+function addressOf(name: string): Promise<string> {
+  return (engines[name] as (typeof engines)[string]).freshAddress()
+}
+
+async function acceptAtOnce(store: Store, count: number) {
+  await Promise.all(Array.from({ length: count }, (_, n) => store.accept([eventOf(`s${n}`)])))
+}
+
+/** A pool of an app's own that notes each message its connections send. */
+async function countingPool(): Promise<{ pool: PostgresPool; messages: string[] }> {
+  const own = new pg.Pool({ connectionString: await addressOf('PostgreSQL') })
+  onCleanUp(() => own.end())
+  const messages: string[] = []
+  const noting = (client: PostgresClient): PostgresClient => ({
+    query(query) {
+      messages.push(query.text.trim())
+      return client.query(query)
+    },
+    release: (destroy) => client.release(destroy),
+    on: (event, listener) => client.on(event, listener),
+    off: (event, listener) => client.off(event, listener),
+  })
+  const pool: PostgresPool = {
+    connect: (callback) =>
+      own.connect((error, client) => callback(error, client && noting(client as unknown as PostgresClient))),
+    on: (event, listener) => own.on(event, listener),
+    off: (event, listener) => own.off(event, listener),
+  }
+  return { pool, messages }
+}

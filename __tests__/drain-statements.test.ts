@@ -1,0 +1,60 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, systemClock } from '../lib/clock.js'
+import { EVERY_TOPIC, eventOf, handling } from '../lib/testing/conformance/lab.js'
+import { createDispatcher } from '../lib/work/dispatcher.js'
+import { createHandlers } from '../lib/work/handlers.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { openStoreWithSql } from './support/store-with-sql.js'
+import { until } from './support/until.js'
+
+const EVENTS = 2_000
+/** 40 to 55: a claim and a finish take 3 or 4 statements each, and a batch has 100 entries or more. */
+const MOST_PER_THOUSAND = 75
+
+describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (name) => {
+  const engine = useEngine(name)
+
+  it.each([EVENTS, 50, 1])(
+    'costs a few statements a thousand events, in %d lanes',
+    async (lanes) => {
+      const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
+      await handling(store, EVERY_TOPIC)
+      for (let first = 0; first < EVENTS; first += 500)
+        await store.accept(
+          Array.from({ length: 500 }, (_, i) =>
+            eventOf('s1', { id: `e${first + i}`, key: `k${(first + i) % lanes}` }),
+          ),
+        )
+      const seen: string[] = []
+      const handlers = createHandlers()
+      handlers.onAny(({ id }) => void seen.push(id))
+      const dispatcher = createDispatcher({
+        store,
+        handlers,
+        payloadOf: ({ id }) => ({ id }),
+        marketplace: () => undefined,
+        timeoutMs: HOUR,
+        concurrency: 8,
+        leaseMs: HOUR,
+        renewEveryMs: HOUR,
+        pollMs: HOUR,
+        // Batches that are cut by work, not by the time that a busy machine takes for it.
+        clock: { ...systemClock, monotonic: () => 0 },
+        onDead() {},
+        onError(error) {
+          throw error
+        },
+      })
+      const queries = await queriesOf(async () => {
+        dispatcher.start()
+        await until('all are handled', () => seen.length >= EVENTS, 60_000)
+        await dispatcher.close(10_000)
+      })
+      expect(seen).toHaveLength(EVENTS)
+      expect(new Set(seen).size).toBe(EVENTS)
+      expect(await store.counts()).toMatchObject({ pending: 0 })
+      expect(queries.length).toBeLessThan((MOST_PER_THOUSAND * EVENTS) / 1_000)
+    },
+    90_000,
+  )
+})

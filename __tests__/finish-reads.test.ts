@@ -1,0 +1,100 @@
+import { describe, expect, it } from '@jest/globals'
+import type { ReadClaim, ReadFinish, Store } from '../lib/store/store.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { eventOf } from './support/events.js'
+import { openStoreWithSql } from './support/store-with-sql.js'
+
+describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('are written together, each with its change', async () => {
+    const { store, sql, queriesOf } = await openStoreWithSql(await engine.freshAddress())
+    const claims = await claimed(store, 12)
+    const queries = await queriesOf(async () => {
+      const finished = await Promise.all(claims.map((claim) => store.finishRead(claim, purchased(claim))))
+      expect(finished).toEqual(claims.map(() => true))
+    })
+    expect(queries.filter((each) => /insert into journal/.test(each.sql))).toHaveLength(1)
+    const rows = await sql<{ id: string }>(`select id from journal where kind = 'change'`)
+    expect(rows.map(({ id }) => id).sort()).toEqual(claims.map(({ id }) => `change of ${id}`).sort())
+  })
+
+  it('do not fail with one that cannot be written', async () => {
+    const { store } = await openStoreWithSql(await engine.freshAddress())
+    const claims = await claimed(store, 6)
+    const results = await Promise.allSettled(
+      claims.map((claim, i) => {
+        const payload = () => {
+          throw new Error('odd')
+        }
+        const { changes = [], ...finish } = purchased(claim)
+        const written = i === 2 ? changes.map((change) => ({ ...change, payload })) : changes
+        return store.finishRead(claim, { ...finish, changes: written })
+      }),
+    )
+    const statuses = results.map(({ status }) => status)
+    expect(statuses).toEqual(claims.map((_claim, i) => (i === 2 ? 'rejected' : 'fulfilled')))
+    const states = await Promise.all(
+      claims.map(async ({ id }) => (await store.subscriptionsOf(`b ${id}`))[0]?.state),
+    )
+    expect(states).toEqual(claims.map((_claim, i) => (i === 2 ? null : 'purchased')))
+  })
+
+  it('leave out one whose lease is somebody else’s', async () => {
+    const { store } = await openStoreWithSql(await engine.freshAddress())
+    const claims = await claimed(store, 4)
+    const [first, ...others] = claims as [ReadClaim, ...ReadClaim[]]
+    const late = { ...first, leaseToken: 'another' }
+    const finished = await Promise.all(
+      [late, ...others].map((claim) => store.finishRead(claim, purchased(claim))),
+    )
+    expect(finished).toEqual([false, true, true, true])
+    expect(await store.subscriptionsOf(`b ${first.id}`)).toMatchObject([{ state: null }])
+  })
+
+  it('of one business see each what the other left behind', async () => {
+    const { store } = await openStoreWithSql(await engine.freshAddress())
+    const claims = await claimed(store, 2, () => 'b')
+    const seen: string[][] = []
+    await Promise.all(
+      claims.map((claim) => {
+        const { changes = [], ...finish } = purchased(claim, 'b')
+        const noted = changes.map((change) => ({
+          ...change,
+          payload(siblings: { state: string | null }[]) {
+            seen.push(siblings.map(({ state }) => String(state)).sort())
+            return '{}'
+          },
+        }))
+        return store.finishRead(claim, { ...finish, changes: noted })
+      }),
+    )
+    expect(seen).toEqual([
+      ['null', 'purchased'],
+      ['purchased', 'purchased'],
+    ])
+  })
+})
+
+async function claimed(store: Store, count: number, businessOf = (uid: string) => `b ${uid}`) {
+  const uids = Array.from({ length: count }, (_, i) => `s${i}`)
+  await store.accept(uids.map((uid) => eventOf(uid, businessOf(uid))))
+  const claims: ReadClaim[] = []
+  for (const _ of uids) {
+    const claim = await store.claimRead({ leaseMs: 60_000, except: [], urgencies: [1] })
+    claims.push(claim as ReadClaim)
+  }
+  return claims
+}
+
+function purchased({ id }: ReadClaim, businessUid = `b ${id}`): ReadFinish {
+  const record = { uid: id, business_uid: businessUid, purchasable_uid: 'p', purchase_state: 'purchased' }
+  return {
+    found: { record, state: 'purchased', gone: null, confirmed: true },
+    settled: true,
+    failure: null,
+    progress: null,
+    nextInMs: 3_600_000,
+    changes: [{ id: `change of ${id}`, key: `subscription:${id}`, businessUid, payload: () => '{}' }],
+  }
+}

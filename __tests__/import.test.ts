@@ -1,0 +1,353 @@
+import { describe, expect, it } from '@jest/globals'
+import type { ImportLine, ImportProgress, Marketplace, PurchaseChange } from '../lib/index.js'
+import type { Simulator } from '../lib/testing/index.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { createScene, openMarketplace, startPlatform } from './support/scene.js'
+import { gate, until } from './support/until.js'
+
+describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
+  const engine = useEngine(engineName)
+
+  it('reads many and gives each line its result once, with its number', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    const changes = changesOf(marketplace)
+    const sold = sell(platform, 40)
+    platform.refuseTokens('business-7')
+    const lines: unknown[] = [...sold]
+    lines[10] = { subscription_uid: 'not-there', business_uid: 'business-10' }
+    lines[20] = { subscription_uid: 'subscription-20' }
+    lines[30] = null
+    const { seen, onProgress } = collector()
+    const summary = await marketplace.importSubscriptions(lines as never, { onProgress })
+    expect(summary).toMatchObject({ done: 40, total: 40, read: 36, missing: 1, refused: 1, invalid: 2 })
+    expect(summary).toMatchObject({
+      pending: 0,
+      ended: 'complete',
+      explanation: 'All 40 lines were answered.',
+    })
+    expect(seen.map(({ line }) => line).sort((a, b) => a - b)).toEqual(sold.map((_, i) => i + 1))
+    expect(seen.filter(({ result }) => result !== 'read').sort((a, b) => a.line - b.line)).toEqual([
+      line(8, 'subscription-7', 'business-7', 'refused', 'token_refused: '),
+      line(11, 'not-there', 'business-10', 'missing', 'platform_record_missing: '),
+      line(21, 'subscription-20', null, 'invalid', 'Line 21: Cannot use business_uid: '),
+      line(31, null, null, 'invalid', 'Line 31: Cannot use subscription_uid: '),
+    ])
+    expect(new Set(summary.notRead.map((each) => each.line))).toEqual(new Set([8, 11, 21, 31]))
+    expect(await marketplace.isEntitled('business-39')).toBe(true)
+    await until('all changes are handled', () => changes.length === 36)
+  })
+
+  it('asks for nothing that is read when it is run again, also after an abort', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    const sold = sell(platform, 40)
+    const aborting = new AbortController()
+    const first = await marketplace.importSubscriptions(sold, {
+      signal: aborting.signal,
+      onProgress: ({ read }) => (read === 10 ? aborting.abort() : undefined),
+    })
+    expect(first).toMatchObject({ ended: 'aborted', total: 40 })
+    expect(first.read).toBeGreaterThanOrEqual(10)
+    expect(first.read + first.pending).toBe(first.done)
+    expect(await marketplace.importSubscriptions(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
+    expect(await marketplace.importSubscriptions(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
+    const read = readsOf(platform)
+    expect([read.length, new Set(read).size]).toEqual([40, 40])
+  })
+
+  it('makes no changes without announcements, also after a restart; a later change is announced', async () => {
+    const platform = await startPlatform()
+    const store = await engine.freshAddress()
+    const sold = sell(platform, 5)
+    const outage = platform.faults.add({ on: 'platform', kind: 'down' })
+    const before = openMarketplace(platform, { store })
+    const aborting = new AbortController()
+    const importing = before.importSubscriptions(sold, { announce: false, signal: aborting.signal })
+    await until('all are asked for', async () => (await before.health()).counts?.wanted === 5)
+    aborting.abort()
+    expect(await importing).toMatchObject({ ended: 'aborted', pending: 5, done: 5 })
+    await before.close()
+    outage.remove()
+    const marketplace = openMarketplace(platform, { store })
+    const changes = changesOf(marketplace)
+    await until('all are read', async () => (await marketplace.health()).counts?.active === 5)
+    platform.paymentIssue('subscription-3')
+    await marketplace.refresh('business-3')
+    await until('the change is handled', () => changes.length > 0)
+    expect(changes).toEqual([
+      expect.objectContaining({ subscription_uid: 'subscription-3', from: 'purchased' }),
+    ])
+    expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
+  })
+
+  it('announces what an event names before the quiet read', async () => {
+    const scene = await createScene({ store: await engine.freshAddress() })
+    const { platform, marketplace } = scene
+    const changes = changesOf(marketplace)
+    const outage = platform.faults.add({ on: 'read', kind: 'status', status: 503 })
+    platform.faults.add({ on: 'delivery', kind: 'drop', times: 2 })
+    const sold = sell(platform, 2)
+    await platform.settled()
+    const importing = marketplace.importSubscriptions(sold, { announce: false })
+    await until('both are asked for', async () => (await marketplace.health()).counts?.wanted === 2)
+    platform.cancel('subscription-1')
+    await platform.settled()
+    outage.remove()
+    expect(await importing).toMatchObject({ read: 2 })
+    await until('the change is handled', () => changes.length > 0)
+    expect(changes).toEqual([
+      expect.objectContaining({ subscription_uid: 'subscription-1', from: null, to: 'canceled' }),
+    ])
+  })
+
+  it('leaves the reads to a running app where it does not work itself, and finds their results', async () => {
+    const platform = await startPlatform()
+    const store = await engine.freshAddress()
+    const sold = sell(platform, 30)
+    const app = openMarketplace(platform, { store })
+    await app.start()
+    // libsql has a SQLite file to itself: the script is the app then.
+    const script = engine.name === 'SQLite' ? app : openMarketplace(platform, { store, worker: false })
+    expect(await script.importSubscriptions(sold)).toMatchObject({ ended: 'complete', read: 30 })
+  })
+
+  it('ends with what is pending, and with words, where nobody works', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress(), worker: false })
+    const { seen, onProgress } = collector()
+    const summary = await marketplace.importSubscriptions(sell(platform, 3), {
+      onProgress,
+      answerTimeoutMs: 50,
+    })
+    expect(summary).toMatchObject({ ended: 'unanswered', done: 3, pending: 3 })
+    expect(summary.explanation).toMatch(
+      /^No read was answered for 0.05 s, .* 3 are pending: does a worker run/,
+    )
+    expect(seen.map(({ result }) => result)).toEqual(['pending', 'pending', 'pending'])
+    expect((await marketplace.health()).counts).toMatchObject({ wanted: 3 })
+  })
+
+  it('gives lines of one subscription their results one after the other, whatever business each names', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    const [sold] = sell(platform, 1)
+    platform.addBusiness('wrong')
+    const { seen, onProgress } = collector()
+    const lines = [{ ...sold, business_uid: 'wrong' }, sold, sold, { ...sold, business_uid: 'wrong' }]
+    await marketplace.importSubscriptions(lines as never, { onProgress })
+    expect(seen.map(({ line: number, result }) => [number, result])).toEqual([
+      [1, expect.stringMatching(/missing|refused/)],
+      [2, 'read'],
+      [3, 'read'],
+      [4, 'refused'],
+    ])
+    expect(await marketplace.isEntitled(sold?.business_uid as string)).toBe(true)
+    expect(await marketplace.isEntitled('wrong')).toBe(false)
+  })
+})
+
+describe('importSubscriptions', () => {
+  it('takes no more lines of a slow source than it can carry, and lets go of the source at the end', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform)
+    const sold = sell(platform, 600)
+    const held = gate()
+    let given = 0
+    let isOver = false
+    async function* lines() {
+      try {
+        for (const each of sold) {
+          given++
+          yield each
+        }
+      } finally {
+        isOver = true
+      }
+    }
+    const aborting = new AbortController()
+    const importing = marketplace.importSubscriptions(lines(), {
+      signal: aborting.signal,
+      onProgress: () => held.opened,
+    })
+    await until(
+      'a result waits for its listener',
+      async () => ((await marketplace.health()).counts?.active ?? 0) > 0,
+    )
+    const seen = given
+    expect(seen).toBeLessThanOrEqual(251)
+    aborting.abort()
+    held.open()
+    const { done, read, pending, total } = await importing
+    expect([done, total]).toEqual([read + pending, undefined])
+    expect(given).toBeLessThanOrEqual(251)
+    await until('the source is let go', () => isOver)
+  })
+
+  it('gives the results of the lines before while the source is waiting for its next', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform)
+    const [first, second] = sell(platform, 2) as [Line, Line]
+    const next = gate()
+    async function* lines() {
+      yield first
+      await next.opened
+      yield second
+    }
+    const summary = await marketplace.importSubscriptions(lines(), { onProgress: () => next.open() })
+    expect(summary).toMatchObject({ read: 2 })
+  })
+
+  it('ends at once when it is aborted while the source is waiting', async () => {
+    const marketplace = openMarketplace(await startPlatform())
+    const aborting = new AbortController()
+    async function* lines() {
+      aborting.abort()
+      await new Promise(() => {})
+      yield { subscription_uid: 's', business_uid: 'b' }
+    }
+    expect(await marketplace.importSubscriptions(lines(), { signal: aborting.signal })).toMatchObject({
+      ended: 'aborted',
+      done: 0,
+    })
+  })
+
+  it('rejects with what the source throws, after the lines before it were asked for', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform)
+    const [first] = sell(platform, 1) as [Line]
+    function* lines() {
+      yield first
+      throw new Error('line 2 is no CSV')
+    }
+    await expect(marketplace.importSubscriptions(lines())).rejects.toThrow('line 2 is no CSV')
+    await until('it is read', () => marketplace.isEntitled('business-0'))
+  })
+
+  it('rejects with what onProgress throws', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform)
+    const onProgress = () => {
+      throw new Error('the report is full')
+    }
+    const importing = marketplace.importSubscriptions(sell(platform, 2), { onProgress })
+    await expect(importing).rejects.toThrow('the report is full')
+  })
+
+  it('rejects when the marketplace is closed meanwhile, and after', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { worker: false })
+    const importing = marketplace.importSubscriptions(sell(platform, 1))
+    const rejected = expect(importing).rejects.toMatchObject({ code: 'closed' })
+    await until('it is asked for', async () => (await marketplace.health()).counts?.wanted === 1)
+    await marketplace.close()
+    await rejected
+    await expect(marketplace.importSubscriptions([])).rejects.toMatchObject({ code: 'closed' })
+  })
+
+  it('goes on after the answers of others where one line keeps failing, which ends as pending', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform)
+    platform.faults.add({ on: 'token', kind: 'status', status: 500, times: 1_000_000 })
+    const { notRead, ...summary } = await marketplace.importSubscriptions(sell(platform, 1), {
+      answerTimeoutMs: 300,
+    })
+    expect(summary.pending).toBe(1)
+    expect(notRead).toHaveLength(1)
+  })
+
+  it.each([
+    ['a text', 'customers.csv', {}, 'expected an iterable'],
+    ['nothing', undefined, {}, 'expected an iterable'],
+    [
+      'an unknown option',
+      [],
+      { quiet: true },
+      'quiet is not one of its options, which are announce, onProgress',
+    ],
+    ['a wrong announce', [], { announce: 'no' }, 'expected true or false as announce'],
+    ['a wrong signal', [], { signal: 1 }, 'expected an AbortSignal as signal'],
+    ['no time', [], { answerTimeoutMs: 0 }, 'expected a number of ms above 0'],
+  ])('refuses %s', async (_what, lines, options, why) => {
+    const marketplace = openMarketplace(await startPlatform())
+    const importing = marketplace.importSubscriptions(lines as never, options as never)
+    await expect(importing).rejects.toMatchObject({
+      code: 'argument_invalid',
+      message: expect.stringContaining(why),
+    })
+  })
+
+  it('is complete at once without lines', async () => {
+    const marketplace = openMarketplace(await startPlatform())
+    expect(await marketplace.importSubscriptions(new Set())).toMatchObject({
+      done: 0,
+      total: 0,
+      ended: 'complete',
+    })
+  })
+})
+
+describe('track', () => {
+  it('makes no change for handlers where it is asked not to', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform)
+    const changes = changesOf(marketplace)
+    const [quiet, loud] = sell(platform, 2) as [Line, Line]
+    await marketplace.track(quiet, { announce: false })
+    await until('it is read', () => marketplace.isEntitled(quiet.business_uid))
+    await marketplace.track(loud)
+    await until('the change is handled', () => changes.length > 0)
+    expect(changes.map(({ business_uid }) => business_uid)).toEqual([loud.business_uid])
+    await expect(marketplace.track(loud, { announce: 1 as never })).rejects.toMatchObject({
+      code: 'argument_invalid',
+    })
+  })
+})
+
+interface Line {
+  subscription_uid: string
+  business_uid: string
+}
+
+/** Purchases that the app was told nothing of. */
+function sell(platform: Simulator, count: number): Line[] {
+  return Array.from({ length: count }, (_, i) => {
+    const named = { subscription_uid: `subscription-${i}`, business_uid: `business-${i}` }
+    platform.purchase({ ...named, payment: 'succeeded' })
+    return named
+  })
+}
+
+function changesOf(marketplace: Marketplace): PurchaseChange[] {
+  const changes: PurchaseChange[] = []
+  marketplace.onPurchaseChange((change) => void changes.push(change))
+  return changes
+}
+
+function collector() {
+  const seen: ImportLine[] = []
+  return {
+    seen,
+    onProgress(progress: ImportProgress, each: ImportLine) {
+      seen.push(each)
+      expect(progress.done).toBe(seen.length)
+    },
+  }
+}
+
+function line(
+  number: number,
+  subscription_uid: string | null,
+  business_uid: string | null,
+  result: string,
+  why: string,
+) {
+  return { line: number, subscription_uid, business_uid, result, why: expect.stringContaining(why) }
+}
+
+/** The subscriptions that were read, each as often as it was. */
+function readsOf(platform: Simulator): string[] {
+  return platform.requests
+    .filter(({ endpoint }) => endpoint === 'read')
+    .map(({ subscription_uid }) => subscription_uid as string)
+}

@@ -1,0 +1,183 @@
+import { describe, expect, it } from '@jest/globals'
+import { SECOND } from '../lib/clock.js'
+import { createEntitlements } from '../lib/entitlement/entitlements.js'
+import type { Hint, Subscription } from '../lib/store/store.js'
+import { createReader, record } from './support/reader.js'
+import { createScene, openMarketplace } from './support/scene.js'
+import { gate, until } from './support/until.js'
+import { createVirtualClock } from './support/virtual-clock.js'
+
+const TTL_MS = 5 * SECOND
+const MAX_STALE_MS = 60 * SECOND
+
+describe('peek', () => {
+  it('answers from memory what isEntitled has answered, and nothing before', async () => {
+    const { peek, isEntitled, looks } = remembered()
+    expect(peek('b')).toBeUndefined()
+    expect(looks()).toBe(0)
+    expect(await isEntitled('b')).toBe(true)
+    expect(peek('b')).toBe(true)
+    expect(looks()).toBe(1)
+  })
+
+  it('answers no for what is known not to be entitled, and for a business nobody has named', async () => {
+    const { peek, isEntitled, become } = remembered()
+    become({ record: record('canceled', 1), state: 'canceled' })
+    await isEntitled('b')
+    await isEntitled('unknown')
+    expect([peek('b'), peek('unknown')]).toEqual([false, false])
+  })
+
+  it('keeps the rules for identifiers: a number is its text, and what is no identifier is not entitled', async () => {
+    const { peek, isEntitled } = remembered()
+    await isEntitled('7')
+    expect(peek(7)).toBe(peek('7'))
+    const odd = ['', 'a\u0000b', '\ud800', 'x'.repeat(256), 7.5, Number.NaN, null, undefined, {}, Symbol('b')]
+    for (const each of odd) {
+      expect(peek(each as string)).toBe(false)
+      expect(await isEntitled(each as string)).toBe(false)
+    }
+  })
+
+  it('is undefined as soon as the answer has reached its age, though nobody has looked since', async () => {
+    const { peek, isEntitled, clock } = remembered()
+    await isEntitled('b')
+    await clock.advance(TTL_MS - 1)
+    expect(peek('b')).toBe(true)
+    await clock.advance(1)
+    expect(peek('b')).toBeUndefined()
+  })
+
+  it('is undefined as soon as a yes rests on a read that is too old', async () => {
+    const { peek, isEntitled, clock } = remembered({ readMsAgo: MAX_STALE_MS - SECOND })
+    await isEntitled('b')
+    await clock.advance(SECOND - 1)
+    expect(peek('b')).toBe(true)
+    await clock.advance(1)
+    expect(peek('b')).toBeUndefined()
+  })
+
+  const HINTS: [string, Hint][] = [
+    ['a read is requested', { kind: 'requested', businessUid: 'b' }],
+    ['a read is requested of any business', { kind: 'requested', businessUid: null }],
+    ['a read was finished', { kind: 'decided', businessUid: 'b', superseded: false }],
+    ['a read has changed something', { kind: 'decided', businessUid: 'b', superseded: true }],
+    ['anything may have changed', { kind: 'decided', businessUid: null, superseded: true }],
+  ]
+
+  it.each(HINTS)('is undefined once %s', async (_what, hint) => {
+    const { peek, isEntitled, tell } = remembered()
+    await isEntitled('b')
+    tell({ kind: 'journal' })
+    tell({ kind: 'decided', businessUid: 'another', superseded: true })
+    expect(peek('b')).toBe(true)
+    tell(hint)
+    expect(peek('b')).toBeUndefined()
+    expect(await isEntitled('b')).toBe(true)
+    expect(peek('b')).toBe(true)
+  })
+
+  it('does not answer what a look found that was outdated before it ended', async () => {
+    const { peek, isEntitled, tell, clock, looking } = remembered({ slow: true })
+    const asked = isEntitled('b')
+    await clock.advance(SECOND)
+    tell({ kind: 'requested', businessUid: 'b' })
+    looking.open()
+    expect(await asked).toBe(true)
+    expect(peek('b')).toBeUndefined()
+  })
+
+  it('does not answer while the database is down, though isEntitled may', async () => {
+    const { peek, isEntitled, clock, fail } = remembered()
+    await isEntitled('b')
+    fail()
+    await clock.advance(TTL_MS)
+    expect(await isEntitled('b')).toBe(true)
+    expect(peek('b')).toBeUndefined()
+  })
+
+  it('follows a purchase and its end', async () => {
+    const { platform, marketplace } = await createScene()
+    const entitled = async () => marketplace.peek('b1') ?? (await marketplace.isEntitled('b1'))
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    expect(await entitled()).toBe(true)
+    await until('it is remembered', () => marketplace.isEntitled('b1').then(() => marketplace.peek('b1')))
+    platform.cancel(uid)
+    await platform.settled()
+    expect(marketplace.peek('b1')).not.toBe(true)
+    expect(await entitled()).toBe(false)
+  })
+})
+
+describe('an answer from memory', () => {
+  it('takes no timer to keep the process alive, and is the same promise each time', async () => {
+    const marketplace = openMarketplace(
+      { baseUrl: 'http://p.test', authUrl: 'http://a.test' },
+      { worker: false },
+    )
+    await marketplace.start()
+    const timers = () => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length
+    const before = timers()
+    const cold = marketplace.isEntitled('b1')
+    expect(timers()).toBe(before + 1)
+    await cold
+    expect(timers()).toBe(before)
+    const warm = marketplace.isEntitled('b1')
+    expect(timers()).toBe(before)
+    expect(marketplace.isEntitled('b1')).toBe(warm)
+  })
+})
+
+/** Entitlements over a store that holds one subscription, purchased, of each business but 'unknown'. */
+function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?: boolean } = {}) {
+  const clock = createVirtualClock({ isBusy: () => false })
+  let subscription: Subscription = {
+    ...createReader().claim.subscription,
+    record: record('purchased', 1),
+    state: 'purchased',
+    readAt: clock.now() - readMsAgo,
+    requestedAt: null,
+    pending: false,
+  }
+  let tell: (hint: Hint) => void = () => {}
+  let isDown = false
+  let looks = 0
+  const looking = gate()
+  if (!slow) looking.open()
+  const { isEntitled, peek } = createEntitlements({
+    store: {
+      async subscriptionsOf(businessUid) {
+        looks++
+        await looking.opened
+        if (isDown) throw new Error('down')
+        return businessUid === 'unknown' ? [] : [subscription]
+      },
+      subscribe(listener) {
+        tell = listener
+        return () => {}
+      },
+    },
+    rules: {
+      purchasableUids: [],
+      entitledWhen: ({ purchase_state }) => purchase_state === 'purchased',
+      maxStaleMs: MAX_STALE_MS,
+    },
+    waitMs: 0,
+    clock: clock.forProcess(),
+  })
+  return {
+    isEntitled,
+    peek,
+    clock,
+    looking,
+    looks: () => looks,
+    tell: (hint: Hint) => tell(hint),
+    become(changes: Partial<Subscription>) {
+      subscription = { ...subscription, ...changes }
+    },
+    fail() {
+      isDown = true
+    },
+  }
+}

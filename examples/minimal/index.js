@@ -1,0 +1,34 @@
+import express from 'express'
+import { createMarketplace } from 'marketplace-webhooks'
+import { createSimulator } from 'marketplace-webhooks/testing'
+
+const credentials = { clientId: 'my-app', clientSecret: 'my-client-secret' }
+const platform = createSimulator({ ...credentials, apps: [{ purchasableUid: 'my-item' }] })
+const marketplace = createMarketplace({
+  app: { ...credentials, purchasableUid: 'my-item' },
+  platform: await platform.start(),
+  deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+  store: 'sqlite::memory:',
+})
+const server = express()
+  .use('/webhooks/marketplace', marketplace.router)
+  // A real app takes the business from its session, never from what the client may choose.
+  .use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') }))
+  .get('/reports', (_req, res) => void res.json({ visitors: 42 }))
+  .listen(0)
+const url = `http://127.0.0.1:${server.address().port}`
+const visit = () => fetch(`${url}/reports`, { headers: { 'x-business': 'business-1' } })
+
+await platform.registerAll(marketplace.targetUrl(`${url}/webhooks/marketplace`))
+console.log('before the purchase:', (await visit()).status)
+const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+await platform.settled() // every webhook is delivered
+console.log('purchased:', (await visit()).status)
+platform.paymentIssue(uid)
+await platform.settled()
+console.log('after a missed payment:', (await visit()).status)
+
+server.close()
+server.closeAllConnections()
+await marketplace.close()
+await platform.close()

@@ -1,0 +1,56 @@
+import express from 'express'
+import { createMarketplace } from 'marketplace-webhooks'
+
+export const PLANS = ['plan-basic', 'plan-pro']
+
+/** The app over a platform: `{ baseUrl, authUrl }`. */
+export function createApp(platform, credentials) {
+  const marketplace = createMarketplace({
+    app: { ...credentials, purchasableUid: PLANS },
+    platform,
+    deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+    store: 'sqlite::memory:',
+  })
+  const guard = (more) => marketplace.requireEntitlement({ businessUid: businessOf, onDenied, ...more })
+
+  const app = express()
+  app.use('/webhooks/marketplace', marketplace.router)
+  app.get('/reports', guard(), (_req, res) => res.send(page('Reports', 'Visitors this week: 42')))
+  app.get('/forecast', guard({ purchasableUid: 'plan-pro' }), (_req, res) =>
+    res.send(page('Forecast', 'Visitors next week: 57')),
+  )
+  return { app, marketplace }
+}
+
+/** A real app takes the business from its session, never from what the client may choose. */
+function businessOf(req) {
+  return req.query.business
+}
+
+function onDenied(_req, res, _next, { known, reason }) {
+  if (reason === 'business_missing') {
+    res.status(401).send(page('Please sign in', 'This page is for businesses that use the app.'))
+  } else if (!known) {
+    res
+      .status(503)
+      .set({ 'Retry-After': '5', Refresh: '5' })
+      .send(page('One moment', 'Your purchase is being checked. This page loads again by itself.'))
+  } else if (reason === 'other_item') {
+    res.status(402).send(page('Part of Pro', 'Your plan is Basic. <a href="/plans">Change to Pro</a>'))
+  } else {
+    res.status(402).send(page('Choose a plan', '<a href="/plans">Buy the app</a> to see this page.'))
+  }
+}
+
+function page(title, text) {
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${title}</title>
+<body style="font: 1rem/1.5 system-ui; max-width: 32rem; margin: 4rem auto; padding: 0 1rem">
+<h1>${title}</h1>
+<p>${text}</p>
+</html>
+`
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createSimulator } from 'marketplace-webhooks/testing'
+import { createApp, PLANS } from './app.js'
+
+const credentials = { clientId: 'my-app', clientSecret: 'my-client-secret' }
+const platform = createSimulator({
+  ...credentials,
+  apps: PLANS.map((uid) => ({ purchasableUid: uid, codeName: uid })),
+})
+let marketplace
+let server
+let url
+
+before(async () => {
+  const created = createApp(await platform.start(), credentials)
+  marketplace = created.marketplace
+  server = created.app.listen(0)
+  url = `http://127.0.0.1:${server.address().port}`
+  await platform.registerAll(marketplace.targetUrl(`${url}/webhooks/marketplace`))
+  platform.purchase({ business_uid: 'basic', purchasable_uid: 'plan-basic', payment: 'succeeded' })
+  platform.purchase({ business_uid: 'pro', purchasable_uid: 'plan-pro', payment: 'succeeded' })
+  await platform.settled()
+})
+after(async () => {
+  server.close()
+  server.closeAllConnections()
+  await marketplace.close()
+  await platform.close()
+})
+
+for (const [path, business, status, title] of [
+  ['/reports', 'basic', 200, 'Reports'],
+  ['/reports', 'pro', 200, 'Reports'],
+  ['/forecast', 'pro', 200, 'Forecast'],
+  ['/forecast', 'basic', 402, 'Part of Pro'],
+  ['/reports', 'nobody', 402, 'Choose a plan'],
+  ['/reports', '', 401, 'Please sign in'],
+]) {
+  test(`${path} for ${business || 'a visitor without a business'}: ${status} ${title}`, async () => {
+    const response = await fetch(`${url}${path}?business=${business}`)
+    assert.equal(response.status, status)
+    assert.match(await response.text(), new RegExp(`<h1>${title}</h1>`))
+  })
+}
+
+test('/reports while the platform cannot be asked: 503, and the page loads again by itself', async () => {
+  const outage = platform.faults.add({ on: 'platform', kind: 'down' })
+  platform.purchase({ business_uid: 'new', purchasable_uid: 'plan-pro', payment: 'succeeded' })
+  await platform.settled()
+  const response = await fetch(`${url}/reports?business=new`)
+  assert.equal(response.status, 503)
+  assert.equal(response.headers.get('refresh'), '5')
+  assert.match(await response.text(), /<h1>One moment<\/h1>/)
+  outage.remove()
+})

@@ -1,0 +1,43 @@
+import express from 'express'
+import { createMarketplace } from 'marketplace-webhooks'
+
+const { CLIENT_ID, CLIENT_SECRET, DELIVERY_SECRET, DATABASE_URL, BASE_URL, AUTH_URL } = process.env
+
+const marketplace = createMarketplace({
+  app: { clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, purchasableUid: 'my-item' },
+  platform: { baseUrl: BASE_URL, authUrl: AUTH_URL },
+  deliverySecrets: DELIVERY_SECRET,
+  store: DATABASE_URL,
+})
+marketplace.onPurchaseChange(async ({ business_uid, to }) => {
+  process.send?.({ handled: `${business_uid} ${to}` })
+})
+
+let isLeaving = false
+const app = express()
+app.use((_req, res, next) => {
+  // A connection that is kept, and used again and again, would keep this process.
+  if (isLeaving) res.set('Connection', 'close')
+  next()
+})
+app.use('/webhooks/marketplace', marketplace.router)
+app.get('/readyz', async (_req, res) => {
+  const { status, problems } = await marketplace.health()
+  res.status(isLeaving || status === 'failing' ? 503 : 200).json({ isLeaving, status, problems })
+})
+// A real app takes the business from its session, never from what the client may choose.
+app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') }))
+app.get('/reports', (_req, res) => void res.json({ visitors: 42, instance: process.pid }))
+
+const server = app.listen(0, '127.0.0.1', () => process.send?.({ port: server.address().port }))
+
+process.once('SIGTERM', async () => {
+  // The balancer must have seen it before the last request is taken.
+  isLeaving = true
+  await new Promise((resolve) => setTimeout(resolve, Number(process.env.LEAVING_MS ?? 1_000)))
+  server.close()
+  server.closeIdleConnections()
+  await marketplace.close()
+  server.closeIdleConnections()
+  process.disconnect?.()
+})

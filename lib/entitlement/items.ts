@@ -1,0 +1,86 @@
+import { identifierOf } from '../record.js'
+import {
+  byWeight,
+  type Decision,
+  type DecisionRules,
+  decisionOf,
+  type SubscriptionVerdict,
+} from './decide.js'
+
+/** For an app with several items, such as plans. */
+export interface ItemOptions {
+  /**
+   * Only a subscription of this item, or of any of these, entitles. Where it is there, it must name one: `undefined` and
+   * an empty list name none, and nothing entitles to that. Without it every item of the app counts.
+   */
+  purchasableUid?: PurchasableUids
+}
+
+export type PurchasableUids = string | number | readonly (string | number)[]
+
+/** Whether the decision entitles to what is asked for. Allocates nothing for texts: it answers every warm question. */
+export function entitlesTo({ entitled, entitledItems }: Decision, options: ItemOptions | undefined): boolean {
+  if (!entitled || !namesItems(options)) return entitled
+  const asked: unknown = options?.purchasableUid
+  if (!Array.isArray(asked)) return isAmong(entitledItems, asked)
+  for (let i = 0; i < asked.length; i++) if (isAmong(entitledItems, asked[i])) return true
+  return false
+}
+
+/** The same decision about the items that are asked for: it rests on their subscriptions, and on those whose item is not known yet. */
+export function decisionAbout(
+  decision: Decision,
+  options: ItemOptions | undefined,
+  { purchasableUids, maxStaleMs }: Pick<DecisionRules, 'purchasableUids' | 'maxStaleMs'>,
+  now: number,
+): Decision {
+  const { business_uid, reason, subscriptions } = decision
+  if (!namesItems(options) || reason === 'invalid_business_uid' || reason === 'store_unavailable')
+    return decision
+  const asked = itemsOf(options?.purchasableUid)
+  const items = asked.filter((item) => isOneOfTheApps(item, purchasableUids))
+  if (items.length === 0) return decisionOf(business_uid, 'item_unknown', null, [], now)
+  const verdicts = subscriptions
+    .filter(({ purchasable_uid }) => purchasable_uid === null || items.includes(purchasable_uid))
+    .map((verdict) => asOfNow(verdict, maxStaleMs, now))
+  const [best] = byWeight(verdicts)
+  const withoutOne = subscriptions.length > 0 ? 'other_item' : 'unknown_business'
+  const about = decisionOf(business_uid, best?.reason ?? withoutOne, best?.asOf ?? null, verdicts, now)
+  // The last known answer while the database is down stays marked as such.
+  return decision.stale && reason !== 'stale' ? { ...about, stale: true } : about
+}
+
+/** The identifiers in `value`, as texts; null for what is not one. */
+export function itemsOf(value: unknown): (string | null)[] {
+  return (Array.isArray(value) ? value : [value]).map(identifierOf)
+}
+
+export function isOneOfTheApps(item: string | null, purchasableUids: readonly string[]): item is string {
+  return item !== null && (purchasableUids.length === 0 || purchasableUids.includes(item))
+}
+
+/** In ms from `now`, when the first of what entitles is too old; a decision about one item must not outlive that. */
+export function firstStaleInMs(
+  { subscriptions, entitled }: Decision,
+  maxStaleMs: number,
+  now: number,
+): number {
+  if (!entitled) return Number.POSITIVE_INFINITY
+  const times = subscriptions.filter((each) => each.entitled).map(({ asOf }) => Date.parse(asOf ?? ''))
+  return Math.min(...times) + maxStaleMs - now
+}
+
+/** What is no object with options, such as a text or the index of a list, names no item and no way around that. */
+function namesItems(options: ItemOptions | undefined): boolean {
+  if (options === undefined) return false
+  return typeof options !== 'object' || options === null || 'purchasableUid' in options
+}
+
+function isAmong(items: readonly string[], item: unknown): boolean {
+  return typeof item === 'string' ? items.includes(item) : items.includes(identifierOf(item) as string)
+}
+
+function asOfNow(verdict: SubscriptionVerdict, maxStaleMs: number, now: number): SubscriptionVerdict {
+  const isTooOld = verdict.entitled && now - Date.parse(verdict.asOf ?? '') > maxStaleMs
+  return isTooOld ? { ...verdict, entitled: false, reason: 'stale' } : verdict
+}

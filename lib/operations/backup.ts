@@ -1,0 +1,11 @@
+import { MarketplaceError } from '../errors.js'
+import type { Store } from '../store/store.js'
+
+/** Copies the database into a new file. */
+export function createBackup({ store }: { store: Pick<Store, 'backup'> }) {
+  return async function backup(path: string): Promise<void> {
+    if (typeof path !== 'string' || path === '' || path.includes('\0'))
+      throw new MarketplaceError('argument_invalid', 'Cannot back up: expected the path of a new file')
+    await store.backup(path)
+  }
+}

@@ -1,0 +1,51 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Engine, Script } from './schema.js'
+import { ask } from './script.js'
+import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './store.js'
+
+/** In `handlers` beside the topics: a process that works has been there, so that what no topic covers is unhandled. */
+export const WORKER: Topic = 'worker'
+
+/**
+ * The status of a new entry, as a function of its topic: see the head of `handled-topics.ts`.
+ *
+ * @param here what this process handles, and whether it works
+ */
+export function createStatuses(
+  engine: Pick<Engine, 'compile' | 'forShare'>,
+  here: () => { own: Set<Topic>; isWorker: boolean },
+) {
+  function* look(lock: RawBuilder<unknown>): Script<Known> {
+    const rows = yield* ask(
+      engine,
+      sql<{ topic: Topic; ready: number }>`select topic, ready from handlers order by topic ${lock}`,
+    )
+    return {
+      all: new Set(rows.map(({ topic }) => topic)),
+      ready: new Set(rows.filter(({ ready }) => Number(ready) === 1).map(({ topic }) => topic)),
+    }
+  }
+
+  return function* statuses(topics: Iterable<Topic>): Script<(topic: Topic, kind: EntryKind) => EntryStatus> {
+    let known = yield* look(sql``)
+    const isUndecided = (topic: Topic) => isTopicAmong(known.all, topic) && !isTopicAmong(known.ready, topic)
+    for (const topic of new Set(topics)) {
+      if (!isUndecided(topic)) continue
+      known = yield* look(engine.forShare)
+      break
+    }
+    const { own, isWorker } = here()
+    return (topic, kind) => {
+      if (isTopicAmong(known.ready, topic)) return 'pending'
+      if (isTopicAmong(known.all, topic)) return 'waiting'
+      if (isTopicAmong(own, topic)) return 'pending'
+      const isDecided = isWorker || known.all.has(WORKER)
+      return kind !== 'change' && isDecided ? 'unhandled' : 'waiting'
+    }
+  }
+}
+
+interface Known {
+  all: Set<Topic>
+  ready: Set<Topic>
+}

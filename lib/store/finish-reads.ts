@@ -1,0 +1,114 @@
+import type { Transaction } from 'kysely'
+import { MarketplaceError } from '../errors.js'
+import type { WrittenChange } from './journal.js'
+import { businessesOf } from './read-finish.js'
+import type { Engine, Tables } from './schema.js'
+import type { ReadClaim, ReadFinish } from './store.js'
+import type { Finished, Subscriptions } from './subscriptions.js'
+
+/** Reads in one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
+const BATCH = 16
+
+interface Waiter {
+  claim: ReadClaim
+  finish: ReadFinish
+  /** About which it is, by bytes. */
+  businesses: string[]
+  resolve(finished: Finished): void
+  reject(error: unknown): void
+}
+
+/**
+ * Writes what reads found, several in one transaction: while one batch is written, the next collects. With 32
+ * reads at once on SQLite that takes two thirds of the CPU of a transaction each.
+ */
+export function createReadFinishes(options: {
+  engine: Pick<Engine, 'holdNames' | 'clock'>
+  write: Engine['write']
+  subscriptions: Subscriptions
+  insertChanges(trx: Transaction<Tables>, changes: readonly WrittenChange[]): Promise<void>
+  /** In the transaction that keeps a record read with this app's token. */
+  settle(trx: Transaction<Tables>): Promise<void>
+}) {
+  const { engine, write, subscriptions, insertChanges, settle } = options
+  let waiting: Waiter[] = []
+  let isRunning = false
+
+  async function run() {
+    while (waiting.length > 0) {
+      const batch = takeBatch()
+      const error = await writeTogether(batch)
+      if (error === undefined) continue
+      const isOfOne = batch.length > 1 && !(error instanceof MarketplaceError && error.retryable)
+      for (const each of batch) {
+        // One that cannot be written must not fail the others.
+        const own = isOfOne ? await writeTogether([each]) : error
+        if (own !== undefined) each.reject(own)
+      }
+    }
+    isRunning = false
+  }
+
+  /** No two of one business: each change is decided by the state that its own read left behind. */
+  function takeBatch(): Waiter[] {
+    const taken = new Set<string>()
+    const batch: Waiter[] = []
+    const left: Waiter[] = []
+    for (const each of waiting) {
+      const fits = batch.length < BATCH && !each.businesses.some((business) => taken.has(business))
+      for (const business of each.businesses) taken.add(business)
+      ;(fits ? batch : left).push(each)
+    }
+    waiting = left
+    // Rows are locked in this order by all who lock several.
+    return batch.sort((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
+  }
+
+  async function writeTogether(batch: readonly Waiter[]): Promise<unknown> {
+    try {
+      const finished = await write((trx) => writeAll(trx, batch))
+      batch.forEach(({ resolve }, i) => {
+        resolve(finished[i] as Finished)
+      })
+      return undefined
+    } catch (error) {
+      return error ?? new Error('the store threw nothing')
+    }
+  }
+
+  async function writeAll(trx: Transaction<Tables>, batch: readonly Waiter[]): Promise<Finished[]> {
+    const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
+    // Two reads of one business's subscriptions must not each decide by the other's old state, nor a read go on while the
+    // business that it found out about is erased.
+    const held = batch.filter((each) => changing.includes(each) || each.businesses.length > 1)
+    if (held.length > 0)
+      await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
+    const finished: Finished[] = []
+    const quiet = new Set<ReadClaim>()
+    for (const { claim } of changing) if (await subscriptions.isQuiet(trx, claim)) quiet.add(claim)
+    for (const { claim, finish } of batch) finished.push(await subscriptions.finish(trx, claim, finish))
+    const written = batch.filter((_, i) => finished[i] === 'written')
+    if (written.some(({ finish }) => finish.found)) await settle(trx)
+    const changes: WrittenChange[] = []
+    for (const { claim, finish } of written) {
+      if (quiet.has(claim)) continue
+      for (const { id, key, businessUid, payload } of finish.changes ?? []) {
+        const siblings = await subscriptions.ofBusiness(trx, businessUid)
+        const { subscriptionUid } = claim.subscription
+        const text = payload(siblings, engine.clock.now())
+        changes.push({ id, key, businessUid, subscriptionUid, payload: text })
+      }
+    }
+    await insertChanges(trx, changes)
+    return finished
+  }
+
+  return (claim: ReadClaim, finish: ReadFinish): Promise<Finished> =>
+    new Promise((resolve, reject) => {
+      waiting.push({ claim, finish, businesses: businessesOf(claim, finish), resolve, reject })
+      if (isRunning) return
+      isRunning = true
+      // What was answered in the same turn of the event loop shares the first.
+      setImmediate(run)
+    })
+}
