@@ -1,5 +1,4 @@
-import type { Express } from 'express'
-import { consoleRouter } from '../../lib/console/index.js'
+import { type ConsoleRouter, consoleRouter } from '../../lib/console/index.js'
 import type { Marketplace } from '../../lib/index.js'
 
 export const PEOPLE = {
@@ -10,7 +9,7 @@ export type RoleName = keyof typeof PEOPLE
 
 /** Mounts the console at `path`. Who asks is who the header `x-person` or the user agent of the browser names. */
 export function mountConsole(
-  app: Pick<Express, 'use'>,
+  app: { use(path: string, router: ConsoleRouter): unknown },
   marketplace: Marketplace,
   { path = '/ops', ...options }: Record<string, unknown> & { path?: string } = {},
 ) {

@@ -53,6 +53,11 @@ export const NEXT_STEPS = {
     step: 'Tell them which item they bought. If it is one of yours, an operator adds it to app.purchasableUid. If they bought two, ask for the id of the other subscription and track it.',
     action: 'track',
   },
+  other_item: {
+    headline: 'May not use this: bought another item of yours',
+    step: 'Tell them which item they bought, and which one this needs. If they bought both, ask for the id of the other subscription and track it.',
+    action: 'track',
+  },
   unknown_business: {
     headline: 'Not known here',
     step: "Ask for the subscription's id, which the platform shows with the purchase, and track it.",
@@ -61,6 +66,11 @@ export const NEXT_STEPS = {
   invalid_business_uid: {
     headline: 'This cannot be an identifier',
     step: 'Copy the identifier of the business or of the subscription from the platform, and paste it again.',
+    action: 'none',
+  },
+  item_unknown: {
+    headline: 'The item that was asked about does not exist',
+    step: 'Give this to the developer of the app: the item in the question is not one of app.purchasableUid.',
     action: 'none',
   },
   store_unavailable: {
@@ -76,18 +86,21 @@ export const NEXT_STEPS = {
 } as const satisfies Record<Reason, NextStep>
 
 /** Where the state says more than the reason. */
-const STEPS_BY_STATE: Readonly<Record<string, string>> = {
-  suspended:
+const STEPS_BY_STATE = new Map([
+  [
+    'suspended',
     'The payment failed or has not come in. Ask them to settle it on the platform. When they have, press Read again.',
-  canceled:
+  ],
+  [
+    'canceled',
     'The subscription was canceled. Ask them to buy the app again on the platform, then press Read again.',
-}
+  ],
+])
 
 /** `states`: the `purchase_state` of each subscription. */
 export function nextStepFor(reason: Reason, states: readonly (string | null)[]): NextStep {
   const step: NextStep = NEXT_STEPS[reason]
-  const [only] = new Set(states)
-  const byState =
-    reason === 'not_purchased' && new Set(states).size === 1 && only ? STEPS_BY_STATE[only] : undefined
-  return byState === undefined ? step : { ...step, step: byState }
+  const [state, ...others] = new Set(states)
+  const byState = reason === 'not_purchased' && others.length === 0 && STEPS_BY_STATE.get(state ?? '')
+  return byState ? { ...step, step: byState } : step
 }

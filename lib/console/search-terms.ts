@@ -90,10 +90,10 @@ function byLabel(text: string): string[] | undefined {
   return found.length > 0 ? found : undefined
 }
 
-/** The whole text first: an identifier may have spaces in it. */
+/** The whole text first, as an identifier may have spaces in it; but what looks like one behind a label goes before. */
 function inWords(text: string): string[] {
-  const words = text.split(/\s+/)
   const labelled = byLabel(text) ?? []
-  const afterColon = words.length <= 3 ? [text.replace(/^[\w ]{1,30}:\s+/, '')] : []
-  return [...labelled, text, ...afterColon, ...words.filter((word) => /[\d-]/.test(word))]
+  const behindLabel = /^[a-z][a-z _-]{0,30}[:=#]\s*(\S{8,})$/i.exec(text)?.[1]
+  const words = text.split(/\s+/).filter((word) => /[\d-]/.test(word))
+  return [...labelled, ...(behindLabel === undefined ? [] : [behindLabel]), text, ...words]
 }
