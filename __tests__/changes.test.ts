@@ -186,8 +186,8 @@ describe('a handler that fails', () => {
         id: calls[0]?.id,
         kind: 'change',
         name: '',
-        businessUid: B1,
-        subscriptionUid: uid,
+        business_uid: B1,
+        subscription_uid: uid,
         attempts: 4,
         error: 'TypeError: the mail server is away',
       },
@@ -324,7 +324,7 @@ describe('H2 a handler that never settles', () => {
     await until('the other', () => seen.includes('b2'))
     expect(reasons).toEqual([expect.objectContaining({ code: 'handler_timeout' })])
     expect(dead).toEqual([
-      expect.objectContaining({ businessUid: B1, error: expect.stringContaining('0.1 s') }),
+      expect.objectContaining({ business_uid: B1, error: expect.stringContaining('0.1 s') }),
     ])
   })
 

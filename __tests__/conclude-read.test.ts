@@ -116,7 +116,10 @@ describe('what a read means', () => {
   it.each([undefined, null, '', 'yesterday', 17])('reads on with an updated_at of %p', (updated_at) => {
     const reader = createReader()
     reader.reads(found_('purchased', 5))
-    const odd: ReadResult = { kind: 'found', record: { ...record('suspended', 5), updated_at } }
+    const odd: ReadResult = {
+      kind: 'found',
+      record: { ...record('suspended', 5), updated_at: updated_at as never },
+    }
     expect(reader.reads(odd).moved).toMatchObject({ to: 'suspended' })
   })
 

@@ -76,7 +76,8 @@ describe('the types of the events', () => {
     holds<Same<Updated['business_uid'], string>>()
     holds<Same<Updated['purchasable_uid'], string | null>>()
     holds<Same<Updated['purchase_state'], string | null>>()
-    holds<Same<Updated['updated_at'], unknown>>()
+    holds<Same<Updated['updated_at'], string | null | undefined>>()
+    holds<Same<Updated['anything'], unknown>>()
     // @ts-expect-error identifiers are strings by the time a handler sees them
     const notice: Notice = { business_id: 1, purchasable_uid: null, subscription_uid: 's' }
     expect(EVENTS['purchasable_subscription/update'].data.safeParse(notice).data?.business_id).toBe('1')
@@ -161,8 +162,8 @@ describe('the type of a record', () => {
     const parsed = parseRecord(record())
     if (parsed === undefined) throw new Error('unreachable')
     const stored: NonNullable<Subscription['record']> = parsed
-    holds<Same<SubscriptionRecord['purchase_price'], unknown>>()
-    holds<Same<SubscriptionRecord['is_active'], unknown>>()
+    holds<Same<SubscriptionRecord['purchase_price'], string | number | null | undefined>>()
+    holds<Same<SubscriptionRecord['is_active'], boolean | null | undefined>>()
     // @ts-expect-error a price may be a number, or not there
     const price: string = parsed.purchase_price
     expect([stored.uid, price]).toEqual(['s', 10])

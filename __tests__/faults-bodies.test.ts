@@ -74,7 +74,7 @@ describe.each([
         expect((await fetch(target, init)).status).toBe(200)
       }
       const events = await marketplace.journal.list({ kind: 'event' })
-      expect(events.map(({ subscriptionUid }) => subscriptionUid).sort()).toEqual([
+      expect(events.map(({ subscription_uid }) => subscription_uid).sort()).toEqual([
         's ',
         's application/json',
         's text/plain',

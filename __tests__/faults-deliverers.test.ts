@@ -225,7 +225,7 @@ describe('a sender on a bad line', () => {
       await once(socket, 'close')
     }
     const subjects = async () =>
-      (await marketplace.journal.list()).map(({ subscriptionUid }) => subscriptionUid).sort()
+      (await marketplace.journal.list()).map(({ subscription_uid }) => subscription_uid).sort()
     await until('all are kept', async () => (await subjects()).length >= 5)
     // What comes after them is kept after them: nothing of theirs is still on its way.
     await deliver(url.href, notice('last'))

@@ -80,7 +80,9 @@ describe.each(ENGINE_NAMES)('a receiver on %s that is killed', (engineName) => {
     expect(acknowledged.length).toBeGreaterThanOrEqual(1)
     expect(acknowledged.filter((id) => !kept.some((entry) => entry.id === id))).toEqual([])
     await until('all that is stored is worked on', async () =>
-      (await Promise.all(kept.map(({ businessUid }) => next.isEntitled(String(businessUid))))).every(Boolean),
+      (await Promise.all(kept.map(({ business_uid }) => next.isEntitled(String(business_uid))))).every(
+        Boolean,
+      ),
     )
   })
 })

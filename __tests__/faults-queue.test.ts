@@ -154,6 +154,8 @@ describe('H25 a handler that fails', () => {
       id,
       kind: 'event',
       name: 'application/installed',
+      business_uid: sampleDelivery('application/installed').data.business_id,
+      subscription_uid: null,
       error: expect.objectContaining({ message: 'the mail server is away' }),
     })
     await until(

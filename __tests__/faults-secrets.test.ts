@@ -15,8 +15,14 @@ import {
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import createDebug from 'debug'
 import express from 'express'
-import { createMarketplace, type MarketplaceError, type MarketplaceOptions } from '../lib/index.js'
+import {
+  createMarketplace,
+  type Logger,
+  type MarketplaceError,
+  type MarketplaceOptions,
+} from '../lib/index.js'
 import { appToken } from '../lib/platform/webhooks.js'
+import { SPANS } from '../lib/telemetry/instruments.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { serve } from './support/scene.js'
 import { until } from './support/until.js'
@@ -81,6 +87,8 @@ describe('secrets', () => {
   it('L1 show in no log line, warning or line on the console', () => {
     const { lines } = told[0] as (typeof told)[0]
     expect(lines.some((line) => line.includes('store_unavailable') || line.includes('Cannot'))).toBe(true)
+    for (const level of ['debug', 'warn', 'error'])
+      expect(lines.some((line) => line.startsWith(`logger.${level} `))).toBe(true)
     expect(leaksIn(lines)).toEqual([])
   })
 
@@ -115,6 +123,9 @@ describe('secrets', () => {
     expect(addresses.filter((address) => address.includes(CONTROL))).toHaveLength(1)
     expect(tokenCalls.filter((url) => url.includes(CLIENT_SECRET)).length).toBeGreaterThan(8)
     expect(inspect(counted, { depth: null })).toContain('marketplace_webhooks.reads')
+    expect(spans.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(Object.keys(SPANS).map((name) => `marketplace_webhooks.${name}`)),
+    )
     expect(
       leaksIn(spans.filter(({ attributes }) => !String(attributes['url.full']).includes(CONTROL))),
     ).toEqual([])
@@ -172,6 +183,7 @@ async function tellEverything() {
     closeGraceMs: 500,
     worker: { pollMs: 50, handlerRetryDelaysMs: [] },
     freshness: { waitMs: 0 },
+    logger: loggerInto(lines),
   }
   const marketplace = createMarketplace(options)
   onCleanUp(() => marketplace.close())
@@ -273,6 +285,8 @@ async function tellEverything() {
   given.push(
     await marketplace.health(),
     await without.health(),
+    await without.readiness(),
+    await marketplace.webhooks.check(),
     await marketplace.journal.list({ limit: 1_000 }),
   )
   const files: Record<string, string> = filesIn(folder, 'open')
@@ -346,6 +360,14 @@ function jsonOf(values: unknown): string {
 /** `inspect` leaves out the stack of an error whose own `inspect` says something else. */
 function stacksIn(values: unknown): string[] {
   return Array.isArray(values) ? values.map((value) => String((value as Error | undefined)?.stack ?? '')) : []
+}
+
+function loggerInto(lines: string[]): Logger {
+  const at =
+    (level: string) =>
+    (...args: unknown[]) =>
+      void lines.push(`logger.${level} ${inspect(args, { depth: null })}`)
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
 function captureLines(): string[] {

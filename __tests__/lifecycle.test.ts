@@ -86,7 +86,7 @@ describe('close', () => {
       { purchase_state: 'purchased', pending: false },
     ])
     const changes = await next.journal.list({ kind: 'change' })
-    expect(changes.find(({ businessUid }) => businessUid === B1)).toMatchObject({ status: 'done' })
+    expect(changes.find(({ business_uid }) => business_uid === B1)).toMatchObject({ status: 'done' })
   })
 
   it.each([

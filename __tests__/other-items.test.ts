@@ -150,7 +150,7 @@ function setUp(purchasableUids: string[]) {
     purchasableUids,
     codeNames: [],
     clock,
-    onNotice: (item) => noted.push(item),
+    onAccepted: (_event, item) => item && noted.push(item),
   })
 
   async function accept(event: string, item: unknown) {

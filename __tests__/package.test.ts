@@ -26,7 +26,9 @@ describe('the packed package', () => {
     )
     const papers = [
       ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md'],
-      ...['docs/faults.md', 'docs/simulator.md', 'docs/store-conformance.md'],
+      ...['faults', 'performance', 'prometheus', 'simulator', 'store-conformance'].map(
+        (name) => `docs/${name}.md`,
+      ),
       ...['dist/cjs/package.json', 'package.json'],
     ]
     expect([...packed.files].sort()).toEqual([...built, ...papers].sort())

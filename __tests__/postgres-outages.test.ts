@@ -56,7 +56,7 @@ describe('in the midst of deliveries', () => {
 
       const kept = new Map<string, string>()
       for (let page = await marketplace.journal.list({ kind: 'event', limit: 1_000 }); page.length > 0; ) {
-        for (const { id, businessUid } of page) kept.set(id, String(businessUid))
+        for (const { id, business_uid } of page) kept.set(id, String(business_uid))
         page = await marketplace.journal.list({
           kind: 'event',
           limit: 1_000,

@@ -35,6 +35,8 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   prune: (store) => store.prune({ doneMs: HOUR, changesMs: HOUR, deadMs: HOUR }),
   'prune that finds nothing': (store) => store.prune({ doneMs: 1e12, changesMs: 1e12, deadMs: 1e12 }),
   counts: (store) => store.counts(),
+  'what is due': (store) => store.dueWork({ withinMs: 1_000 }),
+  'what is due and handled': (store) => store.dueWork({ withinMs: 1_000, topics: EVERY_TOPIC }),
   'list all': (store) => store.listEntries({}),
   'list by status': (store) => store.listEntries({ status: 'dead' }),
   'list by status and kind': (store) => store.listEntries({ status: 'done', kind: 'change' }),

@@ -7,6 +7,7 @@ import { REASONS } from '../lib/entitlement/decide.js'
 import { ERROR_CODES, type ErrorCode } from '../lib/errors.js'
 import { EVENTS, type EventName } from '../lib/events/registry.js'
 import { readOptions } from '../lib/options.js'
+import { INSTRUMENTS, SPANS } from '../lib/telemetry/instruments.js'
 import { FAULT_KINDS, sampleDelivery } from '../lib/testing/index.js'
 import { HANDLER_RETRY_DELAYS_MS } from '../lib/work/call-handlers.js'
 import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
@@ -142,11 +143,23 @@ describe('the README on decisions', () => {
 })
 
 describe('the README on operating and testing', () => {
-  it('has every counter', () => {
-    const source = readFileSync(join(LIB, 'telemetry.ts'), 'utf8')
-    const [, union = ''] = source.match(/type CounterName = (.*)/) ?? []
-    const counters = [...union.matchAll(/'(\w+)'/g)].map(([, name]) => `marketplace_webhooks.${name}`)
-    expect(tableOf('Operating', 'Counter').map(({ Counter }) => names(Counter)[0])).toEqual(counters)
+  it('has every instrument with its kind, unit, attributes and description', () => {
+    const told = tableOf('Operating', 'Metric').map((row) => Object.values(row))
+    expect(told).toEqual(
+      Object.entries(INSTRUMENTS).map(([name, { kind, unit, attributes, description }]) => [
+        `\`marketplace_webhooks.${name}\``,
+        `${kind}, \`${unit}\``,
+        attributes,
+        description,
+      ]),
+    )
+  })
+
+  it('has every span', () => {
+    const told = tableOf('Operating', 'Span').map(({ Span, Meaning }) => [names(Span)[0], Meaning])
+    expect(told).toEqual(
+      Object.entries(SPANS).map(([name, meaning]) => [`marketplace_webhooks.${name}`, meaning]),
+    )
   })
 
   it('has every fault of the simulator', () => {

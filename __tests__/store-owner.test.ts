@@ -41,7 +41,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     expect(await again.isEntitled('b1')).toBe(true)
     expect((await again.health()).status).toBe('ok')
     expect(
-      (await again.journal.list()).filter(({ subscriptionUid }) => subscriptionUid === 'made-up'),
+      (await again.journal.list()).filter(({ subscription_uid }) => subscription_uid === 'made-up'),
     ).toEqual([])
   })
 

@@ -12,13 +12,14 @@ import type { HistoryItem, HistoryOptions } from './operations/history.js'
 import type { ImportOptions } from './operations/import-options.js'
 import type { ImportSummary } from './operations/import-results.js'
 import type { JournalApi } from './operations/journal-api.js'
+import type { DeadEntry, HandlerFailure } from './operations/public-entry.js'
+import type { Readiness } from './operations/readiness.js'
 import type { ExplainOptions } from './operations/records.js'
 import type { SubscriptionStatus, SubscriptionsFilter } from './operations/subscriptions.js'
 import type { TrackedSubscription, TrackOptions } from './operations/track.js'
+import type { WebhookReport } from './operations/webhooks-check.js'
 import type { RegisterResult, Token } from './platform/webhooks.js'
-import type { DeadEntry } from './store/store.js'
-import type { HandlerFailure } from './work/call-handlers.js'
-import type { Handler } from './work/handlers.js'
+import type { HandlerContext as ContextOf, Handler as HandlerOf } from './work/handlers.js'
 import type { UnrecognisedDelivery } from './work/payloads.js'
 import type { PurchaseChange } from './work/purchase-change.js'
 
@@ -28,8 +29,35 @@ export type Unsubscribe = () => void
 /** A request handler of Express 4 and 5, by shape. */
 export type Middleware = ReturnType<typeof createReceiver>
 
-/** What an app holds in its hands. */
+/** What every handler gets beside its payload. */
+export type HandlerContext = ContextOf<Marketplace>
+
+/** A handler of `Payload`. It has dealt with it when it returns or its promise resolves; anything else is tried again. */
+export type Handler<Payload> = HandlerOf<Payload, Marketplace>
+
+/**
+ * The type of a handler for one event, for handlers in files of their own; for events of the app's own, with the type of
+ * their definitions.
+ *
+ * @example
+ * export const onInstalled: HandlerFor<'application/installed'> = async ({ data }) => welcome(data.business_id)
+ * export const onPaid: HandlerFor<'invoice/paid', typeof customEvents> = ({ data }) => book(data.total)
+ */
+export type HandlerFor<
+  Name extends EventName<Registry<Custom>>,
+  Custom extends EventDefinitions = Record<never, never>,
+> = Handler<MarketplaceEvent<Name, Registry<Custom>>>
+
+/** The type of a handler for `onPurchaseChange`. */
+export type ChangeHandler = Handler<PurchaseChange>
+
+/** The object that `createMarketplace` returns. One with events of its own fits wherever a `Marketplace` is expected. */
 export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> {
+  /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
+  readonly events: {
+    readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
+  }
+
   /** Mount it with `app.use(path, marketplace.router)`: it takes deliveries at `POST <path>/<delivery secret>`. */
   router: Middleware
   /**
@@ -45,15 +73,12 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   handler(options: HandlerOptions): RequestListener
 
   /** Calls `handler` for each event of this name, at least once, in order per subscription. */
-  on<Name extends EventName<Registry<Custom>>>(
-    event: Name,
-    handler: Handler<MarketplaceEvent<Name, Registry<Custom>>, Marketplace<Custom>>,
-  ): Unsubscribe
-  onAny(handler: Handler<AnyEvent<Registry<Custom>>, Marketplace<Custom>>): Unsubscribe
+  on<Name extends EventName<Registry<Custom>>>(event: Name, handler: HandlerFor<Name, Custom>): Unsubscribe
+  onAny(handler: Handler<AnyEvent<Registry<Custom>>>): Unsubscribe
   /** For deliveries that are not a known event. */
-  onUnrecognised(handler: Handler<UnrecognisedDelivery, Marketplace<Custom>>): Unsubscribe
+  onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
   /** For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. */
-  onPurchaseChange(handler: Handler<PurchaseChange, Marketplace<Custom>>): Unsubscribe
+  onPurchaseChange(handler: ChangeHandler): Unsubscribe
   /**
    * Called once, in this process, for an entry that ran out of tries, or of time while no handler was registered for it.
    * `journal.replay(id)` revives it.
@@ -182,6 +207,39 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * `backup_failed`, also for PostgreSQL (use `pg_dump`); `store_unavailable`.
    */
   backup(path: string): Promise<void>
+  webhooks: {
+    /**
+     * Which events have come in, when, how many and by which delivery secret: what is registered with the platform cannot be
+     * listed by its documented calls. All processes on the store together, and over restarts.
+     *
+     * @example
+     * const { events, secretWrong } = await marketplace.webhooks.check()
+     * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
+     */
+    check(): Promise<WebhookReport>
+  }
+  /**
+   * For tests: resolves when no delivery is being accepted here, and no read and no entry with a handler is due within a
+   * second or under way. It does not wait for what is further ahead: later retries, verifications, the reconcile. Rejects
+   * `not_idle` after `timeoutMs` (30 s unless told).
+   *
+   * @example
+   * platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+   * await platform.settled() // delivered
+   * await marketplace.idle() // read and handled
+   */
+  idle(options?: { timeoutMs?: number }): Promise<void>
+  /**
+   * For a readiness probe: whether this process can accept a delivery and answer `isEntitled` now. Never rejects, and answers
+   * within a second.
+   *
+   * @example
+   * app.get('/readyz', async (_req, res) => {
+   *   const { ready, reasons } = await marketplace.readiness()
+   *   res.status(ready ? 200 : 503).json({ ready, reasons })
+   * })
+   */
+  readiness(): Promise<Readiness>
   /** For a health check: never rejects. */
   health(): Promise<Health>
   /** Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened. */

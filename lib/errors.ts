@@ -9,6 +9,7 @@ export const ERROR_CODES = {
   event_unknown: { status: 500, retryable: false },
   argument_invalid: { status: 500, retryable: false },
   closed: { status: 503, retryable: false },
+  not_idle: { status: 503, retryable: true },
   // Deliveries
   method_not_allowed: { status: 405, retryable: false },
   body_timeout: { status: 408, retryable: true },

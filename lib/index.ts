@@ -1,4 +1,12 @@
-export type { Marketplace, Middleware, Unsubscribe } from './api.js'
+export type {
+  ChangeHandler,
+  Handler,
+  HandlerContext,
+  HandlerFor,
+  Marketplace,
+  Middleware,
+  Unsubscribe,
+} from './api.js'
 export type { Clock } from './clock.js'
 export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
 export type { Evidence } from './entitlement/evidence.js'
@@ -29,9 +37,12 @@ export type { HistoryItem, HistoryOptions } from './operations/history.js'
 export type { ImportOptions } from './operations/import-options.js'
 export type { ImportLine, ImportProgress, ImportResult, ImportSummary } from './operations/import-results.js'
 export type { Action, ReplaySummary } from './operations/journal-operations.js'
+export type { DeadEntry, HandlerFailure, JournalEntry } from './operations/public-entry.js'
+export type { Readiness } from './operations/readiness.js'
 export type { ExplainOptions } from './operations/records.js'
 export type { SubscriptionStatus, SubscriptionsFilter } from './operations/subscriptions.js'
 export type { TrackedSubscription, TrackOptions } from './operations/track.js'
+export type { WebhookReport } from './operations/webhooks-check.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
 export type { AnnouncedRecord, SubscriptionRecord } from './record.js'
@@ -40,7 +51,8 @@ export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
 export type {
   ClaimLanes,
   ClaimRead,
-  DeadEntry,
+  DeadEntry as StoredDeadEntry,
+  DueWork,
   Entry,
   EntryEnd,
   EntryFilter,
@@ -49,13 +61,14 @@ export type {
   Erased,
   HandleTopics,
   Hint,
-  JournalEntry,
+  JournalEntry as StoredEntry,
   KeptSubscription,
   LaneClaim,
   LaneFinish,
   Leased,
   NewAction,
   NewEvent,
+  NewTally,
   Pruned,
   ReadClaim,
   ReadFinish,
@@ -63,15 +76,16 @@ export type {
   Retention,
   Store,
   StoreCounts,
+  StoreObservation,
   Subscription,
   SubscriptionFilter,
+  Tally,
   Timeline,
   TimelineItem,
   TimelinePlace,
   Topic,
 } from './store/store.js'
 export { type PostgresStore, postgresStore } from './store/store-option.js'
-export type { HandlerFailure } from './work/call-handlers.js'
-export type { Handler, HandlerContext } from './work/handlers.js'
+export type { LogFields, Logger } from './telemetry/logger.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'
 export type { PurchaseChange } from './work/purchase-change.js'

@@ -34,7 +34,8 @@ export function createLifecycle(options: {
     | undefined
   /** What the parts find wrong just now; `counts` are those of the store. */
   problems(counts: StoreCounts): Problems
-  onClose(): void
+  /** Before the store is closed. */
+  onClose(): void | Promise<void>
   closeGraceMs: number
   clock: Clock
   onOpenFailed(error: unknown): void
@@ -84,7 +85,7 @@ export function createLifecycle(options: {
       await worker?.close(closeGraceMs)
     } finally {
       try {
-        onClose()
+        await onClose()
         await store.close()
       } finally {
         hold.release()

@@ -2,32 +2,38 @@ import type { Marketplace, Unsubscribe } from './api.js'
 import { guardedClock, SECOND } from './clock.js'
 import { decide } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
-import { canonicalState, grants, stateForMetrics } from './entitlement/purchase-state.js'
-import { MarketplaceError, messageOf } from './errors.js'
+import { canonicalState, grants } from './entitlement/purchase-state.js'
+import { MarketplaceError } from './errors.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
-import { createRegistry, type EventName } from './events/registry.js'
+import { createRegistry, type EventName, requireEvent } from './events/registry.js'
 import { createSecretCheck, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
+import { createWhichSecret } from './express/which-secret.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
 import { createBackup } from './operations/backup.js'
+import { createHealthLog } from './operations/health-log.js'
+import { createIdle } from './operations/idle.js'
 import { createImport } from './operations/import-subscriptions.js'
+import { createOutcomeListeners } from './operations/outcome-listeners.js'
+import { publicEntries } from './operations/public-entry.js'
+import { createReadiness } from './operations/readiness.js'
 import { createRecords } from './operations/records.js'
+import { createReporting } from './operations/reporting.js'
 import { createTrack } from './operations/track.js'
+import { createWebhooksCheck } from './operations/webhooks-check.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { appToken } from './platform/webhooks.js'
 import { requireIdentifier, storable } from './record.js'
-import type { DeadEntry } from './store/store.js'
 import { storeFor } from './store/store-option.js'
 import { ownerOf } from './store/store-owner.js'
-import { createTelemetry } from './telemetry.js'
-import type { HandlerFailure } from './work/call-handlers.js'
+import { untracedTimers } from './telemetry/spans.js'
+import { createTelemetry } from './telemetry/telemetry.js'
 import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
-import { createListeners } from './work/listeners.js'
 import { createPayloads } from './work/payloads.js'
 import { knownRefused } from './work/read-outcomes.js'
 import { createRefreshAndWait } from './work/refresh-and-wait.js'
@@ -46,8 +52,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
   const telemetry = createTelemetry(options)
-  const clock = guardedClock(options.clock, (error) => telemetry.failure('timers', error))
-  const store = storeFor(options.store, clock)
+  const clock = guardedClock(untracedTimers(options.clock), (error) => telemetry.failure('timers', error))
+  const store = storeFor(options.store, clock, telemetry.warn)
   const platform = createPlatformClient({
     ...platformOptions,
     clientId: app.clientId,
@@ -66,9 +72,19 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     during: (looking) => lifecycle.during(looking),
   })
 
+  const check = createWebhooksCheck({
+    store,
+    events: Object.keys(registry),
+    deliverySecrets: options.deliverySecrets,
+    key: app.clientSecret,
+    clock,
+    onError: (error) => telemetry.failure('receiving', error),
+  })
+
   const handlers = createHandlers()
-  const deadListeners = createListeners<DeadEntry>((error) => telemetry.failure('handling', error))
-  const errorListeners = createListeners<HandlerFailure>((error) => telemetry.failure('handling', error))
+  const idle = createIdle({ store, topics: options.worker ? handlers.topics : undefined, clock })
+  const reporting = createReporting({ telemetry, check, idle, clock })
+  const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { worker: settings } = options
   const worker =
     settings &&
@@ -79,7 +95,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       clock,
       keep: options.retention,
       reading: {
-        read: platform.readSubscription,
+        read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
         isWaitingForToken: platform.isWaitingForToken,
         stateOf: (record) => canonicalState(storable(record.purchase_state)),
         entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
@@ -87,14 +103,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
         purchasableUids,
         waitMs: freshness.waitMs,
-        onRead(_claim, result, { moves }) {
-          telemetry.count('reads', { outcome: result.kind })
-          if (result.kind !== 'found') {
-            const code = 'code' in result ? result.code : result.kind
-            telemetry.log('reading', code, `${code}: a subscription could not be read`)
-          }
-          for (const { to } of moves) telemetry.count('changes', { to: stateForMetrics(to) })
-        },
+        onRead: reporting.read,
       },
       handling: {
         handlers,
@@ -103,29 +112,19 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         concurrency: settings.concurrency,
         timeoutMs: settings.handlerTimeoutMs,
         retryDelaysMs: settings.handlerRetryDelaysMs,
-        onHandled(entry, result) {
-          telemetry.count('handled', { kind: entry.kind, outcome: result.kind })
-          if (result.kind !== 'done')
-            telemetry.log('handling', result.kind, `${entry.kind} ${entry.id}: ${result.error}`)
-        },
-        onDead: deadListeners.call,
-        onHandlerError(failure, { handler, errorClass }) {
-          const why = `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failure.error)}`
-          telemetry.warn('handler_failed', why, `${handler} ${errorClass}`)
-          errorListeners.call(failure)
+        around: reporting.handling,
+        onHandled: reporting.handled,
+        onDead: listeners.died,
+        onHandlerError(failure, words) {
+          reporting.handlerFailed(failure, words)
+          listeners.failed(failure)
         },
       },
       onError: telemetry.failure,
     })
 
-  const intake = createIntake({
-    classify,
-    store,
-    purchasableUids,
-    codeNames,
-    clock,
-    onNotice: (item) => telemetry.count('notices', { item }),
-  })
+  const { onAccepted } = reporting
+  const intake = createIntake({ classify, store, purchasableUids, codeNames, clock, onAccepted })
   const imports = createImport({ store, clock })
   const lifecycle = createLifecycle({
     store,
@@ -136,19 +135,21 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
         intake.problems(),
       ]),
-    onClose() {
+    async onClose() {
+      healthLog.close()
+      telemetry.close()
       imports.close()
       entitlements.close()
       platform.close()
+      await check.close()
     },
     closeGraceMs: options.closeGraceMs,
     clock,
-    onOpenFailed(error) {
-      telemetry.failure('opening', error)
-      const className = error instanceof MarketplaceError ? error.code : ''
-      telemetry.warn('store_not_open', messageOf(error), className)
-    },
+    onOpenFailed: reporting.openFailed,
   })
+
+  const healthLog = createHealthLog({ health: lifecycle.health, telemetry, clock })
+  reporting.gauges(store, worker ? worker.areReadsPaused : undefined)
 
   if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
   if (options.adoptStore) telemetry.warn('store_adopted')
@@ -177,34 +178,27 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   })
 
   const marketplace: Marketplace<Custom> = {
+    events: registry,
     ...createDoors({
       isSecret: createSecretCheck(options.deliverySecrets),
-      accept: intake.accept,
+      whichSecret: createWhichSecret(options.deliverySecrets),
+      accept: (...given) => reporting.accepting(() => intake.accept(...given)),
       verifyDelivery: given.verifyDelivery,
       ...options.receiver,
       clock,
-      count(outcome, error) {
-        telemetry.count('deliveries', { outcome })
-        if (error?.cause) telemetry.failure('receiving', error.cause)
-      },
-      onOtherwiseError: (error) => telemetry.warn('otherwise_failed', messageOf(error), messageOf(error)),
+      count: reporting.delivery,
+      onOtherwiseError: reporting.otherwiseFailed,
     }),
 
     on(event, handler) {
-      if (!Object.hasOwn(registry, event)) {
-        const known = Object.keys(registry).join(', ')
-        throw new MarketplaceError(
-          'event_unknown',
-          `Cannot listen to ${event}: there is no such event, only ${known}`,
-        )
-      }
+      requireEvent(registry, event)
       return registered(handlers.on(event, handler))
     },
     onAny: (handler) => registered(handlers.onAny(handler as AnyHandler)),
     onUnrecognised: (handler) => registered(handlers.onUnrecognised(handler)),
     onPurchaseChange: (handler) => registered(handlers.onChange(handler)),
-    onDead: deadListeners.add,
-    onHandlerError: errorListeners.add,
+    onDead: listeners.onDead,
+    onHandlerError: listeners.onHandlerError,
 
     isEntitled: entitlements.isEntitled,
     peek: entitlements.peek,
@@ -212,7 +206,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
       purchasableUids,
-      onDenied: ({ reason, explanation }) => telemetry.log('gate', reason, `${reason}: ${explanation}`),
+      measure: reporting.gate,
+      onDenied: reporting.denied,
     }),
 
     track: whileOpen(createTrack({ store })),
@@ -243,7 +238,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
     ...records,
     backup: whileOpen(createBackup({ store })),
-    health: lifecycle.health,
+    webhooks: { check: whileOpen(check.check) },
+    idle: whileOpen(idle.idle),
+    health: healthLog.health,
+    readiness: createReadiness({ store, isClosed: lifecycle.isClosed, clock }),
     start: lifecycle.start,
     close: lifecycle.close,
   }

@@ -5,9 +5,10 @@ import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
 import { secretFaults } from './express/delivery-secret.js'
 import type { SubscriptionRecord } from './record.js'
-import { isPool, type PostgresPool } from './store/postgres-pool.js'
+import type { PostgresPool } from './store/postgres-pool.js'
 import type { Store } from './store/store.js'
-import { storeFaults } from './store/store-option.js'
+import { isStoreOrPool, storeFaults } from './store/store-option.js'
+import { isLogger, type Logger } from './telemetry/logger.js'
 
 /** What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction. */
 export interface MarketplaceOptions<Custom extends EventDefinitions = Record<never, never>> {
@@ -87,6 +88,8 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   events?: Custom | undefined
   /** How long `close()` lets work finish. Default 10 s. */
   closeGraceMs?: number | undefined
+  /** pino, `console`, or anything of that shape: gets warnings, failures and changes of health as `(fields, message)`. */
+  logger?: Logger | undefined
   /** The time source; for tests. */
   clock?: Clock | undefined
 }
@@ -124,7 +127,7 @@ const OPTIONS = z.strictObject({
   store: z
     .union([
       z.string().superRefine(without(storeFaults)),
-      z.custom<Store | PostgresPool>(isStore, 'expected an address, a pool of pg, or a Store'),
+      z.custom<Store | PostgresPool>(isStoreOrPool, 'expected an address, a pool of pg, or a Store'),
     ])
     .default('sqlite:marketplace.db'),
   adoptStore: z.boolean('expected true or false').default(false),
@@ -168,6 +171,7 @@ const OPTIONS = z.strictObject({
     .superRefine(without(eventFaults))
     .optional(),
   closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
+  logger: z.custom<Logger>(isLogger, 'expected a logger with warn(fields, message) and error').optional(),
   clock: z
     .custom<Clock>(isClock, 'expected a Clock: now, setTimeout and clearTimeout')
     .transform(withMonotonic)
@@ -237,10 +241,6 @@ function isHttpUrl(value: string): boolean {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
-}
-
-function isStore(value: unknown): boolean {
-  return isObject(value) && (('accept' in value && 'claimRead' in value) || isPool(value))
 }
 
 function isClock(value: unknown): boolean {

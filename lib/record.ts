@@ -28,14 +28,27 @@ export const UPDATED_EVENT_FIELDS = {
   is_active: 'Boolean.',
 } as const
 
-type DocumentedFields = {
-  -readonly [F in keyof typeof RECORD_FIELDS | keyof typeof UPDATED_EVENT_FIELDS]?: unknown
+/** In the types of the document, and null, which the platform may send for anything. Prices have come as numbers too. */
+interface DocumentedFields {
+  buyer_uid?: string | null
+  purchase_currency?: string | null
+  purchase_price?: string | number | null
+  cancellation_date?: string | null
+  expiration_date?: string | null
+  /** ISO 8601, UTC. */
+  updated_at?: string | null
+  /** ISO 8601, UTC. */
+  created_at?: string | null
+  payment_type?: string | null
+  display_name?: string | null
+  bundled_from_subscription_uid?: string | null
+  is_active?: boolean | null
 }
 
 /**
  * A subscription as the platform sent it. The three identifiers and `purchase_state` are strings; without one of them
- * there is no record. Every other field, documented or not, may be missing and is kept as it came, of whatever type
- * (prices have come as `"5.00"`, `99.99` and `10`), hence `unknown`.
+ * there is no record. Every other field may be missing and is kept as it came. Those that the document names have the
+ * documented types, which are not checked: a platform that sends another type is not refused.
  */
 export interface SubscriptionRecord extends DocumentedFields {
   uid: string
@@ -123,7 +136,7 @@ const subscriptionRecord = z.looseObject({
 })
 
 /** A record that an event carries; see `AnnouncedRecord`. */
-export const announcedRecord = z.looseObject({
+export const announcedRecord: z.ZodType<AnnouncedRecord> = z.looseObject({
   uid: identifier,
   business_uid: identifier,
   purchasable_uid: optionalIdentifier,

@@ -16,12 +16,17 @@ export const WARNINGS = {
 } as const
 
 export type WarningCode = keyof typeof WARNINGS
+export type Warn = (code: WarningCode, why?: string) => void
+
+/** The words of the table, with `why` in front. */
+export function messageFor(code: WarningCode, why?: string): string {
+  return why ? `${why}. ${WARNINGS[code]}` : WARNINGS[code]
+}
 
 /** Emits a process warning of type `MarketplaceWarning`, with `why` in front of the words of the table. Never throws. */
 export function warn(code: WarningCode, why?: string): void {
-  const message = why ? `${why}. ${WARNINGS[code]}` : WARNINGS[code]
   try {
-    process.emitWarning(message, { type: 'MarketplaceWarning', code })
+    process.emitWarning(messageFor(code, why), { type: 'MarketplaceWarning', code })
   } catch {
     // A warning must not stop what it warns of.
   }

@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js'
+import { ConfigError, MarketplaceError } from '../errors.js'
 import { announcedRecord } from '../record.js'
 import { definitionFaults, type EventDefinitions } from './define-event.js'
 import { application, appSubscription, notice, noticeOrRecord } from './schemas.js'
@@ -121,4 +121,14 @@ export function createRegistry<const Custom extends EventDefinitions = Record<ne
   const faults = eventFaults(custom ?? {})
   if (faults.length > 0) throw new ConfigError(faults)
   return Object.freeze(Object.assign(Object.create(null), EVENTS, custom)) as Registry<Custom>
+}
+
+/** Throws `event_unknown` for a name that the registry does not have. */
+export function requireEvent(registry: EventDefinitions, name: string) {
+  if (Object.hasOwn(registry, name)) return
+  const known = Object.keys(registry).join(', ')
+  throw new MarketplaceError(
+    'event_unknown',
+    `Cannot listen to ${name}: there is no such event, only ${known}`,
+  )
 }

@@ -10,6 +10,8 @@ export interface EntitlementPort {
   explain(businessUid: string, options?: ItemOptions): Promise<GuardDecision>
   /** The app's own items; none: any item may be asked for. */
   purchasableUids?: readonly string[]
+  /** Called at the beginning of each check; what it returns, with the outcome. */
+  measure?(): ((outcome: 'allowed' | 'denied' | 'unknown' | 'business_missing') => void) | undefined
   /** Called with every decision that keeps a request out. */
   onDenied?(decision: GuardDecision): void
 }
@@ -75,7 +77,11 @@ export function createRequireEntitlement(port: EntitlementPort) {
     ): Promise<void> {
       // Express 4 ignores the promise of a middleware, so a rejection would end the process.
       try {
-        const decision = await decisionFor(await businessUid(req), await itemsFor(req))
+        const uid = await businessUid(req)
+        const items = await itemsFor(req)
+        const measured = port.measure?.()
+        const decision = await decisionFor(uid, items)
+        measured?.(outcomeOf(decision))
         if (decision) {
           note(decision)
           await onDenied(req, res, next, decision)
@@ -128,6 +134,12 @@ const NOT_ANSWERED: GuardDecision = Object.freeze({
   reason: 'not_answered',
   explanation: 'The purchases of the business cannot be looked up now.',
 })
+
+function outcomeOf(decision: GuardDecision | undefined) {
+  if (decision === undefined) return 'allowed'
+  if (decision.reason === BUSINESS_MISSING.reason) return 'business_missing'
+  return decision.known === false ? 'unknown' : 'denied'
+}
 
 function replyInShort(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision): void {
   if (decision.reason === BUSINESS_MISSING.reason) replyDenied(req, res, 'business_missing')

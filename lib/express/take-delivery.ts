@@ -9,8 +9,10 @@ import { reply, replyProblem } from './reply.js'
 export interface ReceiverOptions {
   /** Whether the last part of the path is one of the delivery secrets; see `createSecretCheck`. */
   isSecret(candidate: string): boolean
+  /** Which of the secrets a right one is; see `createWhichSecret`. */
+  whichSecret?: ((candidate: string) => number) | undefined
   /** Writes the envelopes to disk before it resolves with one receipt for each, in their order. */
-  accept(envelopes: readonly Envelope[]): Promise<readonly Receipt[]>
+  accept(envelopes: readonly Envelope[], secret?: number): Promise<readonly Receipt[]>
   /** A further check by the app; returning anything but true refuses the delivery. */
   verifyDelivery?: VerifyDelivery | undefined
   bodyLimitBytes?: number | undefined
@@ -66,7 +68,7 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * Throws `argument_invalid` at once when an option is out of bounds.
  */
 export function createTakeDelivery(options: ReceiverOptions) {
-  const { isSecret, accept, verifyDelivery, clock = systemClock, count } = options
+  const { isSecret, whichSecret, accept, verifyDelivery, clock = systemClock, count } = options
   const { bodyLimitBytes = 65_536, bodyTimeoutMs = 10 * SECOND, acceptTimeoutMs = 3 * SECOND } = options
   for (const [name, value] of Object.entries({ bodyLimitBytes, bodyTimeoutMs, acceptTimeoutMs })) {
     // NaN would never be reached, and a delay above 2^31 - 1 ms would pass at once.
@@ -90,6 +92,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
       reply(req, res, 404, '', {}, clock)
       return
     }
+    const secret = whichSecret?.(candidate)
     const refuse = (thrown: unknown) => {
       const error = thrown instanceof MarketplaceError ? thrown : notKept(thrown)
       tally(error.code, error)
@@ -103,7 +106,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
           'Cannot take the delivery: it must be sent with POST',
         )
       }
-      readBody(req, (body) => keep(req, res, body, refuse), refuse)
+      readBody(req, (body) => keep(req, res, body, secret, refuse), refuse)
     } catch (error) {
       refuse(error)
     }
@@ -113,7 +116,13 @@ export function createTakeDelivery(options: ReceiverOptions) {
    * Verifies, then accepts, both within the deadline: a delivery that is verified too late is not accepted. Throws, or
    * calls `refuse`, once, unless it replies.
    */
-  function keep(req: BodyRequest, res: ServerResponse, body: Body, refuse: (thrown: unknown) => void): void {
+  function keep(
+    req: BodyRequest,
+    res: ServerResponse,
+    body: Body,
+    secret: number | undefined,
+    refuse: (thrown: unknown) => void,
+  ): void {
     const text = 'text' in body ? body.text : undefined
     const value = 'text' in body ? parse(body.text) : body.parsed
     const isListed = isList(value)
@@ -142,13 +151,13 @@ export function createTakeDelivery(options: ReceiverOptions) {
     deadlines.start(fail)
     try {
       if (verifyDelivery === undefined) {
-        accept(envelopes).then(acknowledge, fail)
+        accept(envelopes, secret).then(acknowledge, fail)
         return
       }
       Promise.resolve(verifyDelivery({ req, text }))
         .then((answer) => {
           if (!isOpen) return
-          if (answer === true) return accept(envelopes).then(acknowledge)
+          if (answer === true) return accept(envelopes, secret).then(acknowledge)
           end(() =>
             refuse(new MarketplaceError('delivery_refused', 'Cannot take the delivery: it was not verified')),
           )

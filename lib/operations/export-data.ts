@@ -2,14 +2,9 @@ import type { Clock } from '../clock.js'
 import type { DecisionRules } from '../entitlement/decide.js'
 import { requireIdentifier } from '../record.js'
 import { MOST_LISTED } from '../store/entry-filter.js'
-import type {
-  EntryFilter,
-  JournalEntry,
-  KeptSubscription,
-  Store,
-  SubscriptionFilter,
-} from '../store/store.js'
+import type { EntryFilter, KeptSubscription, Store, SubscriptionFilter } from '../store/store.js'
 import { nextTurn } from '../waiting.js'
+import { type JournalEntry, publicEntry } from './public-entry.js'
 import { isoOf, type SubscriptionStatus, statusOf } from './subscriptions.js'
 
 /** What is kept of a business, all of it. Times are ISO 8601, UTC. */
@@ -63,7 +58,7 @@ export function createExport(options: {
         limit: PAGE,
         ...(before === undefined ? {} : { before }),
       })
-      for (const entry of page) found.set(entry.id, entry)
+      for (const entry of page) found.set(entry.id, publicEntry(entry))
       before = page.at(-1)?.id
       if (page.length < PAGE) return
       await nextTurn()

@@ -1,6 +1,6 @@
 import type { JournalFilter } from '../store/entry-filter.js'
-import type { JournalEntry } from '../store/store.js'
 import type { Action, ReplaySummary } from './journal-operations.js'
+import type { JournalEntry } from './public-entry.js'
 
 /** The journal as a marketplace has it. All reject `argument_invalid`, `store_unavailable`, `closed`. */
 export interface JournalApi {

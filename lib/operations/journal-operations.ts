@@ -4,8 +4,9 @@ import { MarketplaceError } from '../errors.js'
 import { newId } from '../ids.js'
 import { identifier, storable } from '../record.js'
 import { checked, checkedFilter, type JournalFilter, limit } from '../store/entry-filter.js'
-import type { JournalEntry, Store } from '../store/store.js'
+import type { Store } from '../store/store.js'
 import { nextTurn } from '../waiting.js'
+import { type JournalEntry, publicEntries, publicEntry } from './public-entry.js'
 
 /** What `journal.replayAll` has done, or with `dryRun` would do. */
 export interface ReplaySummary {
@@ -51,11 +52,12 @@ export function createJournalOperations(options: {
 
   return {
     async list(filter: JournalFilter = {}): Promise<JournalEntry[]> {
-      return store.listEntries(checkedFilter(filter))
+      return publicEntries(await store.listEntries(checkedFilter(filter)))
     },
 
     async get(id: string): Promise<JournalEntry | undefined> {
-      return store.getEntry(requireId(id))
+      const entry = await store.getEntry(requireId(id))
+      return entry && publicEntry(entry)
     },
 
     async replay(id: string): Promise<boolean> {

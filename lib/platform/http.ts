@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
-import { untraced } from '../telemetry.js'
+import { untraced } from '../telemetry/spans.js'
 import { orAborted } from '../waiting.js'
 
 export interface HttpRequest {

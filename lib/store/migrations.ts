@@ -105,6 +105,16 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create index lanes_due on lanes (topic, due_at)`,
     sql`create index lanes_leased on lanes (lease_token) where lease_token is not null`,
     sql`create table handlers (topic ${engine.sortedText} primary key, seen_at bigint not null, ready integer not null)`,
+    // What has come in, a row for each event and delivery secret: written every few seconds at most.
+    sql`create table tallies (
+      kind ${engine.sortedText} not null,
+      name ${engine.sortedText} not null,
+      secret ${engine.sortedText} not null,
+      count bigint not null,
+      first_at bigint not null,
+      last_at bigint not null,
+      primary key (kind, name, secret)
+    )`,
     // Changes wait for a handler from the first; the row is there to be locked.
     sql`insert into handlers values ('change', 0, 0)`,
   ],

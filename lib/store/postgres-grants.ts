@@ -26,7 +26,15 @@ export async function mayUseTables(db: Kysely<Tables>, schema: string): Promise<
 }
 
 // A schema of the app's own may hold tables of the app's own.
-const TABLES = ['marketplace_schema', 'store_owner', 'subscriptions', 'journal', 'lanes', 'handlers']
+const TABLES = [
+  'marketplace_schema',
+  'store_owner',
+  'subscriptions',
+  'journal',
+  'lanes',
+  'handlers',
+  'tallies',
+]
 
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { fullJitter } from '../backoff.js'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
-import { warn } from '../warnings.js'
+import { type Warn, warn as warnProcess } from '../warnings.js'
 import { quoted } from './postgres-grants.js'
 import type { PostgresConnection, PostgresConnections } from './postgres-pool.js'
 import { ANYTHING } from './schema.js'
@@ -27,8 +27,9 @@ export function createListener(options: {
   /** Of the database; the schema's name. */
   channel: string
   clock: Clock
+  warn?: Warn | undefined
 }) {
-  const { connections, channel, clock } = options
+  const { connections, channel, clock, warn = warnProcess } = options
   const self = randomUUID()
   const collected = new Map<string, Hint>()
   let onHint: (hint: Hint) => void = () => {}

@@ -2,13 +2,13 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
 import { sleep } from '../waiting.js'
-import { warn } from '../warnings.js'
+import { type Warn, warn as warnProcess } from '../warnings.js'
 import { postgresCode } from './postgres-errors.js'
 import { grantsFor, mayUseTables, quoted } from './postgres-grants.js'
 import type { Engine, Migration, Tables } from './schema.js'
 
 /** Refuses a server on which the promises cannot be kept, and says why; answers the role of the connection. */
-export async function checkServer({ read }: Pick<Engine, 'read'>): Promise<string> {
+export async function checkServer({ read }: Pick<Engine, 'read'>, warn: Warn = warnProcess): Promise<string> {
   const { rows } = await read((db) =>
     sql<Record<'version' | 'encoding' | 'recovering' | 'fsync' | 'pages' | 'role', string>>`select
       current_setting('server_version_num') as version, current_setting('server_encoding') as encoding,

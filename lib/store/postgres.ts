@@ -3,6 +3,7 @@ import { fullJitter } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { sleep } from '../waiting.js'
+import type { Warn } from '../warnings.js'
 import { createPostgresDialect, createTransact, ROWS } from './postgres-dialect.js'
 import { isDataError, isTransient } from './postgres-errors.js'
 import { createListener } from './postgres-listener.js'
@@ -24,10 +25,12 @@ export function createPostgresEngine(options: {
   /** Connections at most, one of which listens. A pool of the app's own has its own limit. */
   maxConnections: number
   clock: Clock
+  /** Gets its warnings; the process does where it is left out. */
+  warn?: Warn | undefined
 }): Engine {
-  const { connection, schema, maxConnections, clock } = options
+  const { connection, schema, maxConnections, clock, warn } = options
   const connections = createConnections(connection, clock, maxConnections)
-  const listener = createListener({ connections, channel: schema, clock })
+  const listener = createListener({ connections, channel: schema, clock, warn })
   const db = new Kysely<Tables>({ dialect: createPostgresDialect(connections, schema) })
 
   const transact = createTransact(connections, schema)
@@ -88,7 +91,7 @@ export function createPostgresEngine(options: {
     busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
 
     async open() {
-      role = await checkServer(engine).catch((error) => {
+      role = await checkServer(engine, warn).catch((error) => {
         throw asOpenError(error)
       })
     },

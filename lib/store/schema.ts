@@ -1,6 +1,6 @@
 import type { CompiledQuery, Generated, Kysely, RawBuilder, Transaction } from 'kysely'
 import type { Clock } from '../clock.js'
-import type { EntryKind, EntryStatus, Hint, Urgency } from './store.js'
+import type { EntryKind, EntryStatus, Hint, TallyKind, Urgency } from './store.js'
 
 /** The tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
 export interface Tables {
@@ -8,6 +8,7 @@ export interface Tables {
   journal: JournalTable
   lanes: LanesTable
   handlers: HandlersTable
+  tallies: TalliesTable
   store_owner: StoreOwnerTable
 }
 
@@ -95,6 +96,17 @@ export interface LanesTable {
   lease_token: string | null
   /** Leases that ran out in a row without a finish. */
   lapses: number
+}
+
+/** How often what came in, and since when. */
+export interface TalliesTable {
+  kind: TallyKind
+  name: string
+  /** A fingerprint of the delivery secret. */
+  secret: string
+  count: number
+  first_at: number
+  last_at: number
 }
 
 /** The topics that any process has handlers for. */

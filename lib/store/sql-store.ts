@@ -12,6 +12,7 @@ import { createHints } from './hints.js'
 import { createJournal } from './journal.js'
 import { createLanes } from './lanes.js'
 import { MIGRATIONS } from './migrations.js'
+import { createObservation } from './observation.js'
 import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
 import { createRecordCalls } from './record-calls.js'
@@ -70,10 +71,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
   /** One row, written and synced: what a delivery needs at least. */
   function probe() {
-    return whileOpen(async () => {
-      await engine.write((trx) => ownership.touch(trx))
-      await engine.durable()
-    })
+    return whileOpen(() => engine.write((trx) => ownership.touch(trx)).then(() => engine.durable()))
   }
 
   return {
@@ -179,8 +177,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     counts: () => read(async (db) => ({ ...(await upkeep.counts(db)), ...(await entryCounts.counts(db)) })),
 
+    ...createObservation(engine, { read, write }, lanes, offsetOf),
     backup: (path) => whileOpen(() => engine.backup(path)),
-
     problem: health.problem,
     subscribe,
   }

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../clock.js'
+import type { Warn } from '../warnings.js'
 import { guardedStore } from './guarded-store.js'
 import { createPostgresEngine } from './postgres.js'
 import { grantsFor } from './postgres-grants.js'
@@ -19,15 +20,24 @@ export function storeFaults(address: string): string[] {
   return isAddress ? [] : ['expected sqlite:<path>, sqlite::memory:, postgres://…, a pool of pg, or a Store']
 }
 
+/** Whether it can be a `Store`, or a pool of `pg`. */
+export function isStoreOrPool(value: unknown): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (('accept' in value && 'claimRead' in value) || isPool(value))
+  )
+}
+
 /** The store for an option that has no faults. Nothing is opened yet. */
-export function storeFor(option: string | PostgresPool | Store, clock: Clock): Store {
+export function storeFor(option: string | PostgresPool | Store, clock: Clock, warn?: Warn): Store {
   if (typeof option === 'string') {
     const path = SQLITE.exec(option)?.groups?.path
     return path
       ? createSqlStore(createSqliteEngine({ path, clock }), clock)
-      : postgresStore(option, { clock })
+      : postgresStore(option, { clock, warn })
   }
-  return isPool(option) ? postgresStore(option, { clock }) : guardedStore(option)
+  return isPool(option) ? postgresStore(option, { clock, warn }) : guardedStore(option)
 }
 
 /** A store on PostgreSQL, which can print what a role needs that did not make its tables. */
@@ -50,11 +60,13 @@ export function postgresStore(
     /** Connections at most, one of them for notifications; for an address only. Default 10. */
     maxConnections?: number
     clock?: Clock
+    /** Gets the codes of its warnings; without it they are process warnings. */
+    warn?: Warn | undefined
   } = {},
 ): PostgresStore {
-  const { schema = DEFAULT_SCHEMA, maxConnections = 10, clock = systemClock } = options
+  const { schema = DEFAULT_SCHEMA, maxConnections = 10, clock = systemClock, warn } = options
   if (!SCHEMA.test(schema))
     throw new RangeError('Cannot use the schema: expected a plain name of letters, digits and _')
-  const engine = createPostgresEngine({ connection, schema, maxConnections, clock })
+  const engine = createPostgresEngine({ connection, schema, maxConnections, clock, warn })
   return Object.assign(createSqlStore(engine, clock), { grants: (role: string) => grantsFor(schema, role) })
 }

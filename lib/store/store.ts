@@ -10,6 +10,7 @@ import type {
   Pruned,
   Retention,
 } from './entries.js'
+import type { StoreObservation } from './observed.js'
 import type {
   ClaimRead,
   Leased,
@@ -50,6 +51,7 @@ export {
   type Topic,
   topicOf,
 } from './entries.js'
+export type { DueWork, NewTally, StoreObservation, Tally, TallyKind } from './observed.js'
 export {
   type ClaimRead,
   COUNTED_UP_TO,
@@ -83,7 +85,7 @@ export type {
  * finishes names the token; when the lease has passed to somebody else the finish changes nothing and answers false.
  * Times are milliseconds since 1970, from one clock: the store's.
  */
-export interface Store {
+export interface Store extends StoreObservation {
   /** Opens and migrates, for `owner` only. What failed leaves nothing behind and may be tried again. Rejects `store_…`, `closed`. */
   open(owner?: StoreOwner): Promise<void>
   /** Waits for what is under way, then lets go of the database. Safe to call twice, and before `open`. */

@@ -48,10 +48,13 @@ export function createHandlerCalls(options: {
   timeoutMs: number
   retryDelaysMs?: readonly number[] | undefined
   clock: Clock
+  /** Runs around each call of a handler, and answers what it returned. */
+  around?(entry: Entry, call: () => unknown): unknown
   /** `handler` names it: its topic, and its number among those of the process. */
   onHandlerError?(failure: HandlerFailure, words: { handler: string; errorClass: string }): void
 }) {
   const { handlers, payloadOf, marketplace, timeoutMs, clock, onHandlerError = () => {} } = options
+  const { around = (_entry, call) => call() } = options
   const { retryDelaysMs = HANDLER_RETRY_DELAYS_MS } = options
   const returned = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
   const deadlines = createDeadlines(timeoutMs, clock)
@@ -82,7 +85,7 @@ export function createHandlerCalls(options: {
   ): Promise<void> | undefined {
     let controller: AbortController | undefined
     let ended: MarketplaceError | undefined
-    const returned: unknown = handler(payload, {
+    const context = {
       // Made when it is asked for: most handlers never do, and it costs more than all the rest of a call.
       get signal() {
         controller ??= new AbortController()
@@ -91,7 +94,8 @@ export function createHandlerCalls(options: {
       },
       attempt: entry.attempt,
       marketplace: marketplace(),
-    })
+    }
+    const returned = around(entry, () => handler(payload, context))
     if (!isThenable(returned)) return undefined
     const release = hold(entry.key)
     return new Promise<void>((resolve, reject) => {

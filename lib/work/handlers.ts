@@ -10,7 +10,12 @@ export interface HandlerContext<M> {
 }
 
 /** A handler has dealt with it when it returns or its promise resolves; anything else is tried again. */
-export type Handler<Payload, M> = (payload: Payload, context: HandlerContext<M>) => unknown
+export interface Handler<Payload, M> {
+  (payload: Payload, context: HandlerContext<M>): unknown
+  // With a property beside its signature, TypeScript compares handlers in both directions where they are parameters of
+  // methods: a marketplace with events of its own then fits where any marketplace is expected.
+  readonly name?: string
+}
 
 // biome-ignore lint/suspicious/noExplicitAny: handlers of all payloads stand in one list; `on…` are the typed doors
 export type AnyHandler = Handler<any, any>

@@ -39,19 +39,21 @@ export function createIntake(options: {
   /** The app's unique names; when there are none, every install and uninstall counts as the app's. */
   codeNames: readonly string[]
   clock: Clock
-  /** Called for each notice that was accepted, while `purchasableUids` are set. */
-  onNotice?(item: NamedItem): void
+  /**
+   * Called for each event that was accepted: with the item of a notice while `purchasableUids` are set, and with which
+   * delivery secret it came.
+   */
+  onAccepted?(event: NewEvent, item: NamedItem | undefined, secret: number): void
 }) {
-  const { classify, store, purchasableUids, codeNames, clock, onNotice = () => {} } = options
+  const { classify, store, purchasableUids, codeNames, clock, onAccepted = () => {} } = options
   const otherItems = createOtherItems(purchasableUids, clock)
 
-  function accept(envelopes: readonly Envelope[]): Promise<Receipt[]> {
+  function accept(envelopes: readonly Envelope[], secret = 0): Promise<Receipt[]> {
     const entries = envelopes.map(asEntry)
     return store.accept(entries.map(({ event }) => event)).then(() => {
-      for (const { named } of entries) {
-        if (named === undefined) continue
-        otherItems.note(named)
-        onNotice(kindOf(named))
+      for (const { event, named } of entries) {
+        if (named !== undefined) otherItems.note(named)
+        onAccepted(event, named === undefined ? undefined : kindOf(named), secret)
       }
       return entries.map(({ event: { id, issues } }) => ({ id, issues: issues && [...issues] }))
     })

@@ -235,6 +235,7 @@ export function createRefresher(options: {
     },
     /** When both lanes last looked for work; the older of the two. */
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
+    isPaused: pause.isOn,
     problems: (counts: SubscriptionCounts): Problems => ({
       failing: [],
       degraded: [...pause.problems(), ...outcomes.problems(counts)],

@@ -74,6 +74,7 @@ export function createWorker(options: {
       topics.changed()
       dispatcher.wake()
     },
+    areReadsPaused: refresher.isPaused,
     problems(counts: SubscriptionCounts): Problems {
       const stuck = isStuck() ? ['the worker has stopped looking for work'] : []
       return mergeProblems([{ failing: stuck, degraded: [] }, refresher.problems(counts)])

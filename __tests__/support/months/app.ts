@@ -97,8 +97,8 @@ export function createApp(options: {
       })
       marketplace.onUnrecognised(({ id }) => handle({ id, key: id, business: '' }, ofLife))
     }
-    marketplace.onDead(({ id, subscriptionUid }) => {
-      if (ofLife === life) ledger.onDead(id, subscriptionUid)
+    marketplace.onDead(({ id, subscription_uid }) => {
+      if (ofLife === life) ledger.onDead(id, subscription_uid)
     })
     running = { marketplace, clock }
   }

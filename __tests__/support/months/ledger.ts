@@ -65,11 +65,11 @@ export function createLedger(verdict: Verdict) {
         before = page.at(-1)?.id
       }
       for (const entry of entries.values()) check(entry)
-      for (const [id, { kind, name, status, subscriptionUid }] of seen) {
+      for (const [id, { kind, name, status, subscription_uid }] of seen) {
         if (entries.has(id) || endings.has(id)) continue
         verdict.fail('ended', `${kind} ${name} ${id.slice(0, 8)} was ${status} and has vanished`)
         endings.set(id, 'dead')
-        if (subscriptionUid) lastChange.delete(subscriptionUid)
+        if (subscription_uid) lastChange.delete(subscription_uid)
       }
       for (const [id, entry] of entries) seen.set(id, entry)
       isDeathUntold = false

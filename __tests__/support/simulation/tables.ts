@@ -392,6 +392,11 @@ export function createTables(): Database & {
         erase: () => Promise.reject(new Error('nobody asks in a run')),
         prune: async () => ({ rows: 0, dead: [] }),
         counts: () => Promise.reject(new Error('nobody asks in a run')),
+        // Of what came in no answer and no change depends.
+        addTallies: async () => {},
+        tallies: async () => [],
+        dueWork: () => Promise.reject(new Error('nobody asks in a run')),
+        schemaVersion: async () => 1,
         subscribe(listener) {
           listeners.add(listener)
           return () => void listeners.delete(listener)

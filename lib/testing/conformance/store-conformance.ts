@@ -14,6 +14,7 @@ import { LEASING } from './leasing.js'
 import { LISTING } from './listing.js'
 import { LOOKING } from './looking.js'
 import { MOVING } from './moving.js'
+import { OBSERVING } from './observing.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
 import { QUIET_READS } from './quiet-reads.js'
@@ -61,6 +62,7 @@ const ALL: readonly Check[] = [
   ...FINISHING,
   ...MOVING,
   ...FENCING,
+  ...OBSERVING,
   ...HANDING_OVER,
   ...LANE_LEASES,
   ...ENDING,

@@ -36,6 +36,10 @@ export const STORE_METHODS = [
   'erase',
   'prune',
   'counts',
+  'addTallies',
+  'tallies',
+  'dueWork',
+  'schemaVersion',
   'backup',
 ] as const satisfies readonly (keyof Store)[]
 

@@ -1,0 +1,124 @@
+import { describe, expect, it, jest } from '@jest/globals'
+import { systemClock } from '../lib/clock.js'
+import { createMarketplace } from '../lib/index.js'
+import { storeFor } from '../lib/store/store-option.js'
+import { sampleDelivery, withStoreFaults } from '../lib/testing/index.js'
+import { onCleanUp } from './support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { CLIENT, createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
+import { gate, until } from './support/until.js'
+
+const HOUR = 3_600_000
+
+describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('resolves when what was delivered is read, and its changes are handled', async () => {
+    const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
+    const handled: string[] = []
+    marketplace.onPurchaseChange(async ({ business_uid }) => {
+      await new Promise(setImmediate)
+      handled.push(business_uid)
+    })
+    for (let i = 0; i < 20; i++) platform.purchase({ business_uid: `b${i}`, payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.idle()
+    expect(handled.sort()).toEqual(Array.from({ length: 20 }, (_, i) => `b${i}`).sort())
+    expect(await marketplace.isEntitled('b7')).toBe(true)
+  })
+})
+
+describe('idle() of several processes', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it('waits for what another process is working on', async () => {
+    const store = await engine.freshAddress()
+    const { platform, deliver } = await createScene({ store, worker: false })
+    const { opened, open } = gate()
+    const worker = openMarketplace(platform, { store })
+    let isDone = false
+    worker.on('application/installed', async () => {
+      await opened
+      isDone = true
+    })
+    await worker.start()
+    const receiver = openMarketplace(platform, { store, worker: false })
+    await until('the handler is known', async () => {
+      await deliver(sampleDelivery('application/installed'))
+      return (await worker.journal.list({ status: 'pending' })).length > 0
+    })
+    const idle = receiver.idle().then(() => isDone)
+    open()
+    expect(await idle).toBe(true)
+  })
+})
+
+describe('idle()', () => {
+  it('waits for a handler that is running, and says so when it takes too long', async () => {
+    const { marketplace, deliver } = await createScene()
+    const { opened, open } = gate()
+    marketplace.on('application/installed', () => opened)
+    await deliver(sampleDelivery('application/installed'))
+    await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toMatchObject({
+      code: 'not_idle',
+      message: 'Cannot wait any longer after 50 ms: an entry of the journal is due or under way',
+    })
+    open()
+    await marketplace.idle()
+  })
+
+  it('waits for a retry that is near, and not for one that is far', async () => {
+    const { marketplace, deliver } = await createScene({
+      worker: { pollMs: 20, handlerRetryDelaysMs: [20, HOUR] },
+    })
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const attempts: number[] = []
+    marketplace.on('application/installed', (_event, { attempt }) => {
+      attempts.push(attempt)
+      throw new Error('not yet')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.idle()
+    expect(attempts).toEqual([1, 2])
+  })
+
+  it('waits for a delivery that is being accepted', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace, deliver } = await createScene({ store })
+    const handled: string[] = []
+    marketplace.on('application/installed', ({ id }) => void handled.push(id))
+    await marketplace.start()
+    const fault = store.faults.add({ on: 'accept', kind: 'hang' })
+    const reply = deliver(sampleDelivery('application/installed'))
+    await until('the store holds it', () => store.faults.held === 1)
+    await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toThrow('a delivery is being accepted')
+    fault.remove()
+    const { id } = await reply
+    await marketplace.idle()
+    expect(handled).toEqual([id])
+  })
+
+  it('does not wait for changes that nobody handles, nor for entries whose handler has gone', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const off = marketplace.on('application/installed', () => {})
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.idle()
+    off()
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.idle()
+    expect(await marketplace.journal.list({ kind: 'change', status: 'waiting' })).toHaveLength(1)
+  })
+
+  it('rejects once the marketplace is closed', async () => {
+    const marketplace = createMarketplace({
+      app: { ...CLIENT, purchasableUid: OUR_ITEM },
+      platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' },
+      deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+      store: 'sqlite::memory:',
+    })
+    await marketplace.close()
+    await expect(marketplace.idle()).rejects.toMatchObject({ code: 'closed' })
+  })
+})

@@ -1,0 +1,61 @@
+import { describe, expect, it, jest } from '@jest/globals'
+import { systemClock } from '../lib/clock.js'
+import type { Store } from '../lib/index.js'
+import { storeFor } from '../lib/store/store-option.js'
+import { sampleDelivery, withStoreFaults } from '../lib/testing/index.js'
+import { onCleanUp, temporaryFolder } from './support/clean-up.js'
+import { createScene } from './support/scene.js'
+
+describe('readiness()', () => {
+  it('is ready once the store is open, and not while it cannot be opened', async () => {
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const folder = temporaryFolder()
+    const { marketplace } = await createScene({ store: `sqlite:${folder}/not-there/m.db` })
+    const { ready, reasons } = await marketplace.readiness()
+    expect({ ready, reasons }).toEqual({ ready: false, reasons: [expect.stringContaining('Cannot')] })
+    const good = await createScene({ store: `sqlite:${folder}/m.db` })
+    expect(await good.marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+  })
+
+  it('is not ready while the last write has failed', async () => {
+    const inner = storeFor('sqlite::memory:', systemClock)
+    let problem: string | null = null
+    const store: Store = { ...inner, problem: () => problem }
+    const { marketplace } = await createScene({ store })
+    expect(await marketplace.readiness()).toMatchObject({ ready: true })
+    problem = 'the disk is full'
+    expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['the disk is full'] })
+  })
+
+  it('answers within a second where the store does not', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace } = await createScene({ store, worker: false })
+    await marketplace.start()
+    const fault = store.faults.add({ on: 'subscriptionsOf', kind: 'hang' })
+    const { ready, reasons } = await marketplace.readiness()
+    expect({ ready, reasons }).toEqual({ ready: false, reasons: ['the store has not answered within 0.9 s'] })
+    fault.remove()
+    expect(await marketplace.readiness()).toMatchObject({ ready: true })
+  })
+
+  it('stays ready while handlers fail: other instances would not do better', async () => {
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const { marketplace, deliver } = await createScene({ worker: { pollMs: 20, handlerRetryDelaysMs: [] } })
+    marketplace.on('application/installed', () => {
+      throw new Error('never')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.idle()
+    expect(await marketplace.health()).toMatchObject({ status: 'degraded' })
+    expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+  })
+
+  it('ends with the beginning of close(), while handlers still run', async () => {
+    const { marketplace } = await createScene()
+    const closing = marketplace.close()
+    expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['it was closed'] })
+    await closing
+  })
+})

@@ -1,0 +1,164 @@
+import { createHash, createHmac } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from '@jest/globals'
+import { systemClock } from '../lib/clock.js'
+import { EVENTS } from '../lib/events/registry.js'
+import type { Store } from '../lib/index.js'
+import { storeFor } from '../lib/store/store-option.js'
+import { sampleDelivery, withStoreFaults } from '../lib/testing/index.js'
+import { temporaryFolder } from './support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { CLIENT, createScene, DELIVERY_SECRET, deliver, OTHER_ITEM, OUR_ITEM } from './support/scene.js'
+
+const NEW_SECRET = 'Tn4vXk29qLs7Wp3zRb8yHd6c'
+const NEVER = { count: 0, firstAt: null, lastAt: null }
+const update = (purchasable_uid: string, subscription_uid = 's1') =>
+  sampleDelivery('purchasable_subscription/update', { business_id: 'b1', purchasable_uid, subscription_uid })
+
+describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('lists every event, also those that never came, by secret, and what else came', async () => {
+    const before = Date.now()
+    const {
+      marketplace,
+      target,
+      url,
+      deliver: send,
+    } = await createScene({
+      store: await engine.freshAddress(),
+      deliverySecrets: [NEW_SECRET, DELIVERY_SECRET],
+    })
+    await send(update(OUR_ITEM))
+    await send(update(OTHER_ITEM, 's2'))
+    await deliver(target.replace(NEW_SECRET, DELIVERY_SECRET), update(OUR_ITEM))
+    await send({ something: 'else' })
+    for (const wrong of ['x', `${DELIVERY_SECRET}x`]) await fetch(`${url}/hooks/${wrong}`, { method: 'POST' })
+
+    const report = await marketplace.webhooks.check()
+    expect(report.events.map(({ event }) => event)).toEqual(Object.keys(EVENTS))
+    const events = new Map(report.events.map((each) => [each.event, each]))
+    expect(events.get('application/installed')).toEqual({
+      event: 'application/installed',
+      ...NEVER,
+      secrets: [],
+    })
+    const updates = events.get('purchasable_subscription/update')
+    expect(updates).toMatchObject({
+      count: 3,
+      secrets: [
+        { secret: 'first', configured: true, count: 2 },
+        { secret: 'second', configured: true, count: 1 },
+      ],
+    })
+    expect(Date.parse(String(updates?.firstAt))).toBeGreaterThanOrEqual(before - 2_000)
+    expect(Date.parse(String(updates?.lastAt))).toBeLessThanOrEqual(Date.now() + 2_000)
+    expect(report).toMatchObject({
+      secrets: [
+        { secret: 'first', count: 3 },
+        { secret: 'second', count: 1 },
+      ],
+      unrecognised: { count: 1 },
+      otherItems: { count: 1 },
+      secretWrong: { count: 2 },
+    })
+  })
+
+  it('survives a restart, and shows the rotated secret as removed', async () => {
+    const store = await engine.freshAddress()
+    const first = await createScene({ store })
+    await first.deliver(sampleDelivery('application/installed'))
+    await first.marketplace.close()
+    const next = await createScene({ store, deliverySecrets: NEW_SECRET, adoptStore: true })
+    await next.deliver(sampleDelivery('application/installed'))
+    const { events, secrets } = await next.marketplace.webhooks.check()
+    const installed = events.find(({ event }) => event === 'application/installed')
+    expect(installed).toMatchObject({
+      count: 2,
+      secrets: [
+        { secret: 'first', configured: true, count: 1 },
+        { secret: 'removed', configured: false, count: 1 },
+      ],
+    })
+    expect(secrets.map(({ secret }) => secret)).toEqual(['first', 'removed'])
+  })
+})
+
+describe('webhooks.check()', () => {
+  it('costs no write for a delivery: all that came is added in one statement', async () => {
+    const { store, added } = counting()
+    const { marketplace, deliver: send } = await createScene({ store })
+    for (let i = 0; i < 20; i++) await send(update(OUR_ITEM, `s${i}`))
+    expect(added).toEqual([])
+    await marketplace.webhooks.check()
+    expect(added).toEqual([1])
+    await marketplace.webhooks.check()
+    expect(added).toEqual([1])
+  })
+
+  it('keeps what a store that is away did not take', async () => {
+    const { store, added, breakIt } = counting()
+    const { marketplace, deliver: send } = await createScene({ store })
+    await send(sampleDelivery('application/installed'))
+    breakIt(true)
+    await expect(marketplace.webhooks.check()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await send(sampleDelivery('application/installed'))
+    breakIt(false)
+    const { events } = await marketplace.webhooks.check()
+    expect(events.find(({ event }) => event === 'application/installed')).toMatchObject({ count: 2 })
+    expect(added).toEqual([1])
+  })
+
+  it('keeps nothing in the store by which a guessed secret could be told to be right', async () => {
+    const folder = temporaryFolder()
+    const { marketplace, deliver: send } = await createScene({ store: `sqlite:${folder}/m.db` })
+    await send(sampleDelivery('application/installed'))
+    await marketplace.webhooks.check()
+    await marketplace.close()
+    const files = readdirSync(folder).map((file) => readFileSync(`${folder}/${file}`, 'latin1'))
+    const guesses = [
+      DELIVERY_SECRET,
+      createHash('sha256').update(DELIVERY_SECRET).digest('hex'),
+      createHash('sha256').update(`delivery secret ${DELIVERY_SECRET}`).digest('hex'),
+      createHmac('sha256', '').update(`delivery secret ${DELIVERY_SECRET}`).digest('hex'),
+      createHmac('sha256', CLIENT.clientId).update(`delivery secret ${DELIVERY_SECRET}`).digest('hex'),
+    ].map((guess) => guess.slice(0, 8))
+    expect(files.join('')).toContain('application/installed')
+    expect(guesses.filter((guess) => files.some((file) => file.includes(guess)))).toEqual([])
+  })
+
+  it('does not hold up the end where the store does not answer', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace, deliver: send } = await createScene({ store })
+    await send(sampleDelivery('application/installed'))
+    const fault = store.faults.add({ on: 'addTallies', kind: 'hang' })
+    await marketplace.close()
+    expect(fault.strikes).toBe(1)
+    await expect(marketplace.webhooks.check()).rejects.toMatchObject({ code: 'closed' })
+  })
+
+  it('rejects after close()', async () => {
+    const { marketplace } = await createScene()
+    await marketplace.close()
+    await expect(marketplace.webhooks.check()).rejects.toMatchObject({ code: 'closed' })
+  })
+})
+
+/** A store in memory that notes how many rows each `addTallies` that succeeded had. */
+function counting() {
+  const added: number[] = []
+  const inner = storeFor('sqlite::memory:', systemClock)
+  let isBroken = false
+  const store: Store = {
+    ...inner,
+    async addTallies(rows) {
+      if (isBroken) throw new Error('away')
+      await inner.addTallies(rows)
+      added.push(rows.length)
+    },
+  }
+  function breakIt(broken: boolean) {
+    isBroken = broken
+  }
+  return { store, added, breakIt }
+}

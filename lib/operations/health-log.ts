@@ -1,0 +1,50 @@
+import { type Clock, SECOND } from '../clock.js'
+import type { Telemetry } from '../telemetry/telemetry.js'
+
+interface HealthShape {
+  status: 'ok' | 'degraded' | 'failing'
+  problems: readonly string[]
+}
+
+const EVERY_MS = 30 * SECOND
+const LEVELS = { ok: 'info', degraded: 'warn', failing: 'error' } as const
+
+/**
+ * Reports each change of health to the app's logger: looks every 30 s while there is one, and at what is asked for in
+ * between. Numbers that move are no change.
+ */
+export function createHealthLog<Health extends HealthShape>(options: {
+  health(): Promise<Health>
+  telemetry: Pick<Telemetry, 'hasLogger' | 'report'>
+  clock: Clock
+}) {
+  const { health, telemetry, clock } = options
+  let reported = 'ok'
+  let timer: unknown
+  let isClosed = false
+
+  async function ask(): Promise<Health> {
+    const found = await health()
+    const { status, problems } = found
+    const shape = [status, ...problems].join('\n').replace(/\d+/g, '#')
+    if (shape !== reported && !isClosed) {
+      reported = shape
+      const words = status === 'ok' ? 'ok again' : `${status}: ${problems.join('; ')}`
+      telemetry.report(LEVELS[status], { status }, `Health is ${words}`)
+    }
+    return found
+  }
+
+  function watch() {
+    if (!isClosed) timer = clock.setTimeout(() => ask().finally(watch), EVERY_MS)
+  }
+  if (telemetry.hasLogger) watch()
+
+  return {
+    health: ask,
+    close() {
+      isClosed = true
+      clock.clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,174 @@
+import { type Clock, SECOND } from '../clock.js'
+import { stateForMetrics } from '../entitlement/purchase-state.js'
+import { MarketplaceError, messageOf } from '../errors.js'
+import type { Entry, EntryEnd, NewEvent, ReadClaim, Store, StoreCounts } from '../store/store.js'
+import type { GaugeValues } from '../telemetry/metrics.js'
+import type { Telemetry } from '../telemetry/telemetry.js'
+import { withDeadline } from '../waiting.js'
+import type { HandlerFailure } from '../work/call-handlers.js'
+import type { NamedItem } from '../work/intake.js'
+import type { Idle } from './idle.js'
+import type { WebhooksCheck } from './webhooks-check.js'
+
+/** Gauges are read from counts that are at most this old. */
+const COUNTS_MS = 5 * SECOND
+
+/** What the parts report, as metrics, spans, log lines and warnings: the words of the app's operator. */
+export function createReporting(options: {
+  telemetry: Telemetry
+  /** Counts what comes in. */
+  check: Pick<WebhooksCheck, 'note'>
+  idle: Pick<Idle, 'accepting' | 'progress'>
+  clock: Clock
+}) {
+  const { telemetry, check, idle, clock } = options
+  const { count, record, log, failure } = telemetry
+
+  /** The result of `call`, its duration in a histogram when anybody takes it. */
+  function timed<T>(
+    name: 'accept.duration' | 'read.duration' | 'handler.duration',
+    call: () => Promise<T>,
+    attributesOf: (result: T | undefined) => Record<string, string>,
+  ): Promise<T> {
+    if (!telemetry.isMeasuring()) return call()
+    const beganAt = clock.monotonic()
+    const end = (result?: T) => record(name, clock.monotonic() - beganAt, attributesOf(result))
+    const called = call()
+    called.then(end, () => end())
+    return called
+  }
+
+  return {
+    delivery(outcome: string, error?: { cause?: unknown }) {
+      count('deliveries', { outcome })
+      if (error?.cause) failure('receiving', error.cause)
+      if (outcome === 'secret_wrong') check.note('secret_wrong')
+    },
+
+    accepting<T>(call: () => Promise<T>): Promise<T> {
+      return idle.accepting(() =>
+        telemetry.span('accept', {}, () =>
+          timed('accept.duration', call, (result) => ({ outcome: result ? 'accepted' : 'failed' })),
+        ),
+      )
+    },
+
+    /** Within the span of its delivery. */
+    onAccepted({ id, kind, name, subscriptionUid }: NewEvent, item: NamedItem | undefined, secret: number) {
+      telemetry.rememberDelivery([id, subscriptionUid])
+      if (item) count('notices', { item })
+      check.note(kind, name, secret)
+      if (item === 'other') check.note('other_item', name, secret)
+    },
+
+    reading<T extends { kind: string }>(
+      { subscriptionUid }: { subscriptionUid: string },
+      call: () => Promise<T>,
+    ): Promise<T> {
+      const outcomeOf = ({ kind }: T) => kind
+      return telemetry.span('read', { linkedTo: [subscriptionUid], outcomeOf }, () =>
+        timed('read.duration', call, (result) => ({ outcome: result ? outcomeOf(result) : 'failed' })),
+      )
+    },
+
+    read(
+      { subscription: { requestedAt }, generation, settledGeneration }: ReadClaim,
+      result: { kind: string; code?: string },
+      conclusion: { moves: readonly { to: string | null }[]; settled: boolean },
+    ) {
+      count('reads', { outcome: result.kind })
+      if (result.kind !== 'found') {
+        const code = result.code ?? result.kind
+        log('reading', code, `${code}: a subscription could not be read`, 'warn')
+      }
+      idle.progress()
+      for (const { to } of conclusion.moves) count('changes', { to: stateForMetrics(to) })
+      const isAnswer = result.kind === 'found' && conclusion.settled && generation > settledGeneration
+      if (isAnswer && requestedAt !== null) record('decision.delay', Math.max(0, clock.now() - requestedAt))
+    },
+
+    otherwiseFailed(error: unknown) {
+      telemetry.warn('otherwise_failed', messageOf(error), messageOf(error))
+    },
+
+    /** Around one call of one handler, which need not return a promise. */
+    handling({ id, kind, name, subscriptionUid, attempt }: Entry, call: () => unknown): unknown {
+      // Without an SDK a handler that returns at once costs no promise.
+      if (!telemetry.isMeasuring() && !telemetry.isTracing()) return call()
+      const attributes = { kind, name, attempt }
+      let isDone = false
+      return telemetry.span('handle', { attributes, linkedTo: [id, subscriptionUid] }, () =>
+        timed(
+          'handler.duration',
+          async () => {
+            await call()
+            isDone = true
+          },
+          () => ({ kind, outcome: isDone ? 'returned' : 'failed' }),
+        ),
+      )
+    },
+
+    handled({ id, kind }: Entry, result: EntryEnd['result']) {
+      count('handled', { kind, outcome: result.kind })
+      idle.progress()
+      if (result.kind !== 'done') {
+        const level = result.kind === 'dead' ? 'error' : 'warn'
+        log('handling', result.kind, `${kind} ${id}: ${result.error}`, level)
+      }
+    },
+
+    handlerFailed({ error }: HandlerFailure, words: { handler: string; errorClass: string }) {
+      const why = `A handler of ${words.handler.replace(/#.*/, '')} failed: ${messageOf(error)}`
+      telemetry.warn('handler_failed', why, `${words.handler} ${words.errorClass}`)
+    },
+
+    denied({ reason, explanation }: { reason: string; explanation: string }) {
+      log('gate', reason, `${reason}: ${explanation}`)
+    },
+
+    /** For one request of the gate: to be called with its outcome. Undefined when nobody measures. */
+    gate() {
+      if (!telemetry.isMeasuring()) return undefined
+      const beganAt = clock.monotonic()
+      return (outcome: string) => record('gate.duration', clock.monotonic() - beganAt, { outcome })
+    },
+
+    openFailed(error: unknown) {
+      failure('opening', error)
+      telemetry.warn('store_not_open', messageOf(error), error instanceof MarketplaceError ? error.code : '')
+    },
+
+    /** Gauges from the store's bounded counts, asked for by a collection, every five seconds at most. */
+    gauges(store: Pick<Store, 'counts' | 'schemaVersion'>, areReadsPaused: (() => boolean) | undefined) {
+      let values: Promise<GaugeValues> | undefined
+      let readAt = Number.NEGATIVE_INFINITY
+
+      async function read(): Promise<GaugeValues> {
+        const [counts, version] = await Promise.all([store.counts(), store.schemaVersion()])
+        return { ...gaugesOf(counts), 'schema.version': version }
+      }
+
+      telemetry.gauges(async () => {
+        if (!values || clock.monotonic() - readAt >= COUNTS_MS) {
+          readAt = clock.monotonic()
+          values = withDeadline(read(), COUNTS_MS, clock, () => new Error('the store does not answer'))
+        }
+        const paused = areReadsPaused ? { 'reads.paused': areReadsPaused() ? 1 : 0 } : {}
+        return { ...paused, ...(await values.catch(() => ({}))) }
+      })
+    },
+  }
+}
+
+function gaugesOf(counts: StoreCounts): GaugeValues {
+  return {
+    'entries.pending': counts.pending,
+    'entries.retrying': counts.retrying,
+    'entries.dead': counts.dead,
+    'entries.oldest_pending_age': (counts.oldestPendingMs ?? 0) / SECOND,
+    'subscriptions.requested': counts.wanted,
+    'subscriptions.oldest_request_age': (counts.oldestWantedMs ?? 0) / SECOND,
+    'subscriptions.given_up': counts.givenUp,
+  }
+}

@@ -1,0 +1,113 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Lanes } from './lanes.js'
+import type { NewTally, StoreObservation, TallyKind } from './observed.js'
+import type { Engine } from './schema.js'
+import { isTopicAmong } from './store.js'
+import type { StoreTime } from './store-time.js'
+
+/** The table `tallies`, and questions about the others that take a look at an index each. */
+export function createObservation(
+  engine: Engine,
+  { read, write }: Pick<Engine, 'read' | 'write'>,
+  lanes: Pick<Lanes, 'topicsOf'>,
+  offsetOf: StoreTime,
+): StoreObservation {
+  const { now } = engine
+
+  return {
+    addTallies: (tallies) =>
+      write(async (trx) => {
+        if (tallies.length === 0) return
+        // In one order everywhere, so that two processes do not wait for each other.
+        const keyOf = ({ kind, name, secret }: NewTally) => `${kind} ${name} ${secret}`
+        const rows = [...tallies].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+        await sql`
+          insert into tallies (kind, name, secret, count, first_at, last_at)
+          select kind, name, secret, count, ${now()} - first_ago, ${now()} - last_ago
+          from ${engine.rows(JSON.stringify(rows.map(asRow)), COLUMNS)} as added where true
+          on conflict (kind, name, secret) do update set
+            count = tallies.count + excluded.count,
+            last_at = case when tallies.last_at > excluded.last_at then tallies.last_at else excluded.last_at end`.execute(
+          trx,
+        )
+      }),
+
+    tallies: () =>
+      read(async (db) => {
+        const { rows } = await sql<TallyRow>`select tallies.*, ${now()} as now from tallies`.execute(db)
+        const offset = offsetOf(rows[0]?.now)
+        return rows.map(({ kind, name, secret, count, first_at: firstAt, last_at: lastAt }) => ({
+          kind,
+          name,
+          secret,
+          count: Number(count),
+          firstAt: Number(firstAt) + offset,
+          lastAt: Number(lastAt) + offset,
+        }))
+      }),
+
+    dueWork: ({ withinMs, topics }) =>
+      read(async (db) => {
+        const named = topics && new Set(topics)
+        const ofLanes = (await lanes.topicsOf(db, 'all')).filter(
+          (topic) => !named || isTopicAmong(named, topic),
+        )
+        const soon = sql`${now()} + ${Math.trunc(withinMs)}`
+        // A range of the index for each class: SQLite would scan for a condition on the time alone.
+        const reads = [
+          sql`select 1 from subscriptions where lease_token is not null`,
+          ...[0, 1, 2, 3, 4].map(
+            (urgency) =>
+              sql`select 1 from subscriptions where urgency = ${sql.lit(urgency)} and refresh_at <= ${soon}`,
+          ),
+        ]
+        const entries = [
+          sql`select 1 from lanes where lease_token is not null`,
+          ...ofLanes.map((topic) => sql`select 1 from lanes where topic = ${topic} and due_at <= ${soon}`),
+        ]
+        const { rows } = await sql<{ reads: number; entries: number }>`
+          select ${anyOf(reads)} as reads, ${anyOf(entries)} as entries`.execute(db)
+        return { reads: Number(rows[0]?.reads) > 0, entries: Number(rows[0]?.entries) > 0 }
+      }),
+
+    schemaVersion: () =>
+      read(async (db) => {
+        const { rows } = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
+        return Number(rows[0]?.version ?? 0)
+      }),
+  }
+}
+
+/** 1 or 0. Sub-selects that end at their first row. */
+function anyOf(queries: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+  const each = queries.map((query) => sql`coalesce((select 1 from (${query} limit 1) as found), 0)`)
+  return sql`(${sql.join(each, sql` + `)})`
+}
+
+interface TallyRow {
+  kind: TallyKind
+  name: string
+  secret: string
+  count: number
+  first_at: number
+  last_at: number
+  now: number
+}
+
+const COLUMNS = {
+  kind: 'text',
+  name: 'text',
+  secret: 'text',
+  count: 'integer',
+  first_ago: 'integer',
+  last_ago: 'integer',
+} as const
+
+const asRow = ({ kind, name, secret, count, firstAgoMs, lastAgoMs }: NewTally) => ({
+  kind,
+  name,
+  secret,
+  count,
+  first_ago: Math.trunc(firstAgoMs),
+  last_ago: Math.trunc(lastAgoMs),
+})

@@ -1,0 +1,157 @@
+/**
+ * Every instrument of this package by its name after `marketplace_webhooks.`; units are UCUM's, as OpenTelemetry asks.
+ * The values of attributes come from fixed sets, never from what is received.
+ */
+export const INSTRUMENTS = {
+  deliveries: {
+    kind: 'counter',
+    unit: '{delivery}',
+    attributes: 'outcome: received, secret_wrong, or an error code',
+    description: 'Requests at the delivery address.',
+  },
+  notices: {
+    kind: 'counter',
+    unit: '{notice}',
+    attributes: 'item: own, other or none',
+    description: 'Notices accepted, while app.purchasableUid is set.',
+  },
+  reads: {
+    kind: 'counter',
+    unit: '{read}',
+    attributes: 'outcome: found, missing, refused, token_refused, credentials_refused, throttled or outage',
+    description: 'Reads of subscriptions that were finished.',
+  },
+  changes: {
+    kind: 'counter',
+    unit: '{change}',
+    attributes: 'to: purchased, suspended, canceled, other or gone',
+    description: 'Changes of purchase_state observed.',
+  },
+  handled: {
+    kind: 'counter',
+    unit: '{entry}',
+    attributes: 'kind: event, change or unrecognised; outcome: done, retry or dead',
+    description: 'Tries of journal entries.',
+  },
+  failures: {
+    kind: 'counter',
+    unit: '{failure}',
+    attributes: 'area; code: an error code, or unexpected',
+    description: 'Failures that nobody waits for.',
+  },
+  'accept.duration': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: 'outcome: accepted or failed',
+    description: 'From the body of a delivery to its entries on disk.',
+  },
+  'read.duration': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: 'outcome, as of reads',
+    description: 'One read of the platform, its token included.',
+  },
+  'handler.duration': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: 'kind, as of handled; outcome: returned or failed',
+    description: 'One call of one handler.',
+  },
+  'gate.duration': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: 'outcome: allowed, denied, unknown or business_missing',
+    description: 'What requireEntitlement adds to a request.',
+  },
+  'decision.delay': {
+    kind: 'histogram',
+    unit: 's',
+    attributes: 'none',
+    description:
+      'From the last request for a read (a delivery, track or refresh) to the decision that rests on it.',
+  },
+  'entries.pending': {
+    kind: 'gauge',
+    unit: '{entry}',
+    attributes: 'none',
+    description: 'Journal entries that wait for their handlers.',
+  },
+  'entries.retrying': {
+    kind: 'gauge',
+    unit: '{entry}',
+    attributes: 'none',
+    description: 'Of those, the ones whose handlers have failed before.',
+  },
+  'entries.dead': {
+    kind: 'gauge',
+    unit: '{entry}',
+    attributes: 'none',
+    description: 'Journal entries out of tries, until they are replayed or pruned.',
+  },
+  'entries.oldest_pending_age': {
+    kind: 'gauge',
+    unit: 's',
+    attributes: 'none',
+    description: 'Age of the oldest pending entry; 0 when there is none.',
+  },
+  'subscriptions.requested': {
+    kind: 'gauge',
+    unit: '{subscription}',
+    attributes: 'none',
+    description: 'Subscriptions with a refresh request that the platform has not answered.',
+  },
+  'subscriptions.oldest_request_age': {
+    kind: 'gauge',
+    unit: 's',
+    attributes: 'none',
+    description: 'Age of the oldest of those requests; 0 when there is none.',
+  },
+  'subscriptions.given_up': {
+    kind: 'gauge',
+    unit: '{subscription}',
+    attributes: 'none',
+    description: 'Subscriptions that are not read any more.',
+  },
+  'reads.paused': {
+    kind: 'gauge',
+    unit: '1',
+    attributes: 'none',
+    description: '1 while this process pauses all reads (rate limit, refused credentials), else 0.',
+  },
+  'schema.version': {
+    kind: 'gauge',
+    unit: '1',
+    attributes: 'none',
+    description: 'Version of the database schema.',
+  },
+} as const satisfies Record<string, Instrument>
+
+interface Instrument {
+  kind: 'counter' | 'histogram' | 'gauge'
+  unit: string
+  /** For people. */
+  attributes: string
+  description: string
+}
+
+type Named<Kind> = {
+  [Name in keyof typeof INSTRUMENTS]: (typeof INSTRUMENTS)[Name]['kind'] extends Kind ? Name : never
+}[keyof typeof INSTRUMENTS]
+
+export type CounterName = Named<'counter'>
+export type HistogramName = Named<'histogram'>
+export type GaugeName = Named<'gauge'>
+
+/** In seconds: a decision in memory takes microseconds, a read that waits for its token some seconds. */
+export const DURATION_BUCKETS = [
+  0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+]
+
+/** The spans of this package, after `marketplace_webhooks.`. */
+export const SPANS = {
+  accept: 'One request with a delivery or several: classified and written to disk.',
+  read: 'One read of a subscription. Linked to the delivery that asked for it.',
+  handle: 'One call of one handler. Linked to the delivery it is about.',
+} as const
+
+export type SpanName = keyof typeof SPANS

@@ -1,0 +1,92 @@
+import {
+  type Attributes,
+  type Counter,
+  createNoopMeter,
+  type Histogram,
+  type Meter,
+  metrics,
+  type ObservableGauge,
+} from '@opentelemetry/api'
+import {
+  type CounterName,
+  DURATION_BUCKETS,
+  type GaugeName,
+  type HistogramName,
+  INSTRUMENTS,
+} from './instruments.js'
+
+export type GaugeValues = Partial<Record<GaugeName, number>>
+
+/**
+ * The instruments of the table, made when an SDK is there: a meter from before an SDK was registered would stay silent
+ * (the API has no proxy for it), so that the provider is compared at each use. Without an SDK a call costs that comparison.
+ */
+export function createMetrics() {
+  let provider: unknown
+  let isSilent = true
+  let counters = new Map<CounterName, Counter>()
+  let histograms = new Map<HistogramName, Histogram>()
+  let readGauges: (() => Promise<GaugeValues>) | undefined
+  let stopGauges = () => {}
+
+  /** Whether anybody listens. */
+  function isOn(): boolean {
+    const current = metrics.getMeterProvider()
+    if (current !== provider) {
+      provider = current
+      isSilent = true
+      const meter = metrics.getMeter('marketplace-webhooks')
+      isSilent = meter === createNoopMeter()
+      if (!isSilent) begin(meter)
+    }
+    return !isSilent
+  }
+
+  function begin(meter: Meter) {
+    counters = new Map()
+    histograms = new Map()
+    const gauges = new Map<GaugeName, ObservableGauge>()
+    for (const [key, { kind, unit, description }] of Object.entries(INSTRUMENTS)) {
+      const name = `marketplace_webhooks.${key}`
+      if (kind === 'counter')
+        counters.set(key as CounterName, meter.createCounter(name, { unit, description }))
+      else if (kind === 'gauge')
+        gauges.set(key as GaugeName, meter.createObservableGauge(name, { unit, description }))
+      else {
+        const advice = { explicitBucketBoundaries: DURATION_BUCKETS }
+        histograms.set(key as HistogramName, meter.createHistogram(name, { unit, description, advice }))
+      }
+    }
+    stopGauges()
+    const all = [...gauges.values()]
+    const observe: Parameters<Meter['addBatchObservableCallback']>[0] = async (result) => {
+      // What cannot be read just now is missing from this collection.
+      const values = await readGauges?.().catch(() => undefined)
+      for (const [name, gauge] of gauges) {
+        const value = values?.[name]
+        if (value !== undefined) result.observe(gauge, value)
+      }
+    }
+    meter.addBatchObservableCallback(observe, all)
+    stopGauges = () => meter.removeBatchObservableCallback(observe, all)
+  }
+
+  return {
+    isOn,
+    count(name: CounterName, attributes: Attributes) {
+      if (isOn()) counters.get(name)?.add(1, attributes)
+    },
+    record(name: HistogramName, ms: number, attributes: Attributes = {}) {
+      if (isOn()) histograms.get(name)?.record(ms / 1_000, attributes)
+    },
+    /** Gives gauges their values at each collection; the function is expected to keep them for some seconds. */
+    gauges(read: () => Promise<GaugeValues>) {
+      readGauges = read
+      isOn()
+    },
+    close() {
+      stopGauges()
+      readGauges = undefined
+    },
+  }
+}

@@ -1,0 +1,138 @@
+import createDebug from 'debug'
+import { type Clock, SECOND } from '../clock.js'
+import { MarketplaceError, messageOf } from '../errors.js'
+import { messageFor, type WarningCode, warn } from '../warnings.js'
+import { createLog, type LogFields, type Logger, type LogLevel } from './logger.js'
+import { createMetrics } from './metrics.js'
+import { createSpans } from './spans.js'
+
+/**
+ * Debug lines (`DEBUG=marketplace-webhooks:*`), the app's logger, process warnings, and OpenTelemetry's metrics and
+ * spans, which are silent without an SDK. None of them carries an address, a secret, a token or a body, and none of
+ * them throws: a logger or an SDK that fails must not stop the work it reports.
+ */
+export function createTelemetry({
+  clock,
+  logger,
+}: {
+  clock: Pick<Clock, 'monotonic'>
+  logger?: Logger | undefined
+}) {
+  const metrics = createMetrics()
+  const spans = createSpans()
+  const sink = createLog(logger)
+  const loggers = new Map<string, createDebug.Debugger>()
+  const lines = new Map<string, { until: number; withheld: number }>()
+  const warned = new Set<string>()
+
+  function write(area: string, className: string, message: string, level: LogLevel = 'debug') {
+    const debug = loggers.get(area) ?? createDebug(`marketplace-webhooks:${area}`)
+    loggers.set(area, debug)
+    if (!debug.enabled && !sink) return
+    const now = clock.monotonic()
+    const key = `${area}:${className}`
+    const last = lines.get(key)
+    if (last && last.until > now) {
+      last.withheld++
+      return
+    }
+    const withheld = last?.withheld ? ` (${last.withheld} more of these before)` : ''
+    lines.set(key, { until: now + 10 * SECOND, withheld: 0 })
+    sink?.(level, { area, code: className }, message + withheld)
+    debug('%s%s', message, withheld)
+  }
+
+  /** One line per class in ten seconds; the next says how many were withheld. */
+  const log = quiet(write)
+  /** Counts under `marketplace_webhooks.<name>`; attributes come from fixed sets, never from what is received. */
+  const count = quiet(metrics.count)
+  const remember = quiet(spans.remember)
+
+  function isTracing(): boolean {
+    try {
+      return spans.isOn()
+    } catch {
+      return false
+    }
+  }
+
+  return {
+    log,
+    count,
+    /** A duration in ms, for a histogram. */
+    record: quiet(metrics.record),
+    gauges: quiet(metrics.gauges),
+    isTracing,
+    /** Whether an SDK takes metrics: what costs something need not be measured otherwise. */
+    isMeasuring(): boolean {
+      try {
+        return metrics.isOn()
+      } catch {
+        return false
+      }
+    },
+    /** See `createSpans`. Should the SDK fail before `call` has begun, it runs without a span. */
+    span<T>(...[name, options, call]: Parameters<typeof spans.run<T>>): Promise<T> {
+      if (!isTracing()) return call()
+      let begun: Promise<T> | undefined
+      const once = () => {
+        begun = call()
+        return begun
+      }
+      return spans.run(name, options, once).catch((error: unknown) => {
+        if (!begun) return once()
+        // Its own result, also where the SDK failed after it.
+        return begun.catch(() => {
+          throw error
+        })
+      })
+    },
+    rememberDelivery(names: readonly (string | null)[]) {
+      if (isTracing()) remember(names)
+    },
+
+    /** A failure that nobody waits for: counted and logged by its code. */
+    failure(area: string, error: unknown) {
+      const code = error instanceof MarketplaceError ? error.code : 'unexpected'
+      count('failures', { area, code })
+      log(area, code, `${nameOf(error)}: ${messageOf(error)}`, 'error')
+    },
+
+    /** For the developer, also where debug is off; once per code and class. */
+    warn(code: WarningCode, why?: string, className = '') {
+      const key = `${code}:${className}`
+      if (warned.has(key)) return
+      warned.add(key)
+      sink?.('warn', { code }, messageFor(code, why))
+      warn(code, why)
+    },
+
+    /** To the app's logger only. */
+    report(level: LogLevel, fields: LogFields, message: string) {
+      sink?.(level, fields, message)
+    },
+    hasLogger: sink !== undefined,
+
+    close: quiet(metrics.close),
+  }
+}
+
+export type Telemetry = ReturnType<typeof createTelemetry>
+
+function quiet<Arguments extends unknown[]>(call: (...given: Arguments) => void) {
+  return (...given: Arguments): void => {
+    try {
+      call(...given)
+    } catch {
+      // The logger or the SDK is the app's own; there is nobody left to report it to.
+    }
+  }
+}
+
+function nameOf(error: unknown): string {
+  try {
+    return String((error as { name?: unknown } | null)?.name ?? 'not an Error')
+  } catch {
+    return 'not an Error'
+  }
+}
