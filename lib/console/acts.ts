@@ -40,13 +40,10 @@ export function createActs(options: {
 
     async track(
       person: Person,
-      { business_uid, subscription_uid, announce, reason }: Inputs['track'],
+      { business_uid, subscription_uid, announce = true, reason }: Inputs['track'],
     ): Promise<Replies['track']> {
       await record(person, 'track', { business_uid }, `subscription ${subscription_uid}`, reason)
-      await marketplace.track(
-        { subscription_uid, business_uid },
-        ...((announce === false ? [{ announce }] : []) as []),
-      )
+      await marketplace.track({ subscription_uid, business_uid }, { announce })
       // Waits for the read, so that the person sees what came of it.
       return business(person, { business_uid }, await marketplace.refresh(business_uid))
     },

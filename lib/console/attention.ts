@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { ConsoleMarketplace, JournalEntry } from './needs.js'
+import type { JournalEntry } from '../index.js'
+import type { ConsoleMarketplace } from './needs.js'
 import { Refusal } from './refusal.js'
 import type { Person } from './roles.js'
 import { rowsFor } from './rows.js'

@@ -4,7 +4,7 @@ import { createActionTokens } from './action-token.js'
 import { CALLS, type CallName } from './calls.js'
 import { INPUTS } from './inputs.js'
 import { createScrub } from './masking.js'
-import { adapted } from './needs.js'
+import type { ConsoleMarketplace } from './needs.js'
 import { createRateLimit } from './rate-limit.js'
 import { Refusal } from './refusal.js'
 import { refusalOf, sendJson, sendPage, sendText } from './reply.js'
@@ -44,8 +44,7 @@ export type ConsoleRouter = (req: BodyRequest, res: ServerResponse, next?: unkno
  *   authorize: (req) => req.session.user && { name: req.session.user.email, role: 'support' },
  * }))
  */
-export function consoleRouter(theirs: any, options: ConsoleOptions): ConsoleRouter {
-  const marketplace = adapted(theirs)
+export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleOptions): ConsoleRouter {
   const { authorize, tokenKey, callsPerMinute = 600, actionsPerMinute = 60 } = checked(options)
   const tokens = createActionTokens({ key: tokenKey })
   const mayCall = createRateLimit({ perMinute: callsPerMinute })

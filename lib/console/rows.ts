@@ -1,6 +1,5 @@
-import type { SubscriptionStatus } from '../index.js'
+import type { JournalEntry, SubscriptionStatus } from '../index.js'
 import { maskedRecord, shapeOf, withoutValues } from './masking.js'
-import type { JournalEntry } from './needs.js'
 import type { Person } from './roles.js'
 import type { EntryDetail, EntryRow, SubscriptionRow } from './shapes.js'
 

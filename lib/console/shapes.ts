@@ -1,5 +1,4 @@
-import type { Decision, Health, HistoryItem, Reason } from '../index.js'
-import type { Readiness, WebhookReport } from './needs.js'
+import type { Decision, Health, HistoryItem, Readiness, Reason, WebhookReport } from '../index.js'
 import type { NextStep } from './next-steps.js'
 import type { Person } from './roles.js'
 

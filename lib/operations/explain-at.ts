@@ -10,7 +10,7 @@ import type { JournalEntry, KeptSubscription, Retention, Store, Subscription } f
 import { nextTurn } from '../waiting.js'
 import { isoOf } from './subscriptions.js'
 
-const OPTIONS = z.strictObject({ at: time, purchasableUid: z.unknown() })
+const OPTIONS = z.strictObject({ at: time, purchasableUid: z.unknown().optional() })
 
 /**
  * The answer as it was at a time, by the rules of today, from the changes in the journal. Of each subscription the last
