@@ -1,11 +1,12 @@
 import { mkdir } from 'node:fs/promises'
+import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { askPage, axeViolations, openPage, troubles, useBrowser } from './support/browser.js'
 import { mountConsole, type RoleName } from './support/console.js'
-import { createScene, OTHER_ITEM, type Scene } from './support/scene.js'
+import { createScene, OTHER_ITEM, type Scene, serve } from './support/scene.js'
 import { until } from './support/until.js'
 
 /** Where to look at what the page looks like. */
@@ -227,6 +228,27 @@ describe('the page of the console', () => {
     await press(page, 'Show more subscriptions')
     await page.getByText('s-00039').waitFor()
   }, 60_000)
+
+  it('works behind a proxy that changes the prefix, with and without a slash at the end', async () => {
+    const { url, platform } = await createStage()
+    platform.install('business-1')
+    await platform.settled()
+    const proxy = await serve((req, res) => {
+      const path = (req.url ?? '').replace(/^\/company\/tools/, '')
+      const onwards = request(`${url}${path}`, { method: req.method, headers: req.headers }, (reply) => {
+        res.writeHead(reply.statusCode ?? 502, reply.headers)
+        reply.pipe(res)
+      })
+      req.pipe(onwards)
+    })
+    for (const end of ['', '/', '/?from=a-link']) {
+      const page = await open(`${proxy}/company/tools${end}`, 'support')
+      await search(page, 'business-1')
+      await page.getByText('Delivery application/installed').waitFor()
+      await press(page, 'Read again')
+      await page.getByText('Read again: the answer is the same.').waitFor()
+    }
+  })
 
   for (const colorScheme of ['light', 'dark'] as const) {
     it(`has no violation of axe, fits a phone, and can be read in the ${colorScheme}`, async () => {

@@ -1,5 +1,12 @@
 /** What is asked of the page from within; evaluated there by example-page.test.ts. */
-globalThis.pageChecks = { faintTexts, movingElements, focusedWords, hasFocusInSearch, outlineOfFocus, neededWidth }
+globalThis.pageChecks = {
+  faintTexts,
+  movingElements,
+  focusedWords,
+  hasFocusInSearch,
+  outlineOfFocus,
+  neededWidth,
+}
 
 /** Texts whose contrast is below 4.5 : 1 (WCAG 2.2, 1.4.3, which exempts inactive controls). */
 function faintTexts() {

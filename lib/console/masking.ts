@@ -65,7 +65,10 @@ function collectValues(value: unknown, values: Set<string>, depth: number) {
   if (typeof value === 'string' || typeof value === 'number') {
     if (String(value).length >= SHORTEST_VALUE) values.add(String(value))
   } else if (typeof value === 'object' && value !== null) {
-    for (const each of Object.values(value)) collectValues(each, values, depth + 1)
+    for (const [key, each] of Object.entries(value)) {
+      if (shownKey(key) === MASK) collectValues(key, values, depth + 1)
+      collectValues(each, values, depth + 1)
+    }
   }
 }
 
