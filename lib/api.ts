@@ -6,16 +6,12 @@ import type { HandlerOptions, RequestListener } from './express/handler.js'
 import type { createReceiver } from './express/receiver.js'
 import type { createRequireEntitlement, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { Health } from './lifecycle.js'
-import type { EraseOptions, EraseSummary } from './operations/erase.js'
-import type { BusinessData } from './operations/export-data.js'
-import type { HistoryItem, HistoryOptions } from './operations/history.js'
 import type { ImportOptions } from './operations/import-options.js'
 import type { ImportSummary } from './operations/import-results.js'
-import type { JournalApi } from './operations/journal-api.js'
 import type { DeadEntry, HandlerFailure } from './operations/public-entry.js'
 import type { Readiness } from './operations/readiness.js'
 import type { ExplainOptions } from './operations/records.js'
-import type { SubscriptionStatus, SubscriptionsFilter } from './operations/subscriptions.js'
+import type { RecordsApi } from './operations/records-api.js'
 import type { TrackedSubscription, TrackOptions } from './operations/track.js'
 import type { WebhookReport } from './operations/webhooks-check.js'
 import type { RegisterResult, Token } from './platform/webhooks.js'
@@ -52,7 +48,7 @@ export type HandlerFor<
 export type ChangeHandler = Handler<PurchaseChange>
 
 /** The object that `createMarketplace` returns. One with events of its own fits wherever a `Marketplace` is expected. */
-export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> {
+export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> extends RecordsApi {
   /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
   readonly events: {
     readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
@@ -158,50 +154,6 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   /** A token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or as the connection does. */
   fetchAppToken(businessUid: string | number): Promise<Token<'app'>>
 
-  subscriptions: {
-    /**
-     * What is kept of subscriptions, in the order of their uids (by bytes). Rejects `argument_invalid`,
-     * `store_unavailable`, `closed`, as all of these.
-     *
-     * @example
-     * const lost = await marketplace.subscriptions.list({ reason: 'missing', limit: 50 })
-     * const nextPage = await marketplace.subscriptions.list({ reason: 'missing', after: lost.at(-1)?.subscription_uid })
-     */
-    list(filter?: SubscriptionsFilter): Promise<SubscriptionStatus[]>
-    /**
-     * One of them; undefined when it is not known.
-     *
-     * @example
-     * const subscription = await marketplace.subscriptions.get('subscription-1')
-     */
-    get(subscriptionUid: string | number): Promise<SubscriptionStatus | undefined>
-  }
-  journal: JournalApi
-  /**
-   * What came in for a business, the changes that reads showed, what became of both, and what people did: one timeline,
-   * newest first. `before` is the `id` of the last item of the page before: no item is left out or shown twice.
-   *
-   * @example
-   * const page = await marketplace.history('business-1', { limit: 20 })
-   * const older = await marketplace.history('business-1', { limit: 20, before: page.at(-1)?.id })
-   */
-  history(businessUid: string | number, options?: HistoryOptions): Promise<HistoryItem[]>
-  /**
-   * All that is kept of a business: its subscriptions, and the entries of the journal that name it or one of them.
-   *
-   * @example
-   * await writeFile('business-1.json', JSON.stringify(await marketplace.exportData('business-1')))
-   */
-  exportData(businessUid: string | number): Promise<BusinessData>
-  /**
-   * Deletes all that `exportData` shows, in small batches, and keeps an action `erase` in the journal: which business,
-   * when, and `actor`. Reads and handlers that had begun bring nothing back; what comes in later is new. When it rejects,
-   * call it again.
-   *
-   * @example
-   * const { erasedAt, rows } = await marketplace.erase('business-1', { actor: 'ada@example.com' })
-   */
-  erase(businessUid: string | number, options?: EraseOptions): Promise<EraseSummary>
   /**
    * Copies the SQLite database into the new file `path` while the app works on; the copy opens as a store. Rejects
    * `backup_failed`, also for PostgreSQL (use `pg_dump`); `store_unavailable`.
