@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { createActionTokens } from '../lib/console/action-token.js'
-import { CALLS, NEXT_STEPS } from '../lib/console/index.js'
+import { NEXT_STEPS } from '../lib/console/index.js'
 import { createScrub, MASK, maskedRecord, shapeOf, withoutValues } from '../lib/console/masking.js'
 import { nextStepFor } from '../lib/console/next-steps.js'
 import { createRateLimit } from '../lib/console/rate-limit.js'
@@ -142,15 +140,5 @@ describe('the limit of calls', () => {
     expect(take('a')).toBe(false)
     for (let n = 0; n < 1_000; n++) take(`other-${n}`)
     expect(take('a')).toBe(true)
-  })
-})
-
-describe('docs/console.md', () => {
-  it('says of every call who may make it', () => {
-    const text = readFileSync(join(__dirname, '..', 'docs', 'console.md'), 'utf8')
-    const rows = [...text.matchAll(/^\| `(\w+)` \| (.+?) \| (support|operator) \| (yes|no) \|$/gm)].map(
-      ([, name, does, role, acts]) => [name, { does, role, kind: acts === 'yes' ? 'act' : 'read' }],
-    )
-    expect(Object.fromEntries(rows)).toEqual(CALLS)
   })
 })
