@@ -230,18 +230,18 @@ describe('the page of the console', () => {
     await page.getByText('s-00039').waitFor()
   }, 60_000)
 
-  it('shows 10,000 dead entries by their group and page by page, and replays 1,000 of them', async () => {
+  it('shows many dead entries by their group and page by page, and replays 1,000 at once', async () => {
     const { url, marketplace, target, repair } = await createStage({ isBroken: true })
-    let left = 10_000
+    let left = 1_100
     async function deliver() {
       while (left-- > 0)
         await post(target, sampleDelivery('application/installed', { business_id: `business-${left}` }))
     }
     await Promise.all(Array.from({ length: 40 }, deliver))
-    await until('all are dead', async () => (await marketplace.health()).counts?.dead === 10_000, 60_000)
+    await until('all are dead', async () => (await marketplace.health()).counts?.dead === 1_100, 60_000)
 
     const page = await open(url, 'operator', '#/attention')
-    await page.getByText('10000 entries', { exact: true }).waitFor()
+    await page.getByText('1100 entries', { exact: true }).waitFor()
     await press(page, 'Show the entries')
     await page.locator('.entries > ul > li').nth(49).waitFor()
     expect(await page.locator('.entries > ul > li').count()).toBe(50)
@@ -249,11 +249,11 @@ describe('the page of the console', () => {
     await press(page, 'Newer entries')
     repair()
     await press(page, 'Replay the group…')
-    await page.getByText('Hands the oldest 1000 of 10000 entries of application/installed').waitFor()
+    await page.getByText('Hands the oldest 1000 of 1100 entries of application/installed').waitFor()
     await page.getByLabel('Why (kept with your name)').fill('mended')
     await press(page, 'Replay 1000 entries')
     await page
-      .getByText('1000 entries were handed over again. 9000 are left: replay again for those.')
+      .getByText('1000 entries were handed over again. 100 are left: replay again for those.')
       .waitFor()
   }, 120_000)
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { JournalEntry } from '../index.js'
 import type { ConsoleMarketplace } from './needs.js'
 import { Refusal } from './refusal.js'
@@ -13,9 +14,9 @@ import type {
   Replies,
 } from './shapes.js'
 
-/** At most so many entries of a status are looked at, by so many at a time: payloads are large. */
+/** At most so many entries of a status are looked at, by so many at a time, so that others have their turn in between. */
 const MOST_LOOKED_AT = 10_000
-const PAGE = 200
+const PAGE = 50
 /** A look is shared by all who ask within this time. */
 const FRESH_MS = 3_000
 /** At most so many entries are replayed by one call. */
@@ -66,6 +67,7 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
         for (const entry of page) add(groups, status, entry)
         before = page.at(-1)?.id
         if (page.length < PAGE) break
+        await nextTurn()
       }
     }
     return { groups, isAll }
@@ -147,7 +149,10 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
     async replay(selection: Selection): Promise<Replies['replay']> {
       const { ids } = await selected(selection)
       let replayed = 0
-      for (const id of ids.slice(0, MOST_REPLAYED)) if (await marketplace.journal.replay(id)) replayed++
+      for (const id of ids.slice(0, MOST_REPLAYED)) {
+        if (await marketplace.journal.replay(id)) replayed++
+        await nextTurn()
+      }
       looked = undefined
       if (selection.entry_id !== undefined && replayed === 0)
         throw new Refusal(404, 'entry_gone', 'There is no entry of this id any more.')

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { shapeOf } from './masking.js'
 import type { ConsoleMarketplace } from './needs.js'
 import type { Person } from './roles.js'
@@ -40,6 +41,7 @@ export function createDeliveryCalls(marketplace: ConsoleMarketplace) {
         isAll = true
         break
       }
+      await nextTurn()
     }
     return { shapes: [...found.values()].sort((a, b) => b.count - a.count), looked, isAll }
   }
@@ -72,6 +74,7 @@ export function createDeliveryCalls(marketplace: ConsoleMarketplace) {
       before = page.at(-1)?.id
       const isThere = after === undefined || page.some(({ id }) => id === after)
       if (isThere || page.length < PAGE) return { entries, last: entries[0]?.id ?? null, hasGap: false }
+      await nextTurn()
     }
     return { entries, last: entries[0]?.id ?? null, hasGap: true }
   }
