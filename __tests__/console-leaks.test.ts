@@ -12,6 +12,8 @@ const CANARIES = {
   unrecognised: 'canary-unrecognised-7731',
   key: 'canary-key-7731',
   nested: 'canary-nested-7731',
+  /** Without digits, so that it is not taken for an identifier. */
+  nickname: 'canary-nickname',
 } as const
 const SECRETS = {
   delivery: DELIVERY_SECRET,
@@ -48,14 +50,15 @@ async function everyAnswer(role: RoleName): Promise<Record<string, string>> {
   })
   await platform.register('purchasable_subscription/updated', target)
   // An app's own handlers put everything into their errors.
-  const fail = (event: unknown) => {
+  const fail = (event: { data?: unknown; record?: unknown }) => {
+    const { nickname } = (event.data ?? event.record ?? {}) as { nickname?: string }
     throw new Error(
-      `POST ${target} failed with Authorization: Bearer ${SECRETS.token} and client_secret=${SECRETS.client}: ${JSON.stringify(event)}`,
+      `Cannot greet ${nickname}: POST ${target} failed with Authorization: Bearer ${SECRETS.token} and client_secret=${SECRETS.client}: ${JSON.stringify(event)}`,
     )
   }
   marketplace.onAny(fail)
   marketplace.onPurchaseChange(fail)
-  marketplace.onUnrecognised(fail)
+  marketplace.onUnrecognised((delivery) => fail({ data: delivery }))
   mountConsole(app, marketplace)
 
   const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
@@ -63,6 +66,7 @@ async function everyAnswer(role: RoleName): Promise<Record<string, string>> {
     buyer_uid: CANARIES.buyer,
     purchase_price: CANARIES.price,
     note: CANARIES.field,
+    nickname: CANARIES.nickname,
     purchase_state: 'suspended',
   })
   await deliver({
