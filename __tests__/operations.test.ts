@@ -194,7 +194,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     })
     expect(await marketplace.explain('b1', { at: paid, purchasableUid: OTHER_ITEM })).toMatchObject({
       entitled: false,
-      reason: 'other_app',
+      reason: 'item_unknown',
     })
   })
 

@@ -62,6 +62,7 @@ export function createDeadlines(ms: number, clock: Clock) {
   }
 
   function run() {
+    timer = undefined
     const now = clock.monotonic()
     for (let next = waiting.first(); next && next.at <= now; next = waiting.first()) {
       next.end()
@@ -77,6 +78,12 @@ export function createDeadlines(ms: number, clock: Clock) {
       deadline.end = waiting.add(deadline)
       if (timer === undefined) arm()
       return deadline.end
+    },
+    /** Lets go of the timer while no deadline is open: until then it stays armed, since the next call is likely soon. */
+    rest() {
+      if (waiting.first()) return
+      clock.clearTimeout(timer)
+      timer = undefined
     },
   }
 }

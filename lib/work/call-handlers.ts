@@ -125,6 +125,8 @@ export function createHandlerCalls(options: {
 
   return {
     busyKeys: () => [...busy.keys()],
+    /** For the end of the work. */
+    rest: deadlines.rest,
 
     /**
      * What became of it; undefined: it stays as it is, because nobody handles it any more, or because its handlers were

@@ -193,6 +193,11 @@ export function createDispatcher(
 
   return {
     ...loop,
+    async close(graceMs: number) {
+      await loop.close(graceMs)
+      calls.rest()
+      patience.rest()
+    },
     /** What was known of a business (null: of any) has changed: it may have been erased, and its lanes taken back. */
     doubt(business: string | null) {
       for (const lane of loop.items())

@@ -121,8 +121,8 @@ export function createLeaseLoop<Item>(options: {
       if (free <= 0) return
       const askedAt = clock.monotonic()
       const items = await claim(free)
-      begin(items, askedAt + leaseMs)
       if (items.length === 0) return
+      begin(items, askedAt + leaseMs)
     }
   }
 
