@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { CALLS } from '../lib/console/index.js'
 import { consoleCaller, mountConsole, type RoleName } from './support/console.js'
+import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { CLIENT, createScene, DELIVERY_SECRET } from './support/scene.js'
 import { until } from './support/until.js'
 
@@ -21,9 +22,14 @@ const SECRETS = {
   token: 'canary-token-7731',
 } as const
 
-describe('what the console answers', () => {
+describe.each(ENGINE_NAMES)('what the console answers on %s', (engineName) => {
+  const engine = useEngine(engineName)
+
   it('never holds a secret, a token or the target address; and for support no buyer and no payload', async () => {
-    const answers = { support: await everyAnswer('support'), operator: await everyAnswer('operator') }
+    const answers = {
+      support: await everyAnswer('support', await engine.freshAddress()),
+      operator: await everyAnswer('operator', await engine.freshAddress()),
+    }
     for (const [role, found] of Object.entries(answers)) {
       expect(Object.keys(found).sort()).toEqual(
         Object.entries(CALLS)
@@ -44,8 +50,9 @@ describe('what the console answers', () => {
 })
 
 /** What a console answers to each call, in a world with canaries everywhere. */
-async function everyAnswer(role: RoleName): Promise<Record<string, string>> {
+async function everyAnswer(role: RoleName, store: string): Promise<Record<string, string>> {
   const { platform, marketplace, app, url, target, deliver } = await createScene({
+    store,
     worker: { pollMs: 50, handlerRetryDelaysMs: [] },
   })
   await platform.register('purchasable_subscription/updated', target)
