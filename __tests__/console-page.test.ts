@@ -1,4 +1,5 @@
-import { mkdir } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +20,15 @@ const LOOKS = {
 const CHAPTERS = ['Business', 'Needs attention', 'Live', 'Health', 'Privacy']
 
 useBrowser()
-beforeAll(() => mkdir(SCREENSHOTS, { recursive: true }))
+beforeAll(async () => {
+  await mkdir(SCREENSHOTS, { recursive: true })
+  // The page is tested as it was bundled, which has to be what its sources say.
+  const bundle = join(__dirname, '..', 'lib', 'console', 'page-bundle.ts')
+  const before = await readFile(bundle, 'utf8')
+  execFileSync(process.execPath, [join(__dirname, '..', 'scripts', 'build-console-page.mjs')])
+  if ((await readFile(bundle, 'utf8')) !== before)
+    throw new Error('the page was older than its sources: `npm run build`, then test again')
+})
 
 describe('the page of the console', () => {
   it('brings a support person from "I paid and cannot get in" to the next step in two steps, and to the mend in one more', async () => {
@@ -84,6 +93,7 @@ describe('the page of the console', () => {
       await press(page, 'Show the answer')
       return (await page.locator('.then .headline').textContent()) === 'Could use the app'
     })
+    await page.getByText(/: changed to purchased, seen|as it is now/).waitFor()
     await page.keyboard.press('Escape')
     await page.waitForSelector('dialog', { state: 'detached' })
 
@@ -283,7 +293,8 @@ describe('the page of the console', () => {
       const stage = await createStage({ isBroken: true })
       await furnish(stage)
       const page = await open(stage.url, 'operator', '', options)
-      const fits = (what: string) => check(page, `${what}-${name.replace(' ', '-')}`, options.viewport.width)
+      const fits = (what: string) =>
+        check(page, `${what}-${name.replaceAll(' ', '-')}`, options.viewport.width)
       await search(page, 'business-1')
       await page.getByText('First read').waitFor()
       await fits('one-business')

@@ -45,6 +45,11 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
             >
               <p class="headline">{answer.headline}</p>
               <p>{answer.decision.explanation}</p>
+              <ul class="sample">
+                {answer.decision.restsOn?.map((evidence) => (
+                  <li key={`${evidence.kind} ${evidence.subscription_uid}`}>{wordsOf(evidence)}</li>
+                ))}
+              </ul>
             </div>
           )}
         </div>
@@ -58,6 +63,16 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
       </form>
     </Box>
   )
+}
+
+type Evidence = NonNullable<Replies['answerAt']['decision']['restsOn']>[number]
+
+function wordsOf(evidence: Evidence): string {
+  const of = evidence.subscription_uid === null ? '' : `${evidence.subscription_uid}: `
+  if (evidence.kind === 'not_recorded') return `${of}${evidence.why}`
+  if (evidence.kind === 'change')
+    return `${of}changed to ${evidence.to ?? 'gone'}, seen ${new Date(evidence.on).toLocaleString()}`
+  return `${of}as it is now, for it has not changed since`
 }
 
 function localTime(date: Date): string {
