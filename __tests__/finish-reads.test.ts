@@ -14,7 +14,8 @@ describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
       const finished = await Promise.all(claims.map((claim) => store.finishRead(claim, purchased(claim))))
       expect(finished).toEqual(claims.map(() => true))
     })
-    expect(queries.filter((each) => /insert into journal/.test(each.sql))).toHaveLength(1)
+    // A transaction that writes changes looks twice, the second time to hold what it saw.
+    expect(queries.filter((each) => /from handlers/.test(each.sql))).toHaveLength(2)
     const rows = await sql<{ id: string }>(`select id from journal where kind = 'change'`)
     expect(rows.map(({ id }) => id).sort()).toEqual(claims.map(({ id }) => `change of ${id}`).sort())
   })

@@ -174,6 +174,37 @@ it('G21 an entry that is accepted while the last before it is finished keeps its
   expect((await entries(store)).map((each) => each.id)).toEqual(['second'])
 }, 30_000)
 
+describe('K20 a store of which nothing has been read', () => {
+  it('is written by many at once, but by none while another app takes it', async () => {
+    const address = await engine.freshAddress()
+    const [one, another] = [storeOf(address), storeOf(address)]
+    await one.open({ fingerprint: 'one', label: 'one', adopt: false })
+    const holder = new pg.Client({ connectionString: address })
+    onCleanUp(() => holder.end())
+    await holder.connect()
+    await holder.query('set search_path = marketplace_webhooks')
+    // A transaction of another instance that writes: it has checked whose the store is, and goes on.
+    await holder.query('begin')
+    await holder.query('select from store_owner where id = 1 for key share')
+    await one.accept([eventOf('s1')])
+    await holder.query('commit')
+    // One of its own that is stopped after that look.
+    await holder.query('begin')
+    await holder.query('lock table journal in share mode')
+    const accepted = one.accept([eventOf('s1')])
+    await waiters(holder, 1)
+    const taken = another.open({ fingerprint: 'another', label: 'another', adopt: true })
+    const tooEarly = taken.then(() => {
+      throw new Error('it was taken meanwhile')
+    })
+    tooEarly.catch(() => {})
+    await Promise.race([tooEarly, waiters(holder, 2)])
+    await holder.query('rollback')
+    await Promise.all([accepted, taken])
+    await expect(one.accept([eventOf('s2')])).rejects.toMatchObject({ code: 'store_of_another_app' })
+  }, 30_000)
+})
+
 describe('G22 an event whose receiver looked just before its handler was known', () => {
   it('is handed to the handler', async () => {
     const { address, stores, sql } = await open()
@@ -199,15 +230,18 @@ describe('G22 an event whose receiver looked just before its handler was known',
 
 async function open() {
   const address = await engine.freshAddress()
-  const stores = [postgresStore(address), postgresStore(address)] as [Store, Store]
-  for (const store of stores) {
-    onCleanUp(() => store.close())
-    await store.open()
-  }
+  const stores = [storeOf(address), storeOf(address)] as [Store, Store]
+  for (const store of stores) await store.open()
   const database = address.split('/').at(-1) as string
   const sql = <Columns = Record<string, unknown>>(text: string) =>
     engine.server().sql<Columns>(`set search_path = marketplace_webhooks; ${text}`, undefined, database)
   return { address, stores, sql }
+}
+
+function storeOf(address: string): Store {
+  const store = postgresStore(address)
+  onCleanUp(() => store.close())
+  return store
 }
 
 /** Starts each call when the one before waits for the row, which is then let go: locks are granted in order. */

@@ -65,7 +65,8 @@ describe('G20 each statement of the queue looks at what it is about, however muc
     const queries = (await queriesOf(() => call(store))).filter(({ sql: text }) => /journal|lanes/.test(text))
     for (const query of new Map(queries.map((each) => [each.sql, each])).values()) {
       const steps = await planOfSqlite(query)
-      expect(steps.length).toBeGreaterThan(0)
+      // Values that are given are not looked up.
+      if (!/^\s*insert into \w+[^)]*\)\s*values \(/.test(query.sql)) expect(steps.length).toBeGreaterThan(0)
       const scans = steps.filter((step) => /^SCAN (journal|lanes|last)\b/.test(step) && !/USING/.test(step))
       // Of the index of lanes only the smallest topic is looked at.
       const walks = steps.filter((step) => /SEARCH journal USING INTEGER PRIMARY KEY \(rowid[<>]/.test(step))

@@ -1,4 +1,5 @@
 import { createGroupCommit } from './group-commit.js'
+import { asStoreError } from './guarded-store.js'
 import type { Journal } from './journal.js'
 import type { Ownership } from './ownership.js'
 import type { RefreshRequests, Requested } from './request-refresh.js'
@@ -25,6 +26,7 @@ export function createAcceptance(options: {
 
   const { submit, settled } = createGroupCommit<Asked>({
     isDataError: engine.isDataError,
+    explain: (error) => asStoreError(error, 'Cannot use the store'),
     sizeOf({ events }) {
       let bytes = 0
       for (const { payload } of events) bytes += Buffer.byteLength(payload)
@@ -34,8 +36,14 @@ export function createAcceptance(options: {
   })
 
   async function commit(batch: readonly Asked[]) {
-    const events = batch.flatMap((asked) => asked.events)
-    const requests = batch.flatMap((asked) => asked.requests)
+    const events: NewEvent[] = []
+    const requests: Requested[] = []
+    const businesses = new Set<string>()
+    for (const asked of batch) {
+      events.push(...asked.events)
+      requests.push(...asked.requests)
+      for (const { request } of asked.requests) businesses.add(request.businessUid)
+    }
     await engine.transact(function* () {
       yield* ownership.check(true)
       // In the order of a read's finish, so that neither waits for the other: subscriptions, then lanes.
@@ -44,13 +52,12 @@ export function createAcceptance(options: {
     })
     // What is committed is visible to others before it is durable; only the reply must wait.
     await engine.durable()
-    for (const businessUid of new Set(requests.map((each) => each.request.businessUid)))
-      announce({ kind: 'requested', businessUid })
+    for (const businessUid of businesses) announce({ kind: 'requested', businessUid })
     if (events.length > 0) announce({ kind: 'journal' })
   }
 
   return {
-    /** Resolves when it is on disk. */
+    /** Resolves when it is on disk; rejects with a `MarketplaceError`. */
     keep: submit,
     /** Resolves when all that was asked before is kept or has failed. */
     settled,

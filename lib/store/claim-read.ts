@@ -1,11 +1,15 @@
-import { type RawBuilder, sql, type Transaction } from 'kysely'
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import { nextTurn } from '../waiting.js'
 import type { Engine, Tables } from './schema.js'
-import type { ClaimRead, Urgency } from './store.js'
+import type { ClaimRead, ReadClaim, Urgency } from './store.js'
+import type { Subscriptions } from './subscriptions.js'
 
 /** Due rows of a class that a claim looks at beside as many as businesses are busy. */
 const WINDOW = 16
 /** Rows of busy businesses that one transaction puts off. */
 const PUT_OFF_AT_ONCE = 128
+/** Transactions of one claim, each of which puts off a batch of what cannot be read now. */
+const MOST_LOOKS = 200
 /** One business is read once at a time, so its rows come back one after the other; too soon only means: once more. */
 const PUT_OFF_STEP_MS = 20
 
@@ -25,6 +29,8 @@ export function createReadClaims(engine: Engine) {
   const { clock } = engine
   /** Until when rows of a business have been put off, in monotonic time. */
   const putOffUntil = new Map<string, number>()
+  /** Whether the last claim found something. */
+  let wasDue = false
 
   /**
    * The uids of the first class that has any, the longest due first: several, because others may be about to lease the
@@ -88,5 +94,34 @@ export function createReadClaims(engine: Engine) {
     return put.rows.length > 0
   }
 
-  return { next }
+  async function isDue(db: Kysely<Tables>, urgencies: readonly Urgency[]): Promise<boolean> {
+    const classes = sql.join(urgencies.map((urgency) => sql.lit(urgency)))
+    const { rows } = await sql`
+      select 1 from subscriptions where urgency in (${classes}) and refresh_at <= ${engine.now()} limit 1`.execute(
+      db,
+    )
+    return rows.length > 0
+  }
+
+  return {
+    async claim(
+      { read, write, lease }: Pick<Engine, 'read' | 'write'> & Pick<Subscriptions, 'lease'>,
+      options: ClaimRead,
+    ): Promise<ReadClaim | undefined> {
+      // Deliveries cause many looks that find nothing: those write nothing. After one that found something there is most
+      // likely more; and on PostgreSQL a look that only reads takes as long.
+      if (engine.isLocal && !wasDue && !(await read((db) => isDue(db, options.urgencies)))) return undefined
+      wasDue = false
+      for (let looks = 0; looks < MOST_LOOKS; looks++) {
+        const claimed = await write(async (trx) => {
+          const found = await next(trx, options)
+          return typeof found === 'object' ? lease(trx, found, options) : found
+        })
+        wasDue = claimed !== undefined
+        if (claimed !== 'put off') return claimed
+        await nextTurn()
+      }
+      return undefined
+    },
+  }
 }

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Engine, Script } from './schema.js'
-import { ask } from './script.js'
+import { prepareQuestion } from './script.js'
 import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './store.js'
 
 /** In `handlers` beside the topics: a process that works has been there, so that what no topic covers is unhandled. */
@@ -15,11 +15,16 @@ export function createStatuses(
   engine: Pick<Engine, 'compile' | 'forShare'>,
   here: () => { own: Set<Topic>; isWorker: boolean },
 ) {
-  function* look(lock: RawBuilder<unknown>): Script<Known> {
-    const rows = yield* ask(
+  const question = (lock: RawBuilder<unknown>) =>
+    prepareQuestion(
       engine,
       sql<{ topic: Topic; ready: number }>`select topic, ready from handlers order by topic ${lock}`,
     )
+  const ask = question(sql``)
+  const askAndLock = question(engine.forShare)
+
+  function* look(asking: Script<readonly { topic: Topic; ready: number }[]>): Script<Known> {
+    const rows = yield* asking
     return {
       all: new Set(rows.map(({ topic }) => topic)),
       ready: new Set(rows.filter(({ ready }) => Number(ready) === 1).map(({ topic }) => topic)),
@@ -27,15 +32,22 @@ export function createStatuses(
   }
 
   return function* statuses(topics: Iterable<Topic>): Script<(topic: Topic, kind: EntryKind) => EntryStatus> {
-    let known = yield* look(sql``)
+    let known = yield* look(ask())
     const isUndecided = (topic: Topic) => isTopicAmong(known.all, topic) && !isTopicAmong(known.ready, topic)
     for (const topic of new Set(topics)) {
       if (!isUndecided(topic)) continue
-      known = yield* look(engine.forShare)
+      known = yield* look(askAndLock())
       break
     }
     const { own, isWorker } = here()
+    const decided = new Map<Topic, EntryStatus>()
     return (topic, kind) => {
+      const status = decided.get(topic) ?? decide(topic, kind)
+      decided.set(topic, status)
+      return status
+    }
+
+    function decide(topic: Topic, kind: EntryKind): EntryStatus {
       if (isTopicAmong(known.ready, topic)) return 'pending'
       if (isTopicAmong(known.all, topic)) return 'waiting'
       if (isTopicAmong(own, topic)) return 'pending'

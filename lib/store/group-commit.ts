@@ -13,12 +13,15 @@ export function createGroupCommit<Item>(options: {
   commit(batch: readonly Item[]): Promise<void>
   isDataError(error: unknown): boolean
   sizeOf(item: Item): Size
+  /** What callers get for an error of `commit`; the error itself unless given. */
+  explain?(error: unknown): unknown
   /** What one commit holds at most, but for a single item that is larger. */
   maxBatch?: Size
   /** Items beyond this are refused with `store_unavailable` at once. */
   maxWaiting?: Size
 }) {
-  const { commit, isDataError, sizeOf, maxBatch = BATCH, maxWaiting = WAITING } = options
+  const { commit, isDataError, sizeOf, explain = (error) => error } = options
+  const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Batch<Item>[] = []
   const waitingSize: Size = { rows: 0, bytes: 0 }
   let running: Promise<void> | undefined
@@ -45,20 +48,22 @@ export function createGroupCommit<Item>(options: {
         await commitBatch(items.slice(0, half), failures)
         await commitBatch(items.slice(half), failures)
       } else {
-        for (const item of items) failures.set(item, error)
+        for (const item of items) failures.set(item, explain(error))
       }
     }
   }
 
   return {
     /** Resolves when the item is committed. Each item is an object of its own. */
-    async submit(item: Item): Promise<void> {
+    submit(item: Item): Promise<void> {
       const size = sizeOf(item)
       // A lone item may be of any size.
       if (waiting.length > 0 && isBeyond(waitingSize, size, maxWaiting)) {
-        throw new MarketplaceError(
-          'store_unavailable',
-          'Cannot keep the delivery: too many are waiting for the store',
+        return Promise.reject(
+          new MarketplaceError(
+            'store_unavailable',
+            'Cannot keep the delivery: too many are waiting for the store',
+          ),
         )
       }
       let batch = waiting.at(-1)
@@ -68,12 +73,12 @@ export function createGroupCommit<Item>(options: {
         running ??= run()
       }
       batch.items.push(item)
-      for (const total of [batch.size, waitingSize]) {
-        total.rows += size.rows
-        total.bytes += size.bytes
-      }
-      await batch.ended
-      if (batch.failures.size > 0 && batch.failures.has(item)) throw batch.failures.get(item)
+      add(batch.size, size)
+      add(waitingSize, size)
+      const { ended, failures } = batch
+      return ended.then(() => {
+        if (failures.has(item)) throw failures.get(item)
+      })
     },
 
     /** Resolves when nothing waits and nothing is being committed. */
@@ -106,6 +111,11 @@ function newBatch<Item>(): Batch<Item> {
     end = resolve
   })
   return { items: [], size: { rows: 0, bytes: 0 }, failures: new Map(), ended, end }
+}
+
+function add(total: Size, more: Size): void {
+  total.rows += more.rows
+  total.bytes += more.bytes
 }
 
 function isBeyond(size: Size, more: Size, bound: Size): boolean {

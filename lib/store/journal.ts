@@ -10,6 +10,7 @@ import {
   type NewEvent,
   type Pruned,
   type Retention,
+  type Topic,
   topicOf,
 } from './store.js'
 
@@ -30,40 +31,38 @@ export interface WrittenChange {
 }
 
 /** The table `journal`: how entries get into it, and how they leave it. What happens between is in `lanes.ts`. */
-export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopics) {
+export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopics) {
   const { now } = engine
 
   const insertAll = prepare(
     engine,
     NEW_COLUMNS,
-    (entries) => sql`
+    ({ insert, of }) => sql`
       insert into journal
         (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, status, attempts, received_at, settled_at)
-      select id, kind, name, topic, key, business, subscription, payload, issues, status, 0, now,
-        case when status = 'waiting' then now end
-      from ${entries} as entries where true
+      ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
+        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('status')}, 0, ${of('now')},
+        case when ${of('status')} = 'waiting' then ${of('now')} end`)}
       on conflict (id) do nothing`,
   )
 
   /** What nobody handles is written once and is in no lane. */
   function* append(entries: readonly NewEntry[]): Script {
     if (entries.length === 0) return
-    const statusOf = yield* topics.statuses(entries.map(topicOf))
-    const rows = entries.map((entry) => {
-      const topic = topicOf(entry)
-      return {
-        id: entry.id,
-        kind: entry.kind,
-        name: entry.name,
-        topic,
-        key: entry.key,
-        business: entry.businessUid,
-        subscription: entry.subscriptionUid,
-        payload: entry.payload,
-        issues: entry.issues && JSON.stringify(entry.issues),
-        status: statusOf(topic, entry.kind),
-      }
-    })
+    const topics = topicsOf(entries)
+    const statusOf = yield* handled.statuses(topics)
+    const rows = entries.map((entry, i) => ({
+      id: entry.id,
+      kind: entry.kind,
+      name: entry.name,
+      topic: topics[i] as Topic,
+      key: entry.key,
+      business: entry.businessUid,
+      subscription: entry.subscriptionUid,
+      payload: entry.payload,
+      issues: entry.issues && JSON.stringify(entry.issues),
+      status: statusOf(topics[i] as Topic, entry.kind),
+    }))
     yield* lanes.enter(rows.filter(({ status }) => status === 'pending'))
     yield insertAll(rows)
   }
@@ -148,7 +147,7 @@ export function createJournal(engine: Engine, lanes: Lanes, topics: HandledTopic
       const found = await find()
       if (!found || found.kind === 'action') return false
       const { key, topic, kind } = found
-      const statusOf = await perform(engine, trx, topics.statuses([topic]))
+      const statusOf = await perform(engine, trx, handled.statuses([topic]))
       const isHandled = statusOf(topic, kind) === 'pending'
       await perform(engine, trx, lanes.enter([{ key, topic }]))
       // As it is now that nobody can end it.
@@ -188,6 +187,16 @@ type NewEntry = Pick<
   NewEvent,
   'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
 > & { kind: EntryKind }
+
+/** Most entries of a batch are of the same few names: to put their topics together again and again would cost more. */
+function topicsOf(entries: readonly NewEntry[]): Topic[] {
+  let last: { kind: EntryKind; name: string; topic: Topic } | undefined
+  return entries.map((entry) => {
+    const { kind, name } = entry
+    if (last?.kind !== kind || last.name !== name) last = { kind, name, topic: topicOf(entry) }
+    return last.topic
+  })
+}
 
 const NOBODY_CAME = 'no handler was registered for it before its retention ended'
 

@@ -1,22 +1,12 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { EntryRow } from './entry-row.js'
-import { handedOut } from './lane-entries.js'
-import { newLeaseToken } from './lease-token.js'
 import type { Engine, Script, Tables } from './schema.js'
 import { prepare } from './script.js'
 import { settle } from './settle-entries.js'
-import {
-  type ClaimLanes,
-  isTopicAmong,
-  type LaneClaim,
-  type LaneFinish,
-  type Leased,
-  type Topic,
-} from './store.js'
-import type { StoreTime } from './store-time.js'
+import type { LaneFinish, Leased, Topic } from './store.js'
 
 /** In place of a token: the holder has lost the lease, and nobody has the lane before that lease would have run out. */
-const TAKEN_BACK = 'taken back'
+export const TAKEN_BACK = 'taken back'
 /** Further behind the head nothing is handed out, so that a replay there need not take the lane from its holder. */
 export const MAX_HANDED_OUT = 200
 
@@ -27,19 +17,16 @@ export const MAX_HANDED_OUT = 200
  * before it looks for the next head. So on PostgreSQL no entry is left without a lane, and entries of one key are
  * numbered in the order of their commits.
  */
-export function createLanes(engine: Engine, offsetOf: StoreTime) {
+export function createLanes(engine: Engine) {
   const now = engine.now
-  /** Whether the last claim got as many lanes as it asked for. */
-  let wasFull = false
-  const keysOf = (keys: readonly string[]) =>
-    sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
+  const keysOf = keysIn(engine)
 
   const enterSorted = prepare(
     engine,
     { key: 'text', topic: 'text' },
-    (heads) => sql`
+    ({ insert, of }) => sql`
       insert into lanes (key, topic, due_at, lapses)
-      select key, topic, now, 0 from ${heads} as heads where true
+      ${insert(sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`)}
       on conflict (key) do update set due_at = lanes.due_at`,
   )
 
@@ -112,72 +99,6 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 || among === 'all' ? topic : []))
   }
 
-  /** The topics among `named` of which a lane is due. */
-  async function dueAmong(db: Kysely<Tables>, named: readonly Topic[]): Promise<Topic[]> {
-    const among = new Set(named)
-    return (await topicsOf(db, 'due')).filter((topic) => isTopicAmong(among, topic))
-  }
-
-  /** Leases the lanes that are due first, among those whose heads are of these topics. */
-  async function lease(
-    trx: Transaction<Tables>,
-    topics: readonly Topic[],
-    { limit, leaseMs, exceptKeys }: ClaimLanes,
-    token: string,
-  ): Promise<{ key: string; lapses: number }[]> {
-    // A range of the index for each topic: `topic in (…)` would have to sort all that is due.
-    const ranges = topics.map(
-      (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
-        select key, due_at from lanes
-        where topic = ${topic} and due_at <= ${now()} and key not in ${keysOf(exceptKeys)}
-        order by due_at limit ${limit} ${engine.skipLocked}
-      )`,
-    )
-    const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
-    const { rows } = await sql<{ key: string; lapses: number }>`
-      with ${sql.join(ranges)}, picked as materialized (
-        select key from (${sql.join(all, sql` union all `)}) as due order by due_at limit ${limit}
-      )
-      update lanes set
-        lapses = lapses + case when lease_token is null or lease_token = ${TAKEN_BACK} then 0 else 1 end,
-        lease_token = ${token},
-        due_at = ${now()} + ${leaseMs}
-      from picked where lanes.key = picked.key returning lanes.key, lapses`.execute(trx)
-    return rows
-  }
-
-  async function claim(
-    trx: Transaction<Tables>,
-    options: ClaimLanes,
-    known: readonly Topic[] | undefined,
-  ): Promise<LaneClaim[]> {
-    const due = known ?? (await dueAmong(trx, options.topics))
-    if (due.length === 0) return []
-    const token = newLeaseToken()
-    const leased = await lease(trx, due, options, token)
-    if (leased.length === 0) return []
-    const lapsesOf = new Map(leased.map(({ key, lapses }) => [key, Number(lapses)]))
-    const keys = [...lapsesOf.keys()]
-    const heads = await headsOf(
-      trx,
-      keys,
-      Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entries / keys.length))),
-    )
-    const topics = new Set(options.topics)
-    const offset = offsetOf([...heads.values()].flat()[0]?.now)
-    const claims = keys.map((key): LaneClaim => {
-      const lapses = lapsesOf.get(key) ?? 0
-      const rows = heads.get(key) ?? []
-      const entries = handedOut(rows, { topics, lapses, offset })
-      return { id: key, leaseToken: token, lapses, entries }
-    })
-    // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
-    const misplaced = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
-    await advance(trx, misplaced, 'all')
-    const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
-    return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
-  }
-
   /** The holders of these lanes, which the caller has locked, lose their leases. */
   async function takeBack(trx: Transaction<Tables>, keys: readonly string[]) {
     await sql`
@@ -191,15 +112,6 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
     takeBack,
     headsOf,
     topicsOf,
-
-    async claim({ read, write }: Pick<Engine, 'read' | 'write'>, options: ClaimLanes): Promise<LaneClaim[]> {
-      // Nothing is written while nothing is due. After as many lanes as were asked for there are most likely more.
-      const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
-      if (due?.length === 0) return []
-      const claims = await write((trx) => claim(trx, options, due))
-      wasFull = claims.length === options.limit
-      return claims
-    },
 
     async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
       const { rows } = await sql`
@@ -253,6 +165,12 @@ export function createLanes(engine: Engine, offsetOf: StoreTime) {
       if (rows.length === 0) await takeBack(trx, [key])
     },
   }
+}
+
+/** Keys as a sub-select. */
+export function keysIn(engine: Pick<Engine, 'rows'>) {
+  return (keys: readonly string[]) =>
+    sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
 }
 
 export type Lanes = ReturnType<typeof createLanes>

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import type { Engine, Script, Tables } from './schema.js'
-import { ask } from './script.js'
+import { prepareQuestion } from './script.js'
 import type { StoreOwner } from './store-owner.js'
 
 /**
@@ -14,11 +14,12 @@ import type { StoreOwner } from './store-owner.js'
  * | another app's, whose reads have failed and none succeeded | takes it: a wrong configuration was put right |
  * | another app's | refuses, unless the owner adopts it |
  *
- * Until the first subscription is read another app may still take the store, so every transaction that writes locks
- * and checks the row first. After that only `adopt` can take it, which is looked for once a second.
+ * Until the first subscription is read another app may still take the store, so every transaction that writes checks
+ * the row first and holds it: many may at once, but none beside one that takes the store. After that only `adopt` can
+ * take it, which is looked for once a second.
  */
 export function createOwnership(
-  engine: Pick<Engine, 'write' | 'forUpdate' | 'now' | 'compile'>,
+  engine: Pick<Engine, 'write' | 'forUpdate' | 'forKeyShare' | 'now' | 'compile'>,
   clock: Clock,
 ) {
   let owner: StoreOwner | undefined
@@ -30,6 +31,9 @@ export function createOwnership(
     return sql<{ fingerprint: string | null; settled: number }>`
       select fingerprint, settled from store_owner where id = 1 ${lock}`
   }
+
+  const ask = prepareQuestion(engine, looked(sql``))
+  const askAndHold = prepareQuestion(engine, looked(engine.forKeyShare))
 
   /** Whether the owner's configuration has let no read succeed, of those it tried. */
   async function isDisproved(trx: Kysely<Tables>, hasRead: boolean): Promise<boolean> {
@@ -68,7 +72,7 @@ export function createOwnership(
         if (isLost) throw refused(owner)
         return
       }
-      const [row] = yield* ask(engine, looked(mustLock ? engine.forUpdate : sql``))
+      const [row] = yield* mustLock ? askAndHold() : ask()
       checkedAt = now
       isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)

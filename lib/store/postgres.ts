@@ -69,8 +69,14 @@ export function createPostgresEngine(options: {
       sql`(select * from json_to_recordset(${json}::json) as given(${typed(columns)}))`,
     transact: (script) => insist(() => transact(script())),
     compile: (query) => query.compile(db),
-    given: (columns) =>
-      sql`(select given.*, ${now()} as now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`,
+    given(columns) {
+      const table = sql`(select given.*, ${now()} as now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`
+      return {
+        table,
+        insert: (values) => sql`select ${values} from ${table} as given`,
+        of: (column) => sql.ref(`given.${column}`),
+      }
+    },
     queriesOf: ({ query, rows }) => [
       { ...query, parameters: query.parameters.map(() => JSON.stringify(rows)) },
     ],
@@ -85,6 +91,7 @@ export function createPostgresEngine(options: {
         from unnest(${keys}::text[]) as name`.execute(trx)
     },
     forShare: sql`for share`,
+    forKeyShare: sql`for key share`,
     byIndex: () => sql``,
     rowNumber: sql`bigint generated always as identity`,
     sortedText: sql`text collate "C"`,

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely'
-import type { Engine, Script, Tables } from './schema.js'
+import type { Engine, Given, Script, Tables } from './schema.js'
 import { prepare } from './script.js'
 import { MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
 
@@ -98,9 +98,9 @@ export function createRefreshRequests(engine: Engine) {
     },
   }
 
-  function locked(rows: Rows) {
+  function locked({ table }: Given) {
     return sql`
-      with given as materialized (select * from ${rows} as rows)
+      with given as materialized (select * from ${table} as rows)
       select subscription_uid from subscriptions where subscription_uid in (
         select uid from given where uid is not null
         union
@@ -113,7 +113,7 @@ export function createRefreshRequests(engine: Engine) {
    * which a read tries when the first does not show the subscription. So a forged notice costs a read and no more.
    * A row that was only remembered, of another item, has not been decided.
    */
-  function named(rows: Rows) {
+  function named({ insert, of }: Given<keyof typeof NAMED>) {
     // A request of another item leaves a row as it is that nobody has asked to be read.
     const isOther = sql`subscriptions.generation + excluded.generation = 0`
     const isFirst = sql`subscriptions.unread = 2`
@@ -121,10 +121,9 @@ export function createRefreshRequests(engine: Engine) {
       insert into subscriptions
         (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at, owed_since,
           refresh_at, urgency, unread, verifying, lapses, quiet_until_read, created_at)
-      select uid, business, purchasable, times * (1 - other), 0, now,
-        case when other = 0 then now end, case when other = 0 then now end,
-        case when event = 1 then 1 else 2 end, 1 + other, 0, 0, quiet, now
-      from ${rows} as named where true
+      ${insert(sql`${of('uid')}, ${of('business')}, ${of('purchasable')}, ${of('times')} * (1 - ${of('other')}), 0,
+        ${of('now')}, case when ${of('other')} = 0 then ${of('now')} end, case when ${of('other')} = 0 then ${of('now')} end,
+        case when ${of('event')} = 1 then 1 else 2 end, 1 + ${of('other')}, 0, 0, ${of('quiet')}, ${of('now')}`)}
       on conflict (subscription_uid) do update set
         generation = subscriptions.generation +
           case when ${isFirst} or excluded.generation > 0 then excluded.generation else 1 end,
@@ -163,7 +162,7 @@ export function createRefreshRequests(engine: Engine) {
       else ${asked} end`
   }
 
-  function known(rows: Rows) {
+  function known({ table }: Given) {
     return sql`
       update subscriptions set
         generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
@@ -171,11 +170,11 @@ export function createRefreshRequests(engine: Engine) {
         urgency = ${urgency(byMark)},
         quiet_until_read = ${quietByMark},
         refresh_at = ${due(sql`marks.now`)}
-      from ${rows} as marks
+      from ${table} as marks
       where subscriptions.subscription_uid = marks.uid and subscriptions.unread < 2`
   }
 
-  function businesses(rows: Rows) {
+  function businesses({ table }: Given) {
     const isLast = sql`marks.installed is not null
       and (subscriptions.install_at is null or marks.at >= subscriptions.install_at)`
     return sql`
@@ -190,7 +189,7 @@ export function createRefreshRequests(engine: Engine) {
         install_at = case when ${isLast} then marks.at else subscriptions.install_at end
       from (
         select business, installed, times, event, now, case when at > now then now else at end as at
-        from ${rows} as given
+        from ${table} as given
       ) as marks
       where subscriptions.business_uid = marks.business and subscriptions.unread < 2`
   }
@@ -227,7 +226,5 @@ const BUSINESSES = {
   times: 'integer',
   event: 'integer',
 } as const
-
-type Rows = RawBuilder<unknown>
 
 export type RefreshRequests = ReturnType<typeof createRefreshRequests>

@@ -134,6 +134,16 @@ export interface Step {
   answers: boolean
 }
 
+/** The rows of a step, in the text of its statement. */
+export interface Given<Name extends string = string> {
+  /** A table with their columns and `now`, the store's time. */
+  table: RawBuilder<unknown>
+  /** The end of `insert into … (…)`: one row of these values for each. SQLite takes half as long as for a select. */
+  insert(values: RawBuilder<unknown>): RawBuilder<unknown>
+  /** A column, among the values of `insert`. */
+  of(column: Name | 'now'): RawBuilder<unknown>
+}
+
 /** What differs between engines. Everything else is one SQL. */
 export interface Engine {
   /** Runs queries that only read. May run `work` again where the engine could not finish it. */
@@ -143,8 +153,8 @@ export interface Engine {
   /** Runs a script as one transaction, in as few trips to the database as it needs. May run it again, as a whole. */
   transact<T>(script: () => Script<T>): Promise<T>
   compile(query: RawBuilder<unknown>): CompiledQuery
-  /** The rows of a step as a table with these columns and `now`. */
-  given(columns: Record<string, 'text' | 'integer'>): RawBuilder<unknown>
+  /** The rows of a step that has these columns. */
+  given<Name extends string>(columns: Record<Name, 'text' | 'integer'>): Given<Name>
   /** A step as queries with their values. */
   queriesOf(step: Step): CompiledQuery[]
   /** Whether all that use it run on this machine. */
@@ -165,6 +175,8 @@ export interface Engine {
   holdNames?(trx: Transaction<Tables>, names: readonly string[]): Promise<void>
   /** Ends a select whose rows must not change, and may be read, until the transaction ends. */
   forShare: RawBuilder<unknown>
+  /** Ends a select whose rows nobody may take with `forUpdate` until the transaction ends; any number may hold them so. */
+  forKeyShare: RawBuilder<unknown>
   /** After a table in `from`: the index to use, where the engine cannot be trusted to find it. */
   byIndex(name: string): RawBuilder<unknown>
   /** The column type of a row number that counts up by itself. */

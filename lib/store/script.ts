@@ -1,11 +1,11 @@
 import type { CompiledQuery, Kysely, RawBuilder } from 'kysely'
-import type { Engine, Script, Step, Tables } from './schema.js'
+import type { Engine, Given, Script, Step, Tables } from './schema.js'
 
-/** A statement that is compiled once. `build` gets the rows as a table with these columns and `now`, the store's time. */
+/** A statement that is compiled once. `build` gets the rows that it will run for. */
 export function prepare<Columns extends Record<string, 'text' | 'integer'>>(
   engine: Pick<Engine, 'compile' | 'given'>,
   columns: Columns,
-  build: (rows: RawBuilder<unknown>) => RawBuilder<unknown>,
+  build: (rows: Given<Extract<keyof Columns, string>>) => RawBuilder<unknown>,
 ): (rows: readonly RowOf<Columns>[]) => Step {
   let query: CompiledQuery | undefined
   return (rows) => {
@@ -18,12 +18,16 @@ export type RowOf<Columns> = {
   [Name in keyof Columns]: (Columns[Name] extends 'text' ? string : number) | null
 }
 
-/** Asks, and answers the rows. The question has no parameters. */
-export function* ask<Row>(
+/** A question without parameters, compiled once. Asking answers the rows. */
+export function prepareQuestion<Row>(
   engine: Pick<Engine, 'compile'>,
   question: RawBuilder<Row>,
-): Script<readonly Row[]> {
-  return (yield { query: engine.compile(question), rows: [{}], answers: true }) as readonly Row[]
+): () => Script<readonly Row[]> {
+  let step: Step | undefined
+  return function* ask() {
+    step ??= { query: engine.compile(question), rows: [{}], answers: true }
+    return (yield step) as readonly Row[]
+  }
 }
 
 /** Runs a script as a part of a transaction that is under way. */

@@ -10,6 +10,7 @@ import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
 import { createJournal } from './journal.js'
+import { createLaneClaims } from './lane-claims.js'
 import { createLanes } from './lanes.js'
 import { MIGRATIONS } from './migrations.js'
 import { createObservation } from './observation.js'
@@ -35,13 +36,15 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const reads = createReadClaims(engine)
   const { request, adopt } = createRefreshRequests(engine)
   const offsetOf = createStoreTime(engine.clock)
-  const lanes = createLanes(engine, offsetOf)
+  const lanes = createLanes(engine)
+  const laneClaims = createLaneClaims(engine, lanes, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
   const entryCounts = createEntryCounts(engine)
   const ownership = createOwnership(engine, clock)
   const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   let opening: Promise<void> | undefined
+  let isOpen = false
   let closed = false
 
   const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
@@ -97,15 +100,19 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (opening) await engine.close()
     },
 
-    async accept(events) {
-      const requests: Requested[] = []
-      for (const event of events) {
-        refuseUnfit(event)
-        if (!event.wanted) continue
-        refuseUnfit(event.wanted)
-        requests.push({ request: event.wanted, byEvent: true })
+    accept(events) {
+      try {
+        const requests: Requested[] = []
+        for (const event of events) {
+          refuseUnfit(event)
+          if (!event.wanted) continue
+          refuseUnfit(event.wanted)
+          requests.push({ request: event.wanted, byEvent: true })
+        }
+        return keep({ events, requests })
+      } catch (error) {
+        return Promise.reject(error)
       }
-      await keep({ events, requests })
     },
 
     async requestRefresh(asked) {
@@ -125,17 +132,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
     subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
-    async claimRead(options) {
-      for (let looks = 0; looks < MOST_LOOKS; looks++) {
-        const claimed = await write(async (trx) => {
-          const next = await reads.next(trx, options)
-          return typeof next === 'object' ? subscriptions.lease(trx, next, options) : next
-        })
-        if (claimed !== 'put off') return claimed
-        await nextTurn()
-      }
-      return undefined
-    },
+    claimRead: (options) => reads.claim({ read, write, lease: subscriptions.lease }, options),
 
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
@@ -154,7 +151,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     async claimLanes(options) {
-      const claims = await lanes.claim({ read, write }, options)
+      const claims = await laneClaims.claim({ read, write }, options)
       // A handler must not see what a power cut could still undo.
       if (claims.length > 0) await whileOpen(() => engine.durable())
       return claims
@@ -191,6 +188,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (engine.isLocal) await endAbandonedLeases(engine)
       await engine.durable()
       engine.watch(tell)
+      isOpen = true
     } catch (error) {
       // A lock or a connection left behind would stand in the way of the next try.
       await engine.close().catch(() => {})
@@ -204,14 +202,10 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     return opening
   }
 
-  async function keep(asked: Asked) {
+  /** Without a promise of its own once the store is open: every delivery comes here. */
+  function keep(asked: Asked): Promise<void> {
     const opened = mustBeOpen()
-    try {
-      await opened
-      await acceptance.keep(asked)
-    } catch (error) {
-      throw asStoreError(error, 'Cannot use the store')
-    }
+    return isOpen ? acceptance.keep(asked) : opened.then(() => acceptance.keep(asked))
   }
 
   /** What has begun before `close()` is let finish. */
@@ -228,6 +222,3 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     }
   }
 }
-
-/** Transactions of one claim, each of which puts off a batch of what cannot be read now. */
-const MOST_LOOKS = 200

@@ -1,5 +1,5 @@
-import { type CompiledQuery, type RawBuilder, sql } from 'kysely'
-import type { Script, Step } from './schema.js'
+import { type CompiledQuery, sql } from 'kysely'
+import type { Given, Script, Step } from './schema.js'
 import type { SqliteConnection } from './sqlite-drivers.js'
 import type { StoreTime } from './sqlite-time.js'
 
@@ -24,10 +24,14 @@ export function runScript<Result>(
   return next.value
 }
 
-/** One row as a table. A statement runs once for each row: to bind values takes half as long as to pass them as JSON. */
-export function givenRow(columns: Record<string, 'text' | 'integer'>): RawBuilder<unknown> {
-  const fields = Object.keys(columns).map((name) => sql`${new Given(name)} as ${sql.ref(name)}`)
-  return sql`(select ${sql.join([...fields, sql`${NOW} as now`])})`
+/** One row: a statement runs once for each, for to bind values takes half as long as to pass them as JSON. */
+export function givenRow(columns: Record<string, 'text' | 'integer'>): Given {
+  const of = (name: string) => sql`${name === 'now' ? NOW : new Bound(name)}`
+  return {
+    table: sql`(select ${sql.join([...Object.keys(columns), 'now'].map((name) => sql`${of(name)} as ${sql.ref(name)}`))})`,
+    insert: (values) => sql`values (${values})`,
+    of,
+  }
 }
 
 export function queriesOf({ query, rows }: Step, now: number): CompiledQuery[] {
@@ -35,14 +39,16 @@ export function queriesOf({ query, rows }: Step, now: number): CompiledQuery[] {
 }
 
 /** In place of a parameter: a column of the row that the statement runs for, or the time. */
-class Given {
+class Bound {
   constructor(readonly name: string) {}
 }
-const NOW = new Given('now')
+const NOW = new Bound('now')
 
 function valuesOf({ parameters }: CompiledQuery, row: object, now: number): unknown[] {
-  return parameters.map((each) => {
-    if (each === NOW) return now
-    return each instanceof Given ? (row as Record<string, unknown>)[each.name] : each
-  })
+  const values: unknown[] = []
+  for (const each of parameters) {
+    if (each === NOW) values.push(now)
+    else values.push(each instanceof Bound ? (row as Record<string, unknown>)[each.name] : each)
+  }
+  return values
 }

@@ -66,20 +66,19 @@ export function createSqliteEngine(options: {
     return explained
   }
 
-  const db = new Kysely<Tables>({
-    dialect: createSqliteDialect({
-      turns,
-      readable: () => opened().connection,
-      writable,
-      beforeCommit: (connection) => file?.time.note(connection),
-      afterCommit() {
-        commits++
-        file?.checkpoints?.afterCommit()
-      },
-      explain,
-      clock,
-    }),
+  const { dialect, transact } = createSqliteDialect({
+    turns,
+    readable: () => opened().connection,
+    writable,
+    beforeCommit: (connection) => file?.time.note(connection),
+    afterCommit() {
+      commits++
+      file?.checkpoints?.afterCommit()
+    },
+    explain,
+    clock,
   })
+  const db = new Kysely<Tables>({ dialect })
 
   /** Changes with every commit that this process or another one makes. */
   function lastCommit(): unknown {
@@ -98,7 +97,7 @@ export function createSqliteEngine(options: {
   return {
     read: (work) => work(db),
     write: (work) => db.transaction().execute(work),
-    transact: (script) => db.transaction().execute(async () => runScript(script(), opened(), explain)),
+    transact: (script) => transact(() => runScript(script(), opened(), explain)),
     compile: (query) => query.compile(db),
     given: givenRow,
     queriesOf: (step) => queriesOf(step, opened().time.now()),
@@ -116,8 +115,10 @@ export function createSqliteEngine(options: {
     skipLocked: sql``,
     forUpdate: sql``,
     forShare: sql``,
+    forKeyShare: sql``,
     byIndex: (name) => sql`indexed by ${sql.ref(name)}`,
-    rowNumber: sql`integer primary key autoincrement`,
+    // Without `autoincrement`, which writes one more table for each row. A number above all that there are is new enough.
+    rowNumber: sql`integer primary key`,
     sortedText: sql`text`,
     busyTable: sql``,
 

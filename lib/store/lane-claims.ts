@@ -1,0 +1,92 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { handedOut } from './lane-entries.js'
+import { keysIn, type Lanes, MAX_HANDED_OUT, TAKEN_BACK } from './lanes.js'
+import { newLeaseToken } from './lease-token.js'
+import type { Engine, Tables } from './schema.js'
+import { type ClaimLanes, isTopicAmong, type LaneClaim, type Topic } from './store.js'
+import type { StoreTime } from './store-time.js'
+
+/** Leases the lanes that are due, and hands out their first entries. */
+export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTime) {
+  const { now } = engine
+  const keysOf = keysIn(engine)
+  /** Whether the last claim got as many lanes as it asked for. */
+  let wasFull = false
+
+  /** The topics among `named` of which a lane is due. */
+  async function dueAmong(db: Kysely<Tables>, named: readonly Topic[]): Promise<Topic[]> {
+    const among = new Set(named)
+    return (await lanes.topicsOf(db, 'due')).filter((topic) => isTopicAmong(among, topic))
+  }
+
+  /** Leases the lanes that are due first, among those whose heads are of these topics. */
+  async function lease(
+    trx: Transaction<Tables>,
+    topics: readonly Topic[],
+    { limit, leaseMs, exceptKeys }: ClaimLanes,
+    token: string,
+  ): Promise<{ key: string; lapses: number }[]> {
+    // A range of the index for each topic: `topic in (…)` would have to sort all that is due.
+    const ranges = topics.map(
+      (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
+        select key, due_at from lanes
+        where topic = ${topic} and due_at <= ${now()} and key not in ${keysOf(exceptKeys)}
+        order by due_at limit ${limit} ${engine.skipLocked}
+      )`,
+    )
+    const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
+    const { rows } = await sql<{ key: string; lapses: number }>`
+      with ${sql.join(ranges)}, picked as materialized (
+        select key from (${sql.join(all, sql` union all `)}) as due order by due_at limit ${limit}
+      )
+      update lanes set
+        lapses = lapses + case when lease_token is null or lease_token = ${TAKEN_BACK} then 0 else 1 end,
+        lease_token = ${token},
+        due_at = ${now()} + ${leaseMs}
+      from picked where lanes.key = picked.key returning lanes.key, lapses`.execute(trx)
+    return rows
+  }
+
+  async function claimDue(
+    trx: Transaction<Tables>,
+    options: ClaimLanes,
+    known: readonly Topic[] | undefined,
+  ): Promise<LaneClaim[]> {
+    const due = known ?? (await dueAmong(trx, options.topics))
+    if (due.length === 0) return []
+    const token = newLeaseToken()
+    const leased = await lease(trx, due, options, token)
+    if (leased.length === 0) return []
+    const lapsesOf = new Map(leased.map(({ key, lapses }) => [key, Number(lapses)]))
+    const keys = [...lapsesOf.keys()]
+    const heads = await lanes.headsOf(
+      trx,
+      keys,
+      Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entries / keys.length))),
+    )
+    const topics = new Set(options.topics)
+    const offset = offsetOf([...heads.values()].flat()[0]?.now)
+    const claims = keys.map((key): LaneClaim => {
+      const lapses = lapsesOf.get(key) ?? 0
+      const rows = heads.get(key) ?? []
+      const entries = handedOut(rows, { topics, lapses, offset })
+      return { id: key, leaseToken: token, lapses, entries }
+    })
+    // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
+    const misplaced = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
+    await lanes.advance(trx, misplaced, 'all')
+    const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
+    return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
+  }
+
+  return {
+    async claim({ read, write }: Pick<Engine, 'read' | 'write'>, options: ClaimLanes): Promise<LaneClaim[]> {
+      // Nothing is written while nothing is due. After as many lanes as were asked for there are most likely more.
+      const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
+      if (due?.length === 0) return []
+      const claims = await write((trx) => claimDue(trx, options, due))
+      wasFull = claims.length === options.limit
+      return claims
+    },
+  }
+}
