@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { createActionTokens } from '../lib/console/action-token.js'
 import { NEXT_STEPS } from '../lib/console/index.js'
-import { createScrub, MASK, maskedRecord, shapeOf, withoutValues } from '../lib/console/masking.js'
+import { jsonWithoutSecrets, MASK, maskedRecord, shapeOf, withoutValues } from '../lib/console/masking.js'
 import { nextStepFor } from '../lib/console/next-steps.js'
 import { createRateLimit } from '../lib/console/rate-limit.js'
 import { searchTerms } from '../lib/console/search-terms.js'
@@ -105,11 +105,22 @@ describe('masking', () => {
     )
   })
 
-  it('takes secrets out of any text', () => {
-    const scrub = createScrub((mountUrl) => `${mountUrl.replace(/\/$/, '')}/the-secret`)
-    expect(scrub('POST https://a.example/hooks/the-secret {"client_secret":"abc"} Bearer abc.def-123')).toBe(
-      `POST https://a.example/hooks/${MASK} {"client_secret":"${MASK}"} Bearer ${MASK}`,
+  it('takes secrets out of whatever is sent, which stays JSON', () => {
+    const jsonOf = jsonWithoutSecrets((mountUrl) => `${mountUrl.replace(/\/$/, '')}/the-secret`)
+    const found = JSON.parse(
+      jsonOf({
+        error: 'POST https://a.example/hooks/the-secret?client_secret=abc Bearer abc.def-123',
+        nested: JSON.stringify({ body: JSON.stringify({ access_token: 'abc', n: 1 }) }),
+        payload: [{ password: 12345, api_key: null, Access_Token: { value: 'abc' }, token_kind: 'app' }],
+        'the-secret': true,
+      }),
     )
+    expect(found).toEqual({
+      error: `POST https://a.example/hooks/${MASK}?client_secret=${MASK} Bearer ${MASK}`,
+      nested: JSON.stringify({ body: JSON.stringify({ access_token: MASK, n: 1 }) }),
+      payload: [{ password: MASK, api_key: null, Access_Token: MASK, token_kind: 'app' }],
+      [MASK]: true,
+    })
   })
 })
 

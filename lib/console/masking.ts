@@ -73,20 +73,28 @@ function collectValues(value: unknown, values: Set<string>, depth: number) {
 }
 
 /**
- * Takes secrets out of whatever is about to be sent, for everybody: the delivery secret (and with it each target address),
- * bearer tokens, and secrets in the query of an address. They are not kept by this package; an error of a handler may have
- * brought them in.
+ * Returns `jsonOf(value)`: JSON without secrets, for everybody. The delivery secret (and with it each target address),
+ * bearer tokens, and what is called a secret or a token. This package keeps none of them; an error of a handler or a payload
+ * may have brought them in.
  */
-export function createScrub(targetUrl: (mountUrl: string) => string) {
+export function jsonWithoutSecrets(targetUrl: (mountUrl: string) => string) {
   const secret = targetUrl('https://console.invalid/').replace(/^.*\//, '')
 
-  return function scrub(text: string): string {
-    const plain = secret === '' ? text : text.replaceAll(secret, MASK)
-    return plain
-      .replace(/\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi, `$1 ${MASK}`)
-      .replace(
-        /\b(client_secret|access_token|refresh_token|api_key|password)(["']?\s*[=:]\s*["']?)[^\s"'&,;}\\]+/gi,
-        `$1$2${MASK}`,
-      )
+  function scrub(text: string): string {
+    return text.replace(CREDENTIALS, `$1 ${MASK}`).replace(NAMED, `$1$2${MASK}`)
+  }
+
+  return function jsonOf(value: unknown): string {
+    const text = JSON.stringify(value, (key, each) => {
+      if (SECRET_NAMES.test(key) && each !== null) return MASK
+      return typeof each === 'string' ? scrub(each) : each
+    })
+    return secret === '' ? text : text.replaceAll(secret, MASK)
   }
 }
+
+const CREDENTIALS = /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi
+const NAMES = '(?:client_secret|access_token|refresh_token|api_key|password)'
+const SECRET_NAMES = new RegExp(`^${NAMES}$`, 'i')
+/** `client_secret=…` and `"client_secret": "…"`, also inside of JSON that stands in a text. */
+const NAMED = new RegExp(`\\b(${NAMES})(\\\\*["']?\\s*[=:]\\s*\\\\*["']?)[^\\s"'&,;}\\\\]+`, 'gi')

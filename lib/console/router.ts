@@ -3,7 +3,7 @@ import { MarketplaceError } from '../index.js'
 import { createActionTokens } from './action-token.js'
 import { CALLS, type CallName } from './calls.js'
 import { INPUTS } from './inputs.js'
-import { createScrub } from './masking.js'
+import { jsonWithoutSecrets } from './masking.js'
 import type { ConsoleMarketplace } from './needs.js'
 import { createRateLimit } from './rate-limit.js'
 import { Refusal } from './refusal.js'
@@ -49,7 +49,7 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
   const tokens = createActionTokens({ key: tokenKey })
   const mayCall = createRateLimit({ perMinute: callsPerMinute })
   const mayAct = createRateLimit({ perMinute: actionsPerMinute })
-  const scrub = createScrub(marketplace.targetUrl)
+  const jsonOf = jsonWithoutSecrets(marketplace.targetUrl)
   const service = createService({ marketplace, tokenFor: tokens.tokenFor })
 
   async function personOf(req: IncomingMessage): Promise<Person | undefined> {
@@ -87,15 +87,11 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
         CALLS[name].kind === 'act' ? await jsonBody(req) : Object.fromEntries(new URLSearchParams(query))
       const { data, error } = INPUTS[name].safeParse(given)
       if (error) throw new Refusal(400, 'argument_invalid', faultsOf(error))
-      sendJson(res, 200, scrub(JSON.stringify(await service[name](asker, data as never))))
+      sendJson(res, 200, jsonOf(await service[name](asker, data as never)))
     } catch (error) {
       const { status, code, message } = refusalOf(error)
       if (status === 429) res.setHeader('retry-after', '10')
-      sendJson(
-        res,
-        status,
-        scrub(JSON.stringify({ status, code, title: code.replaceAll('_', ' '), detail: message })),
-      )
+      sendJson(res, status, jsonOf({ status, code, title: code.replaceAll('_', ' '), detail: message }))
     }
   }
 
