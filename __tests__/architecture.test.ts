@@ -27,11 +27,12 @@ const ARROWS: Record<string, readonly string[]> = {
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
   // What an app can do is enough for the command line.
   'cli/': ['index.ts', 'testing/index.ts'],
+  'console/': ['index.ts'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts', 'store/store.ts'],
 }
 /** The files on top may import everything but the entry itself and what is for tests only. */
 const TOP = ['api.ts', 'index.ts', 'lifecycle.ts', 'marketplace.ts', 'options.ts']
-const NOT_FOR_TOP = ['index.ts', 'testing/', 'cli/']
+const NOT_FOR_TOP = ['index.ts', 'testing/', 'cli/', 'console/']
 
 /** Packages that belong to one place. */
 const OWNERS: Record<string, readonly string[]> = {
@@ -45,6 +46,9 @@ const OWNERS: Record<string, readonly string[]> = {
 /** The platform is called from one place; the command line also delivers to an app, as the platform does. */
 const FETCHES = ['cli/post.ts', 'platform/http.ts']
 const MAX_LINES = 250
+/** A program of its own, which runs in browsers. */
+const PAGE = join(__dirname, '..', 'lib', 'console', 'page')
+const BUNDLE = join('console', 'page-bundle.ts')
 
 describe('the checker of imports', () => {
   const fine = {
@@ -57,6 +61,8 @@ describe('the checker of imports', () => {
     'entitlement/decide.ts': '',
     'express/reply.ts': '',
     'testing/index.ts': '',
+    'console/index.ts': "import { ERROR_CODES } from '../index.js'",
+    'index.ts': '',
     'platform/http.ts': 'const reply = await fetch(url)',
     'marketplace.ts': "import { a } from './work/refresher.js'",
   }
@@ -90,6 +96,16 @@ describe('the checker of imports', () => {
       'marketplace.ts',
       "import { a } from './testing/index.js'",
       'marketplace.ts must not import testing/index.ts',
+    ],
+    'the product importing the console': [
+      'marketplace.ts',
+      "import { a } from './console/index.js'",
+      'marketplace.ts must not import console/index.ts',
+    ],
+    'the console going behind the methods': [
+      'console/index.ts',
+      "import type { Store } from '../store/store.js'",
+      'console/index.ts must not import store/store.ts',
     ],
     'a package that is not theirs': [
       'work/refresher.ts',
@@ -151,6 +167,20 @@ describe('lib', () => {
   it('calls the platform from one place, and an app from one', () => {
     const calling = Object.keys(sources).filter((file) => callsFetch(codeOf(sources[file] ?? '')))
     expect(calling.sort()).toEqual(FETCHES)
+  })
+})
+
+describe('the page of the console', () => {
+  const files = readdirSync(PAGE).filter((file) => /\.(tsx?|css)$/.test(file))
+
+  it('takes only types from the server, and its files stay short', () => {
+    expect(files.length).toBeGreaterThan(20)
+    for (const file of files) {
+      const source = readFileSync(join(PAGE, file), 'utf8')
+      const values = [...codeOf(source).matchAll(/^import (?!type\b)[^;'"]*?from ['"](\.\.\/[^'"]+)['"]/gm)]
+      expect({ file, values: values.map(([, path]) => path) }).toEqual({ file, values: [] })
+      expect({ file, isLong: source.split('\n').length - 1 > MAX_LINES }).toEqual({ file, isLong: false })
+    }
   })
 })
 
@@ -253,10 +283,10 @@ function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
 }
 
 function readTree(root: string): Record<string, string> {
-  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.ts'),
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.ts') && !join(root, file).startsWith(join(PAGE, '/')),
   )
-  return Object.fromEntries(
-    files.map((file) => [file.replaceAll('\\', '/'), readFileSync(join(root, file), 'utf8')]),
-  )
+  // What is made of the page is checked where it is made from.
+  const sourceOf = (file: string) => (file === BUNDLE ? '' : readFileSync(join(root, file), 'utf8'))
+  return Object.fromEntries(files.map((file) => [file.replaceAll('\\', '/'), sourceOf(file)]))
 }

@@ -1,5 +1,12 @@
 /** What is asked of the page from within; evaluated there by example-page.test.ts. */
-globalThis.pageChecks = { faintTexts, movingElements, focusedWords, outlineOfFocus, neededWidth }
+globalThis.pageChecks = {
+  faintTexts,
+  movingElements,
+  focusedWords,
+  hasFocusInSearch,
+  outlineOfFocus,
+  neededWidth,
+}
 
 /** Texts whose contrast is below 4.5 : 1 (WCAG 2.2, 1.4.3, which exempts inactive controls). */
 function faintTexts() {
@@ -48,6 +55,10 @@ function movingElements() {
 function focusedWords() {
   const element = document.activeElement
   return (element.closest('label') ?? element).textContent.trim()
+}
+
+function hasFocusInSearch() {
+  return document.activeElement.closest('.search') !== null
 }
 
 function outlineOfFocus() {

@@ -19,7 +19,7 @@ describe('the packed package', () => {
 
   it('holds the built files of lib in both forms, and nothing else but its papers', () => {
     const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts'))
+      .filter((file) => file.endsWith('.ts') && !file.startsWith(join('console', 'page', '/')))
       .map((file) => file.replaceAll('\\', '/').replace(/\.ts$/, ''))
     const built = ['esm', 'cjs'].flatMap((form) =>
       sources
@@ -78,6 +78,23 @@ const { createSimulator } = require('marketplace-webhooks/testing')
 ${STORY}`,
     )
     expect(await project.node(['cjs.cjs'])).toMatchObject({ code: 0, stdout: 'false true\n' })
+  })
+
+  it('serves the console, as an ES module, as CommonJS, and bundled', async () => {
+    const names = ['express', 'createMarketplace', 'consoleRouter']
+    const from = ['express', 'marketplace-webhooks', 'marketplace-webhooks/console']
+    const imports = names.map((name, i) => `import ${i === 0 ? name : `{ ${name} }`} from '${from[i]}'`)
+    const requires = names.map((name, i) => `const ${i === 0 ? name : `{ ${name} }`} = require('${from[i]}')`)
+    project.write('console.mjs', `${imports.join('\n')}\n${CONSOLE}`)
+    project.write('console.cjs', `${requires.join('\n')}\n${CONSOLE}`)
+    project.write(
+      'bundle-console.cjs',
+      `require(${JSON.stringify(require.resolve('esbuild'))}).buildSync({ entryPoints: ['console.mjs'],
+        outfile: 'console-bundled.cjs', bundle: true, platform: 'node', format: 'cjs', logLevel: 'error' })`,
+    )
+    expect(await project.node(['bundle-console.cjs'])).toMatchObject({ code: 0, stderr: '' })
+    for (const file of ['console.mjs', 'console.cjs', 'console-bundled.cjs'])
+      expect([file, await project.node([file])]).toMatchObject([file, { code: 0, stdout: 'true a\n' }])
   })
 
   describe('C30 and is bundled', () => {
@@ -183,6 +200,22 @@ async function main() {
 }
 main()`
 
+/** A page and a call of the console, served by an app. */
+const CONSOLE = `
+async function main() {
+  const marketplace = createMarketplace(${OPTIONS.replaceAll(/(baseUrl|authUrl)/g, "$1: 'http://127.0.0.1:1'")})
+  const app = express().use('/ops', consoleRouter(marketplace, { authorize: () => ({ name: 'a', role: 'support' }) }))
+  const server = app.listen(0, async () => {
+    const url = 'http://127.0.0.1:' + server.address().port + '/ops'
+    const page = await (await fetch(url)).text()
+    const session = await (await fetch(url + '/call/session')).json()
+    console.log(/<script type="module">.{10000}/s.test(page), session.person.name)
+    server.close()
+    await marketplace.close()
+  })
+}
+main()`
+
 /** With a database file, a driver, and a backup, which a thread of its own makes; then the reason why there is no pg. */
 const BUNDLED = `
 import { createMarketplace, postgresStore } from 'marketplace-webhooks'
@@ -201,6 +234,7 @@ ${STORY.replace('sqlite::memory:', 'sqlite:bundled.db').replace(
 const TYPED = `
 import express from 'express'
 import { appToken, createMarketplace, ERROR_CODES, type ErrorCode, type PurchaseChange } from 'marketplace-webhooks'
+import { consoleRouter, type Person } from 'marketplace-webhooks/console'
 import { createSimulator, sampleDelivery } from 'marketplace-webhooks/testing'
 
 const [baseUrl, authUrl] = ['http://127.0.0.1:1', 'http://127.0.0.1:2']
@@ -214,6 +248,8 @@ marketplace.onPurchaseChange((change) => {
   return typed
 })
 const app = express()
+const ada: Person = { name: 'ada', role: 'operator' }
+app.use('/ops', consoleRouter(marketplace, { authorize: (req) => (req.session?.user ? ada : null) }))
 app.use('/webhooks/marketplace', marketplace.router)
 app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.user?.business_uid }))
 export const entitled: Promise<boolean> = marketplace.isEntitled('business-1')

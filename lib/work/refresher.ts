@@ -242,10 +242,9 @@ export function createRefresher(options: {
     /** When both loops last looked for work; the older of the two. */
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
     isPaused: pause.isOn,
-    problems: (counts: SubscriptionCounts): Problems => ({
-      failing: [],
-      degraded: [...pause.problems(), ...outcomes.problems(counts)],
-    }),
+    problems(counts: SubscriptionCounts): Problems {
+      return { failing: [], degraded: [...pause.problems(), ...outcomes.problems(counts)] }
+    },
     running: () => loops.reduce((sum, loop) => sum + loop.running(), 0),
   }
 }

@@ -1,0 +1,119 @@
+import { type Decision, type HistoryItem, REASONS } from '../index.js'
+import { MASK } from './masking.js'
+import type { ConsoleMarketplace } from './needs.js'
+import { NEXT_STEPS, nextStepFor } from './next-steps.js'
+import type { Person } from './roles.js'
+import { rowsFor } from './rows.js'
+import { searchTerms } from './search-terms.js'
+import type { BusinessReply, Replies, SearchReply } from './shapes.js'
+
+const SUBSCRIPTIONS_A_PAGE = 20
+const ITEMS_A_PAGE = 30
+/** A decision over very many subscriptions names its reason in the first of them. */
+const MOST_VERDICTS = 50
+
+/** Everything about one business. */
+export function createBusinessCalls(marketplace: ConsoleMarketplace) {
+  async function search(pasted: string): Promise<SearchReply> {
+    const terms = searchTerms(pasted)
+    for (const term of terms) {
+      const subscription = await marketplace.subscriptions.get(term)
+      if (subscription) {
+        const { business_uid, subscription_uid } = subscription
+        return { business_uid, subscription_uid, isKnown: true, terms }
+      }
+      if (await isKnown(term)) return { business_uid: term, subscription_uid: null, isKnown: true, terms }
+    }
+    return { business_uid: terms[0] ?? null, subscription_uid: null, isKnown: false, terms }
+  }
+
+  async function isKnown(business_uid: string): Promise<boolean> {
+    const [subscription] = await marketplace.subscriptions.list({ businessUid: business_uid, limit: 1 })
+    if (subscription) return true
+    const items = await marketplace.history(business_uid, { limit: 10 })
+    return items.some(({ kind }) => kind !== 'action')
+  }
+
+  /** `decision`: what was just answered, so that it is not asked for twice. */
+  async function business(
+    person: Person,
+    { business_uid, after }: { business_uid: string; after?: string | undefined },
+    answered?: Decision,
+  ): Promise<BusinessReply> {
+    const decision = answered ?? (await marketplace.explain(business_uid))
+    const page = await marketplace.subscriptions
+      .list({
+        businessUid: business_uid,
+        limit: SUBSCRIPTIONS_A_PAGE,
+        ...(after === undefined ? {} : { after }),
+      })
+      // The decision says why nothing is known.
+      .catch(() => [])
+    const states = decision.subscriptions.map(({ purchase_state }) => purchase_state)
+    return {
+      business_uid,
+      decision: shortened(decision),
+      cause: REASONS[decision.reason].words,
+      next: nextStepFor(decision.reason, states),
+      subscriptions: page.map(rowsFor(person).subscriptionRow),
+      after: page.length < SUBSCRIPTIONS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
+    }
+  }
+
+  async function history(
+    person: Person,
+    { business_uid, before }: { business_uid: string; before?: string | undefined },
+  ): Promise<Replies['history']> {
+    const items = await marketplace.history(business_uid, {
+      limit: ITEMS_A_PAGE,
+      ...(before === undefined ? {} : { before }),
+    })
+    const shown = await Promise.all(items.map((item) => forPerson(person, item)))
+    return { items: shown, before: items.length < ITEMS_A_PAGE ? null : (items.at(-1)?.id ?? null) }
+  }
+
+  /** An error of a handler may repeat the payload, so for support it is looked up and masked. */
+  async function forPerson(person: Person, item: HistoryItem): Promise<HistoryItem> {
+    if (item.kind !== 'handled' || item.error === null || person.role === 'operator') return item
+    const entry = await marketplace.journal.get(item.entry_id)
+    return {
+      ...item,
+      error: entry === undefined ? MASK : rowsFor(person).errorOf({ ...entry, error: item.error }),
+    }
+  }
+
+  async function answerAt({
+    business_uid,
+    at,
+  }: {
+    business_uid: string
+    at: string
+  }): Promise<Replies['answerAt']> {
+    const decision = shortened(await marketplace.explain(business_uid, { at: notAhead(at) }))
+    return {
+      at,
+      decision,
+      headline: HEADLINES_THEN[decision.entitled ? 'yes' : decision.known ? 'no' : 'unknown'],
+    }
+  }
+
+  return { search, business, history, answerAt }
+}
+
+const HEADLINES_THEN = {
+  yes: NEXT_STEPS.purchased.headline.replace('May', 'Could'),
+  no: 'Could not use the app',
+  unknown: 'The answer of that time is not known',
+} as const
+
+function shortened(decision: Decision): Decision {
+  return { ...decision, subscriptions: decision.subscriptions.slice(0, MOST_VERDICTS) }
+}
+
+/** The clock of a browser may be ahead of this machine's by so much. */
+const SKEW_MS = 5 * 60_000
+
+function notAhead(at: string): Date {
+  const [time, now] = [Date.parse(at), Date.now()]
+  return new Date(time > now && time - now < SKEW_MS ? now : time)
+}

@@ -1,0 +1,58 @@
+import { useState } from 'preact/hooks'
+import type { BusinessReply } from '../shapes.js'
+import { AnswerAt } from './answer-at.js'
+import { act } from './calls.js'
+import { placeOf, useAct } from './hooks.js'
+import { Button, Trouble } from './parts.js'
+import { Track } from './track.js'
+
+/** What can be done about a business; the next step's own button stands out. */
+export function BusinessActions(props: {
+  business: BusinessReply
+  onAnswer: (business: BusinessReply) => void
+}) {
+  const { business, onAnswer } = props
+  const { business_uid, next } = business
+  const [open, setOpen] = useState<'track' | 'at' | undefined>()
+  const [note, setNote] = useState('')
+  const { isBusy, error, run } = useAct()
+
+  async function readAgain() {
+    setNote('')
+    const fresh = await run(() => act('refresh', { business_uid }))
+    if (!fresh) return
+    onAnswer(fresh)
+    const isSame = fresh.decision.reason === business.decision.reason
+    setNote(isSame ? 'Read again: the answer is the same.' : `Read again: ${fresh.next.headline}.`)
+  }
+
+  return (
+    <div class="actions">
+      <div class="buttons">
+        <Button isPrimary={next.action === 'refresh'} isBusy={isBusy} onClick={readAgain}>
+          {isBusy ? 'Reading…' : 'Read again'}
+        </Button>
+        <Button isPrimary={next.action === 'track'} onClick={() => setOpen('track')}>
+          Track…
+        </Button>
+        <Button onClick={() => setOpen('at')}>Answer at a time…</Button>
+        {next.action === 'health' && <a href={placeOf('health')}>Open Health</a>}
+      </div>
+      <p class="note" role="status">
+        {note}
+      </p>
+      <Trouble error={error} />
+      {open === 'track' && (
+        <Track
+          business_uid={business_uid}
+          onClose={() => setOpen(undefined)}
+          onTracked={(fresh) => {
+            onAnswer(fresh)
+            setNote(`Tracked: ${fresh.next.headline}.`)
+          }}
+        />
+      )}
+      {open === 'at' && <AnswerAt business_uid={business_uid} onClose={() => setOpen(undefined)} />}
+    </div>
+  )
+}

@@ -1,0 +1,60 @@
+import type { ActName, ReadName } from '../calls.js'
+import type { Inputs } from '../inputs.js'
+import type { Replies } from '../shapes.js'
+
+/** A call that was refused, or did not arrive. `message` is for the person. */
+export class CallError extends Error {
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** The page is served at one address, with or without a slash at its end; its calls lie below. */
+const BASE = location.pathname.replace(/\/?$/, '/')
+
+let token = ''
+
+export async function read<Name extends ReadName>(
+  name: Name,
+  query: { [Key in keyof Inputs[Name]]?: string | number | undefined } = {},
+  signal?: AbortSignal,
+): Promise<Replies[Name]> {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
+  const params = new URLSearchParams(given.map(([key, value]) => [key, String(value)]))
+  const reply = await request<Name>(`${name}?${params}`, signal ? { signal } : {})
+  if (name === 'session') token = (reply as Replies['session']).token
+  return reply
+}
+
+/** An action. A token that has become old is fetched anew once. */
+export async function act<Name extends ActName>(name: Name, input: Inputs[Name]): Promise<Replies[Name]> {
+  try {
+    return await post(name, input)
+  } catch (error) {
+    if (!(error instanceof CallError) || error.code !== 'token_invalid') throw error
+    await read('session')
+    return post(name, input)
+  }
+}
+
+function post<Name extends ActName>(name: Name, input: Inputs[Name]): Promise<Replies[Name]> {
+  const headers = { 'content-type': 'application/json', 'x-console-token': token }
+  return request<Name>(name, { method: 'POST', headers, body: JSON.stringify(input) })
+}
+
+async function request<Name extends keyof Replies>(path: string, init: RequestInit): Promise<Replies[Name]> {
+  const reply = await fetch(`${BASE}call/${path}`, { ...init, credentials: 'same-origin' }).catch((error) => {
+    if (init.signal?.aborted) throw error
+    throw new CallError('unreachable', 'The server cannot be reached. Try again in a moment.')
+  })
+  const body = await reply.json().catch(() => undefined)
+  if (reply.ok && body !== undefined) return body
+  if (reply.status === 401) dispatchEvent(new Event('signedout'))
+  throw new CallError(
+    body?.code ?? `status_${reply.status}`,
+    body?.detail ?? `The server answered ${reply.status}.`,
+  )
+}

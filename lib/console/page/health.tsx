@@ -1,0 +1,132 @@
+import { useState } from 'preact/hooks'
+import type { HealthReply } from '../shapes.js'
+import { read } from './calls.js'
+import { usePolling } from './hooks.js'
+import { Ago, Badge, Trouble } from './parts.js'
+
+const EVERY_MS = 10_000
+const TONES = { ok: 'yes', degraded: 'wait', failing: 'no' } as const
+const HEADLINES = {
+  ok: 'All is well',
+  degraded: 'It works, and somebody should look',
+  failing: 'It does not work',
+} as const
+
+/** Problems with what to do about each, and the numbers. */
+export function Health(_: { rest: string[] }) {
+  const [data, setData] = useState<HealthReply>()
+  const [error, setError] = useState<string>()
+  usePolling(
+    () =>
+      read('health').then(
+        (reply) => {
+          setData(reply)
+          setError(undefined)
+        },
+        (problem) => setError(problem.message),
+      ),
+    EVERY_MS,
+    true,
+  )
+  if (!data) return <Trouble error={error} />
+  const { health, readiness, problems, process, now } = data
+  return (
+    <>
+      <Trouble error={error} />
+      <section class="card" aria-labelledby="state">
+        <div class="head" role="status">
+          <h2 id="state">{HEADLINES[health.status]}</h2>
+          <Badge tone={TONES[health.status]}>{health.status}</Badge>
+        </div>
+        <ul class="rows">
+          {problems.map(({ problem, todo }) => (
+            <li key={problem}>
+              <p class="trouble">{problem}</p>
+              <p>
+                <strong>What to do: </strong>
+                {todo}
+              </p>
+            </li>
+          ))}
+        </ul>
+        <p>
+          {readiness.ready
+            ? 'This instance can accept deliveries and answer.'
+            : `This instance is not ready: ${readiness.reasons.join('; ')}.`}
+        </p>
+      </section>
+      {health.counts && (
+        <section class="card" aria-labelledby="numbers">
+          <h2 id="numbers">Numbers</h2>
+          <dl class="numbers">
+            {inOrder(health.counts).map(([name, value]) => (
+              <div key={name}>
+                <dt>{WORDS[name] ?? name}</dt>
+                <dd>{name.endsWith('Ms') ? spanOf(value) : String(value)}</dd>
+              </div>
+            ))}
+          </dl>
+          <p class="hint">Each is counted up to 10,000.</p>
+        </section>
+      )}
+      <section class="card" aria-labelledby="instance">
+        <h2 id="instance">This instance</h2>
+        <dl class="numbers">
+          <div>
+            <dt>Started</dt>
+            <dd>
+              <Ago at={process.startedAt} />
+            </dd>
+          </div>
+          <div>
+            <dt>Process</dt>
+            <dd>{process.pid}</dd>
+          </div>
+          <div>
+            <dt>Node</dt>
+            <dd>{process.node}</dd>
+          </div>
+          <div>
+            <dt>Looked at</dt>
+            <dd>
+              <Ago at={now} />
+            </dd>
+          </div>
+        </dl>
+      </section>
+    </>
+  )
+}
+
+/** In this order; what a store counts beside them comes last. */
+const WORDS: Readonly<Record<string, string>> = {
+  subscriptions: 'Subscriptions known',
+  active: 'Active subscriptions',
+  refused: 'Active, refused at the last read',
+  wanted: 'Reads that are not answered yet',
+  oldestWantedMs: 'Age of the oldest of these reads',
+  givenUp: 'Subscriptions not read any more',
+  knownGivenUp: 'Not read any more, read before',
+  pending: 'Entries that wait for handlers',
+  retrying: 'Entries that are tried again',
+  oldestPendingMs: 'Age of the oldest entry that waits',
+  dead: 'Dead entries',
+  waiting: 'Entries without a handler now',
+  unrecognised: 'Unrecognised deliveries',
+}
+
+function inOrder(counts: object): [string, number | null][] {
+  const known = Object.keys(WORDS).filter((name) => name in counts)
+  const others = Object.keys(counts).filter((name) => !(name in WORDS))
+  return [...known, ...others].map((name) => [name, (counts as Record<string, number | null>)[name] ?? null])
+}
+
+function spanOf(ms: number | null): string {
+  if (ms === null) return 'none'
+  const seconds = Math.round(ms / 1_000)
+  return seconds < 120
+    ? `${seconds} s`
+    : seconds < 7_200
+      ? `${Math.round(seconds / 60)} min`
+      : `${Math.round(seconds / 3_600)} h`
+}

@@ -1,0 +1,158 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef } from 'preact/hooks'
+
+export function Button(props: {
+  children: ComponentChildren
+  onClick?: () => void
+  isPrimary?: boolean
+  isDanger?: boolean
+  isBusy?: boolean
+  type?: 'button' | 'submit'
+  disabled?: boolean
+  label?: string
+}) {
+  const { children, onClick, isPrimary, isDanger, isBusy, type = 'button', disabled, label } = props
+  return (
+    <button
+      type={type}
+      class={[isPrimary && 'primary', isDanger && 'danger'].filter(Boolean).join(' ')}
+      onClick={isBusy ? undefined : onClick}
+      aria-busy={isBusy ? 'true' : undefined}
+      aria-label={label}
+      disabled={disabled}
+    >
+      {children}
+    </button>
+  )
+}
+
+export function Field(props: {
+  label: string
+  value: string
+  onInput: (value: string) => void
+  type?: 'text' | 'datetime-local'
+  hint?: string
+  isRequired?: boolean
+  hasFocus?: boolean
+}) {
+  const { label, value, onInput, type = 'text', hint, isRequired, hasFocus } = props
+  const id = useId()
+  const input = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (hasFocus) input.current?.focus()
+  }, [hasFocus])
+  const common = {
+    ref: input,
+    id,
+    value,
+    onInput: (event: { currentTarget: HTMLInputElement }) => onInput(event.currentTarget.value),
+    required: isRequired,
+    autocomplete: 'off',
+    spellcheck: false,
+    'aria-describedby': hint ? `${id}-hint` : undefined,
+  } as const
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {type === 'text' ? (
+        <input type="text" autocapitalize="off" {...common} />
+      ) : (
+        <input type={type} step="1" {...common} />
+      )}
+      {hint && (
+        <p id={`${id}-hint`} class="hint">
+          {hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** What went wrong, read out at once. */
+export function Trouble({ error }: { error: string | undefined }) {
+  return <div role="alert">{error && <p class="trouble">{error}</p>}</div>
+}
+
+export function Badge({
+  tone,
+  children,
+}: {
+  tone: 'yes' | 'no' | 'wait' | 'plain'
+  children: ComponentChildren
+}) {
+  return (
+    <span class="badge" data-tone={tone}>
+      {children}
+    </span>
+  )
+}
+
+/** A time by its age; the time itself is its title. */
+export function Ago({ at }: { at: string | null }) {
+  if (at === null) return <>never</>
+  const date = new Date(at)
+  return (
+    <time dateTime={at} title={date.toLocaleString()}>
+      {ageOf(Date.now() - date.getTime())}
+    </time>
+  )
+}
+
+export function When({ at }: { at: string }) {
+  const date = new Date(at)
+  const isToday = date.toDateString() === new Date().toDateString()
+  return (
+    <time dateTime={at} title={date.toLocaleString()}>
+      {isToday
+        ? date.toLocaleTimeString()
+        : date.toLocaleString([], { dateStyle: 'short', timeStyle: 'medium' })}
+    </time>
+  )
+}
+
+export function ageOf(ms: number): string {
+  const [unit, size] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
+  return ms < -60_000
+    ? `in ${ageOf(-ms).replace(' ago', '')}`
+    : `${Math.max(0, Math.floor(ms / size))} ${unit} ago`
+}
+const UNITS: readonly [string, number][] = [
+  ['days', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+]
+
+export function triesOf(attempts: number): string {
+  return attempts === 1 ? '1 try' : `${attempts} tries`
+}
+
+/** A box in front of the page. Escape closes it, and the focus goes back to where it was. */
+export function Box(props: { title: string; onClose: () => void; children: ComponentChildren }) {
+  const { title, onClose, children } = props
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const before = document.activeElement
+    dialog.current?.showModal()
+    return () => (before as HTMLElement | null)?.focus?.()
+  }, [])
+  return (
+    <dialog ref={dialog} onClose={onClose} aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </dialog>
+  )
+}
+
+export function Uid({ children }: { children: string }) {
+  return <code class="uid">{children}</code>
+}
+
+export function Json({ value }: { value: unknown }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
+    <section class="json" tabIndex={0} aria-label="Content">
+      <pre>{JSON.stringify(value, undefined, 2)}</pre>
+    </section>
+  )
+}

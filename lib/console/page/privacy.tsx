@@ -1,0 +1,105 @@
+import { useState } from 'preact/hooks'
+import { act } from './calls.js'
+import { useAct } from './hooks.js'
+import { Button, Field, Trouble } from './parts.js'
+
+/** What is kept of a business: all of it as a file, and its end. */
+export function Privacy(_: { rest: string[] }) {
+  return (
+    <>
+      <Export />
+      <Erase />
+    </>
+  )
+}
+
+function Export() {
+  const [business_uid, setBusiness] = useState('')
+  const [reason, setReason] = useState('')
+  const [note, setNote] = useState('')
+  const { isBusy, error, run } = useAct()
+
+  async function save() {
+    setNote('')
+    const result = await run(() => act('export', { business_uid: business_uid.trim(), reason }))
+    if (!result) return
+    const text = JSON.stringify(result.data, undefined, 2)
+    const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+    Object.assign(document.createElement('a'), { href: address, download: result.fileName }).click()
+    setTimeout(() => URL.revokeObjectURL(address), 10_000)
+    setNote(`${result.fileName} was made.`)
+  }
+
+  return (
+    <section class="card" aria-labelledby="export">
+      <h2 id="export">Export</h2>
+      <p>
+        Everything that is kept of a business, as a file: its subscriptions, and the entries of the journal
+        that name it.
+      </p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!isBusy) save()
+        }}
+      >
+        <Field label="Business to export" value={business_uid} onInput={setBusiness} isRequired />
+        <Field label="Why export it (kept with your name)" value={reason} onInput={setReason} isRequired />
+        <Button type="submit" isPrimary isBusy={isBusy}>
+          Export
+        </Button>
+        <p class="note" role="status">
+          {note}
+        </p>
+        <Trouble error={error} />
+      </form>
+    </section>
+  )
+}
+
+function Erase() {
+  const [business_uid, setBusiness] = useState('')
+  const [typed, setTyped] = useState('')
+  const [reason, setReason] = useState('')
+  const [note, setNote] = useState('')
+  const { isBusy, error, run } = useAct()
+  const named = business_uid.trim()
+  const isSame = named !== '' && typed.trim() === named
+
+  async function erase() {
+    setNote('')
+    const result = await run(() => act('erase', { business_uid: named, typed, reason }))
+    if (!result) return
+    setNote(`Erased: ${result.rows} rows of ${result.business_uid}.`)
+    setBusiness('')
+    setTyped('')
+    setReason('')
+  }
+
+  return (
+    <section class="card" aria-labelledby="erase">
+      <h2 id="erase">Erase</h2>
+      <p>
+        Deletes everything that is kept of a business, for good. What comes in later is new. That it was
+        erased, when and by whom is kept.
+      </p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!isBusy && isSame) erase()
+        }}
+      >
+        <Field label="Business to erase" value={business_uid} onInput={setBusiness} isRequired />
+        <Field label="Type its identifier again" value={typed} onInput={setTyped} isRequired />
+        <Field label="Why erase it (kept with your name)" value={reason} onInput={setReason} isRequired />
+        <Button type="submit" isDanger isBusy={isBusy} disabled={!isSame}>
+          Erase for good
+        </Button>
+        <p class="note" role="status">
+          {note}
+        </p>
+        <Trouble error={error} />
+      </form>
+    </section>
+  )
+}

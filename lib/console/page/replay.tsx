@@ -1,0 +1,80 @@
+import { useState } from 'preact/hooks'
+import type { Inputs } from '../inputs.js'
+import { act, read } from './calls.js'
+import { nameOf } from './entry.js'
+import { useAct, useLoad } from './hooks.js'
+import { Box, Button, Field, Trouble, When } from './parts.js'
+
+export type Selection = Inputs['previewReplay']
+
+/** Shows what a replay would do, then does it. */
+export function Replay(props: {
+  selection: Selection
+  onClose: () => void
+  onDone: (words: string) => void
+}) {
+  const { selection, onClose, onDone } = props
+  const { data: preview, error: failed } = useLoad((signal) => read('previewReplay', selection, signal), [])
+  const [reason, setReason] = useState('')
+  const { isBusy, error, run } = useAct()
+  const isOne = selection.entry_id !== undefined
+
+  async function replay() {
+    const result = await run(() => act('replay', { ...selection, reason }))
+    if (!result) return
+    const { replayed, left } = result
+    const handed =
+      replayed === 1 ? '1 entry was handed over again.' : `${replayed} entries were handed over again.`
+    onDone(left > 0 ? `${handed} ${left} are left: replay again for those.` : handed)
+    onClose()
+  }
+
+  return (
+    <Box title="Replay" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!isBusy) replay()
+        }}
+      >
+        <Trouble error={failed} />
+        {!preview && !failed && <p>Looking…</p>}
+        {preview && (
+          <>
+            <p id="preview">{preview.words}</p>
+            {preview.takes > 1 && preview.oldest && preview.newest && (
+              <p class="row-words">
+                From <When at={preview.oldest} /> to <When at={preview.newest} />, of {preview.businesses}{' '}
+                {preview.businesses === 1 ? 'business' : 'businesses'}.
+              </p>
+            )}
+            <ul class="sample">
+              {preview.sample.map((row) => (
+                <li key={row.id}>
+                  <When at={row.receivedAt} /> {nameOf(row)} {row.business_uid}
+                </li>
+              ))}
+              {preview.takes > preview.sample.length && (
+                <li>and {preview.takes - preview.sample.length} more</li>
+              )}
+            </ul>
+          </>
+        )}
+        <Field
+          label={isOne ? 'Why (optional, kept with your name)' : 'Why (kept with your name)'}
+          value={reason}
+          onInput={setReason}
+          isRequired={!isOne}
+          hasFocus
+        />
+        <Trouble error={error} />
+        <div class="buttons">
+          <Button type="submit" isPrimary isBusy={isBusy} disabled={!preview || preview.takes === 0}>
+            {preview && preview.takes !== 1 ? `Replay ${preview.takes} entries` : 'Replay 1 entry'}
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Box>
+  )
+}

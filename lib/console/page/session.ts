@@ -1,0 +1,11 @@
+import { createContext } from 'preact'
+import { useContext } from 'preact/hooks'
+import type { CallName } from '../calls.js'
+import type { Replies } from '../shapes.js'
+
+export const SessionContext = createContext<Replies['session'] | undefined>(undefined)
+
+/** Whether this person may call it. For what is shown only: the server checks each call. */
+export function useMay(name: CallName): boolean {
+  return useContext(SessionContext)?.calls.includes(name) ?? false
+}

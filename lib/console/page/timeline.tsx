@@ -1,0 +1,71 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { HistoryItem } from '../../index.js'
+import { read } from './calls.js'
+import { EntryBox } from './entry.js'
+import { useAct } from './hooks.js'
+import { Button, Trouble, triesOf, When } from './parts.js'
+
+/** What came in for a business, what became of it, and what people did, newest first. */
+export function Timeline({ business_uid }: { business_uid: string }) {
+  const [items, setItems] = useState<HistoryItem[]>()
+  const [before, setBefore] = useState<string | null>(null)
+  const [opened, setOpened] = useState<string>()
+  const { isBusy, error, run } = useAct()
+
+  async function more(from?: string) {
+    const page = await run(() => read('history', { business_uid, before: from }))
+    if (!page) return
+    setItems((shown = []) => (from === undefined ? page.items : [...shown, ...page.items]))
+    setBefore(page.before)
+  }
+  useEffect(() => {
+    more()
+  }, [business_uid])
+
+  return (
+    <section class="card" aria-labelledby="timeline">
+      <h2 id="timeline">Timeline</h2>
+      {items?.length === 0 && <p class="empty">Nothing has come in for this business.</p>}
+      <ol class="timeline">
+        {items?.map((item) => {
+          const { words, tone } = wordsOf(item)
+          return (
+            <li key={item.id} data-tone={tone}>
+              <When at={item.at} />
+              <button type="button" class="link" onClick={() => setOpened(item.entry_id)}>
+                {words}
+              </button>
+            </li>
+          )
+        })}
+      </ol>
+      {before !== null && (
+        <Button isBusy={isBusy} onClick={() => more(before)}>
+          Show older
+        </Button>
+      )}
+      <Trouble error={error} />
+      {opened !== undefined && <EntryBox id={opened} onClose={() => setOpened(undefined)} />}
+    </section>
+  )
+}
+
+function wordsOf(item: HistoryItem): { words: string; tone: 'yes' | 'no' | 'wait' | 'plain' } {
+  if (item.kind === 'delivery') return { words: `Delivery ${item.name}`, tone: 'plain' }
+  if (item.kind === 'change') {
+    const to = item.to ?? item.gone ?? 'gone'
+    const words = item.from === null ? `First read: ${to}` : `Changed from ${item.from} to ${to}`
+    return { words, tone: item.entitled ? 'yes' : 'no' }
+  }
+  if (item.kind === 'action') {
+    const why = item.reason ? `: ${item.reason}` : ''
+    return { words: `${item.actor ?? 'Somebody'} did ${item.action}${why}`, tone: 'plain' }
+  }
+  const of = item.of === 'change' ? 'Change' : item.name || 'Delivery'
+  const error = item.error === null ? '' : `: ${item.error}`
+  if (item.outcome === 'done') return { words: `${of} handled by the app`, tone: 'plain' }
+  if (item.outcome === 'waiting') return { words: `${of} waits for a handler of the app`, tone: 'wait' }
+  if (item.outcome === 'dead')
+    return { words: `${of} given up after ${triesOf(item.attempts)}${error}`, tone: 'no' }
+  return { words: `${of} is tried again, ${triesOf(item.attempts)} so far${error}`, tone: 'wait' }
+}

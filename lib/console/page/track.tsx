@@ -1,0 +1,54 @@
+import { useState } from 'preact/hooks'
+import type { BusinessReply } from '../shapes.js'
+import { act, read } from './calls.js'
+import { useAct } from './hooks.js'
+import { Box, Button, Field, Trouble } from './parts.js'
+
+export function Track(props: {
+  business_uid: string
+  onClose: () => void
+  onTracked: (business: BusinessReply) => void
+}) {
+  const { business_uid, onClose, onTracked } = props
+  const [pasted, setPasted] = useState('')
+  const [reason, setReason] = useState('')
+  const { isBusy, error, run } = useAct()
+
+  async function track() {
+    const fresh = await run(async () => {
+      const { terms } = await read('search', { q: pasted })
+      const subscription_uid = terms.find((term) => term !== business_uid)
+      if (subscription_uid === undefined)
+        throw new Error('Paste the id of the subscription, not of the business.')
+      return act('track', { business_uid, subscription_uid, reason })
+    })
+    if (!fresh) return
+    onTracked(fresh)
+    onClose()
+  }
+
+  return (
+    <Box title="Track a subscription" onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!isBusy) track()
+        }}
+      >
+        <p>
+          It is read from the platform now, and from then on like any other. It counts only if the platform
+          shows it for this business.
+        </p>
+        <Field label="Id of the subscription" value={pasted} onInput={setPasted} isRequired hasFocus />
+        <Field label="Why (optional, kept with your name)" value={reason} onInput={setReason} />
+        <Trouble error={error} />
+        <div class="buttons">
+          <Button type="submit" isPrimary isBusy={isBusy}>
+            {isBusy ? 'Reading…' : 'Track it'}
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Box>
+  )
+}

@@ -1,0 +1,10 @@
+/** Why a call is not answered. `code` is for the page, `message` for the person. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}

@@ -1,0 +1,38 @@
+import type { JournalEntry, SubscriptionStatus } from '../index.js'
+import { maskedRecord, shapeOf, withoutValues } from './masking.js'
+import type { Person } from './roles.js'
+import type { EntryDetail, EntryRow, SubscriptionRow } from './shapes.js'
+
+/** Entries and subscriptions as a person may see them. */
+export function rowsFor({ role }: Person) {
+  const seesAll = role === 'operator'
+
+  function entryRow(entry: JournalEntry): EntryRow {
+    const { id, kind, name, status, business_uid, subscription_uid, attempts, receivedAt, dueAt } = entry
+    const row = { id, kind, name, status, business_uid, subscription_uid, attempts, receivedAt, dueAt }
+    return { ...row, error: errorOf(entry) }
+  }
+
+  function errorOf({ error, payload, business_uid, subscription_uid }: JournalEntry): string | null {
+    return error === null || seesAll ? error : withoutValues(error, payload, [business_uid, subscription_uid])
+  }
+
+  return {
+    entryRow,
+    errorOf,
+    entryDetail(entry: JournalEntry): EntryDetail {
+      // What a person did holds their name and reason, and nothing of a buyer.
+      const isOpen = seesAll || entry.kind === 'action'
+      return {
+        ...entryRow(entry),
+        issues: entry.issues,
+        payload: isOpen ? entry.payload : shapeOf(entry.payload),
+        isMasked: !isOpen,
+      }
+    },
+    subscriptionRow(status: SubscriptionStatus): SubscriptionRow {
+      const { record } = status
+      return { ...status, record: record === null || seesAll ? record : maskedRecord(record) }
+    },
+  }
+}
