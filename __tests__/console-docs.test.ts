@@ -17,7 +17,7 @@ describe('docs/console.md', () => {
   })
 
   it('has an example of basic auth that lets in who has the password, and nobody else', async () => {
-    const url = await run('basicAuth', { process: { env: { ADA_PASSWORD: 'p:ssword' } } })
+    const url = await run('ADA_PASSWORD', { process: { env: { ADA_PASSWORD: 'p:ssword' } } })
     const signIn = (person: string) => {
       const authorization = `Basic ${Buffer.from(person).toString('base64')}`
       return statusOf(`${url}/ops/call/session`, { authorization })
@@ -29,7 +29,7 @@ describe('docs/console.md', () => {
   })
 
   it('has an example of a session and of a header that a proxy sends', async () => {
-    const bySession = await run('req.session?.user', {}, (req) => {
+    const bySession = await run('req.session?.user', { operators: new Set() }, (req) => {
       if (req.headers['x-signed-in']) Object.assign(req, { session: { user: { email: 'a', isStaff: true } } })
     })
     expect(await statusOf(`${bySession}/ops/`)).toBe(401)
@@ -45,7 +45,7 @@ describe('docs/console.md', () => {
   })
 })
 
-/** Serves the example that holds `phrase`; one that is only an `authorize` is mounted. */
+/** Serves the example that holds `phrase`. */
 async function run(
   phrase: string,
   names: Record<string, unknown>,
@@ -61,9 +61,6 @@ async function run(
     /^import \{ (.*) \} from '(node:\w+)'$/gm,
     "const { $1 } = require('$2')",
   )
-  const whole = code.startsWith('authorize:')
-    ? `app.use('/ops', consoleRouter(marketplace, { ${code} }))`
-    : code
   const known: Record<string, unknown> = {
     app,
     marketplace: marketplace as Marketplace,
@@ -71,7 +68,7 @@ async function run(
     require,
     ...names,
   }
-  new Function(...Object.keys(known), whole)(...Object.values(known))
+  new Function(...Object.keys(known), code)(...Object.values(known))
   return serve(app)
 }
 

@@ -5,6 +5,7 @@
 export const PRELUDE = `
 import express from 'express'
 import { createMarketplace } from 'marketplace-webhooks'
+import { consoleRouter } from 'marketplace-webhooks/console'
 import { createSimulator } from 'marketplace-webhooks/testing'
 
 const credentials = { clientId: 'my-app', clientSecret: 'my-client-secret' }
@@ -15,7 +16,8 @@ export const options = {
   deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
   store: 'sqlite::memory:',
 }
-export { express }
+export { consoleRouter, express }
+export const operators = new Set(['ada@example.com'])
 export const marketplace = createMarketplace(options)
 export const app = express()
 platform.purchase({ business_uid: 'business-1', payment: 'succeeded', subscription_uid: 'subscription-1' })
@@ -43,6 +45,8 @@ export const PRELUDE_NAMES = [
   'marketplace',
   'app',
   'express',
+  'consoleRouter',
+  'operators',
   'fetchToken',
   'readSubscription',
   'open',
@@ -55,6 +59,8 @@ export const APP_ENV = {
   MARKETPLACE_CLIENT_ID: 'my-app',
   MARKETPLACE_CLIENT_SECRET: 'my-client-secret',
   DELIVERY_SECRETS: 'q8Zr3mW5xK1vT7yB9nL2cD4f,b7Xk2pR9wM4tZ6yH1nQ8sV3d',
+  ADA_PASSWORD: 'not-a-real-password',
+  CONSOLE_TOKEN_KEY: 'p4Xn8vR2kT6wZ1mQ9sL3bY7cD5fH0jGa',
   MARKETPLACE_BASE_URL: 'http://127.0.0.1:1',
   MARKETPLACE_AUTH_URL: 'http://127.0.0.1:1',
 }
