@@ -188,6 +188,14 @@ describe('the pages on operating', () => {
     expect([...written].sort()).toEqual([...inCode].sort())
   })
 
+  it('have everything that can be imported', () => {
+    const { name, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const paths = Object.keys(exports).filter((path) => !path.endsWith('.json'))
+    expect(tableWith('Import from', 'What it has').map((row) => names(row['Import from'])[0])).toEqual(
+      paths.map((path) => join(name, path)),
+    )
+  })
+
   it('have every count', async () => {
     const { counts } = await marketplace.health()
     const written = tableWith('Count', 'Of').flatMap(({ Count }) => names(Count))
