@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, describe, expect, it } from '@jest/globals'
 import { REASONS } from '../lib/entitlement/decide.js'
 import { TRANSITIONS } from '../lib/entitlement/purchase-state.js'
@@ -10,35 +10,10 @@ import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../lib/record.js'
 import { INSTRUMENTS, SPANS } from '../lib/telemetry/instruments.js'
 import { FAULT_KINDS, STORE_FAULT_KINDS, sampleDelivery } from '../lib/testing/index.js'
 import { WARNINGS } from '../lib/warnings.js'
-import { anchorsOf, linksOf, names, PAGES, page, tablesWith, tableWith } from './support/docs/pages.js'
+import { names, page, tablesWith, tableWith } from './support/docs/pages.js'
 
 const ROOT = join(__dirname, '..')
 const LIB = join(ROOT, 'lib')
-
-describe('the README', () => {
-  it('has at most 130 lines', () => {
-    expect(page('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(130)
-  })
-})
-
-describe('the links of the pages', () => {
-  it.each([...PAGES])('lead to files and headings that are there: %s', (path, text) => {
-    const broken = linksOf(text).filter((link) => {
-      if (/^https?:/.test(link)) return false
-      const [file = '', anchor] = link.split('#')
-      const target = file === '' ? path : join(dirname(path), file)
-      if (!existsSync(join(ROOT, target))) return true
-      return anchor !== undefined && !anchorsOf(readFileSync(join(ROOT, target), 'utf8')).has(anchor)
-    })
-    expect(broken).toEqual([])
-  })
-
-  it('reach every page from the index', () => {
-    const linked = linksOf(page('docs/README.md')).map((link) => join('docs', link))
-    const pages = [...PAGES.keys()].filter((path) => path.startsWith('docs/') && path !== 'docs/README.md')
-    expect(pages.filter((path) => !linked.includes(path))).toEqual([])
-  })
-})
 
 describe("the page on the platform's interface", () => {
   it('has every chapter that a comment of the code cites', () => {
