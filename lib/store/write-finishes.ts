@@ -84,6 +84,7 @@ function written({ table }: Given) {
     update subscriptions set
       record = case when is_found = 1 then finish.record else subscriptions.record end,
       unread = case when finish.record is null then unread else 0 end,
+      quiet_until_read = case when finish.record is null then quiet_until_read else 0 end,
       business_uid = coalesce(finish.business, business_uid),
       candidate_business_uid = case when sets_candidate = 0 or ${REQUESTED_AGAIN} then candidate_business_uid
         else finish.candidate end,
