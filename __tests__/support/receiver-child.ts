@@ -157,9 +157,11 @@ function telling(store: Store): Store {
     },
     async finishLanes(finishes) {
       const held = await store.finishLanes(finishes)
-      for (const { id: key, results } of finishes)
+      for (const { id: key, results } of finishes) {
+        process.send?.({ is: 'finished', what: 'lane', id: key, isHeld: held.includes(key) })
         for (const { id } of results)
           process.send?.({ is: 'finished', what: 'entry', id, isHeld: held.includes(key) })
+      }
       return held
     },
   }

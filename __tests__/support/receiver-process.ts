@@ -19,7 +19,7 @@ export interface ReceiverProcess {
 }
 
 export interface Finish {
-  what: 'read' | 'entry'
+  what: 'read' | 'lane' | 'entry'
   id: string
   /** Whether the lease was still its own. */
   isHeld: boolean
