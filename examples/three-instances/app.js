@@ -22,8 +22,8 @@ app.use((_req, res, next) => {
 })
 app.use('/webhooks/marketplace', marketplace.router)
 app.get('/readyz', async (_req, res) => {
-  const { status, problems } = await marketplace.health()
-  res.status(isLeaving || status === 'failing' ? 503 : 200).json({ isLeaving, status, problems })
+  const { ready, reasons } = await marketplace.readiness()
+  res.status(ready && !isLeaving ? 200 : 503).json({ ready, reasons, isLeaving })
 })
 // A real app takes the business from its session, never from what the client may choose.
 app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') }))
