@@ -27,7 +27,7 @@ interface Waiter {
 export function createReadFinishes(options: {
   engine: Pick<Engine, 'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf'>
   write: Engine['write']
-  subscriptions: Pick<Subscriptions, 'ofBusinesses' | 'isQuiet' | 'isErasedSince'>
+  subscriptions: Pick<Subscriptions, 'ofBusinesses' | 'quietAmong' | 'isErasedSince'>
   insertChanges(trx: Transaction<Tables>, changes: readonly WrittenChange[]): Promise<void>
   /** In the transaction that keeps a record read with this app's token. */
   settle(trx: Transaction<Tables>): Promise<void>
@@ -86,8 +86,10 @@ export function createReadFinishes(options: {
     const held = batch.filter((each) => changing.includes(each) || each.businesses.length > 1)
     if (held.length > 0)
       await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
-    const quiet = new Set<ReadClaim>()
-    for (const { claim } of changing) if (await subscriptions.isQuiet(trx, claim)) quiet.add(claim)
+    const quiet = await subscriptions.quietAmong(
+      trx,
+      changing.map(({ claim }) => claim),
+    )
     const erased = new Set<ReadClaim>()
     for (const { claim, finish } of batch)
       if (await subscriptions.isErasedSince(trx, claim, finish)) erased.add(claim)
@@ -100,7 +102,7 @@ export function createReadFinishes(options: {
     const siblingsOf = await subscriptions.ofBusinesses(trx, changed)
     const changes: WrittenChange[] = []
     for (const { claim, finish } of written) {
-      if (quiet.has(claim)) continue
+      if (quiet.has(claim.id)) continue
       for (const { id, key, businessUid, payload } of finish.changes ?? []) {
         const { subscriptionUid } = claim.subscription
         const text = payload(siblingsOf.get(businessUid) ?? [], engine.clock.now())

@@ -102,13 +102,17 @@ export function createSubscriptions(engine: Engine) {
       return rows.map(asSubscription)
     },
 
-    /** Whether the read that is about to be finished is quiet. Asked of the row itself: an event may have come since the claim. */
-    async isQuiet(trx: Transaction<Tables>, { id, subscription }: ReadClaim): Promise<boolean> {
-      if (subscription.record !== null) return false
-      const { rows } = await sql<{ quiet: number }>`
-        select quiet_until_read as quiet from subscriptions
-        where subscription_uid = ${id} ${engine.forUpdate}`.execute(trx)
-      return rows[0]?.quiet === 1
+    /** Of reads that are about to be finished, those that are quiet. Asked of the rows: an event may have come since the claim. */
+    async quietAmong(trx: Transaction<Tables>, claims: readonly ReadClaim[]): Promise<ReadonlySet<string>> {
+      const firstReads = claims.filter(({ subscription }) => subscription.record === null)
+      if (firstReads.length === 0) return new Set()
+      const { rows } = await sql<{ uid: string; quiet: number }>`
+        select subscription_uid as uid, quiet_until_read as quiet from subscriptions
+        where ${engine.isOneOf(
+          'subscription_uid',
+          firstReads.map(({ id }) => id),
+        )} order by subscription_uid ${engine.forUpdate}`.execute(trx)
+      return new Set(rows.flatMap(({ uid, quiet }) => (quiet === 1 ? uid : [])))
     },
 
     /** Whether the business that the record names was erased while it was read: then it is read again, as something new. */
