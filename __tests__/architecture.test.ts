@@ -21,6 +21,9 @@ const ARROWS: Record<string, readonly string[]> = {
   'events/': GROUND_FLOOR,
   'platform/': GROUND_FLOOR,
   'store/': GROUND_FLOOR,
+  // The two engines of the one SQL layer do not know each other.
+  'sqlite/': [...GROUND_FLOOR, 'store/'],
+  'postgres/': [...GROUND_FLOOR, 'store/'],
   'entitlement/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'operations/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/', 'entitlement/', 'work/'],
@@ -28,17 +31,18 @@ const ARROWS: Record<string, readonly string[]> = {
   // What an app can do is enough for the command line.
   'cli/': ['index.ts', 'testing/index.ts'],
   'console/': ['index.ts'],
-  'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts', 'store/store.ts'],
+  'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
+  'adapter/': [...GROUND_FLOOR, 'store/store.ts', 'testing/cannot.ts', 'testing/random.ts'],
 }
 /** The files on top may import everything but the entry itself and what is for tests only. */
-const TOP = ['api.ts', 'index.ts', 'lifecycle.ts', 'marketplace.ts', 'options.ts']
-const NOT_FOR_TOP = ['index.ts', 'testing/', 'cli/', 'console/']
+const TOP = ['api.ts', 'index.ts', 'lifecycle.ts', 'marketplace.ts', 'options.ts', 'store-option.ts']
+const NOT_FOR_TOP = ['index.ts', 'adapter/', 'testing/', 'cli/', 'console/']
 
 /** Packages that belong to one place. */
 const OWNERS: Record<string, readonly string[]> = {
   debug: ['telemetry/'],
   '@opentelemetry/api': ['telemetry/'],
-  kysely: ['store/'],
+  kysely: ['store/', 'sqlite/', 'postgres/'],
   commander: ['cli/'],
   // Express 4 and 5 are known by shape only.
   express: [],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
+import { EVERY_TOPIC, eventOf, handling } from '../lib/adapter/lab.js'
 import { HOUR, systemClock } from '../lib/clock.js'
-import { EVERY_TOPIC, eventOf, handling } from '../lib/testing/conformance/lab.js'
 import { createDispatcher } from '../lib/work/dispatcher.js'
 import { createHandlers } from '../lib/work/handlers.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'

@@ -64,7 +64,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const before = openMarketplace(platform, { store })
     const aborting = new AbortController()
     const importing = before.importSubscriptions(sold, { announce: false, signal: aborting.signal })
-    await until('all are asked for', async () => (await before.health()).counts?.wanted === 5)
+    await until('all are asked for', async () => (await before.health()).counts?.requested === 5)
     aborting.abort()
     expect(await importing).toMatchObject({ ended: 'aborted', pending: 5, done: 5 })
     await before.close()
@@ -90,7 +90,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const sold = sell(platform, 2)
     await platform.settled()
     const importing = marketplace.importSubscriptions(sold, { announce: false })
-    await until('both are asked for', async () => (await marketplace.health()).counts?.wanted === 2)
+    await until('both are asked for', async () => (await marketplace.health()).counts?.requested === 2)
     platform.cancel('subscription-1')
     await platform.settled()
     outage.remove()
@@ -125,7 +125,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
       /^No read was answered for 0.05 s, .* 3 are pending: does a worker run/,
     )
     expect(seen.map(({ result }) => result)).toEqual(['pending', 'pending', 'pending'])
-    expect((await marketplace.health()).counts).toMatchObject({ wanted: 3 })
+    expect((await marketplace.health()).counts).toMatchObject({ requested: 3 })
   })
 
   it('gives lines of one subscription their results one after the other, whatever business each names', async () => {
@@ -239,7 +239,7 @@ describe('importSubscriptions', () => {
     const marketplace = openMarketplace(platform, { worker: false })
     const importing = marketplace.importSubscriptions(sell(platform, 1))
     const rejected = expect(importing).rejects.toMatchObject({ code: 'closed' })
-    await until('it is asked for', async () => (await marketplace.health()).counts?.wanted === 1)
+    await until('it is asked for', async () => (await marketplace.health()).counts?.requested === 1)
     await marketplace.close()
     await rejected
     await expect(marketplace.importSubscriptions([])).rejects.toMatchObject({ code: 'closed' })

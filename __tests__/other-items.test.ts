@@ -169,7 +169,7 @@ function setUp(purchasableUids: string[]) {
     intake,
     noted,
     jump,
-    requests: () => events.map(({ wanted }) => wanted),
+    requests: () => events.map(({ refresh }) => refresh),
     fail(error: Error | undefined) {
       failure = error
     },

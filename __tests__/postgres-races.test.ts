@@ -1,17 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
+import { claimOne, DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../lib/adapter/lab.js'
 import { DAY } from '../lib/clock.js'
 import { postgresStore } from '../lib/index.js'
 import type { NewEvent, RefreshRequest, Store } from '../lib/store/store.js'
-import {
-  claimOne,
-  DONE,
-  EVERY_TOPIC,
-  ending,
-  entries,
-  finish,
-  handling,
-} from '../lib/testing/conformance/lab.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
@@ -114,7 +106,7 @@ describe('G21 accepting and finishing of one key on several connections', () => 
     const accepting = stores.map(async (store, i) => {
       for (let n = 0; n < 150; n++) {
         await store.accept(
-          keys.map((key) => ({ ...eventOf('s'), id: `${i}-${n}-${key}`, key, wanted: null })),
+          keys.map((key) => ({ ...eventOf('s'), id: `${i}-${n}-${key}`, key, refresh: null })),
         )
         accepted += keys.length
       }
@@ -285,9 +277,9 @@ function marked(subscriptionUid: string): RefreshRequest {
 }
 
 function knownEventOf(subscriptionUid: string, businessUid: string): NewEvent {
-  return { ...eventOf('none', businessUid), wanted: { kind: 'known', subscriptionUid, businessUid } }
+  return { ...eventOf('none', businessUid), refresh: { kind: 'known', subscriptionUid, businessUid } }
 }
 
 function installOf(businessUid: string): NewEvent {
-  return { ...eventOf('none', businessUid), wanted: { kind: 'business', businessUid, install: null } }
+  return { ...eventOf('none', businessUid), refresh: { kind: 'business', businessUid, install: null } }
 }

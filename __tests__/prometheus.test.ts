@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { systemClock } from '../lib/clock.js'
 import type { Store } from '../lib/index.js'
-import { storeFor } from '../lib/store/store-option.js'
+import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { startScraping } from './support/exposition.js'
@@ -38,9 +38,9 @@ describe('docs/prometheus.md', () => {
       // As after ten minutes; the counts themselves are real.
       async counts() {
         const counts = await inner.counts()
-        const { oldestPendingMs: pending, oldestWantedMs: wanted } = counts
+        const { oldestPendingMs: pending, oldestRequestMs: requested } = counts
         const aged = (ms: number | null) => (ms === null ? null : ms + 600_001)
-        return { ...counts, oldestPendingMs: aged(pending), oldestWantedMs: aged(wanted) }
+        return { ...counts, oldestPendingMs: aged(pending), oldestRequestMs: aged(requested) }
       },
     }
     const { platform, marketplace, deliver, app } = await createScene({

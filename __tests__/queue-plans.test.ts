@@ -1,15 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import type { CompiledQuery } from 'kysely'
+import { DONE, EVERY_TOPIC, ending, entries, eventOf, finish, handling } from '../lib/adapter/lab.js'
 import type { Store } from '../lib/store/store.js'
-import {
-  DONE,
-  EVERY_TOPIC,
-  ending,
-  entries,
-  eventOf,
-  finish,
-  handling,
-} from '../lib/testing/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
 

@@ -170,8 +170,8 @@ describe('what the counts of the store show', () => {
 
 const NONE: SubscriptionCounts = {
   subscriptions: 0,
-  wanted: 0,
-  oldestWantedMs: null,
+  requested: 0,
+  oldestRequestMs: null,
   givenUp: 0,
   knownGivenUp: 0,
   active: 0,

@@ -91,8 +91,8 @@ function reads(concurrency: number) {
     problems: () =>
       refresher.problems({
         subscriptions: 0,
-        wanted: 0,
-        oldestWantedMs: null,
+        requested: 0,
+        oldestRequestMs: null,
         givenUp: 0,
         knownGivenUp: 0,
         active: 0,

@@ -1,8 +1,9 @@
 import { describe, expect, it, jest } from '@jest/globals'
+import { withStoreFaults } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
 import type { Store } from '../lib/index.js'
-import { storeFor } from '../lib/store/store-option.js'
-import { sampleDelivery, withStoreFaults } from '../lib/testing/index.js'
+import { storeFor } from '../lib/store-option.js'
+import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { createScene } from './support/scene.js'
 

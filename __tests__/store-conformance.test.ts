@@ -2,13 +2,13 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
+import { type StoreConformanceOptions, storeConformance } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
+import type { SqliteDriverName } from '../lib/sqlite/drivers.js'
+import { createSqliteEngine } from '../lib/sqlite/engine.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
-import { createSqliteEngine } from '../lib/store/sqlite.js'
-import type { SqliteDriverName } from '../lib/store/sqlite-drivers.js'
 import type { Store } from '../lib/store/store.js'
-import { postgresStore } from '../lib/store/store-option.js'
-import { type StoreConformanceOptions, storeConformance } from '../lib/testing/index.js'
+import { postgresStore } from '../lib/store-option.js'
 import { temporaryFolder } from './support/clean-up.js'
 import { type TestEngine, useEngine } from './support/engines.js'
 
@@ -139,9 +139,9 @@ function onPostgres(server: TestEngine): StoreConformanceOptions {
 async function runApart(name: string): Promise<void> {
   const lib = (file: string) => `require(${JSON.stringify(join(__dirname, '../lib', file))})`
   const code = `
-    const { storeConformance } = ${lib('testing/index.ts')}
+    const { storeConformance } = ${lib('adapter/index.ts')}
     const { createSqlStore } = ${lib('store/sql-store.ts')}
-    const { createSqliteEngine } = ${lib('store/sqlite.ts')}
+    const { createSqliteEngine } = ${lib('sqlite/engine.ts')}
     const { systemClock: clock } = ${lib('clock.ts')}
     const engine = () => createSqliteEngine({ path: ':memory:', clock, driver: 'libsql' })
     const checks = storeConformance({ createStore: () => createSqlStore(engine()) })

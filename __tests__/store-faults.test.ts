@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
+import { withStoreFaults } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
 import type { Decision, PurchaseChange } from '../lib/index.js'
 import type { NewEvent } from '../lib/store/store.js'
-import { storeFor } from '../lib/store/store-option.js'
-import { sampleDelivery, withStoreFaults } from '../lib/testing/index.js'
+import { storeFor } from '../lib/store-option.js'
+import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { createScene, OUR_ITEM } from './support/scene.js'
 import { until } from './support/until.js'
@@ -315,6 +316,6 @@ function event(id: string): NewEvent {
     subscriptionUid: null,
     payload: '{}',
     issues: null,
-    wanted: null,
+    refresh: null,
   }
 }

@@ -4,7 +4,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { systemClock } from '../lib/clock.js'
 import type { Store } from '../lib/index.js'
-import { storeFor } from '../lib/store/store-option.js'
+import { storeFor } from '../lib/store-option.js'
 import { INSTRUMENTS, SPANS } from '../lib/telemetry/instruments.js'
 import { createTelemetry } from '../lib/telemetry/telemetry.js'
 import { sampleDelivery } from '../lib/testing/index.js'

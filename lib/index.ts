@@ -45,47 +45,11 @@ export type { TrackedSubscription, TrackOptions } from './operations/track.js'
 export type { WebhookReport } from './operations/webhooks-check.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
+export type { PostgresClient, PostgresPool } from './postgres/pool.js'
 export type { AnnouncedRecord, SubscriptionRecord } from './record.js'
 export type { JournalFilter } from './store/entry-filter.js'
-export type { PostgresClient, PostgresPool } from './store/postgres-pool.js'
-export type {
-  ClaimLanes,
-  ClaimReads,
-  DeadEntry as StoredDeadEntry,
-  DueWork,
-  Entry,
-  EntryEnd,
-  EntryFilter,
-  EntryKind,
-  EntryStatus,
-  Erased,
-  HandleTopics,
-  Hint,
-  JournalEntry as StoredEntry,
-  KeptSubscription,
-  LaneClaim,
-  LaneFinish,
-  Leased,
-  NewAction,
-  NewEvent,
-  NewTally,
-  Pruned,
-  ReadClaim,
-  ReadFinish,
-  RefreshRequest,
-  Retention,
-  Store,
-  StoreCounts,
-  StoreObservation,
-  Subscription,
-  SubscriptionFilter,
-  Tally,
-  Timeline,
-  TimelineItem,
-  TimelinePlace,
-  Topic,
-} from './store/store.js'
-export { type PostgresStore, postgresStore } from './store/store-option.js'
+export type { Store } from './store/store.js'
+export { type PostgresStore, postgresStore } from './store-option.js'
 export type { LogFields, Logger } from './telemetry/logger.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'
 export type { PurchaseChange } from './work/purchase-change.js'

@@ -141,7 +141,7 @@ export function createLifecycle(options: {
 
 /** What is counted beside `dead`; a store of the app's own may count less. */
 type Counted = Partial<
-  Record<'dead' | 'retrying', number> & Record<'oldestPendingMs' | 'oldestWantedMs', number | null>
+  Record<'dead' | 'retrying', number> & Record<'oldestPendingMs' | 'oldestRequestMs', number | null>
 >
 
 /** What the numbers show to be wrong, and where to look. */
@@ -166,5 +166,5 @@ function ofCounts(counts: Counted): Problems {
 /** What is pending for longer has nobody who works on it, or more than they can do. */
 const LONG_PENDING = [
   ['oldestPendingMs', 5 * MINUTE, 'the oldest entry of the journal'],
-  ['oldestWantedMs', MINUTE, 'the oldest requested read'],
+  ['oldestRequestMs', MINUTE, 'the oldest requested read'],
 ] as const

@@ -4,10 +4,10 @@ import { ConfigError } from './errors.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
 import { secretFaults } from './express/delivery-secret.js'
+import type { PostgresPool } from './postgres/pool.js'
 import type { SubscriptionRecord } from './record.js'
-import type { PostgresPool } from './store/postgres-pool.js'
 import type { Store } from './store/store.js'
-import { isStoreOrPool, storeFaults } from './store/store-option.js'
+import { isStoreOrPool, storeFaults } from './store-option.js'
 import { isLogger, type Logger } from './telemetry/logger.js'
 
 /** What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction. */

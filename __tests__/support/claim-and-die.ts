@@ -1,9 +1,9 @@
+import { claimOne } from '../../lib/adapter/lab.js'
 import { systemClock } from '../../lib/clock.js'
+import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import { createSqliteEngine } from '../../lib/store/sqlite.js'
-import type { SqliteDriverName } from '../../lib/store/sqlite-drivers.js'
 import { EVERY_EVENT } from '../../lib/store/store.js'
-import { claimOne } from '../../lib/testing/conformance/lab.js'
 
 /** Leases everything that is due in the database named, and is killed with it in hands. */
 const [path, driver] = process.argv.slice(2) as [string, SqliteDriverName]

@@ -1,5 +1,5 @@
+import { eventOf as eventOfStore } from '../../lib/adapter/lab.js'
 import type { NewEvent } from '../../lib/store/store.js'
-import { eventOf as eventOfStore } from '../../lib/testing/conformance/lab.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { OUR_ITEM } from './settings.js'
 

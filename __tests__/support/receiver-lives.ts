@@ -5,8 +5,8 @@ import {
   type MarketplaceOptions,
   type PurchaseChange,
 } from '../../lib/index.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { Store } from '../../lib/store/store.js'
 import { createVirtualClock } from './virtual-clock.js'
 

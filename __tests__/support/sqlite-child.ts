@@ -5,9 +5,9 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readlinkSync, statSync, writeSync } from 'node:fs'
 import { systemClock } from '../../lib/clock.js'
+import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import { createSqliteEngine } from '../../lib/store/sqlite.js'
-import type { SqliteDriverName } from '../../lib/store/sqlite-drivers.js'
 import { eventOf } from './events.js'
 
 const [, , task, path, driver] = process.argv as [

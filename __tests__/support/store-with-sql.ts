@@ -1,10 +1,10 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely'
 import { type Clock, systemClock } from '../../lib/clock.js'
-import { createPostgresEngine } from '../../lib/store/postgres.js'
+import { createPostgresEngine } from '../../lib/postgres/engine.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import type { Engine, Tables } from '../../lib/store/schema.js'
 import { perform } from '../../lib/store/script.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import { createSqliteEngine } from '../../lib/store/sqlite.js'
 import type { Store } from '../../lib/store/store.js'
 import { onCleanUp } from './clean-up.js'
 

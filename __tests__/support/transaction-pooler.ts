@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import pg from 'pg'
-import type { PostgresClient, PostgresPool } from '../../lib/store/postgres-pool.js'
+import type { PostgresClient, PostgresPool } from '../../lib/postgres/pool.js'
 import { onCleanUp } from './clean-up.js'
 
 /**

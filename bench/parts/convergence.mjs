@@ -81,7 +81,7 @@ async function readBurst({ folder, runtimes, cores, load }) {
   )
   try {
     await load.post({ port: server.ready.port, path: `/x/${SECRET}`, body: BODY, count: BURST })
-    await until('no read is owed', async () => (await server.ask('health')).counts?.wanted === 0)
+    await until('no read is owed', async () => (await server.ask('health')).counts?.requested === 0)
     const reads = await platform.ask('readsOf', subscriptionOf(0))
     return {
       id: 'burst',
@@ -117,7 +117,7 @@ async function watchInstances({ runtimes, quick, postgres, say }) {
     say(`four instances, ${perSecond} changes a second`)
     const [first] = instances
     await first.ask('trackAll', count)
-    await until('all is read', async () => (await first.ask('health')).counts?.wanted === 0, 120_000)
+    await until('all is read', async () => (await first.ask('health')).counts?.requested === 0, 120_000)
     const lags = await platform.ask('change', {
       ports: instances.map(({ ready }) => ready.port),
       count,

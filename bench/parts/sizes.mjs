@@ -58,7 +58,7 @@ async function makeStore({ folder, platformUrl, runtimes, cores, load, postgres 
   await until('the first subscription is read', () => app.ask('isEntitled', businessOf(0)))
   await until('its change is handled', async () => {
     const { counts } = await app.ask('health')
-    return counts.wanted === 0 && counts.pending === 0
+    return counts.requested === 0 && counts.pending === 0
   })
   await app.stop()
   const seeding = await startChild('servers/seed.mjs', { store, count }, options)

@@ -41,7 +41,7 @@ const answers = {
       )
     }
     await enough
-    while ((await marketplace.health()).counts?.wanted !== 0)
+    while ((await marketplace.health()).counts?.requested !== 0)
       await new Promise((resolve) => setTimeout(resolve, 5))
     const seconds = (performance.now() - start) / 1_000
     await marketplace.close()

@@ -167,8 +167,8 @@ function gaugesOf(counts: StoreCounts): GaugeValues {
     'entries.retrying': counts.retrying,
     'entries.dead': counts.dead,
     'entries.oldest_pending_age': (counts.oldestPendingMs ?? 0) / SECOND,
-    'subscriptions.requested': counts.wanted,
-    'subscriptions.oldest_request_age': (counts.oldestWantedMs ?? 0) / SECOND,
+    'subscriptions.requested': counts.requested,
+    'subscriptions.oldest_request_age': (counts.oldestRequestMs ?? 0) / SECOND,
     'subscriptions.given_up': counts.givenUp,
   }
 }

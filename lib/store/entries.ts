@@ -33,7 +33,7 @@ export interface NewEvent {
   payload: string
   /** Why it was not recognised, one sentence each. */
   issues: readonly string[] | null
-  wanted: RefreshRequest | null
+  refresh: RefreshRequest | null
 }
 
 export interface ClaimLanes {

@@ -122,9 +122,9 @@ export interface SubscriptionCounts {
   /** All rows, with those remembered of other items. */
   subscriptions: number
   /** A read was requested, and the platform has not answered yet. */
-  wanted: number
+  requested: number
   /** The age of the oldest of them, in ms; null when there is none. */
-  oldestWantedMs: number | null
+  oldestRequestMs: number | null
   /** Not read any more. */
   givenUp: number
   /** Of those, the ones that had been read before. */

@@ -105,9 +105,9 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         const requests: Requested[] = []
         for (const event of events) {
           refuseUnfit(event)
-          if (!event.wanted) continue
-          refuseUnfit(event.wanted)
-          requests.push({ request: event.wanted, byEvent: true })
+          if (!event.refresh) continue
+          refuseUnfit(event.refresh)
+          requests.push({ request: event.refresh, byEvent: true })
         }
         return keep({ events, requests })
       } catch (error) {

@@ -92,7 +92,7 @@ export interface Store extends StoreObservation {
   close(): Promise<void>
 
   /**
-   * Keeps events and marks what they speak of as wanted, in one transaction that is on disk when this resolves.
+   * Keeps events and marks what they speak of as requested, in one transaction that is on disk when this resolves.
    * Concurrent calls share commits. Rejects `store_unavailable` when the events may not have been kept.
    * An event whose `id` is already kept is kept once. Rejects `argument_invalid` for what no database can keep.
    */

@@ -46,8 +46,8 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       >`
         select
           ${upTo(sql`subscription_uid >= ''`)} as subscriptions,
-          ${upTo(owed)} as wanted,
-          ${engine.now()} - (select min(owed_since) from subscriptions where ${owed}) as ${sql.ref('oldestWantedMs')},
+          ${upTo(owed)} as requested,
+          ${engine.now()} - (select min(owed_since) from subscriptions where ${owed}) as ${sql.ref('oldestRequestMs')},
           ${upTo(givenUp)} as ${sql.ref('givenUp')},
           ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
           (select count(*) from (
@@ -55,11 +55,11 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
           ) as counted) as served,
           ${upTo(sql`${active} and failure in (${sql.join(REFUSED.map((code) => sql.lit(code)))})`)}
             as refused`.execute(db)
-      const { oldestWantedMs, served: servedOf, ...rest } = rows[0] as (typeof rows)[0]
+      const { oldestRequestMs, served: servedOf, ...rest } = rows[0] as (typeof rows)[0]
       const counts = { ...rest, active: Number(servedOf) + Number(rest.refused) }
       const numbers = Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
-      const age = oldestWantedMs === null ? null : Math.max(0, Number(oldestWantedMs))
-      return { ...(numbers as Omit<SubscriptionCounts, 'oldestWantedMs'>), oldestWantedMs: age }
+      const age = oldestRequestMs === null ? null : Math.max(0, Number(oldestRequestMs))
+      return { ...(numbers as Omit<SubscriptionCounts, 'oldestRequestMs'>), oldestRequestMs: age }
     },
   }
 

@@ -1,16 +1,4 @@
 export type { Faults, Simulator } from './api.js'
-export type { StoreConformanceOptions } from './conformance/options.js'
-export { type ConformanceCheck, storeConformance } from './conformance/store-conformance.js'
-export {
-  STORE_FAULT_KINDS,
-  STORE_METHODS,
-  type StoreFault,
-  type StoreFaultHandle,
-  type StoreFaultKind,
-  type StoreFaults,
-  type StoreMethod,
-  withStoreFaults,
-} from './conformance/store-faults.js'
 export type { Delivery } from './deliverer.js'
 export type { DeliveryStyle, Envelope } from './envelopes.js'
 export type { Endpoint, Fault, FaultAim, FaultHandle, FaultKind, FaultPoint, Span } from './faults.js'

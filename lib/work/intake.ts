@@ -89,7 +89,7 @@ export function createIntake(options: {
       subscriptionUid: null,
       payload: text ?? textOf(value) ?? '"nested too deeply to be kept"',
       issues,
-      wanted: null,
+      refresh: null,
     }
   }
 
@@ -104,7 +104,7 @@ export function createIntake(options: {
       subscriptionUid,
       payload: text ?? textOf(value) ?? JSON.stringify(plainValuesOf(value)),
       issues: null,
-      wanted: requestedBy(subject),
+      refresh: requestedBy(subject),
     }
   }
 

@@ -24,10 +24,10 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
     [
       'a store that keeps the event and forgets what it asks to be read',
       'acknowledged is stored',
-      (store) => ({ accept: (events) => store.accept(events.map((event) => ({ ...event, wanted: null }))) }),
+      (store) => ({ accept: (events) => store.accept(events.map((event) => ({ ...event, refresh: null }))) }),
     ],
     [
-      'a read that settles what was wanted while it was under way',
+      'a read that settles what was requested while it was under way',
       'store equals platform',
       (store) => ({
         finishRead: (claim, finish) =>
@@ -60,9 +60,10 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       (store) => ({
         accept: (events) =>
           store.accept(
-            events.map(({ wanted, ...event }) => {
-              const install = wanted?.kind === 'business' && wanted.install && { ...wanted.install, at: null }
-              return { ...event, wanted: install ? { ...wanted, install } : wanted }
+            events.map(({ refresh, ...event }) => {
+              const install = refresh?.kind === 'business' &&
+                refresh.install && { ...refresh.install, at: null }
+              return { ...event, refresh: install ? { ...refresh, install } : refresh }
             }),
           ),
       }),

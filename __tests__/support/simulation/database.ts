@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
+import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { MIGRATIONS } from '../../../lib/store/migrations.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
-import { createSqliteEngine } from '../../../lib/store/sqlite.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
 
 /** Where a run keeps what it keeps: the package's own SQL, or plain tables. */

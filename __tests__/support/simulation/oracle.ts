@@ -157,15 +157,15 @@ export function createOracle(options: {
         }
       }
       if (method === 'accept') {
-        for (const { wanted } of args[0] as NewEvent[]) {
-          if (wanted?.kind === 'business' && wanted.install) {
-            const at = Math.min(wanted.install.at ?? now(), now())
-            const { installed } = wanted.install
-            if (at >= (installs.get(wanted.businessUid)?.at ?? 0))
-              installs.set(wanted.businessUid, { installed, at, cameAt: now() })
+        for (const { refresh } of args[0] as NewEvent[]) {
+          if (refresh?.kind === 'business' && refresh.install) {
+            const at = Math.min(refresh.install.at ?? now(), now())
+            const { installed } = refresh.install
+            if (at >= (installs.get(refresh.businessUid)?.at ?? 0))
+              installs.set(refresh.businessUid, { installed, at, cameAt: now() })
           }
-          if (wanted?.kind === 'subscription' && !knownAt.has(wanted.subscriptionUid))
-            knownAt.set(wanted.subscriptionUid, now())
+          if (refresh?.kind === 'subscription' && !knownAt.has(refresh.subscriptionUid))
+            knownAt.set(refresh.subscriptionUid, now())
         }
       }
     },

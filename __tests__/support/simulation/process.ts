@@ -1,7 +1,7 @@
+import { STORE_METHODS } from '../../../lib/adapter/index.js'
 import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
 import { createMarketplace, MarketplaceError } from '../../../lib/index.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
-import { STORE_METHODS } from '../../../lib/testing/index.js'
 import type { Wire } from './database.js'
 import { type DoorReply, knock } from './door.js'
 import type { Random } from './random.js'

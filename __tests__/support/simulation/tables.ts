@@ -350,18 +350,18 @@ export function createTables(): Database & {
           // Not at once: a group commit collects.
           await new Promise(setImmediate)
           for (const event of events) append(event)
-          const wanted = events.flatMap((event) => event.wanted ?? [])
-          for (const each of wanted) want(each, true)
-          for (const each of wanted) announce({ kind: 'requested', businessUid: each.businessUid })
+          const requests = events.flatMap((event) => event.refresh ?? [])
+          for (const each of requests) want(each, true)
+          for (const each of requests) announce({ kind: 'requested', businessUid: each.businessUid })
           announce({ kind: 'journal' })
         },
         async backup() {
           throw new Error('tables in memory have no backup')
         },
-        async requestRefresh(wanted) {
+        async requestRefresh(request) {
           await new Promise(setImmediate)
-          want(wanted, false)
-          announce({ kind: 'requested', businessUid: wanted.businessUid })
+          want(request, false)
+          announce({ kind: 'requested', businessUid: request.businessUid })
         },
         subscriptionsOf: async (business) => ofBusiness(business),
         subscriptionsNamed: async (uids) => uids.flatMap((uid) => rows.get(uid) ?? []).map(asSubscription),

@@ -1,0 +1,177 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { temporaryFolder } from '../support/clean-up.js'
+import { jsonLines, runCli, settingsFor } from '../support/cli.js'
+import { startPlatform } from '../support/scene.js'
+
+const NOWHERE = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
+const SETTINGS = settingsFor(NOWHERE, 'sqlite:marketplace.db')
+
+describe('the command line', () => {
+  it('shows its version and its help, with the settings and the exit codes, in 80 columns', async () => {
+    const { version } = JSON.parse(readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8'))
+    expect(await runCli(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    const { code, stdout } = await runCli(['--help'])
+    expect(code).toBe(0)
+    expect(stdout).toContain('MARKETPLACE_STORE')
+    expect(stdout).toContain('Exit codes:')
+    expect(longest(stdout)).toBeLessThanOrEqual(80)
+  })
+
+  it.each([
+    [[], /Usage:/],
+    [['explainn', 'b1'], /unknown command 'explainn'.*explain/s],
+    [['explain'], /missing required argument 'business'/],
+    [['explain', 'b1', 'b2'], /too many arguments/],
+    [['explain', 'b1', '--limit', '3'], /unknown option '--limit'/],
+    [['refresh', 'b1', '--wait', 'long'], /Expected a whole number/],
+    [['journal', 'list', '--status', 'odd'], /Allowed choices are pending/],
+    [['journal', 'list', '--dead', '--retrying'], /Give one of --dead/],
+    [['journal', 'replay'], /Which entries\?/],
+    [['journal', 'replay', 'an-id', '--dead'], /either an id/],
+    [['simulate', 'application/odd', '--to', 'http://localhost:1/'], /Allowed choices/],
+    [['simulate', 'application/installed', '--to', 'localhost:1'], /absolute address/],
+    [['register', 'ftp://my-app.example/'], /absolute address/],
+    [['register', 'https://my-app.example/hooks'], /Give --business/],
+    [['register', 'https://my-app.example/hooks', '--business', 'b1', '--event', 'odd'], /no event odd/],
+    [['dev', '--port', '70000'], /port from 0/],
+    [['migrate', '--print-grants', 'role'], /Only a store on PostgreSQL/],
+    [['import', 'not-there.csv'], /There is no file not-there.csv/],
+  ])('ends with 2 and says why, for %j', async (args, why) => {
+    const { code, stdout, stderr } = await runCli(args as string[], { env: SETTINGS })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(why)
+  })
+
+  it('names each setting that is missing or cannot be used, and no value', async () => {
+    const { code, stdout, stderr } = await runCli(['explain', 'b1', '--json'], {
+      env: { ...SETTINGS, MARKETPLACE_CLIENT_ID: '', DELIVERY_SECRETS: 'weak', MARKETPLACE_BASE_URL: 'odd' },
+    })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    const { error } = JSON.parse(stderr)
+    expect(error).toMatchObject({ code: 'config_invalid', exitCode: 2 })
+    expect(error.message).toContain('MARKETPLACE_CLIENT_ID is not set (app.clientId)')
+    expect(error.message).toContain('MARKETPLACE_BASE_URL (platform.baseUrl): expected')
+    expect(error.message).toMatch(/DELIVERY_SECRETS \(deliverySecrets\): .*at least 16 characters/)
+    expect(error.message).not.toContain('CLIENT_SECRET')
+  })
+
+  it('makes no database of a path that is wrong: an empty one would answer no', async () => {
+    const cwd = temporaryFolder()
+    const { code, stderr } = await runCli(['explain', 'b1'], { env: SETTINGS, cwd })
+    expect(code).toBe(3)
+    expect(stderr).toContain(`There is no database ${join(cwd, 'marketplace.db')}`)
+    const inMemory = { ...SETTINGS, MARKETPLACE_STORE: 'sqlite::memory:' }
+    expect(await runCli(['explain', 'b1'], { env: inMemory, cwd })).toMatchObject({ code: 2 })
+    expect(await runCli(['migrate'], { env: SETTINGS, cwd })).toMatchObject({ code: 0 })
+    expect(await runCli(['explain', 'b1'], { env: SETTINGS, cwd })).toMatchObject({ code: 1 })
+  })
+
+  it('makes secrets that are different and strong enough for the app', async () => {
+    const [first, second] = await Promise.all([runCli(['secret']), runCli(['secret', '--json'])])
+    const secrets = [first.stdout.trim(), jsonLines(second.stdout)[0]?.secret as string]
+    expect(secrets[0]).not.toBe(secrets[1])
+    const cwd = temporaryFolder()
+    const env = { ...SETTINGS, DELIVERY_SECRETS: secrets.join(',') }
+    expect(await runCli(['migrate'], { env, cwd })).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('shows help of a command with examples', async () => {
+    for (const args of [['journal', 'replay'], ['doctor'], ['import'], ['dev']]) {
+      const { code, stdout } = await runCli([...args, '--help'])
+      expect({ args, code }).toEqual({ args, code: 0 })
+      expect(stdout).toContain(`$ marketplace-webhooks ${args.join(' ')}`)
+      expect(longest(stdout)).toBeLessThanOrEqual(80)
+    }
+  })
+})
+
+describe('a file of options', () => {
+  const OPTIONS = {
+    app: { clientId: 'client', clientSecret: 'canary-of-a-file', purchasableUid: 'item' },
+    platform: NOWHERE,
+    deliverySecrets: SETTINGS.DELIVERY_SECRETS,
+    store: 'sqlite:from-file.db',
+  }
+
+  it.each([
+    ['options.json', JSON.stringify(OPTIONS)],
+    ['options.mjs', `export default ${JSON.stringify(OPTIONS)}`],
+    ['options.cjs', `module.exports = ${JSON.stringify(OPTIONS)}`],
+  ])('is taken instead of the environment: %s', async (file, text) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, file), text)
+    expect(await runCli(['migrate', '--config', file], { cwd })).toMatchObject({ code: 0, stderr: '' })
+    expect(await runCli(['explain', 'b1', '--json', '--config', file], { cwd })).toMatchObject({ code: 1 })
+  })
+
+  it.each([
+    ['broken.json', `{"clientSecret":"canary-of-a-file"`, 'not valid JSON'],
+    ['broken.mjs', `export default {{ clientSecret: 'canary-of-a-file' }`, 'SyntaxError'],
+    ['throws.cjs', `throw new Error('canary-of-a-file')`, 'Cannot load'],
+    ['list.json', '[]', 'expected the options'],
+    ['marketplace.cjs', 'module.exports = { router() {} }', 'it exports a marketplace'],
+    ['options.txt', '', 'expected a .json'],
+    ['gone.json', undefined, 'ENOENT'],
+    ['weak.json', JSON.stringify({ ...OPTIONS, deliverySecrets: 'canary' }), 'Mend them in weak.json'],
+  ])('that cannot be used ends with 2, and nothing of it is shown: %s', async (file, text, why) => {
+    const cwd = temporaryFolder()
+    if (text !== undefined) writeFileSync(join(cwd, file), text)
+    const { code, stdout, stderr } = await runCli(['explain', 'b1', '--config', file], { cwd })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain(why)
+    expect(stderr).not.toContain('canary')
+  })
+
+  it('of the environment gives what is not set', async () => {
+    const cwd = temporaryFolder()
+    const lines = Object.entries(SETTINGS).map(([name, value]) => `${name}=${value}`)
+    writeFileSync(join(cwd, '.env'), lines.join('\n'))
+    const env = { MARKETPLACE_STORE: 'sqlite:other.db' }
+    const made = await runCli(['migrate', '--env', '.env'], { cwd, env })
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    expect(readFileSync(join(cwd, 'other.db')).length).toBeGreaterThan(0)
+    expect(await runCli(['migrate', '--env', 'gone'], { cwd })).toMatchObject({ code: 2 })
+  })
+})
+
+describe('register and simulate', () => {
+  it('register the four events that the gate needs, and again as a success', async () => {
+    const platform = await startPlatform()
+    platform.addBusiness('b1')
+    const env = settingsFor(platform, 'sqlite:none.db')
+    const args = ['register', 'https://my-app.example/hooks', '--business', 'b1', '--json']
+    const first = await runCli(args, { env })
+    const again = await runCli(args, { env })
+    const statuses = ({ stdout }: { stdout: string }) =>
+      (jsonLines(stdout)[0] as { registered: { status: string }[] }).registered.map(({ status }) => status)
+    expect([first.code, statuses(first)]).toEqual([0, Array(4).fill('created')])
+    expect([again.code, statuses(again)]).toEqual([0, Array(4).fill('exists')])
+    const target = `https://my-app.example/hooks/${env.DELIVERY_SECRETS}`
+    expect(first.stdout + first.stderr).not.toContain(target)
+  })
+
+  it('take a token of another kind from the environment, and refuse one that the event does not take', async () => {
+    const platform = await startPlatform()
+    const env = { ...settingsFor(platform, 'sqlite:none.db'), MARKETPLACE_TOKEN: platform.directoryToken() }
+    const args = ['register', 'https://my-app.example/hooks', '--token-kind', 'directory', '--event']
+    expect(await runCli([...args, 'app_subscription/installed'], { env })).toMatchObject({ code: 0 })
+    const refused = await runCli([...args, 'application/installed'], { env })
+    expect(refused.code).toBe(2)
+    expect(refused.stdout).toContain('takes a token of kind app')
+    expect(refused.stdout + refused.stderr).not.toContain(env.MARKETPLACE_TOKEN)
+  })
+
+  it('say why the platform refuses', async () => {
+    const platform = await startPlatform()
+    const args = ['register', 'https://my-app.example/hooks', '--business', 'unknown']
+    const { code, stderr } = await runCli(args, { env: settingsFor(platform, 'sqlite:none.db') })
+    expect(code).toBe(3)
+    expect(stderr).toContain('has the business installed the app')
+  })
+})
+
+function longest(text: string): number {
+  return Math.max(...text.split('\n').map((line) => line.length))
+}

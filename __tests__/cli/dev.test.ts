@@ -1,0 +1,93 @@
+import { describe, expect, it } from '@jest/globals'
+import express from 'express'
+import { jsonLines, type RunningCli, startCli, startInTerminal } from '../support/cli.js'
+import { openMarketplace, serve } from '../support/scene.js'
+import { DELIVERY_SECRET } from '../support/settings.js'
+import { until } from '../support/until.js'
+
+describe('marketplace-webhooks dev', () => {
+  it('in a terminal takes single keys: a business buys, misses a payment, confirms, cancels and uninstalls', async () => {
+    const dev = startInTerminal(['dev', '--port', '0'])
+    await dev.prints('quit')
+    await press(dev, 'b', 'business-1: none -> purchased, ')
+    await press(dev, 'm', 'business-1: purchased -> suspended, ')
+    await press(dev, 'c', 'business-1: suspended -> purchased, ')
+    await press(dev, 'x', 'business-1: purchased -> canceled, ')
+    await press(dev, 'u', /application\/uninstalled business-1 -> /)
+    await press(dev, 'z', 'not one of the keys')
+    await press(dev, 'q', '')
+    expect(await dev.ended).toMatchObject({ code: 0 })
+  }, 60_000)
+
+  it('in a terminal breaks the platform and mends it, and ends at Ctrl+C', async () => {
+    const dev = startInTerminal(['dev', '--port', '0'])
+    await dev.prints('quit')
+    await press(dev, 'k', 'the platform is down')
+    await press(dev, 'b', /purchasable_subscription\/create business-1 -> .*200/)
+    await press(dev, 'k', 'the platform is up again')
+    await dev.prints('business-1: none -> purchased, ')
+    await press(dev, '\u0003', '')
+    expect(await dev.ended).toMatchObject({ code: 0 })
+  }, 60_000)
+
+  it('without a terminal takes words from its input, prints JSON lines, and goes on when the input ends', async () => {
+    const dev = startCli(['dev', '--port', '0', '--json'])
+    await dev.prints('"started"')
+    dev.write('confirm\nbuy\n')
+    await dev.prints('"answer"')
+    dev.end('')
+    const [{ baseUrl }] = jsonLines<{ baseUrl: string }>(dev.stdout()) as [{ baseUrl: string }]
+    expect(await fetch(`${baseUrl}/no-such-call`)).toMatchObject({ status: 404 })
+    await dev.prints('"unknown"')
+    dev.signal('SIGTERM')
+    const { code, stdout } = await dev.ended
+    expect(code).toBe(0)
+    const lines = jsonLines<{ kind: string }>(stdout)
+    expect(lines.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining(['started', 'you', 'delivery', 'call', 'answer']),
+    )
+    expect(lines.find(({ kind }) => kind === 'answer')).toMatchObject({
+      business_uid: 'business-1',
+      entitled: true,
+    })
+  }, 60_000)
+
+  it('delivers to an app of yours, whose reads it answers', async () => {
+    const client = { clientId: 'my-client', clientSecret: 'my-client-secret', purchasableUid: 'my-item' }
+    const router = express.Router()
+    const url = await serve(express().use('/hooks', router))
+    const env = {
+      MARKETPLACE_CLIENT_ID: client.clientId,
+      MARKETPLACE_CLIENT_SECRET: client.clientSecret,
+      MARKETPLACE_PURCHASABLE_UID: client.purchasableUid,
+      DELIVERY_SECRETS: DELIVERY_SECRET,
+    }
+    const dev = startCli(['dev', '--port', '0', '--json', '--to', `${url}/hooks`], { env })
+    await dev.prints('"started"')
+    const [started] = jsonLines<{ baseUrl: string; authUrl: string }>(dev.stdout())
+    const marketplace = openMarketplace(started as { baseUrl: string; authUrl: string }, { app: client })
+    router.use(marketplace.router)
+    dev.write('buy\n')
+    await until('the app knows of it', () => marketplace.isEntitled('business-1'))
+    dev.write('quit\n')
+    const { code, stdout, stderr } = await dev.ended
+    expect(code).toBe(0)
+    expect(stdout + stderr).not.toContain(DELIVERY_SECRET)
+    expect(stdout + stderr).not.toContain(client.clientSecret)
+  }, 60_000)
+
+  it('says when its port is taken', async () => {
+    const first = startCli(['dev', '--port', '0', '--json'])
+    await first.prints('"started"')
+    const [{ baseUrl }] = jsonLines<{ baseUrl: string }>(first.stdout()) as [{ baseUrl: string }]
+    const { port } = new URL(baseUrl)
+    const second = await startCli(['dev', '--port', port]).ended
+    expect(second).toMatchObject({ code: 2, stdout: '' })
+    expect(second.stderr).toContain('is taken')
+  }, 60_000)
+})
+
+async function press(dev: RunningCli, key: string, answer: string | RegExp) {
+  dev.write(key)
+  await dev.prints(answer)
+}

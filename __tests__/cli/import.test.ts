@@ -1,0 +1,201 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import type { ImportLine } from '../../lib/index.js'
+import type { Simulator } from '../../lib/testing/index.js'
+import { temporaryFolder } from '../support/clean-up.js'
+import { jsonLines, runCli, settingsFor, startCli } from '../support/cli.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { openMarketplace, startPlatform } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+const NOBODY_ANSWERS = 'No read has been answered so far'
+const NOBODY = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
+
+describe('a file of customers', () => {
+  it.each([
+    ['CSV', 'subscription_uid,business_uid\ns1,b1\ns2,b2\n'],
+    [
+      'CSV with other columns, quotes, CRLF and a byte order mark',
+      '\ufeffname,"business_uid",subscription_uid\r\n"A, ""Ltd""\nLondon",b1,s1\r\nB,b2,s2\r\n',
+    ],
+    ['CSV with semicolons', 'business_uid;subscription_uid\nb1;s1\n\nb2; s2'],
+    ['CSV with tabs', 'subscription_uid\tbusiness_uid\ns1\tb1\ns2\tb2'],
+    [
+      'JSON Lines',
+      '{"subscription_uid":"s1","business_uid":"b1"}\n\n{"business_uid":"b2","subscription_uid":"s2","x":1}',
+    ],
+  ])('is read as %s', async (_form, text) => {
+    const { lines, summary, code } = await dryRun(text)
+    expect(lines.map(({ subscription_uid, business_uid }) => [subscription_uid, business_uid])).toEqual([
+      ['s1', 'b1'],
+      ['s2', 'b2'],
+    ])
+    expect(summary).toMatchObject({ new: 2 })
+    expect(code).toBe(0)
+  })
+
+  it('has each line that cannot be used named by its number, and the others are used', async () => {
+    const text = `subscription_uid,business_uid,note\ns1,b1,"two\nlines"\n,b2,\ns3,b3\ns4,b4,x\n${'x'.repeat(300)},b5,\ns6,b6,"open\ns7,b7,`
+    const { lines, code } = await dryRun(text)
+    expect(code).toBe(1)
+    expect(lines.map(({ line, result }) => [line, result])).toEqual([
+      [2, 'new'],
+      [4, 'invalid'],
+      [5, 'invalid'],
+      [6, 'new'],
+      [7, 'invalid'],
+      [8, 'invalid'],
+    ])
+    expect(lines.map(({ why }) => why)).toEqual([
+      null,
+      expect.stringContaining('subscription_uid'),
+      'it has 2 columns, and the head has 3',
+      null,
+      expect.stringContaining('subscription_uid'),
+      'a quote is opened and not closed',
+    ])
+    const json = await dryRun(
+      '{"subscription_uid":"s1","business_uid":"b1"}\n{"broken"\n[]\n{"subscription_uid":7}',
+    )
+    expect(json.lines.map(({ line, why }) => [line, why])).toEqual([
+      [1, null],
+      [2, 'it is not a JSON object'],
+      [3, 'it is not a JSON object'],
+      [4, expect.stringMatching(/business_?uid/i)],
+    ])
+  })
+
+  it.each([
+    ['', 'There is no line'],
+    ['uid,business\ns1,b1', 'no column subscription_uid and no business_uid'],
+    ['[{"subscription_uid":"s1"}]', 'it is a JSON array'],
+    [Buffer.from([0x73, 0xff, 0xfe, 0x0a]), 'not UTF-8'],
+  ])('that cannot be used at all ends with 2, before anything is done: %j', async (text, why) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'customers.csv'), text)
+    const { code, stdout, stderr } = await runCli(['import', 'customers.csv'], {
+      cwd,
+      env: settingsFor(NOBODY, 'sqlite:none.db'),
+    })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain(why)
+  })
+})
+
+describe.each(ENGINE_NAMES)('import on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('only asks with --no-wait, and an app that runs later reads it all; again it finds all read', async () => {
+    const { platform, env, file, count } = await customers(120)
+    const asked = await runCli(['import', file, '--no-wait', '--json'], { env })
+    expect(asked.code).toBe(0)
+    expect(jsonLines(asked.stdout).at(-1)).toMatchObject({ summary: { asked: count } })
+
+    const marketplace = openMarketplace(platform, { store: env.MARKETPLACE_STORE as string })
+    await until('the app has read them', async () => (await marketplace.health()).counts?.requested === 0)
+    if (name === 'SQLite') await marketplace.close()
+    const again = await runCli(['import', file, '--json'], { env })
+    expect(again).toMatchObject({ code: 0, stderr: '' })
+    expect(jsonLines(again.stdout).at(-1)).toMatchObject({ summary: { read: count, ended: 'complete' } })
+    expect(reads(platform)).toBe(count)
+  })
+
+  it('was killed in the middle, and run again goes on where it was', async () => {
+    const { platform, env, file, count } = await customers(400)
+    const options = { store: env.MARKETPLACE_STORE as string }
+    const beside = name === 'PostgreSQL' ? openMarketplace(platform, options) : undefined
+    const first = startCli(['import', file, '--json'], { env })
+    if (beside) await until('some are read', () => jsonLines(whole(first.stdout())).length >= 60)
+    else await first.prints(NOBODY_ANSWERS)
+    first.signal('SIGKILL')
+    expect(await first.ended).toMatchObject({ code: 'SIGKILL' })
+    const done = jsonLines<ImportLine>(whole(first.stdout())).length
+    expect(done).toBeLessThan(count)
+
+    const marketplace = beside ?? openMarketplace(platform, options)
+    await until('what was asked for is read', async () => {
+      const { counts } = await marketplace.health()
+      return counts?.requested === 0 && counts.subscriptions > 0
+    })
+    if (!beside) {
+      await marketplace.close()
+      const rest = await runCli(['import', file, '--no-wait'], { env })
+      expect(rest).toMatchObject({ code: 0 })
+      return
+    }
+    const second = await runCli(['import', file, '--json'], { env })
+    expect(jsonLines(second.stdout).at(-1)).toMatchObject({ summary: { read: count, ended: 'complete' } })
+    expect(second.code).toBe(0)
+    // Nothing was read twice.
+    expect(reads(platform)).toBe(count)
+  }, 60_000)
+
+  it('ends with 3 and says what to do where no worker reads', async () => {
+    const { env, file, count } = await customers(3)
+    const { code, stdout, stderr } = await runCli(['import', file, '--wait', '1', '--json'], { env })
+    expect(code).toBe(3)
+    expect(jsonLines(stdout).at(-1)).toMatchObject({ summary: { pending: count, ended: 'unanswered' } })
+    expect(stderr).toContain('--no-wait')
+  })
+
+  it('stops at Ctrl+C with 130 and a summary; what was asked for is kept', async () => {
+    const { env, file } = await customers(3)
+    const running = startCli(['import', file, '--json'], { env })
+    await running.prints(NOBODY_ANSWERS)
+    running.signal('SIGINT')
+    const { code, stdout } = await running.ended
+    expect(code).toBe(130)
+    expect(jsonLines(stdout).at(-1)).toMatchObject({ summary: { ended: 'aborted', pending: 3 } })
+  })
+
+  if (name === 'PostgreSQL')
+    it('names what the platform does not show, and makes no changes with --quiet', async () => {
+      const { platform, env, cwd } = await customers(2)
+      const marketplace = openMarketplace(platform, { store: env.MARKETPLACE_STORE as string })
+      const changes: string[] = []
+      marketplace.onPurchaseChange(({ business_uid }) => void changes.push(business_uid))
+      const text = 'subscription_uid,business_uid\ns0,b0\ns-gone,b0\ns1,b1\ns1,b-nobody\n'
+      writeFileSync(join(cwd, 'mixed.csv'), text)
+      const { code, stdout, stderr } = await runCli(['import', 'mixed.csv', '--quiet'], { env, cwd })
+      expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
+      expect(stdout).toMatch(/^line 3: missing: s-gone of b0: platform_record_missing/m)
+      expect(stdout).toMatch(/^line 5: refused: s1 of b-nobody: /m)
+      expect(stdout).toContain('2 read, 1 missing, 1 refused, 0 invalid, 0 pending.')
+      expect(changes).toEqual([])
+    })
+
+  /** A platform with as many purchases, nobody told of them; the file that names them, and a store with its tables. */
+  async function customers(count: number) {
+    const platform = await startPlatform()
+    const store = await engine.freshAddress()
+    const env = settingsFor(platform, store)
+    const cwd = temporaryFolder()
+    const lines = Array.from({ length: count }, (_, i) => {
+      platform.purchase({ business_uid: `b${i}`, payment: 'succeeded', subscription_uid: `s${i}` })
+      return `s${i},b${i}`
+    })
+    const file = join(cwd, 'customers.csv')
+    writeFileSync(file, ['subscription_uid,business_uid', ...lines].join('\n'))
+    expect(await runCli(['migrate'], { env })).toMatchObject({ code: 0 })
+    return { platform, env, file, cwd, count }
+  }
+})
+
+async function dryRun(text: string) {
+  const cwd = temporaryFolder()
+  const env = settingsFor(NOBODY, 'sqlite:marketplace.db')
+  expect(await runCli(['migrate'], { env, cwd })).toMatchObject({ code: 0 })
+  const { code, stdout } = await runCli(['import', '-', '--dry-run', '--json'], { env, cwd, input: text })
+  const all = jsonLines(stdout) as unknown as (ImportLine & { summary?: Record<string, unknown> })[]
+  return { code, lines: all.slice(0, -1), summary: all.at(-1)?.summary }
+}
+
+/** Without a last line that is not complete. */
+function whole(text: string): string {
+  return text.slice(0, text.lastIndexOf('\n') + 1)
+}
+
+function reads(platform: Simulator): number {
+  return platform.requests.filter(({ endpoint, status }) => endpoint === 'read' && status === 200).length
+}

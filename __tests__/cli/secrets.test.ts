@@ -1,0 +1,146 @@
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import type { JournalEntry } from '../../lib/index.js'
+import { temporaryFolder } from '../support/clean-up.js'
+import { jsonLines, runCli, settingsFor, startCli } from '../support/cli.js'
+import { useEngine } from '../support/engines.js'
+import { POSTGRES_PASSWORD } from '../support/postgres.js'
+import { createScene, openMarketplace, serve, startPlatform } from '../support/scene.js'
+
+const CLIENT_SECRET = 'canary-client-7Hq2'
+const DELIVERY_SECRET = 'canary-Jw83nfQz17Lk0xVt5'
+const CANARY = /canary-/
+
+describe('the command line and secrets', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it('L1 shows none in any command, whether it succeeds or fails, also with DEBUG', async () => {
+    const { env, cwd, url, id } = await app()
+    expect(env.MARKETPLACE_STORE).toContain(POSTGRES_PASSWORD)
+    const commands = [
+      ['explain', 'b1'],
+      ['explain', 'b1', '--at', new Date().toISOString()],
+      ['history', 'b1'],
+      ['refresh', 'b1'],
+      ['track', 's1', '--business', 'b1'],
+      ['import', 'customers.csv'],
+      ['import', 'customers.csv', '--dry-run'],
+      ['import', 'customers.csv', '--no-wait'],
+      ['journal', 'list'],
+      ['journal', 'show', id],
+      ['journal', 'replay', id],
+      ['journal', 'replay', '--status', 'unhandled', '--dry-run'],
+      ['register', `${url}/hooks`, '--business', 'b1'],
+      ['register', `${url}/hooks`, '--business', 'nobody'],
+      ['simulate', 'application/installed', '--to', `${url}/hooks`],
+      ['simulate', 'application/installed', '--to', `${url}/wrong`],
+      ['simulate', 'application/installed', '--to', 'http://canary.invalid/hooks'],
+      ['doctor', '--public-url', `${url}/hooks`],
+      ['doctor', '--public-url', 'http://127.0.0.1:9/hooks'],
+      ['migrate'],
+      ['migrate', '--print-grants', 'somebody'],
+      ['backup', 'copy.db'],
+      ['export', 'b1'],
+      ['erase', 'b1', '--yes', 'b1'],
+    ]
+    // Every command is here, but for `secret`, whose work is to show one, and `dev`, which does not end.
+    const { stdout: help } = await runCli(['--help'])
+    const names = [...help.matchAll(/^ {2}([a-z]+) (?:\[|<| )/gm)].map(([, name]) => name as string)
+    const tried = new Set(commands.map(([name]) => name))
+    expect(names.filter((name) => !tried.has(name)).sort()).toEqual(['dev', 'help', 'secret'])
+
+    const runs = commands.flatMap((args) => [args, [...args, '--json']])
+    // In their order, because the last ones erase; a few at once, because most of it is waiting.
+    for (let from = 0; from < runs.length; from += 6)
+      await Promise.all(runs.slice(from, from + 6).map(showsNone))
+
+    async function showsNone(args: string[]) {
+      const { code, stdout, stderr } = await runCli(args, {
+        env: { ...env, DEBUG: 'marketplace-webhooks:*' },
+        cwd,
+      })
+      expect({ args, code }).not.toEqual({ args, code: 70 })
+      expect(`${args.join(' ')}: ${stdout}${stderr}`.replaceAll('canary.invalid', '')).not.toMatch(CANARY)
+    }
+  }, 180_000)
+
+  it('L1 shows none where the platform repeats what it was sent, or the database cannot be reached', async () => {
+    const echo = createServer((req, res) => {
+      const sent = `${req.url} ${req.headers.authorization}`
+      res.writeHead(403, { 'content-type': 'application/json' }).end(JSON.stringify({ error: sent }))
+    })
+    const base = await serve((req, res) => void echo.emit('request', req, res))
+    const settings = { ...settingsFor({ baseUrl: base, authUrl: base }, 'sqlite:marketplace.db'), ...SECRETS }
+    const env = { ...settings, MARKETPLACE_TOKEN: 'canary-token-9Zx4' }
+    const cwd = temporaryFolder()
+    const unreachable = { MARKETPLACE_STORE: `postgres://app:${POSTGRES_PASSWORD}@127.0.0.1:9/app` }
+    const outputs = [
+      await runCli(['register', `${base}/hooks`], { env, cwd }),
+      await runCli(['doctor', '--business', 'b1', '--subscription', 's1'], { env, cwd }),
+      await runCli(['explain', 'b1'], { env: { ...env, ...unreachable }, cwd }),
+      await runCli(['explain', 'b1'], { env: { ...env, MARKETPLACE_STORE: 'postgres:canary-odd' }, cwd }),
+      await runCli(['explain', 'b1'], {
+        env: { ...env, MARKETPLACE_BASE_URL: 'http://u:canary-pw@host' },
+        cwd,
+      }),
+    ]
+    expect(outputs.map(({ code }) => code)).toEqual([1, 1, 3, 2, 2])
+    for (const { stdout, stderr } of outputs) expect(stdout + stderr).not.toMatch(CANARY)
+  }, 60_000)
+
+  it('L1 shows none in dev', async () => {
+    const url = await serve((_req, res) => void res.writeHead(500).end())
+    const env = { ...settingsFor({ baseUrl: '', authUrl: '' }, ''), ...SECRETS }
+    const dev = startCli(['dev', '--port', '0', '--to', `${url}/hooks`], { env })
+    await dev.prints('buy')
+    dev.write('buy\n')
+    await dev.prints('-> 500')
+    dev.write('quit\n')
+    const { code, stdout, stderr } = await dev.ended
+    expect(code).toBe(0)
+    expect(stdout + stderr).not.toMatch(CANARY)
+  })
+
+  it('lets nothing that was sent steer the terminal', async () => {
+    const store = await engine.freshAddress()
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store })
+    const bad = 'b\u001b]0;title\u0007\u001b[2J\u202e'
+    await marketplace.journal.recordAction({ actor: bad, action: 'refresh', business_uid: 'b1', reason: bad })
+    const env = settingsFor(platform, store)
+    const [entry] = jsonLines<JournalEntry>((await runCli(['journal', 'list', '--json'], { env })).stdout)
+    for (const args of [
+      ['history', 'b1'],
+      ['journal', 'list'],
+      ['journal', 'show', entry?.id as string],
+    ]) {
+      const { code, stdout } = await runCli(args, { env })
+      expect({ args, code }).toEqual({ args, code: 0 })
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+      expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/)
+    }
+  })
+
+  async function app() {
+    const store = await engine.freshAddress()
+    const credentials = { clientSecret: CLIENT_SECRET }
+    const { platform, marketplace, url, deliver } = await createScene(
+      { store, app: credentials, deliverySecrets: DELIVERY_SECRET },
+      credentials,
+    )
+    await marketplace.start()
+    platform.install('b1')
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded', subscription_uid: 's1' })
+    await platform.settled()
+    await marketplace.idle()
+    const { id } = await deliver({ odd: true })
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'customers.csv'), 'subscription_uid,business_uid\ns1,b1\n')
+    const env: Record<string, string> = { ...settingsFor(platform, store), ...SECRETS }
+    return { platform, url, id, cwd, env }
+  }
+})
+
+const SECRETS = { MARKETPLACE_CLIENT_SECRET: CLIENT_SECRET, DELIVERY_SECRETS: DELIVERY_SECRET }

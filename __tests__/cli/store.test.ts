@@ -1,0 +1,236 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib/index.js'
+import type { Simulator } from '../../lib/testing/index.js'
+import { temporaryFolder } from '../support/clean-up.js'
+import { type CliResult, jsonLines, runCli, settingsFor, startInTerminal } from '../support/cli.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { createScene, openMarketplace } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('explains: 0 for yes, 1 for no, 2 for what is not an identifier; with the next step', async () => {
+    const { run } = await seeded()
+    const yes = await run(['explain', 'b-paid'])
+    expect(yes).toMatchObject({ code: 0, stderr: '' })
+    expect(yes.stdout).toMatch(/^b-paid: YES, it may use the app\.\nreason +purchased\n/)
+    const no = await run(['explain', ' b-late '])
+    expect(no.code).toBe(1)
+    expect(no.stdout).toMatch(/^b-late: NO, .*next step +Ask the business to look at its payment/s)
+    const unknown = await run(['explain', 'b-unknown', '--json'])
+    expect(unknown.code).toBe(1)
+    expect(jsonLines<Decision>(unknown.stdout)).toMatchObject([
+      { reason: 'unknown_business', entitled: false },
+    ])
+    expect(await run(['explain', 'x'.repeat(300)])).toMatchObject({ code: 2 })
+    expect(await run(['explain', 'b-paid', '--item', 'another-item'])).toMatchObject({ code: 2 })
+  })
+
+  it('explains the answer as it was at a time', async () => {
+    const { run } = await seeded()
+    const now = await run(['explain', 'b-paid', '--json', '--at', new Date().toISOString()])
+    expect(now.code).toBe(0)
+    expect(jsonLines<Decision>(now.stdout)[0]).toMatchObject({ entitled: true, business_uid: 'b-paid' })
+    const before = await run(['explain', 'b-paid', '--at', '2020-01-01T00:00:00Z'])
+    expect(before.code).not.toBe(0)
+    const { code, stdout, stderr } = await run(['explain', 'b-paid', '--at', 'yesterday'])
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain('ISO 8601')
+  })
+
+  it('shows the history of a business, a page at a time', async () => {
+    const { run } = await seeded()
+    const all = jsonLines<HistoryItem>((await run(['history', 'b-late', '--json'])).stdout)
+    expect(all.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['delivery', 'change', 'handled']))
+    const first = await run(['history', 'b-late', '--json', '--limit', '2'])
+    const [, id] = /--before (\S+)/.exec(first.stderr) ?? []
+    const rest = await run(['history', 'b-late', '--json', '--before', id as string])
+    expect([...jsonLines(first.stdout), ...jsonLines(rest.stdout)]).toEqual(all)
+    const text = await run(['history', 'b-late'])
+    expect(text).toMatchObject({ code: 0 })
+    expect(text.stdout).toContain('purchased -> suspended, not entitled')
+    expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
+    expect(await run(['history', 'b-unknown'])).toMatchObject({ code: 1, stdout: '' })
+  })
+
+  it('lists, shows and replays entries of the journal, and keeps who did it', async () => {
+    const { run } = await seeded({ failing: true })
+    const dead = jsonLines<JournalEntry>((await run(['journal', 'list', '--dead', '--json'])).stdout)
+    expect(dead.length).toBeGreaterThan(0)
+    const text = await run(['journal', 'list', '--dead'])
+    expect(text.stdout).toContain('says-no')
+    expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
+
+    const { id } = dead[0] as JournalEntry
+    const shown = await run(['journal', 'show', id])
+    expect(shown.stdout).toMatch(/status +dead/)
+    expect(shown.stdout).toContain('"purchase_state"')
+    expect(await run(['journal', 'show', 'no-such-id'])).toMatchObject({ code: 1, stdout: '' })
+    expect(await run(['journal', 'replay', 'no-such-id'])).toMatchObject({ code: 1, stdout: '' })
+
+    const preview = await run(['journal', 'replay', '--dead', '--dry-run', '--json'])
+    expect(jsonLines(preview.stdout)).toEqual([
+      { matched: dead.length, replayed: 0, ids: dead.map((each) => each.id).reverse(), dryRun: true },
+    ])
+    expect(jsonLines((await run(['journal', 'list', '--dead', '--json'])).stdout)).toHaveLength(dead.length)
+
+    expect(await run(['journal', 'replay', id, '--reason', 'ticket 812'])).toMatchObject({ code: 0 })
+    const rest = await run(['journal', 'replay', '--dead', '--json'])
+    expect(jsonLines(rest.stdout)[0]).toMatchObject({ replayed: dead.length - 1 })
+    expect(await run(['journal', 'replay', '--dead'])).toMatchObject({ code: 1 })
+    const actions = await run(['journal', 'list', '--kind', 'action', '--json'])
+    expect(jsonLines<JournalEntry>(actions.stdout).map(({ payload }) => payload)).toMatchObject([
+      { actor: 'ada', action: 'replay' },
+      { actor: 'ada', action: 'replay', reason: 'ticket 812', entry_id: id },
+    ])
+  })
+
+  it('tracks a subscription and refreshes a business; without a worker it says so, and what is asked for is kept', async () => {
+    const { run, platform, open } = await seeded()
+    platform.purchase({ business_uid: 'b-lost', payment: 'succeeded', subscription_uid: 's-lost' })
+    expect(await run(['track', 's-lost'])).toMatchObject({ code: 2 })
+    expect(await run(['track', 's-lost', '--business', 'b-lost'])).toMatchObject({ code: 0 })
+    const alone = await run(['refresh', 'b-lost', '--wait', '1', '--json'])
+    expect(alone.code).toBe(3)
+    expect(alone.stderr).toContain('Is the app running, with its worker on?')
+    expect(jsonLines(alone.stdout)[0]).toMatchObject({ isRead: false, reason: 'not_read_yet' })
+
+    const marketplace = open()
+    await until('the app has read it', () => marketplace.isEntitled('b-lost'))
+    if (name === 'PostgreSQL') {
+      const beside = await run(['refresh', 'b-lost', '--json'])
+      expect(beside).toMatchObject({ code: 0, stderr: '' })
+      expect(jsonLines(beside.stdout)[0]).toMatchObject({ isRead: true, entitled: true })
+    }
+    await marketplace.close()
+    const history = await run(['history', 'b-lost', '--json'])
+    const actions = jsonLines<HistoryItem>(history.stdout).filter(({ kind }) => kind === 'action')
+    expect(actions).toMatchObject([
+      ...(name === 'PostgreSQL' ? [{ action: 'refresh', actor: 'ada' }] : []),
+      { action: 'refresh', actor: 'ada' },
+      { action: 'track', actor: 'ada', reason: 'subscription s-lost' },
+    ])
+  })
+
+  it('exports a business, and erases it once its uid is typed again', async () => {
+    const { run, env } = await seeded()
+    const cwd = temporaryFolder()
+    const exported = await run(['export', 'b-paid'])
+    expect(JSON.parse(exported.stdout)).toMatchObject({
+      business_uid: 'b-paid',
+      subscriptions: [{ state: 'purchased' }],
+    })
+    const file = join(cwd, 'b-paid.json')
+    expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 0 })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 2 })
+
+    const unconfirmed = await run(['erase', 'b-paid'])
+    expect(unconfirmed).toMatchObject({ code: 2, stdout: '' })
+    expect(unconfirmed.stderr).toContain('--yes <uid>')
+    expect(await run(['erase', 'b-paid', '--yes', 'b-late'])).toMatchObject({ code: 2 })
+    const mistyped = startInTerminal(['erase', 'b-paid'], { env })
+    await mistyped.prints('Type the uid')
+    mistyped.write('b-pai\r')
+    expect(await mistyped.ended).toMatchObject({ code: 2 })
+    expect(await run(['explain', 'b-paid'])).toMatchObject({ code: 0 })
+
+    const typed = startInTerminal(['erase', 'b-paid'], { env })
+    await typed.prints('Type the uid')
+    typed.write('b-paid\r')
+    expect(await typed.ended).toMatchObject({ code: 0 })
+    expect(await run(['explain', 'b-paid', '--json'])).toMatchObject({ code: 1 })
+    expect(await run(['explain', 'b-late', '--json'])).toMatchObject({ code: 1 })
+    expect(await run(['erase', 'b-late', '--yes', 'b-late', '--json'])).toMatchObject({ code: 0, stderr: '' })
+    const kept = jsonLines<JournalEntry>(
+      (await run(['journal', 'list', '--kind', 'action', '--json'])).stdout,
+    )
+    expect(kept.filter((each) => each.name === 'erase').map(({ business_uid }) => business_uid)).toEqual([
+      'b-late',
+      'b-paid',
+    ])
+  })
+
+  it('backs up SQLite, and names pg_dump for PostgreSQL', async () => {
+    const { run, env } = await seeded()
+    const copy = join(temporaryFolder(), 'copy.db')
+    const backup = await run(['backup', copy, '--json'])
+    if (name === 'PostgreSQL') {
+      expect(backup).toMatchObject({ code: 3, stdout: '' })
+      expect(backup.stderr).toContain('pg_dump')
+      return
+    }
+    expect(backup).toMatchObject({ code: 0, stderr: '' })
+    const ofCopy = { ...env, MARKETPLACE_STORE: `sqlite:${copy}` }
+    expect(await runCli(['explain', 'b-paid'], { env: ofCopy })).toMatchObject({ code: 0 })
+    expect(await run(['backup', copy])).toMatchObject({ code: 3 })
+  })
+
+  it('says what to do beside an app that holds its SQLite file, and works beside one on PostgreSQL', async () => {
+    const { run, open } = await seeded()
+    const marketplace = open()
+    await marketplace.start()
+    const { code, stdout, stderr } = await run(['explain', 'b-paid'])
+    if (name === 'PostgreSQL' || isShareable()) expect(code).toBe(0)
+    else {
+      expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+      expect(stderr).toContain('use the console')
+    }
+  })
+
+  it('colours on a terminal only, and not with NO_COLOR', async () => {
+    const { run, env } = await seeded()
+    expect((await run(['explain', 'b-paid'])).stdout).not.toContain('\u001b')
+    const coloured = await startInTerminal(['explain', 'b-paid'], { env: { ...env, TERM: 'xterm' } }).ended
+    expect(coloured.stdout).toContain('\u001b[32mYES')
+    const plain = await startInTerminal(['explain', 'b-paid'], { env: { ...env, NO_COLOR: '1' } }).ended
+    expect(plain.stdout).toContain('YES')
+    expect(plain.stdout).not.toContain('\u001b')
+  })
+
+  /** A database with two businesses, one of them suspended; the app that wrote it is closed. */
+  async function seeded({ failing = false } = {}): Promise<Seeded> {
+    const store = await engine.freshAddress()
+    const options = { store, worker: { pollMs: 50, handlerRetryDelaysMs: [] } }
+    const scene = await createScene(options)
+    const { platform } = scene
+    scene.marketplace.onPurchaseChange(() => {
+      if (failing) throw new Error('says-no')
+    })
+    await scene.marketplace.start()
+    platform.purchase({ business_uid: 'b-paid', payment: 'succeeded', subscription_uid: 's-paid' })
+    const { uid } = platform.purchase({ business_uid: 'b-late', payment: 'succeeded' })
+    await until('both are read', async () => {
+      const both = await Promise.all(['b-paid', 'b-late'].map((each) => scene.marketplace.isEntitled(each)))
+      return both.every(Boolean)
+    })
+    platform.paymentIssue(uid)
+    await platform.settled()
+    await until('the suspension is read', async () => !(await scene.marketplace.isEntitled('b-late')))
+    await scene.marketplace.idle()
+    await scene.marketplace.close()
+    const env = settingsFor(platform, store)
+    return {
+      platform,
+      env,
+      run: (args) => runCli(args, { env }),
+      open: () => openMarketplace(platform, options),
+    }
+  }
+})
+
+interface Seeded {
+  platform: Simulator
+  env: Record<string, string>
+  run(args: readonly string[]): Promise<CliResult>
+  /** The app again, with a worker. */
+  open(): Marketplace
+}
+
+function isShareable(): boolean {
+  const [major = 0, minor = 0, patch = 0] = (process.versions.sqlite ?? '').split('.').map(Number)
+  return major * 1e6 + minor * 1e3 + patch >= 3_051_003
+}

@@ -1,0 +1,298 @@
+import { createServer, request } from 'node:http'
+import { describe, expect, it } from '@jest/globals'
+import express from 'express'
+import { CALLS, type CallName, consoleRouter } from '../../lib/console/index.js'
+import { consoleCaller, mountConsole, PEOPLE, type RoleName } from '../support/console.js'
+import { createScene, type Scene, serve } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+// Its types are those of Express 5, as far as this file uses them.
+const express4 = require('express-4') as typeof express
+const ACTS = namesOf('act')
+
+describe('consoleRouter', () => {
+  it('is not created without authorize, with a short key, or with limits that are none', async () => {
+    const { marketplace } = await createScene({ worker: false })
+    const authorize = () => null
+    for (const options of [
+      undefined,
+      {},
+      { authorize: PEOPLE.operator },
+      { authorize, tokenKey: 'short' },
+      { authorize, actionsPerMinute: 0 },
+      { authorize, callsPerMinute: 1.5 },
+    ])
+      expect(() => consoleRouter(marketplace, options as never)).toThrow(/Cannot create the console/)
+  })
+
+  const nobody: Record<string, () => unknown> = {
+    null: () => null,
+    undefined: () => undefined,
+    true: () => true,
+    'a name without a role': () => ({ name: 'sue' }),
+    'a role that does not exist': () => ({ name: 'sue', role: 'admin' }),
+    'a role of an object': () => ({ name: 'sue', role: 'constructor' }),
+    'an empty name': () => ({ name: ' ', role: 'operator' }),
+    'a rejection': () => Promise.reject(new Error('the session store is down')),
+  }
+  for (const [what, authorize] of Object.entries(nobody)) {
+    it(`denies the page and every call when authorize answers ${what}`, async () => {
+      const { url } = await stage({ authorize })
+      expect((await fetch(`${url}/`)).status).toBe(401)
+      for (const [name, { kind }] of Object.entries(CALLS)) {
+        const reply = await fetch(`${url}/call/${name}`, { method: kind === 'act' ? 'POST' : 'GET' })
+        expect({ name, status: reply.status }).toEqual({ name, status: 401 })
+      }
+    })
+  }
+
+  it('denies what throws at once', async () => {
+    const { url } = await stage({
+      authorize: () => {
+        throw new Error('no session')
+      },
+    })
+    expect((await fetch(`${url}/`)).status).toBe(401)
+  })
+
+  for (const [name, { kind, role }] of Object.entries(CALLS)) {
+    it(`answers ${name} only to ${role} and up, by ${kind === 'act' ? 'POST' : 'GET'} only`, async () => {
+      const { url } = await stage()
+      for (const person of ['support', 'operator'] as const) {
+        const caller = consoleCaller(url, person)
+        const { status, body } = kind === 'act' ? await caller.act(name, {}) : await caller.read(name)
+        const may = role === 'support' || person === 'operator'
+        expect({ person, isRefused: body.code === 'role_missing' }).toEqual({ person, isRefused: !may })
+        if (!may) expect(status).toBe(403)
+        const headers = { 'x-person': person, 'content-type': 'application/json' }
+        const method = kind === 'act' ? 'GET' : 'POST'
+        const other = await fetch(`${url}/call/${name}`, { method, headers })
+        expect([other.status, other.headers.get('allow')]).toEqual([405, kind === 'act' ? 'POST' : 'GET'])
+      }
+    })
+  }
+
+  it('knows no other calls', async () => {
+    const { operator } = await stage()
+    for (const name of ['constructor', '__proto__', 'toString', 'targetUrl', 'backup', 'close'])
+      expect([name, (await operator.read(name)).status]).toEqual([name, 404])
+  })
+
+  describe('an action', () => {
+    it('needs the token of the person who asks', async () => {
+      const { url, operator, support } = await stage()
+      const { token } = (await support.read('session')).body
+      for (const wrong of ['', 'x', token, `${token}x`]) {
+        const { status, body } = await operator.act(
+          'refresh',
+          { business_uid: 'b' },
+          { 'x-console-token': wrong },
+        )
+        expect([status, body.code]).toEqual([403, 'token_invalid'])
+      }
+      expect((await operator.act('refresh', { business_uid: 'b' })).status).toBe(200)
+      expect(url).toContain('/ops')
+    })
+
+    it('takes the token of another instance with the same tokenKey, and of no other', async () => {
+      const { app, marketplace, url } = await createScene({ worker: false })
+      for (const [path, tokenKey] of [
+        ['/a', KEY],
+        ['/b', KEY],
+        ['/c', `${KEY}!`],
+        ['/d', undefined],
+      ] as const)
+        mountConsole(app, marketplace, { path, tokenKey })
+      const { token } = (await consoleCaller(`${url}/a`, 'operator').read('session')).body
+      const statuses = ['/a', '/b', '/c', '/d'].map(async (path) => {
+        const caller = consoleCaller(`${url}${path}`, 'operator')
+        return (await caller.act('refresh', { business_uid: 'b' }, { 'x-console-token': token })).status
+      })
+      expect(await Promise.all(statuses)).toEqual([200, 200, 403, 403])
+    })
+
+    it('is refused from another site, and reads are too', async () => {
+      const { url, operator } = await stage()
+      for (const site of ['cross-site', 'same-site', 'none']) {
+        const { status } = await operator.act('refresh', { business_uid: 'b' }, { 'sec-fetch-site': site })
+        expect([site, status]).toEqual([site, 403])
+        const headers = { 'x-person': 'operator', 'sec-fetch-site': site }
+        expect((await fetch(`${url}/call/session`, { headers })).status).toBe(403)
+      }
+      const bare = { 'sec-fetch-site': '' }
+      expect((await operator.act('refresh', { business_uid: 'b' }, bare)).status).toBe(403)
+    })
+
+    it('takes JSON of at most 16 KiB, and says what is wrong with any other', async () => {
+      const { operator } = await stage()
+      const wrong: [input: unknown, status: number, code: string, headers?: Record<string, string>][] = [
+        ['{', 400, 'body_not_json'],
+        ['[]', 400, 'body_not_json'],
+        ['null', 400, 'body_not_json'],
+        ['{}', 415, 'content_type_unsupported', { 'content-type': 'text/plain' }],
+        [{ business_uid: 'b', reason: 'x'.repeat(17_000) }, 413, 'body_too_large'],
+        [{ business_uid: 'b', role: 'operator' }, 400, 'argument_invalid'],
+        [{ business_uid: '' }, 400, 'argument_invalid'],
+        [{}, 400, 'argument_invalid'],
+      ]
+      for (const [input, status, code, headers] of wrong) {
+        const reply = await operator.act('refresh', input, headers)
+        expect([input, reply.status, reply.body.code]).toEqual([input, status, code])
+      }
+    })
+
+    it('is cut off at the limit of bytes also where none was announced', async () => {
+      const { url, operator } = await stage()
+      const { token } = (await operator.read('session')).body
+      const headers = { 'x-person': 'operator', 'x-console-token': token, 'content-type': 'application/json' }
+      const status = await new Promise((resolve, reject) => {
+        const req = request(`${url}/call/refresh`, { method: 'POST', headers }, (res) =>
+          resolve(res.statusCode),
+        )
+        req.on('error', reject)
+        req.write(`{"business_uid":"${'x'.repeat(20_000)}`)
+      })
+      expect(status).toBe(413)
+    })
+
+    it('is limited for each person', async () => {
+      const { operator, support } = await stage({ actionsPerMinute: 2 })
+      const input = { business_uid: 'b' }
+      const statuses = []
+      for (let n = 0; n < 3; n++) statuses.push((await operator.act('refresh', input)).status)
+      expect(statuses).toEqual([200, 200, 429])
+      expect((await operator.act('refresh', input)).headers.get('retry-after')).toBe('10')
+      expect((await support.act('refresh', input)).status).toBe(200)
+      expect((await operator.read('health')).status).toBe(200)
+    })
+
+    for (const name of ACTS) {
+      it(`leaves who did ${name}, to what, and why`, async () => {
+        const { operator, marketplace, entry_id } = await stage()
+        const inputs: Record<string, object> = {
+          refresh: { business_uid: 'business-1' },
+          track: { business_uid: 'business-1', subscription_uid: 'subscription-1' },
+          replay: { entry_id },
+          export: { business_uid: 'business-1' },
+          erase: { business_uid: 'business-1', typed: 'business-1' },
+        }
+        const { status, body } = await operator.act(name, { ...inputs[name], reason: 'ticket 812' })
+        expect({ body, status }).toMatchObject({ status: 200 })
+        const actions = await marketplace.journal.list({ kind: 'action' })
+        const recorded = actions.find(({ payload }) => JSON.stringify(payload).includes('ticket 812'))
+        expect(recorded?.payload).toMatchObject({ actor: 'otto@example.com (operator)' })
+        const about = JSON.stringify(recorded)
+        expect(about).toContain(name === 'replay' ? entry_id : 'business-1')
+        expect(recorded?.name).toBe(name === 'erase' ? 'erase requested' : name)
+      })
+    }
+
+    it('is not done when it cannot be recorded', async () => {
+      const { marketplace, app, url } = await createScene({ worker: false })
+      let isRead = false
+      const broken = {
+        ...marketplace,
+        journal: {
+          ...marketplace.journal,
+          recordAction: () => Promise.reject(new Error('the disk is full')),
+        },
+        refresh: async (uid: string) => {
+          isRead = true
+          return marketplace.refresh(uid)
+        },
+      }
+      mountConsole(app, broken)
+      const reply = await consoleCaller(`${url}/ops`, 'operator').act('refresh', { business_uid: 'b' })
+      expect([reply.status, reply.body.detail, isRead]).toEqual([
+        500,
+        'The console could not do this.',
+        false,
+      ])
+    })
+  })
+
+  it('erases only what was typed, and replays several only with a reason', async () => {
+    const { operator, marketplace } = await stage()
+    const slip = { business_uid: 'business-1', typed: 'business-2', reason: 'slip' }
+    expect((await operator.act('erase', slip)).body.code).toBe('typed_wrong')
+    expect((await operator.act('erase', { business_uid: 'business-1', typed: 'business-1' })).status).toBe(
+      400,
+    )
+    expect((await operator.act('replay', { status: 'dead' })).body.code).toBe('reason_missing')
+    expect((await operator.act('replay', { status: 'dead', entry_id: 'x', reason: 'y' })).status).toBe(400)
+    expect((await operator.act('replay', { entry_id: 'x', reason: 'y' })).body.code).toBe('entry_gone')
+    expect(await marketplace.history('business-1')).not.toEqual([])
+  })
+
+  it('sends every reply unstored, unsniffed, unframed, and the page with nothing but its own script', async () => {
+    const { url } = await stage()
+    for (const path of ['/', '/call/session', '/call/nothing', '/elsewhere']) {
+      const { headers } = await fetch(`${url}${path}`, { headers: { 'x-person': 'support' } })
+      expect(Object.fromEntries(headers)).toMatchObject({
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'x-frame-options': 'DENY',
+      })
+      const policy = headers.get('content-security-policy')
+      expect(policy).toContain("default-src 'none'")
+      expect(policy).toContain("frame-ancestors 'none'")
+      expect(policy).not.toContain('unsafe')
+    }
+  })
+
+  for (const [version, framework] of Object.entries({
+    4: express4,
+    5: express,
+  })) {
+    it(`works on Express ${version}, deep in routers, and behind parsers of the app`, async () => {
+      const { marketplace } = await createScene({ worker: false })
+      const inner = framework.Router()
+      mountConsole(inner, marketplace, { path: '/ops/console' })
+      const app = framework()
+        .use(framework.json(), framework.urlencoded({ extended: true }))
+        .use('/admin', inner)
+      const caller = consoleCaller(`${await serve(app)}/admin/ops/console`, 'operator')
+      expect((await caller.read('search', { q: ' b ' })).body).toMatchObject({ business_uid: 'b' })
+      expect((await caller.act('refresh', { business_uid: 'b' })).body).toMatchObject({ business_uid: 'b' })
+    })
+  }
+
+  it('works without a framework', async () => {
+    const { marketplace } = await createScene({ worker: false })
+    const listener = consoleRouter(marketplace, { authorize: () => PEOPLE.support })
+    const url = await serve(createServer(listener).listeners('request')[0] as never)
+    expect(await (await fetch(url)).text()).toContain('<title>Console</title>')
+    expect((await fetch(`${url}/call/session`)).status).toBe(200)
+    expect((await fetch(url, { method: 'DELETE' })).status).toBe(405)
+  })
+})
+
+const KEY = 'k'.repeat(32)
+
+function namesOf(kind: 'act' | 'read'): CallName[] {
+  return Object.entries(CALLS).flatMap(([name, rule]) => (rule.kind === kind ? [name as CallName] : []))
+}
+
+type Caller = ReturnType<typeof consoleCaller>
+
+/** A console at /ops, with a business that has installed the app. */
+async function stage(
+  options: Record<string, unknown> = {},
+): Promise<Scene & Record<RoleName, Caller> & { entry_id: string }> {
+  const scene = await createScene()
+  mountConsole(scene.app, scene.marketplace, options)
+  const url = `${scene.url}/ops`
+  scene.platform.install('business-1')
+  await scene.platform.settled()
+  const [entry] = await until('it came in', () =>
+    scene.marketplace.journal.list({ businessUid: 'business-1' }),
+  )
+  return {
+    ...scene,
+    url,
+    support: consoleCaller(url, 'support'),
+    operator: consoleCaller(url, 'operator'),
+    entry_id: entry?.id ?? '',
+  }
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import express from 'express'
+import { CALLS, consoleRouter } from '../../lib/console/index.js'
+import type { Marketplace } from '../../lib/index.js'
+import { createScene, serve } from '../support/scene.js'
+
+const TEXT = readFileSync(join(__dirname, '..', '..', 'docs', 'console.md'), 'utf8')
+
+describe('docs/console.md', () => {
+  it('says of every call who may make it', () => {
+    const rows = [...TEXT.matchAll(/^\| `(\w+)` \| (.+?) \| (support|operator) \| (yes|no) \|$/gm)].map(
+      ([, name, does, role, acts]) => [name, { does, role, kind: acts === 'yes' ? 'act' : 'read' }],
+    )
+    expect(Object.fromEntries(rows)).toEqual(CALLS)
+  })
+
+  it('has an example of basic auth that lets in who has the password, and nobody else', async () => {
+    const url = await run('ADA_PASSWORD', { process: { env: { ADA_PASSWORD: 'p:ssword' } } })
+    const signIn = (person: string) => {
+      const authorization = `Basic ${Buffer.from(person).toString('base64')}`
+      return statusOf(`${url}/ops/call/session`, { authorization })
+    }
+    expect(await statusOf(`${url}/ops/`)).toBe(401)
+    for (const wrong of ['ada:p', 'ada', 'bob:p:ssword', 'constructor:p:ssword', ':'])
+      expect([wrong, await signIn(wrong)]).toEqual([wrong, 401])
+    expect(await signIn('ada:p:ssword')).toBe(200)
+  })
+
+  it('has an example of a session and of a header that a proxy sends', async () => {
+    const bySession = await run('req.session?.user', { operators: new Set() }, (req) => {
+      if (req.headers['x-signed-in']) Object.assign(req, { session: { user: { email: 'a', isStaff: true } } })
+    })
+    expect(await statusOf(`${bySession}/ops/`)).toBe(401)
+    expect(await statusOf(`${bySession}/ops/`, { 'x-signed-in': '1' })).toBe(200)
+    const byHeader = await run('x-forwarded-email', { operators: new Set(['ada']) })
+    expect(
+      await statusOf(`${byHeader}/ops/call/previewReplay?status=dead`, { 'x-forwarded-email': 'bob' }),
+    ).toBe(403)
+    expect(
+      await statusOf(`${byHeader}/ops/call/previewReplay?status=dead`, { 'x-forwarded-email': 'ada' }),
+    ).toBe(200)
+    expect(await statusOf(`${byHeader}/ops/`)).toBe(401)
+  })
+})
+
+/** Serves the example that holds `phrase`. */
+async function run(
+  phrase: string,
+  names: Record<string, unknown>,
+  before: (req: express.Request) => void = () => {},
+): Promise<string> {
+  const { marketplace } = await createScene({ worker: false })
+  const app = express().use((req, _res, next) => {
+    before(req)
+    next()
+  })
+  const found = [...TEXT.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].find(([, code]) => code?.includes(phrase))
+  const code = (found?.[1] ?? '').replace(
+    /^import \{ (.*) \} from '(node:\w+)'$/gm,
+    "const { $1 } = require('$2')",
+  )
+  const known: Record<string, unknown> = {
+    app,
+    marketplace: marketplace as Marketplace,
+    consoleRouter,
+    require,
+    ...names,
+  }
+  new Function(...Object.keys(known), code)(...Object.values(known))
+  return serve(app)
+}
+
+async function statusOf(url: string, headers: Record<string, string> = {}): Promise<number> {
+  return (await fetch(url, { headers })).status
+}

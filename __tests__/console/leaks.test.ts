@@ -1,0 +1,138 @@
+import { describe, expect, it } from '@jest/globals'
+import { CALLS } from '../../lib/console/index.js'
+import { consoleCaller, mountConsole, type RoleName } from '../support/console.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { CLIENT, createScene, DELIVERY_SECRET } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+/** Each stands in one place only, so that a leak names its source. */
+const CANARIES = {
+  buyer: 'canary-buyer-7731',
+  price: '77.31',
+  field: 'canary-field-7731',
+  unrecognised: 'canary-unrecognised-7731',
+  key: 'canary-key-7731',
+  nested: 'canary-nested-7731',
+  /** Without digits, so that it is not taken for an identifier. */
+  nickname: 'canary-nickname',
+} as const
+const SECRETS = {
+  delivery: DELIVERY_SECRET,
+  client: CLIENT.clientSecret,
+  token: 'canary-token-7731',
+} as const
+
+describe.each(ENGINE_NAMES)('what the console answers on %s', (engineName) => {
+  const engine = useEngine(engineName)
+
+  it('never holds a secret, a token or the target address; and for support no buyer and no payload', async () => {
+    const answers = {
+      support: await everyAnswer('support', await engine.freshAddress()),
+      operator: await everyAnswer('operator', await engine.freshAddress()),
+    }
+    for (const [role, found] of Object.entries(answers)) {
+      expect(Object.keys(found).sort()).toEqual(
+        Object.entries(CALLS)
+          .filter((entry) => role === 'operator' || entry[1].role === 'support')
+          .map(([name]) => name)
+          .sort(),
+      )
+      for (const [name, text] of Object.entries(found))
+        expect({ role, name, secrets: namesOf(SECRETS, text) }).toEqual({ role, name, secrets: [] })
+    }
+    for (const [name, text] of Object.entries(answers.support))
+      expect({ name, canaries: namesOf(CANARIES, text) }).toEqual({ name, canaries: [] })
+    // They were there to be found: an operator sees each.
+    expect(namesOf(CANARIES, Object.values(answers.operator).join()).sort()).toEqual(
+      Object.keys(CANARIES).sort(),
+    )
+  }, 60_000)
+})
+
+/** What a console answers to each call, in a world with canaries everywhere. */
+async function everyAnswer(role: RoleName, store: string): Promise<Record<string, string>> {
+  const { platform, marketplace, app, url, target, deliver } = await createScene({
+    store,
+    worker: { pollMs: 50, handlerRetryDelaysMs: [] },
+  })
+  await platform.register('purchasable_subscription/updated', target)
+  // An app's own handlers put everything into their errors.
+  const fail = (event: { data?: unknown; record?: unknown }) => {
+    const { nickname } = (event.data ?? event.record ?? {}) as { nickname?: string }
+    throw new Error(
+      `Cannot greet ${nickname}: POST ${target} failed with Authorization: Bearer ${SECRETS.token} and client_secret=${SECRETS.client}: ${JSON.stringify(event)}`,
+    )
+  }
+  marketplace.onAny(fail)
+  marketplace.onPurchaseChange(fail)
+  marketplace.onUnrecognised((delivery) => fail({ data: delivery }))
+  mountConsole(app, marketplace)
+
+  const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+  platform.set(uid, {
+    buyer_uid: CANARIES.buyer,
+    purchase_price: CANARIES.price,
+    note: CANARIES.field,
+    nickname: CANARIES.nickname,
+    purchase_state: 'suspended',
+  })
+  await deliver({
+    entity_name: 'invoice',
+    event_type: CANARIES.unrecognised,
+    data: { [CANARIES.key]: 1, list: [{ deep: CANARIES.nested }] },
+  })
+  await platform.settled()
+  await until(
+    'the canary was read',
+    async () => (await marketplace.subscriptions.get(uid))?.record?.buyer_uid === CANARIES.buyer,
+  )
+  const dead = await until('all is dead', async () => {
+    const list = await marketplace.journal.list({ status: 'dead' })
+    return list.length >= 4 && list.some(({ kind }) => kind === 'change') && list
+  })
+  const caller = consoleCaller(`${url}/ops`, role)
+  const found: Record<string, string> = {}
+
+  async function ask(name: keyof typeof CALLS, ...inputs: object[]) {
+    if (CALLS[name].role === 'operator' && role === 'support') return
+    for (const input of inputs) {
+      const { status, body } =
+        CALLS[name].kind === 'act'
+          ? await caller.act(name, input)
+          : await caller.read(name, input as Record<string, string>)
+      expect({ name, input, status, why: body.detail }).toEqual({ name, input, status: 200, why: undefined })
+      found[name] = (found[name] ?? '') + JSON.stringify(body)
+    }
+  }
+  const business = { business_uid: 'business-1' }
+  const reason = 'a test'
+  await ask('session', {})
+  await ask('search', { q: uid })
+  await ask('business', business)
+  await ask('history', business)
+  await ask('answerAt', { ...business, at: new Date().toISOString() })
+  await ask('subscriptions', {})
+  await ask('entry', ...dead.map(({ id }) => ({ id })))
+  await ask('attention', {})
+  const { groups } = (await caller.read('attention')).body
+  await ask('group', ...groups.map(({ key }: { key: string }) => ({ key })))
+  await ask('shapes', {})
+  await ask('webhooks', {})
+  await ask('live', {})
+  await ask('health', {})
+  await ask(
+    'previewReplay',
+    { status: 'dead' },
+    ...groups.map(({ key }: { key: string }) => ({ group: key })),
+  )
+  await ask('refresh', business)
+  await ask('track', { ...business, subscription_uid: uid })
+  await ask('replay', { status: 'dead', reason })
+  await ask('export', { ...business, reason })
+  await ask('erase', { ...business, typed: 'business-1', reason })
+  return found
+}
+
+function namesOf(canaries: Record<string, string>, text: string): string[] {
+  return Object.entries(canaries).flatMap(([name, canary]) => (text.includes(canary) ? [name] : []))
+}

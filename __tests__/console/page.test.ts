@@ -1,0 +1,406 @@
+import { execFileSync } from 'node:child_process'
+import { mkdir, readFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/browser.js'
+import { mountConsole, type RoleName } from '../support/console.js'
+import { createScene, OTHER_ITEM, deliver as post, type Scene, serve } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+/** Where to look at what the page looks like. */
+const SCREENSHOTS = join(tmpdir(), 'console-page-screenshots')
+const LOOKS = {
+  'phone by night': { viewport: { width: 360, height: 740 }, colorScheme: 'dark' },
+  'desk by day': { viewport: { width: 1280, height: 900 }, colorScheme: 'light' },
+} as const
+const CHAPTERS = ['Business', 'Needs attention', 'Live', 'Health', 'Privacy']
+
+useBrowser()
+beforeAll(async () => {
+  await mkdir(SCREENSHOTS, { recursive: true })
+  // The page is tested as it was bundled, which has to be what its sources say.
+  const bundle = join(__dirname, '..', '..', 'lib', 'console', 'page-bundle.ts')
+  const before = await readFile(bundle, 'utf8')
+  execFileSync(process.execPath, [join(__dirname, '..', '..', 'scripts', 'build-console-page.mjs')])
+  if ((await readFile(bundle, 'utf8')) !== before)
+    throw new Error('the page was older than its sources: `npm run build`, then test again')
+})
+
+describe('the page of the console', () => {
+  it('brings a support person from "I paid and cannot get in" to the next step in two steps, and to the mend in one more', async () => {
+    const { platform, url, marketplace } = await createStage()
+    const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'failed' })
+    await until(
+      'it is read',
+      async () => (await marketplace.explain('business-1')).reason === 'not_purchased',
+    )
+    // The customer pays, and the event that says so is lost.
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    platform.confirmPayment(uid)
+
+    const page = await open(url, 'support')
+    let steps = 0
+    const box = page.getByLabel('Business or subscription')
+    await until('the search has the focus', () => askPage(page, 'hasFocusInSearch'))
+    await page.keyboard.insertText(` "${uid}" `)
+    steps++
+    await page.keyboard.press('Enter')
+    steps++
+    await headline(page, 'May not use the app')
+    expect(await page.textContent('#next-step')).toContain('When they have, press Read again.')
+    await box.waitFor()
+    await press(page, 'Read again')
+    steps++
+    await headline(page, 'May use the app')
+    await page.getByText('Read again: May use the app.').waitFor()
+    expect(steps).toBe(3)
+  })
+
+  it('tracks the subscription of a business that is not known', async () => {
+    const { platform, url } = await createStage()
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    const { uid } = platform.purchase({ business_uid: 'business-lost', payment: 'succeeded' })
+
+    const page = await open(url, 'support')
+    await search(page, 'https://platform.example/businesses/business-lost')
+    await headline(page, 'Not known here')
+    expect(await page.textContent('#next-step')).toBe(
+      "Ask for the subscription's id, which the platform shows with the purchase, and track it.",
+    )
+    await press(page, 'Track…')
+    await page.getByLabel('Id of the subscription').fill(JSON.stringify({ data: { subscription_uid: uid } }))
+    await press(page, 'Track it')
+    await headline(page, 'May use the app')
+    await page.getByText('sue@example.com (support) did track').waitFor()
+  })
+
+  it('shows the answer at a time, the timeline, and an entry without its values', async () => {
+    const { platform, url } = await createStage()
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    const page = await open(url, 'support', '#/business/business-1')
+    await headline(page, 'May use the app')
+    await page.getByText('First read: purchased').waitFor()
+
+    await press(page, 'Answer at a time…')
+    await press(page, 'Show the answer')
+    await until('the second of the purchase has passed', async () => {
+      const now = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19)
+      await page.getByLabel('Time (of this browser)').fill(now)
+      await press(page, 'Show the answer')
+      return (await page.locator('.then .headline').textContent()) === 'Could use the app'
+    })
+    await page.getByText(/: changed to purchased, seen|as it is now/).waitFor()
+    await page.keyboard.press('Escape')
+    await page.waitForSelector('dialog', { state: 'detached' })
+
+    await press(page, 'Delivery purchasable_subscription/create')
+    await page.getByText('Its shape (values are for operators)').waitFor()
+  })
+
+  it('replays a group with a preview and a reason, and keeps who did it', async () => {
+    const { url, platform, marketplace, repair } = await createStage({ isBroken: true })
+    for (const n of [1, 2, 3]) platform.install(`business-${n}`)
+    await platform.settled()
+    await until(
+      'three are dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length === 3,
+    )
+
+    const page = await open(url, 'operator', '#/attention')
+    await page.getByText('3 entries', { exact: true }).waitFor()
+    await page.getByText('Cannot write to ledger #').waitFor()
+    await press(page, 'Show the entries')
+    await page.getByRole('link', { name: 'business-2' }).waitFor()
+
+    repair()
+    await press(page, 'Replay the group…')
+    await page.getByText('Hands 3 entries of application/installed to their handlers again').waitFor()
+    await page.getByLabel('Why (kept with your name)').fill('the ledger is back')
+    await press(page, 'Replay 3 entries')
+    await page.getByText('3 entries were handed over again.').waitFor()
+    await until(
+      'all are done',
+      async () => (await marketplace.journal.list({ status: 'done', kind: 'event' })).length >= 3,
+    )
+    const [action] = await marketplace.journal.list({ kind: 'action' })
+    expect(action?.payload).toMatchObject({
+      actor: 'otto@example.com (operator)',
+      action: 'replay',
+      reason: '3 entries of application/installed; the ledger is back',
+    })
+    await press(page, 'Look again')
+    await page.getByText('Nothing is dead, and nothing is tried again.').waitFor()
+  })
+
+  it('shows support what failed, and no way to replay it', async () => {
+    const { url, platform, marketplace } = await createStage({ isBroken: true })
+    platform.install('business-1')
+    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
+    const page = await open(url, 'support', '#/attention')
+    await page.getByText('1 entry', { exact: true }).waitFor()
+    expect(await page.getByRole('button', { name: /Replay/ }).count()).toBe(0)
+    expect(await page.getByRole('link', { name: 'Privacy' }).count()).toBe(0)
+  })
+
+  it('shows unrecognised deliveries by shape, other items and wrong secrets', async () => {
+    const { url, deliver, platform, target } = await createStage()
+    for (const n of [1, 2])
+      await deliver({ entity_name: 'invoice', event_type: 'paid', data: { id: `i-${n}` } })
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
+    await platform.settled()
+    await fetch(`${target}x`, { method: 'POST', body: '{}' })
+    const page = await open(url, 'support', '#/attention')
+    await page.getByText('2 times').waitFor()
+    await page.getByText('entity_name: no known event has it').waitFor()
+    await page.getByText('is for the item').waitFor()
+    await page.locator('dt:text("Requests with a wrong secret") + dd').getByText('1, last').waitFor()
+  })
+
+  it('shows live what comes in, and after a pause goes on from where it was', async () => {
+    const { url, platform } = await createStage()
+    platform.install('business-1')
+    await platform.settled()
+    const page = await open(url, 'support', '#/live')
+    await page.locator('#live').getByText('business-1').first().waitFor()
+    await press(page, 'Pause')
+    await page.getByText('Paused').waitFor()
+    platform.install('business-2')
+    await platform.settled()
+    await press(page, 'Go on')
+    await page.locator('#live').getByText('business-2').first().waitFor()
+    expect(await page.locator('#live').getByText('business-1').count()).toBeGreaterThan(0)
+  })
+
+  it('shows a problem with what to do about it', async () => {
+    const { url, platform, marketplace } = await createStage({ isBroken: true })
+    platform.install('business-1')
+    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
+    const page = await open(url, 'support', '#/health')
+    await page.getByText('It works, and somebody should look').waitFor()
+    await page.getByText('mend what the error names, then replay the group').waitFor()
+  })
+
+  it('exports a business as a file, and erases it once its identifier was typed', async () => {
+    const { url, platform, marketplace } = await createStage()
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    await until('it is read', () => marketplace.isEntitled('business-1'))
+    const page = await open(url, 'operator', '#/privacy')
+    await page.getByLabel('Business to export').fill('business-1')
+    await page.getByLabel('Why export it').fill('request 12')
+    const [download] = await Promise.all([page.waitForEvent('download'), press(page, 'Export')])
+    expect(download.suggestedFilename()).toBe('business-business-1.json')
+
+    await page.getByLabel('Business to erase').fill('business-1')
+    await page.getByLabel('Type its identifier again').fill('business-2')
+    await page.getByLabel('Why erase it').fill('request 12')
+    expect(await page.getByRole('button', { name: 'Erase for good' }).isDisabled()).toBe(true)
+    await page.getByLabel('Type its identifier again').fill('business-1')
+    await press(page, 'Erase for good')
+    await page.getByText(/Erased: \d+ rows of business-1/).waitFor()
+    expect(await marketplace.explain('business-1')).toMatchObject({ reason: 'unknown_business' })
+  })
+
+  it('can be used with the keyboard alone', async () => {
+    const { url, platform, marketplace } = await createStage({ isBroken: true })
+    platform.install('business-1')
+    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
+    const page = await open(url, 'operator')
+    await tabTo(page, 'Needs attention', 'Shift+Tab')
+    expect(await askPage(page, 'outlineOfFocus')).toBe('solid')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Needs attention' }).waitFor()
+    await page.getByText('1 entry', { exact: true }).waitFor()
+    await tabTo(page, 'Replay the group…')
+    await page.keyboard.press('Enter')
+    await page.getByText('Hands 1 entry of application/installed').waitFor()
+    await page.keyboard.type('mended')
+    await page.keyboard.press('Enter')
+    await page.getByText('1 entry was handed over again.').waitFor()
+    await until('the focus is back', async () => (await askPage(page, 'focusedWords')) !== '')
+  })
+
+  it('shows 10,000 subscriptions page by page', async () => {
+    const { url, marketplace } = await createStage({ worker: false })
+    const lines = Array.from({ length: 10_000 }, (_, n) => `s-${String(n).padStart(5, '0')}`)
+    await Promise.all(
+      lines.map((uid) => marketplace.track({ subscription_uid: uid, business_uid: 'business-large' })),
+    )
+    const page = await open(url, 'support')
+    await page.locator('#browsed li').nth(49).waitFor()
+    expect(await page.locator('#browsed li').count()).toBe(50)
+    await press(page, 'Next page')
+    await page.getByText('s-00099').waitFor()
+    await search(page, 's-09999')
+    await headline(page, 'Not yet: being checked')
+    await press(page, 'Show more subscriptions')
+    await page.getByText('s-00039').waitFor()
+  }, 60_000)
+
+  it('shows many dead entries by their group and page by page, and replays 1,000 at once', async () => {
+    const { url, marketplace, target, repair } = await createStage({ isBroken: true })
+    let left = 1_100
+    async function deliver() {
+      while (left-- > 0)
+        await post(target, sampleDelivery('application/installed', { business_id: `business-${left}` }))
+    }
+    await Promise.all(Array.from({ length: 40 }, deliver))
+    await until('all are dead', async () => (await marketplace.health()).counts?.dead === 1_100, 60_000)
+
+    const page = await open(url, 'operator', '#/attention')
+    await page.getByText('1100 entries', { exact: true }).waitFor()
+    await press(page, 'Show the entries')
+    await page.locator('.entries > ul > li').nth(49).waitFor()
+    expect(await page.locator('.entries > ul > li').count()).toBe(50)
+    await press(page, 'Older entries')
+    await press(page, 'Newer entries')
+    repair()
+    await press(page, 'Replay the group…')
+    await page.getByText('Hands the oldest 1000 of 1100 entries of application/installed').waitFor()
+    await page.getByLabel('Why (kept with your name)').fill('mended')
+    await press(page, 'Replay 1000 entries')
+    await page
+      .getByText('1000 entries were handed over again. 100 are left: replay again for those.')
+      .waitFor()
+  }, 120_000)
+
+  it('works behind a proxy that changes the prefix, with and without a slash at the end', async () => {
+    const { url, platform } = await createStage()
+    platform.install('business-1')
+    await platform.settled()
+    const proxy = await serve((req, res) => {
+      const path = (req.url ?? '').replace(/^\/company\/tools/, '')
+      const onwards = request(`${url}${path}`, { method: req.method, headers: req.headers }, (reply) => {
+        res.writeHead(reply.statusCode ?? 502, reply.headers)
+        reply.pipe(res)
+      })
+      req.pipe(onwards)
+    })
+    for (const end of ['', '/', '/?from=a-link']) {
+      const page = await open(`${proxy}/company/tools${end}`, 'support')
+      await search(page, 'business-1')
+      await page.getByText('Delivery application/installed').waitFor()
+      await press(page, 'Read again')
+      await page.getByText('Read again: the answer is the same.').waitFor()
+    }
+  })
+
+  for (const [name, options] of Object.entries(LOOKS)) {
+    it(`has no violation of axe, fits and can be read on a ${name}`, async () => {
+      const stage = await createStage({ isBroken: true })
+      await furnish(stage)
+      const page = await open(stage.url, 'operator', '', options)
+      const fits = (what: string) =>
+        check(page, `${what}-${name.replaceAll(' ', '-')}`, options.viewport.width)
+      await search(page, 'business-1')
+      await page.getByText('First read').waitFor()
+      await fits('one-business')
+      for (const chapter of CHAPTERS) {
+        await page.getByRole('link', { name: chapter }).click()
+        await page.getByRole('heading', { level: 1, name: chapter }).waitFor()
+        await page.waitForLoadState('networkidle')
+        await fits(chapter.toLowerCase().replace(' ', '-'))
+        if (chapter !== 'Needs attention') continue
+        await press(page, 'Open one')
+        await page.getByText('Its content').waitFor()
+        await fits('entry')
+        await press(page, 'Close')
+        await press(page, 'Replay the group…')
+        await page.waitForSelector('#preview')
+        await fits('replay')
+        await press(page, 'Cancel')
+      }
+    }, 90_000)
+  }
+
+  it('leaves no error in the console', () => {
+    expect(troubles).toEqual([])
+  })
+})
+
+interface Stage extends Omit<Scene, 'url'> {
+  url: string
+  repair(): void
+}
+
+/** An app with a console behind a path of its own; `isBroken`: its handler of installs fails until it is repaired. */
+async function createStage(options: { isBroken?: boolean; worker?: false } = {}): Promise<Stage> {
+  const scene = await createScene({
+    worker: options.worker ?? { pollMs: 50, handlerRetryDelaysMs: [] },
+  })
+  let isBroken = options.isBroken ?? false
+  if (options.worker !== false)
+    scene.marketplace.on('application/installed', () => {
+      if (isBroken) throw new Error('Cannot write to ledger 4711')
+    })
+  mountConsole(scene.app, scene.marketplace)
+  return {
+    ...scene,
+    url: `${scene.url}/ops`,
+    repair() {
+      isBroken = false
+    },
+  }
+}
+
+/** Something of everything. */
+async function furnish({ platform, deliver, marketplace }: Stage) {
+  platform.install('business-1')
+  platform.purchase({ business_uid: 'business-1', payment: 'failed' })
+  platform.purchase({ business_uid: 'business-2', payment: 'succeeded' })
+  platform.purchase({ business_uid: 'business-3', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
+  await deliver({ entity_name: 'invoice', event_type: 'paid', data: { id: 'i-1', total: 12 } })
+  await platform.settled()
+  await until(
+    'all is read',
+    async () =>
+      (await marketplace.isEntitled('business-2')) &&
+      (await marketplace.explain('business-1')).reason === 'not_purchased',
+  )
+  await until(
+    'the install is dead',
+    async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
+  )
+}
+
+async function check(page: Page, name: string, width: number) {
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true })
+  expect({ name, axe: await axeViolations(page) }).toEqual({ name, axe: [] })
+  expect({ name, width: await askPage(page, 'neededWidth') }).toEqual({ name, width })
+  expect({ name, faint: await askPage(page, 'faintTexts') }).toEqual({ name, faint: [] })
+}
+
+function open(url: string, role: RoleName, place = '', options: BrowserContextOptions = {}): Promise<Page> {
+  return openPage(`${url}${place}`, { userAgent: role, ...options })
+}
+
+async function search(page: Page, pasted: string) {
+  await page.getByLabel('Business or subscription').fill(pasted)
+  await page.keyboard.press('Enter')
+}
+
+function headline(page: Page, words: string) {
+  return page
+    .locator('#verdict')
+    .and(page.getByText(words, { exact: true }))
+    .waitFor()
+}
+
+function press(page: Page, name: string) {
+  return page
+    .locator('button')
+    .and(page.getByText(name, { exact: true }))
+    .first()
+    .click()
+}
+
+async function tabTo(page: Page, name: string, key = 'Tab'): Promise<void> {
+  for (let pressed = 0; pressed < 40; pressed++) {
+    if ((await askPage(page, 'focusedWords')) === name) return
+    await page.keyboard.press(key)
+  }
+  throw new Error(`expected to reach "${name}" with ${key}`)
+}

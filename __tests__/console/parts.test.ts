@@ -1,0 +1,155 @@
+import { describe, expect, it } from '@jest/globals'
+import { createActionTokens } from '../../lib/console/action-token.js'
+import { NEXT_STEPS } from '../../lib/console/index.js'
+import { jsonWithoutSecrets, MASK, maskedRecord, shapeOf, withoutValues } from '../../lib/console/masking.js'
+import { nextStepFor } from '../../lib/console/next-steps.js'
+import { createRateLimit } from '../../lib/console/rate-limit.js'
+import { searchTerms } from '../../lib/console/search-terms.js'
+import { REASONS } from '../../lib/index.js'
+
+const ID = '427e4b4e-7226-46fc-b413-be288e4fa468'
+
+describe('searchTerms', () => {
+  const pasted: Record<string, string> = {
+    'as it is': ID,
+    'with spaces': `  ${ID}\n`,
+    'with quotes': `"${ID}"`,
+    'with typographic quotes': `“${ID}”,`,
+    'with an invisible character': `\ufeff${ID}\u200b`,
+    'in backticks and a full stop': `\`${ID}\`.`,
+    'with a label': `business_uid: ${ID}`,
+    'with a label of words': `Business: ${ID}`,
+    'in a sentence': `The business is ${ID} and it has paid`,
+    'as a URL': `https://platform.example/businesses/${ID}`,
+    'as a URL with a query': `https://platform.example/b?page=2&business_uid=${ID}`,
+    'as a delivery': JSON.stringify(
+      { entity_name: 'a', event_type: 'b', data: { id: 'x', business_uid: ID } },
+      null,
+      2,
+    ),
+    'as a list of records': JSON.stringify([{ uid: 's', business_uid: ID }]),
+    'as a piece of JSON': `"business_uid": "${ID}", "uid": "s"`,
+    'as JSON that is cut off': `{"data":{"business_uid":"${ID}","uid`,
+    'after a word of a log': `POST 200 {"business_id":"${ID}"}`,
+  }
+  for (const [how, text] of Object.entries(pasted)) {
+    it(`finds an identifier ${how}`, () => {
+      const terms = searchTerms(text)
+      expect(how === 'in a sentence' ? terms : terms.slice(0, 1)).toContain(ID)
+    })
+  }
+
+  it('leaves an identifier whole that has spaces and colons in it', () => {
+    expect(searchTerms('Bakery Lindt: 12')[0]).toBe('Bakery Lindt: 12')
+  })
+
+  it('finds nothing in nothing, and is not held up by a lot', () => {
+    expect(searchTerms(' "" ')).toEqual([])
+    expect(searchTerms('{'.repeat(20_000)).length).toBeLessThanOrEqual(8)
+    expect(searchTerms(JSON.stringify(Array.from({ length: 999 }, (_, n) => ({ uid: n })))).length).toBe(8)
+  })
+})
+
+describe('the next step', () => {
+  it('is there for every reason, with a headline that says may only where the answer is yes', () => {
+    expect(Object.keys(NEXT_STEPS)).toEqual(Object.keys(REASONS))
+    for (const [reason, { headline, step }] of Object.entries(NEXT_STEPS)) {
+      expect(step).toMatch(/^[A-Z].{20,}\.$/)
+      expect({ reason, is: /^May use/.test(headline) }).toEqual({ reason, is: reason === 'purchased' })
+    }
+  })
+
+  it('is that of the state where all subscriptions are in the same one', () => {
+    expect(nextStepFor('not_purchased', ['suspended', 'suspended']).step).toContain('payment')
+    expect(nextStepFor('not_purchased', ['canceled']).step).toContain('buy the app again')
+    expect(nextStepFor('not_purchased', ['canceled', 'suspended'])).toEqual(NEXT_STEPS.not_purchased)
+    expect(nextStepFor('not_purchased', ['constructor'])).toEqual(NEXT_STEPS.not_purchased)
+    expect(nextStepFor('unknown_business', [])).toEqual(NEXT_STEPS.unknown_business)
+  })
+})
+
+describe('masking', () => {
+  it('shows of a record which fields there are, and the values of those that support works with', () => {
+    const record = {
+      uid: 's',
+      purchase_state: 'purchased',
+      buyer_uid: 'b',
+      purchase_price: 12,
+      cancellation_date: null,
+      '12345': 1,
+    }
+    expect(maskedRecord(record)).toEqual({
+      uid: 's',
+      purchase_state: 'purchased',
+      buyer_uid: MASK,
+      purchase_price: MASK,
+      cancellation_date: null,
+      [MASK]: MASK,
+    })
+  })
+
+  it('shows of a payload its keys and types', () => {
+    expect(shapeOf({ b: [{ c: 'x' }, 1], a: null, 'jo@example.com': true })).toEqual({
+      a: 'null',
+      b: [{ c: 'text' }],
+      [MASK]: 'boolean',
+    })
+  })
+
+  it('takes values of the payload out of an error, the longest first, and leaves the identifiers of the business', () => {
+    const payload = {
+      data: { business_uid: 'business-1', buyer_uid: 'buyer-1', mail: 'buyer-1@example.com', n: 42 },
+    }
+    expect(withoutValues('business-1: buyer-1@example.com, buyer-1, 42', payload, ['business-1', null])).toBe(
+      `business-1: ${MASK}, ${MASK}, 42`,
+    )
+  })
+
+  it('takes secrets out of whatever is sent, which stays JSON', () => {
+    const jsonOf = jsonWithoutSecrets((mountUrl) => `${mountUrl.replace(/\/$/, '')}/the-secret`)
+    const found = JSON.parse(
+      jsonOf({
+        error: 'POST https://a.example/hooks/the-secret?client_secret=abc Bearer abc.def-123',
+        nested: JSON.stringify({ body: JSON.stringify({ access_token: 'abc', n: 1 }) }),
+        payload: [{ password: 12345, api_key: null, Access_Token: { value: 'abc' }, token_kind: 'app' }],
+        'the-secret': true,
+      }),
+    )
+    expect(found).toEqual({
+      error: `POST https://a.example/hooks/${MASK}?client_secret=${MASK} Bearer ${MASK}`,
+      nested: JSON.stringify({ body: JSON.stringify({ access_token: MASK, n: 1 }) }),
+      payload: [{ password: MASK, api_key: null, Access_Token: MASK, token_kind: 'app' }],
+      [MASK]: true,
+    })
+  })
+})
+
+describe('a token for actions', () => {
+  it('works for half a day at least and for a day at most', () => {
+    let now = 1_000
+    const tokens = createActionTokens({ key: undefined, now: () => now })
+    const person = { name: 'sue', role: 'support' } as const
+    const token = tokens.tokenFor(person)
+    expect(tokens.isValid(person, token)).toBe(true)
+    expect(tokens.isValid({ ...person, role: 'operator' }, token)).toBe(false)
+    now += 12 * 3_600_000
+    expect(tokens.isValid(person, token)).toBe(true)
+    now += 12 * 3_600_000
+    expect(tokens.isValid(person, token)).toBe(false)
+    expect(tokens.isValid(person, undefined)).toBe(false)
+  })
+})
+
+describe('the limit of calls', () => {
+  it('refills evenly, forward only, and forgets the name that came longest ago', () => {
+    let now = 0
+    const take = createRateLimit({ perMinute: 2, now: () => now })
+    expect([take('a'), take('a'), take('a'), take('b')]).toEqual([true, true, false, true])
+    now = 30_000
+    expect([take('a'), take('a')]).toEqual([true, false])
+    now = 0
+    expect(take('a')).toBe(false)
+    for (let n = 0; n < 1_000; n++) take(`other-${n}`)
+    expect(take('a')).toBe(true)
+  })
+})

@@ -1,0 +1,254 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from '@jest/globals'
+import { STORE_FAULT_KINDS } from '../../lib/adapter/index.js'
+import { REASONS } from '../../lib/entitlement/decide.js'
+import { TRANSITIONS } from '../../lib/entitlement/purchase-state.js'
+import { ERROR_CODES, type ErrorCode } from '../../lib/errors.js'
+import { EVENTS, type EventName } from '../../lib/events/registry.js'
+import { createMarketplace } from '../../lib/index.js'
+import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/record.js'
+import { INSTRUMENTS, SPANS } from '../../lib/telemetry/instruments.js'
+import { FAULT_KINDS, sampleDelivery } from '../../lib/testing/index.js'
+import { WARNINGS } from '../../lib/warnings.js'
+import { names, page, tablesWith, tableWith } from '../support/docs/pages.js'
+
+const ROOT = join(__dirname, '..', '..')
+const LIB = join(ROOT, 'lib')
+
+describe("the page on the platform's interface", () => {
+  it('has every chapter that a comment of the code cites', () => {
+    const headings = [...page('docs/platform-interface.md').matchAll(/^#+ (.*)$/gm)].map(([, title]) => title)
+    const cited = readdirSync(LIB, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .flatMap((file) => [
+        ...readFileSync(join(LIB, file), 'utf8').matchAll(/interface document, ([A-Z][\w ]*\w)[).;]/g),
+      ])
+      .map(([, chapter]) => chapter)
+    expect(cited.length).toBeGreaterThan(3)
+    expect(headings).toEqual(expect.arrayContaining([...new Set(cited)]))
+  })
+})
+
+describe('the pages on events', () => {
+  const rows = tableWith('Event', 'Wire pair', 'data', 'Tokens', 'Sent when')
+
+  it('have every event with its wire pair and tokens, in the order in which they are told apart', () => {
+    const written = rows.map(({ Event, 'Wire pair': pair, Tokens }) => [names(Event)[0], names(pair), Tokens])
+    expect(written).toEqual(
+      Object.entries(EVENTS).map(([name, { entity_name, event_type, tokens }]) => [
+        name,
+        [entity_name, event_type],
+        tokens.join(', '),
+      ]),
+    )
+  })
+
+  it('have the documented fields of their data', () => {
+    for (const { Event, data } of rows) {
+      const [name] = names(Event) as [EventName]
+      const documented = Object.keys(sampleDelivery(name).data)
+      if (name === 'purchasable_subscription/updated')
+        expect(documented).toEqual(expect.arrayContaining(names(data)))
+      else expect(names(data)).toEqual(documented)
+    }
+  })
+
+  it('have every field of a record', () => {
+    const written = tableWith('Record field', 'Documented as').map((row) => [
+      names(row['Record field'])[0],
+      row['Documented as'],
+    ])
+    expect(written).toEqual(Object.entries({ ...RECORD_FIELDS, ...UPDATED_EVENT_FIELDS }))
+  })
+
+  it('have every transition of a purchase', () => {
+    const written = tableWith('From', 'What happens', 'To', 'Event').map(({ From, To, Event }) =>
+      [names(From).join() || From, names(To)[0], names(Event)[0] ?? null].join(' '),
+    )
+    const inCode = TRANSITIONS.map(({ current, next, emits }) => {
+      const from = [...current].sort().join()
+      return [from, next, emits].join(' ')
+    })
+    expect([...written].sort()).toEqual([...inCode].sort())
+  })
+})
+
+describe('the pages on errors', () => {
+  it('have every code with its status and whether to try again', () => {
+    const written = tableWith('code', 'Status', 'Retryable', 'Meaning').map(
+      ({ code, Status, Retryable, Meaning }) => {
+        expect(Meaning).toMatch(/\S\.$/)
+        return [names(code)[0], { status: Number(Status), retryable: Retryable === 'yes' }]
+      },
+    )
+    expect(written).toEqual(Object.entries(ERROR_CODES))
+  })
+
+  it('have every reply to a delivery with its status', () => {
+    const written = tableWith('Request', 'Reply').flatMap(({ Reply }) => {
+      const status = Number(/^\d+/.exec(Reply as string)?.[0])
+      return names(Reply)
+        .filter((name) => name in ERROR_CODES)
+        .map((code) => [code, status])
+    })
+    const source = ['take-delivery.ts', 'body.ts', 'body-text.ts', 'body-read-before.ts']
+      .map((file) => readFileSync(join(LIB, 'express', file), 'utf8'))
+      .join()
+    const given = [...source.matchAll(/(?:MarketplaceError|unreadable)\(\s*'(\w+)'/g)].map(
+      ([, code]) => code as ErrorCode,
+    )
+    const expected = new Set(given.filter((code) => code !== 'argument_invalid'))
+    expect(Object.fromEntries(written)).toEqual(
+      Object.fromEntries([...expected].map((code) => [code, ERROR_CODES[code].status])),
+    )
+  })
+
+  it('name only codes that exist, each with the status it has', () => {
+    for (const { 'The request': _, Reply, Code } of tableWith('The request', 'Reply', 'Code')) {
+      const [code] = names(Code) as [ErrorCode | undefined]
+      if (code)
+        expect([code, Number(/^\d+/.exec(Reply ?? '')?.[0])]).toEqual([code, ERROR_CODES[code].status])
+    }
+    for (const { Code } of tablesWith('Code', 'The cause is', 'Do').flatMap(({ rows }) => rows)) {
+      for (const code of names(Code)) expect(Object.keys(ERROR_CODES)).toContain(code)
+    }
+  })
+})
+
+describe('the pages on decisions', () => {
+  it('have every reason in the words of the code', () => {
+    const written = tableWith('reason', 'entitled', 'known', 'Meaning').map(
+      ({ reason, entitled, known, Meaning }) => [
+        names(reason)[0],
+        { entitled: entitled === 'true', known: known === 'true', words: Meaning },
+      ],
+    )
+    const ranked = Object.entries(REASONS).sort(([, a], [, b]) => a.rank - b.rank)
+    expect(written).toEqual(
+      ranked.map(([name, { entitled, known, words }]) => [name, { entitled, known, words }]),
+    )
+  })
+
+  it('have what to do about every reason', () => {
+    const written = tableWith('Why', 'What to do').map(({ Why }) => names(Why)[0])
+    expect(written.sort()).toEqual(Object.keys(REASONS).sort())
+  })
+
+  it('have the reasons that only the guard gives', () => {
+    const source = readFileSync(join(LIB, 'express', 'require-entitlement.ts'), 'utf8')
+    const given = [...source.matchAll(/reason: '(\w+)'/g)].map(([, reason]) => reason)
+    expect(given.length).toBeGreaterThan(0)
+    for (const reason of given) expect(page('docs/gate.md')).toContain(`\`${reason}\` (`)
+  })
+})
+
+describe('the pages on operating', () => {
+  const marketplace = createMarketplace({
+    app: { clientId: 'my-app', clientSecret: 'my-client-secret', purchasableUid: 'my-item' },
+    platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' },
+    deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+    store: 'sqlite::memory:',
+  })
+  afterAll(() => marketplace.close())
+
+  it('have every method', () => {
+    const written = tableWith('Method', 'Returns', 'What it does').map(({ Method }) =>
+      names(Method)[0]?.replace(/\(.*/, ''),
+    )
+    const inCode = Object.entries(marketplace).flatMap(([name, value]) =>
+      typeof value === 'object' && name !== 'events'
+        ? Object.keys(value).map((inner) => `${name}.${inner}`)
+        : [name],
+    )
+    expect([...written].sort()).toEqual([...inCode].sort())
+  })
+
+  it('have everything that can be imported', () => {
+    const { name, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const paths = Object.keys(exports).filter((path) => !path.endsWith('.json'))
+    expect(tableWith('Import from', 'What it has').map((row) => names(row['Import from'])[0])).toEqual(
+      paths.map((path) => join(name, path)),
+    )
+  })
+
+  it('have every count', async () => {
+    const { counts } = await marketplace.health()
+    const written = tableWith('Count', 'Of').flatMap(({ Count }) => names(Count))
+    expect([...written].sort()).toEqual(Object.keys(counts ?? {}).sort())
+  })
+
+  it('have every warning', () => {
+    expect(
+      tableWith('Warning', 'What it means', 'What to do').map(({ Warning }) => names(Warning)[0]),
+    ).toEqual(Object.keys(WARNINGS))
+  })
+
+  it('have problems in the words of the code', () => {
+    const source = PROBLEMS_COME_FROM.map((file) => readFileSync(join(LIB, file), 'utf8'))
+      .join('\n')
+      .replace(/\$\{[^}]*\}/g, '…')
+      .replaceAll('\\', '')
+    for (const { Problem } of tableWith('Problem', 'Status', 'What it means', 'What to do')) {
+      const parts = (names(Problem)[0] as string).split(/(?<=paused): | of … businesses/).filter(Boolean)
+      for (const part of parts)
+        expect(source).toContain(part.replace(/^the oldest .* has been/, '… has been'))
+    }
+  })
+
+  it('have every instrument with its kind, unit, attributes and description', () => {
+    const written = tableWith('Metric', 'Kind, unit', 'Attributes', 'Meaning').map((row) =>
+      Object.values(row),
+    )
+    expect(written).toEqual(
+      Object.entries(INSTRUMENTS).map(([name, { kind, unit, attributes, description }]) => [
+        `\`marketplace_webhooks.${name}\``,
+        `${kind}, \`${unit}\``,
+        attributes,
+        description,
+      ]),
+    )
+  })
+
+  it('have every span', () => {
+    const written = tableWith('Span', 'Meaning').map(({ Span, Meaning }) => [names(Span)[0], Meaning])
+    expect(written).toEqual(
+      Object.entries(SPANS).map(([name, meaning]) => [`marketplace_webhooks.${name}`, meaning]),
+    )
+  })
+})
+
+const PROBLEMS_COME_FROM = [
+  'lifecycle.ts',
+  'store/write-health.ts',
+  'work/intake.ts',
+  'work/read-outcomes.ts',
+  'work/read-pause.ts',
+  'work/worker.ts',
+]
+
+describe('the pages on testing', () => {
+  it('have every fault of the simulator', () => {
+    const written = tableWith('Kind', 'Strikes', 'What it does', 'Fields').map((row) => [
+      names(row.Kind)[0],
+      row['What it does'],
+    ])
+    expect(written).toEqual(Object.entries(FAULT_KINDS).map(([kind, { does }]) => [kind, does]))
+  })
+
+  it('have every fault of a store', () => {
+    const written = tableWith('Kind', 'What the call does').map((row) => [
+      names(row.Kind)[0],
+      row['What the call does']?.replaceAll('`', ''),
+    ])
+    expect(written).toEqual(Object.entries(STORE_FAULT_KINDS))
+  })
+
+  it('have every option of the simulator', () => {
+    const source = readFileSync(join(LIB, 'testing', 'options.ts'), 'utf8')
+    const [, body = ''] = /export interface SimulatorOptions \{\n([\s\S]*?)^\}/m.exec(source) ?? []
+    const inCode = [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => name)
+    const written = tableWith('Option', 'Meaning', 'Default').flatMap(({ Option }) => names(Option))
+    expect([...written].sort()).toEqual([...inCode].sort())
+  })
+})

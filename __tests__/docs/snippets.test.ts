@@ -1,0 +1,203 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:net'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { createProject, type Project, type Result } from '../installed-package.js'
+import { PAGES, type Snippet, snippetsOf } from '../support/docs/pages.js'
+import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from '../support/docs/prelude.js'
+
+/**
+ * Each block of JavaScript or TypeScript on a page is a file of an app that has installed the package. All are
+ * compiled strictly, JavaScript as TypeScript where it is an ES module. Then they run, with free ports instead of 3000 and 9464:
+ *
+ * - Blocks without a mark run one after the other, beside what the prelude of their page has made.
+ * - `alone` runs in a process of its own, to its end.
+ * - A block that a `text` block follows runs in a process of its own, under plain node where it is JavaScript, until
+ *   it has printed that text.
+ * - `serves` is an app that runs until SIGTERM.
+ * - `no-run` is compiled only.
+ * - `external` needs a framework that this project does not install: neither compiled nor run. `EXTERNAL` names them.
+ */
+const everything = [...PAGES.keys()].flatMap((path) => snippetsOf(path, ['ts', 'js']))
+const snippets = everything.filter(({ marks }) => !marks.includes('external'))
+const EXTERNAL = ['fastify', '@nestjs/core']
+let project: Project
+let ranTogether: Promise<Result> | undefined
+
+beforeAll(async () => {
+  project = createProject(PACKAGES)
+  for (const path of PAGES.keys()) project.write(`${folderOf(path)}/prelude.ts`, PRELUDE)
+  for (const snippet of snippets) {
+    const text = textOf(snippet).replaceAll(/\b(3000|9464)\b/g, String(await freePort()))
+    project.write(pathOf(snippet), text)
+    if (pathOf(snippet).endsWith('.mjs')) project.write(pathOf(snippet).replace(/mjs$/, 'mts'), text)
+  }
+})
+afterAll(() => project?.remove())
+
+it('has two files of one name on no page', () => {
+  const paths = snippets.map(pathOf)
+  expect(paths.filter((path, i) => paths.indexOf(path) !== i)).toEqual([])
+})
+
+it('leaves out only what needs a framework that is not installed here', () => {
+  const out = everything.filter((snippet) => !snippets.includes(snippet))
+  expect(out.map(({ code }) => EXTERNAL.find((name) => code.includes(`from '${name}'`)))).toEqual(EXTERNAL)
+})
+
+it('has its types in order', async () => {
+  const files = snippets.map((snippet) => pathOf(snippet).replace(/mjs$/, 'mts'))
+  const { code, stdout } = await project.tsc(files, {
+    module: 'nodenext',
+    skipLibCheck: true,
+    allowJs: true,
+    checkJs: true,
+  })
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
+}, 120_000)
+
+it('complains of nothing while it runs', async () => {
+  ranTogether ??= runTogether()
+  const { code, stderr } = await ranTogether
+  expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
+}, 120_000)
+
+describe.each([...PAGES.keys()])('the code of %s', (path) => {
+  const all = snippets.filter((each) => each.page === path && !each.marks.includes('no-run'))
+  const together = all.filter(runsTogether)
+
+  if (together.length > 0) {
+    it('runs, one block after the other', async () => {
+      ranTogether ??= runTogether()
+      const { stdout, stderr } = await ranTogether
+      const complaints = stdout.includes(`# end of ${path}\n`) ? '' : complaintsIn(stderr) || stderr
+      expect(complaints).toBe('')
+      for (const snippet of together) {
+        const [, expected] = /^\/\/ prints: (.*)$/m.exec(snippet.code) ?? []
+        const [, printed = ''] = stdout.split(`# ${pathOf(snippet)}\n`)
+        if (expected) expect(printed.split(/^# /m)[0]).toContain(expected)
+      }
+    }, 120_000)
+  }
+
+  for (const snippet of all.filter(({ marks }) => marks.includes('alone'))) {
+    it(`runs to its end: ${snippet.file}`, async () => {
+      const { code, stdout, stderr } = await project.tsx(pathOf(snippet), APP_ENV)
+      expect({ code, stdout: code === 0 ? '' : stdout, complaints: complaintsIn(stderr) }).toEqual({
+        code: 0,
+        stdout: '',
+        complaints: '',
+      })
+    }, 60_000)
+  }
+
+  for (const snippet of all.filter(({ prints }) => prints.length > 0)) {
+    it(`prints what the page says: ${snippet.file}`, async () => {
+      const file = pathOf(snippet)
+      const loader = file.endsWith('.ts') ? ['--import', pathToFileURL(require.resolve('tsx')).href] : []
+      const child = spawn(process.execPath, [...loader, file], {
+        cwd: project.folder,
+        env: { ...process.env, ...APP_ENV, NODE_OPTIONS: '' },
+      })
+      try {
+        const lines = await linesOf(child, snippet.prints.length)
+        expect([...lines].sort()).toEqual([...snippet.prints].sort())
+      } finally {
+        child.kill('SIGKILL')
+      }
+    }, 60_000)
+  }
+
+  for (const snippet of all.filter(({ marks }) => marks.includes('serves'))) {
+    it(`serves, and ends by itself after SIGTERM: ${snippet.file}`, async () => {
+      const file = `serve-${folderOf(path)}.ts`
+      project.write(
+        file,
+        `const { marketplace } = await import('./${pathOf(snippet).replace(/ts$/, 'js')}')
+await marketplace.start()
+const reply = await fetch('http://localhost:' + process.env.PORT + '/healthz')
+console.log(reply.status, await reply.text())
+process.kill(process.pid, 'SIGTERM')`,
+      )
+      const { code, stdout, stderr } = await project.tsx(file, { ...APP_ENV, PORT: String(await freePort()) })
+      expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
+      expect(stdout).toContain('200 {"status":"ok","problems":[]}\n')
+    }, 60_000)
+  }
+})
+
+function runsTogether({ marks, prints }: Snippet): boolean {
+  return marks.length === 0 && prints.length === 0
+}
+
+/** Every page's blocks in one process: a page has a prelude of its own, so pages do not meet. */
+async function runTogether(): Promise<Result> {
+  const lines = [...PAGES.keys()].flatMap((path) => {
+    const blocks = snippets.filter((each) => each.page === path && runsTogether(each))
+    const runs = blocks.map(
+      (each) => `console.log('# ${pathOf(each)}')\nawait import('./${pathOf(each).replace(/ts$/, 'js')}')`,
+    )
+    return [...runs, `console.log('# end of ${path}')`]
+  })
+  project.write('run.ts', `${lines.join('\n')}\nprocess.exit(0)\n`)
+  return project.tsx('run.ts', { ...APP_ENV, PORT: String(await freePort()) })
+}
+
+function folderOf(path: string): string {
+  return path.replace(/\.md$/, '').replaceAll('/', '-').toLowerCase()
+}
+
+function pathOf({ page, file }: Snippet): string {
+  return `${folderOf(page)}/${file}`
+}
+
+/** With what the page takes as given: names that the block does not declare come from the prelude. */
+function textOf({ file, code, marks }: Snippet): string {
+  if (/\.[mc]js$/.test(file) && !marks.includes('no-run')) return code
+  const used = PRELUDE_NAMES.filter((name) => new RegExp(`\\b${name}\\b`).test(code) && !declares(code, name))
+  if (used.length === 0) return /^(import|export)\b/m.test(code) ? code : `export {}\n${code}`
+  return `import { ${used.join(', ')} } from './prelude.js'\n${code}`
+}
+
+function declares(code: string, name: string): boolean {
+  return new RegExp(`\\b(const|let|import)\\b[^=\\n]*\\b${name}\\b[^=\\n]*(=|from)|function ${name}\\b`).test(
+    code,
+  )
+}
+
+function complaintsIn(stderr: string): string {
+  return stderr.replace(/^.*(ExperimentalWarning|node --trace-warnings).*\n/gm, '')
+}
+
+/** The first `count` lines a process prints. Rejects with all it said when it ends, or takes too long. */
+function linesOf(child: ChildProcess, count: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    let [out, all] = ['', '']
+    const timer = setTimeout(fail, 30_000)
+    child.once('exit', () => setImmediate(fail))
+    function fail() {
+      clearTimeout(timer)
+      reject(new Error(`it printed only:\n${all}`))
+    }
+    child.stderr?.on('data', (data) => {
+      all += data
+    })
+    child.stdout?.on('data', (data) => {
+      out += data
+      all += data
+      const lines = out.split('\n').slice(0, -1)
+      if (lines.length < count) return
+      clearTimeout(timer)
+      resolve(lines.slice(0, count))
+    })
+  })
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}

@@ -1,0 +1,348 @@
+import { describe, expect, it } from '@jest/globals'
+import type { CompiledQuery } from 'kysely'
+import { claimOne } from '../../lib/adapter/lab.js'
+import { COUNTED_UP_TO, type ReadClaim, type Store } from '../../lib/store/store.js'
+import { createSubscriptionUpkeep } from '../../lib/store/subscription-upkeep.js'
+import { knownRefused } from '../../lib/work/read-outcomes.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { eventOf } from '../support/events.js'
+import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { openStoreWithSql, type StoreWithSql } from '../support/store-with-sql.js'
+import { until } from '../support/until.js'
+
+const MANY = 10_000
+const HOUR = 3_600_000
+const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
+const STATISTICS = {
+  // Nobody but an operator makes any.
+  SQLite: ['none', 'fresh'],
+  PostgreSQL: ['none', 'of before', 'fresh'],
+} as const
+
+describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engineName) => {
+  const engine = useEngine(engineName)
+
+  it.each(STATISTICS[engineName])(
+    'G6 a claim of a read costs what it did (statistics: %s)',
+    async (statistics) => {
+      await costsTheSame({
+        statistics,
+        index: 'subscriptions_due',
+        claim: (store) => claimOne(store, { leaseMs: HOUR, except: ['busy'], urgencies: [1, 2] }),
+        crowd: [subscriptions('given up', 'null'), subscriptions('later', `${Date.now() + HOUR}`)],
+      })
+    },
+  )
+
+  it.each(STATISTICS[engineName])(
+    'G6 no statement about subscriptions looks at more than it needs (statistics: %s)',
+    async (statistics) => {
+      const lab = await openStoreWithSql(await engine.freshAddress())
+      const { store, sql } = lab
+      if (engineName === 'PostgreSQL') await sql('alter table subscriptions set (autovacuum_enabled = false)')
+      await store.accept(Array.from({ length: 8 }, (_, i) => eventOf(`s${i}`)))
+      if (statistics === 'of before') await sql('analyze')
+      const now = Date.now()
+      await sql(subscriptions('given up', 'null', MANY, now))
+      await sql(subscriptions('made up', `${now + HOUR}`, MANY, now, `'platform_refused'`))
+      await sql(subscriptions('read', `${now + HOUR}`, MANY, now, 'null', 0))
+      await sql(subscriptions('overdue', '1', MANY, now, 'null', 0))
+      await sql(`update subscriptions set state = 'purchased' where unread = 0`)
+      if (statistics === 'fresh') await sql('analyze')
+      const business = { kind: 'business', businessUid: 'b1', install: null } as const
+      const claim = (await claimOne(store, { leaseMs: HOUR, except: [], urgencies: [1] })) as ReadClaim
+      const works: [string, () => Promise<unknown>, most?: number][] = [
+        ['subscriptionsOf', () => store.subscriptionsOf('business 77')],
+        ['claimReads', () => claimOne(store, { leaseMs: HOUR, except: ['b1'], urgencies: [0, 2, 3, 4, 1] })],
+        ['requestRefresh', () => store.requestRefresh(business)],
+        ['accept', () => store.accept([eventOf('s1', 'b9'), eventOf('new')])],
+        ['renewRead', () => store.renewRead(claim, HOUR)],
+        [
+          'finishRead',
+          () =>
+            store.finishRead(claim, {
+              settled: false,
+              failure: 'token_refused',
+              progress: null,
+              nextInMs: HOUR,
+            }),
+        ],
+        ['adoptItems', () => store.adoptItems(['nobody'])],
+        ['prune', () => store.prune({ doneMs: HOUR, changesMs: HOUR, deadMs: HOUR }), 100_500],
+        ['counts', () => store.counts(), 7 * COUNTED_UP_TO],
+      ]
+      const asked: [name: string, most: number, query: CompiledQuery][] = []
+      for (const [name, work, most = 500] of works) {
+        for (const query of await lab.queriesOf(work)) {
+          if (/subscriptions/.test(query.sql) && !/journal/.test(query.sql)) asked.push([name, most, query])
+        }
+      }
+      for (const [name, most, query] of asked) {
+        if (engineName === 'SQLite') {
+          const steps = (await lab.explain('explain query plan', query)).map(({ detail }) => String(detail))
+          const scans = steps.filter((step) => /^SCAN subscriptions(?! USING (COVERING )?INDEX)/.test(step))
+          expect([name, query.sql, scans]).toEqual([name, query.sql, []])
+          continue
+        }
+        const plan = await planOf(lab, query)
+        const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
+        expect([name, query.sql, scans.length]).toEqual([name, query.sql, 0])
+        expect([name, query.sql, costOf(plan).rows <= most]).toEqual([name, query.sql, true])
+      }
+    },
+    60_000,
+  )
+
+  it('E22 an asked-for read begins at once with very many overdue reconciles, imports and made-up ones', async () => {
+    const lab = await openStoreWithSql(await engine.freshAddress())
+    const { store, sql } = lab
+    const overdue = Number(process.env.OVERDUE ?? 50_000)
+    for (let batch = 0; batch < overdue / MANY; batch++) {
+      await sql(subscriptions(`overdue ${batch}`, '1', MANY, 1, 'null', 0, 4))
+      await sql(subscriptions(`import ${batch}`, '1', MANY / 10, 1, 'null', 1, 2))
+      await sql(subscriptions(`made up ${batch}`, '1', MANY / 10, 1, 'null', 1, 1))
+    }
+    await sql(subscriptions('asked', `${Date.now() + HOUR}`, 5, 1, 'null', 0, 4))
+    const begun: [string, number][] = []
+    openMarketplace(PLATFORM, {
+      store,
+      platform: {
+        concurrency: 4,
+        async fetch(input) {
+          const url = new URL(String(input))
+          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
+          const uid = String(url.searchParams.get('filter[uid]'))
+          begun.push([uid, performance.now()])
+          await new Promise((resolve) => setTimeout(resolve, 100))
+          const number = uid.split(' ').at(-1)
+          const record = {
+            uid,
+            business_uid: `business ${number}`,
+            purchasable_uid: OUR_ITEM,
+            purchase_state: 'purchased',
+          }
+          return Response.json({ data: { subscriptions: [record] } })
+        },
+      },
+    })
+    await until('it is busy', () => begun.length >= 20, 30_000)
+    const waits: number[] = []
+    for (let i = 1; i <= 5; i++) {
+      const asked = performance.now()
+      await store.accept([eventOf(`asked ${i}`, `business ${i}`)])
+      waits.push(
+        (await until('its read', () => begun.find(([uid]) => uid === `asked ${i}`), 30_000))[1] - asked,
+      )
+    }
+    if (process.env.OVERDUE)
+      process.stdout.write(`${engineName}: waits of ${waits.map(Math.round).join(', ')} ms\n`)
+    const reads = (what: string) => begun.filter(([uid]) => uid.startsWith(what)).length
+    for (const what of ['overdue', 'import', 'made up']) expect([what, reads(what) > 0]).toEqual([what, true])
+    expect(Math.max(...waits)).toBeLessThan(1_000)
+  }, 120_000)
+
+  it('E24 a purchase is among the next few reads though ten thousand made-up ones wait for theirs', async () => {
+    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    await sql(subscriptions('made up', '1', MANY, 1, 'null', 1, 1))
+    // The oldest, which must not wait for ever either.
+    await sql(`update subscriptions set refresh_at = 0 where subscription_uid = 'made up 7777'`)
+    await store.accept([eventOf('purchased', 'customer')])
+    const begun: string[] = []
+    openMarketplace(PLATFORM, {
+      store,
+      platform: {
+        concurrency: 4,
+        async fetch(input) {
+          const url = new URL(String(input))
+          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
+          begun.push(String(url.searchParams.get('filter[uid]')))
+          await new Promise((resolve) => setTimeout(resolve, 20))
+          return Response.json({ data: { subscriptions: [] } })
+        },
+      },
+    })
+    await until('some are read', () => begun.length >= 40, 30_000)
+    expect(begun.slice(0, 8)).toContain('purchased')
+    expect(begun.slice(0, 8)).toContain('made up 7777')
+    const later = begun.length
+    await store.accept([eventOf('purchased later', 'another customer')])
+    await until('it is read', () => begun.includes('purchased later'), 30_000)
+    const readBefore = begun.indexOf('purchased later') - later
+    // Leased already, or in the same claim.
+    expect(readBefore).toBeLessThanOrEqual(24)
+  }, 60_000)
+
+  it('E25 few of very many that are refused are not taken for all', async () => {
+    const { engine: sqlEngine, sql } = await openStoreWithSql(await engine.freshAddress())
+    await sql(subscriptions('read', `${Date.now() + HOUR}`, 100, 1, 'null', 0))
+    await sql(`update subscriptions set state = 'purchased'`)
+    const refuse = (codes: string, where: string) =>
+      sql(`update subscriptions set failure = ${codes} where ${where}`)
+    await refuse(`'platform_refused'`, `subscription_uid like 'read 1%'`)
+    const { counts } = createSubscriptionUpkeep(sqlEngine, 10)
+    const problems = async () => knownRefused(await sqlEngine.read(counts))
+    expect(await problems()).toEqual([])
+    await refuse(`'platform_timeout'`, 'failure is null')
+    expect(await problems()).toEqual([])
+    await refuse(`'token_refused'`, `failure = 'platform_timeout' and subscription_uid <> 'read 99'`)
+    expect(await problems()).toEqual([expect.stringMatching(/refused/)])
+  })
+
+  it('a question about a business looks at no more than a thousand, and at those first that were read', async () => {
+    const lab = await openStoreWithSql(await engine.freshAddress())
+    const { store, sql } = lab
+    await store.accept([eventOf('s1')])
+    const claim = (await claimOne(store, { leaseMs: HOUR, except: [], urgencies: [1, 2] })) as ReadClaim
+    const record = { uid: 's1', business_uid: 'b1', purchasable_uid: 'p', purchase_state: 'purchased' }
+    const found = { record, state: 'purchased', gone: null, confirmed: true }
+    await store.finishRead(claim, { found, settled: true, failure: null, progress: null, nextInMs: HOUR })
+    await sql(subscriptions('made up', `${Date.now() + HOUR}`))
+    await sql(`update subscriptions set business_uid = 'b1'`)
+    const known = await store.subscriptionsOf('b1')
+    expect(known).toHaveLength(1_000)
+    expect(known.filter(({ state }) => state === 'purchased').map((each) => each.subscriptionUid)).toEqual([
+      's1',
+    ])
+  })
+
+  async function costsTheSame(options: {
+    statistics: 'none' | 'of before' | 'fresh'
+    index: string
+    claim(store: Store): Promise<unknown>
+    crowd: string[]
+  }) {
+    const { statistics, index, claim, crowd } = options
+    const lab = await openStoreWithSql(await engine.freshAddress())
+    const { store, sql } = lab
+    if (engineName === 'PostgreSQL')
+      for (const table of ['subscriptions', 'journal'])
+        await sql(`alter table ${table} set (autovacuum_enabled = false)`)
+    await store.accept(Array.from({ length: 8 }, (_, i) => eventOf(`s${i}`)))
+    if (statistics === 'of before') await sql('analyze')
+    const queries = await lab.queriesOf(() => claim(store))
+    const query = queries.find((each) => /with due as|as "class_/.test(each.sql)) as CompiledQuery
+    // The claimed ones are due again.
+    await sql(`update subscriptions set refresh_at = 1, lease_token = null where lease_token is not null`)
+    const isPostgres = engineName === 'PostgreSQL'
+    const alone = isPostgres ? costOf(await planOf(lab, query)) : undefined
+    for (const statement of crowd) await sql(statement)
+    if (statistics === 'fresh') await sql('analyze')
+    if (!alone) return goesByIndex(await lab.explain('explain query plan', query), index)
+
+    const plan = await planOf(lab, query)
+    const crowded = costOf(plan)
+    expect(plan.map((node) => node['Node Type'])).not.toContain('Seq Scan')
+    expect(plan.map((node) => node['Index Name'])).toContain(index)
+    // An index of 10,000 rows has a level or two more than one of 8.
+    expect(crowded.rows).toBeLessThanOrEqual(alone.rows + 30)
+    expect(crowded.pages).toBeLessThanOrEqual(alone.pages + 60)
+  }
+})
+
+describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName) => {
+  const engine = useEngine(engineName)
+  const DAY = 24 * HOUR
+
+  it('the sweeper keeps to the keeping times, and leaves what is owed', async () => {
+    const lab = await openStoreWithSql(await engine.freshAddress())
+    const { sql } = lab
+    const now = Date.now()
+    await sql(journal('done', 'done', now - 8 * DAY, 3_000))
+    await sql(journal('young', 'done', now - 6 * DAY, 200))
+    await sql(journal('dead', 'dead', now - 31 * DAY, 1_000))
+    await sql(journal('fresh dead', 'dead', now - 29 * DAY, 20))
+    await sql(journal('owed', 'waiting', now - 80 * DAY, 20, 'change'))
+    await sql(journal('told', 'done', now - 91 * DAY, 1_000, 'change'))
+    await sql(journal('told lately', 'done', now - 89 * DAY, 20, 'change'))
+    await sql(subscriptions('made up', 'null', 1_000, now - 31 * DAY))
+    const { marketplace } = await createScene({ store: lab.store })
+    await marketplace.start()
+    const count = async (table: string) =>
+      Number((await sql<{ rows: number }>(`select count(*) as rows from ${table}`))[0]?.rows)
+    await until('what is over is gone', async () => (await count('journal')) === 260, 15_000)
+    await until('so are made-up subscriptions', async () => (await count('subscriptions')) === 0, 15_000)
+    const left = await sql<{ word: string; rows: number }>(
+      `select name as word, count(*) as rows from journal group by name order by name`,
+    )
+    expect(left.map(({ word, rows }) => [word, Number(rows)])).toEqual([
+      ['fresh dead', 20],
+      ['owed', 20],
+      ['told lately', 20],
+      ['young', 200],
+    ])
+  }, 40_000)
+})
+
+/** What the plan of PostgreSQL did, node by node. */
+async function planOf({ explain }: StoreWithSql, query: CompiledQuery): Promise<PlanNode[]> {
+  const [row] = await explain('explain (analyze, buffers, timing off, format json)', query)
+  const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN'])) as [{ Plan: PlanNode }]
+  return allOf(Plan)
+}
+
+/** Rows that it looked at in tables, and pages. */
+function costOf(plan: PlanNode[]) {
+  const [top] = plan as [PlanNode]
+  return {
+    rows: plan.filter((node) => node['Relation Name']).reduce((sum, node) => sum + rowsOf(node), 0),
+    pages: top['Shared Hit Blocks'] + top['Shared Read Blocks'],
+  }
+}
+
+/** SQLite does not count: its plan says how each table is gone through. */
+function goesByIndex(plan: Record<string, unknown>[], index: string) {
+  const steps = plan.map(({ detail }) => String(detail))
+  expect(steps.filter((step) => /^SCAN (subscriptions|journal|leased|earlier)\b/.test(step))).toEqual([])
+  // The few that a claim of a read has found are sorted once more.
+  const sorted = steps.filter((step) => /TEMP B-TREE FOR ORDER BY/.test(step))
+  expect(sorted.length).toBeLessThanOrEqual(index === 'subscriptions_due' ? 1 : 0)
+  const taken = steps.find((step) => step.includes(`USING INDEX ${index} `)) ?? steps.join('; ')
+  expect(taken).toMatch(/(refresh_at|due_at)</)
+}
+
+interface PlanNode {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Rows Removed by Index Recheck'?: number
+  'Shared Hit Blocks': number
+  'Shared Read Blocks': number
+  Plans?: PlanNode[]
+}
+
+function allOf(node: PlanNode): PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(allOf)]
+}
+
+function rowsOf(node: PlanNode): number {
+  const each =
+    node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
+  return each * node['Actual Loops']
+}
+
+const NUMBERS = (count: number) =>
+  `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${count})`
+
+function subscriptions(
+  word: string,
+  refreshAt: string,
+  count = MANY,
+  requestedAt = 1,
+  failure = 'null',
+  unread = 1,
+  urgency = unread === 0 ? 4 : 1,
+): string {
+  return `insert into subscriptions
+    (subscription_uid, business_uid, generation, settled_generation, requested_at, refresh_at, urgency, unread, verifying, lapses, created_at, failure)
+    ${NUMBERS(count)} select '${word} ' || n, 'business ' || n, 1, 0, ${requestedAt}, ${refreshAt}, ${urgency}, ${unread}, 0, 0, 1, ${failure} from numbers`
+}
+
+function journal(word: string, status: string, at: number, count: number, kind = 'event'): string {
+  return `insert into journal
+    (id, kind, name, topic, key, payload, status, attempts, received_at, settled_at)
+    ${NUMBERS(count)} select '${word} ' || n, '${kind}', '${word}', '${kind}', '${word} ' || n, '{}', '${status}', 0, ${at}, ${at}
+    from numbers`
+}

@@ -1,0 +1,370 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { metrics } from '@opentelemetry/api'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import createDebug from 'debug'
+import express5 from 'express'
+import { systemClock } from '../../lib/clock.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import type { Store } from '../../lib/store/store.js'
+import { type Simulator, sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+const express4 = require('express-4') as typeof express5
+
+const B1 = 'business-one'
+
+describe('a sender without the secret', () => {
+  it('A1 costs no work of the database and no line in the log', async () => {
+    const { store, calls } = createWatchedStore()
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store, worker: false })
+    await marketplace.start()
+    const url = await serve(express5().use('/hooks', marketplace.router))
+    const target = marketplace.targetUrl(`${url}/hooks`)
+    const lines = captureDebug()
+    calls.length = 0
+    for (const path of [
+      '',
+      '/',
+      '/x',
+      `${target.slice(url.length)}x`,
+      '/hooks/',
+      '/hooks/%',
+      '/hooks?secret=1',
+    ]) {
+      for (let i = 0; i < 20; i++) {
+        const reply = await fetch(`${url}/hooks${path}`, {
+          method: 'POST',
+          body: JSON.stringify(notice('s')),
+        })
+        expect([reply.status, await reply.text()]).toEqual([404, ''])
+      }
+    }
+    expect({ calls, lines }).toEqual({ calls: [], lines: [] })
+    // The watch works: a delivery is kept, and one that is not leads to a line.
+    await deliver(target, notice('s'))
+    expect(calls).toEqual(['accept'])
+    await store.close()
+    await deliver(target, notice('s'))
+    expect(lines).toHaveLength(1)
+  })
+})
+
+describe('somebody who knows the secret', () => {
+  it('A9 floods with made-up ids, and known customers are still served within seconds', async () => {
+    const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('access', () => marketplace.isEntitled(B1))
+    // 4 at once, 80 a second: the flood keeps the token endpoint busy for 20 s.
+    platform.faults.add({ on: 'token', kind: 'slow', ms: 50 })
+    platform.faults.expireTokens()
+    const flood = Array.from({ length: 1_600 }, (_, i) => notice(`made-up-${i}`, `nobody-${i}`))
+    for (let round = 0; round < 2; round++) {
+      for (let at = 0; at < flood.length; at += 320) {
+        expect(await deliver(flood.slice(at, at + 320))).toMatchObject({ status: 200 })
+      }
+    }
+    platform.paymentIssue(uid)
+    const begun = Date.now()
+    await until('access ends', async () => !(await marketplace.isEntitled(B1)))
+    platform.confirmPayment(uid)
+    await until('access again', () => marketplace.isEntitled(B1))
+    // Not after the flood.
+    expect(Date.now() - begun).toBeLessThan(10_000)
+
+    const { counts } = await marketplace.health()
+    // One row for each made-up subscription, however often it was named; and the flood is still going on.
+    expect(counts?.subscriptions).toBe(1_601)
+    expect(counts?.requested).toBeGreaterThan(1_000)
+    const tokenCalls = platform.requests.filter(({ endpoint }) => endpoint === 'token')
+    expect(Math.max(...tokenCalls.map(({ inFlight }) => inFlight))).toBeLessThanOrEqual(4)
+    const perBusiness = new Map<string, number>()
+    for (const { business_uid = '' } of tokenCalls) {
+      perBusiness.set(business_uid, (perBusiness.get(business_uid) ?? 0) + 1)
+    }
+    expect(perBusiness.size).toBeGreaterThan(20)
+    expect(Math.max(...perBusiness.values())).toBeLessThanOrEqual(2)
+  })
+
+  it('A10 forges a notice of a real subscription, which costs one read and changes nothing', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    const before = await seenOf(platform, marketplace, uid)
+    await deliver(notice(uid, B1))
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    // A purchase elsewhere goes all the way meanwhile: whatever was due at once has been read.
+    platform.purchase({ business_uid: 'business-two', payment: 'succeeded' })
+    await platform.settled()
+    expect(await marketplace.isEntitled('business-two')).toBe(true)
+    expect(await seenOf(platform, marketplace, uid)).toEqual({ ...before, reads: before.reads + 1 })
+  })
+
+  it.each(['update', 'created'])(
+    'A11 forges a full record that says purchased, sent as %s',
+    async (event_type) => {
+      const { platform, marketplace, deliver } = await createScene()
+      const { uid } = platform.purchase({ business_uid: B1, payment: 'failed' })
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+      for (const [business_uid, forged] of [
+        [B1, uid],
+        [B1, 'made-up'],
+        ['nobody', 'made-up-too'],
+      ] as const) {
+        const sample = sampleDelivery('purchasable_subscription/updated', {
+          uid: forged,
+          business_uid,
+          purchasable_uid: OUR_ITEM,
+          purchase_state: 'purchased',
+          updated_at: '2999-01-01T00:00:00.000Z',
+        })
+        expect(await deliver({ ...sample, event_type })).toMatchObject({ status: 200 })
+        expect(await marketplace.isEntitled(business_uid)).toBe(false)
+        expect((await marketplace.refresh(business_uid)).entitled).toBe(false)
+      }
+      const changes = await marketplace.journal.list({ kind: 'change' })
+      expect(changes.map(({ payload }) => (payload as { to: string }).to)).toEqual(['suspended'])
+    },
+  )
+})
+
+describe('the record of another business', () => {
+  it('A12 is discarded and counted, and never written down', async () => {
+    const outcomes = countReads()
+    const folder = temporaryFolder()
+    const foreign = {
+      uid: 's1',
+      business_uid: 'business-two',
+      purchasable_uid: OUR_ITEM,
+      purchase_state: 'purchased',
+      display_name: 'nobody else may see this',
+    }
+    const platform = await serve((req, res) => {
+      const isToken = req.url?.startsWith('/oauth/token')
+      res.end(JSON.stringify(isToken ? { access_token: 't' } : { data: { subscriptions: [foreign] } }))
+    })
+    const marketplace = openMarketplace(
+      { baseUrl: platform, authUrl: platform },
+      { store: `sqlite:${join(folder, 'm.db')}` },
+    )
+    await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
+    const decision = await until('the read', async () => {
+      const told = await marketplace.explain(B1)
+      return told.subscriptions[0]?.failure && told
+    })
+    expect(decision).toMatchObject({
+      entitled: false,
+      subscriptions: [{ purchase_state: null, failure: 'platform_record_mismatch' }],
+    })
+    expect(await marketplace.explain('business-two')).toMatchObject({ reason: 'unknown_business' })
+    expect(await marketplace.journal.list({ kind: 'change' })).toEqual([])
+    for (const file of readdirSync(folder)) {
+      expect(readFileSync(join(folder, file), 'latin1')).not.toContain('nobody else')
+    }
+    expect(await outcomes()).toEqual(['refused'])
+  })
+})
+
+describe('a sender on a bad line', () => {
+  it('A13 that sends one byte a second gets 408 at the deadline, and its socket is closed', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { receiver: { bodyTimeoutMs: 2_500 } })
+    const ends = [express4, express5].map(async (express) => {
+      const url = new URL(marketplace.targetUrl(await serve(express().use(marketplace.router))))
+      const socket = connect(Number(url.port), url.hostname)
+      onCleanUp(() => socket.destroy())
+      let reply = ''
+      socket
+        .on('error', () => {})
+        .on('data', (data) => {
+          reply += data
+        })
+      await once(socket, 'connect')
+      const begun = Date.now()
+      socket.write(`POST ${url.pathname} HTTP/1.1\r\nhost: a\r\ncontent-length: 200\r\n\r\n`)
+      const trickle = setInterval(() => socket.write('{'), 1_000)
+      await once(socket, 'close')
+      clearInterval(trickle)
+      return { reply, afterMs: Date.now() - begun }
+    })
+    for (const { reply, afterMs } of await Promise.all(ends)) {
+      expect(reply).toMatch(/^HTTP\/1\.1 408 .*\r\nconnection: close\r\n.*body_timeout/is)
+      expect(afterMs).toBeGreaterThanOrEqual(2_450)
+      expect(afterMs).toBeLessThan(7_500)
+    }
+    expect(await marketplace.journal.list()).toEqual([])
+  })
+
+  it('A15 that is gone before the reply has its delivery kept once', async () => {
+    const platform = await startPlatform()
+    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const marketplace = openMarketplace(platform, { store, worker: false })
+    await marketplace.start()
+    const url = new URL(marketplace.targetUrl(await serve(express5().use(marketplace.router))))
+    for (let i = 0; i < 5; i++) {
+      const body = JSON.stringify(notice(`s${i}`))
+      const socket = connect(Number(url.port), url.hostname)
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      const head = `POST ${url.pathname} HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n\r\n`
+      socket.write(head + body, () => socket.destroySoon())
+      await once(socket, 'close')
+    }
+    const subjects = async () =>
+      (await marketplace.journal.list()).map(({ subscription_uid }) => subscription_uid).sort()
+    await until('all are kept', async () => (await subjects()).length >= 5)
+    // What comes after them is kept after them: nothing of theirs is still on its way.
+    await deliver(url.href, notice('last'))
+    expect(await subjects()).toEqual(['last', 's0', 's1', 's2', 's3', 's4'])
+  })
+})
+
+describe('identifiers', () => {
+  const ODD = [
+    '/..%2f..%2foauth',
+    '../../x',
+    '//evil.example/',
+    '@evil.example',
+    'https://evil.example/?x',
+    'a#b',
+    'a?b=c&filter[uid]=other&client_secret=x',
+    'a;b',
+    '%00%0d%0a',
+    'a b+c',
+    '\\..\\x',
+    "'; drop table subscriptions; --",
+    'Ünïcødé ☕ 漢字 🛒',
+    'مرحبا\u202e',
+    '.',
+    '..',
+  ]
+  const NEVER = ['a\r\nx-evil: 1', '\n', 'a\u0000b', '\ud800', 'x'.repeat(256)]
+
+  it('A17 reach the platform as one decoded query value, at the configured origin, or not at all', async () => {
+    const asked: { at: string; path: string; query: [string, string][]; token: string | undefined }[] = []
+    const listener = (at: string) =>
+      serve((req, res) => {
+        const url = new URL(`http://platform.test${req.url}`)
+        asked.push({
+          at,
+          path: `${req.method} ${String(req.url).split('?')[0]}`,
+          query: [...url.searchParams],
+          token: req.headers.authorization,
+        })
+        res.end(JSON.stringify(at === 'auth' ? { access_token: 't' } : { data: { subscriptions: [] } }))
+      })
+    const [baseUrl, authUrl] = [`${await listener('base')}/v/1`, await listener('auth')]
+    const marketplace = openMarketplace({ baseUrl, authUrl })
+    const url = await serve(express5().use(marketplace.router))
+    for (const id of [...ODD, ...NEVER]) {
+      expect((await deliver(marketplace.targetUrl(url), notice(id, `${id}!`.slice(-256)))).status).toBe(200)
+    }
+    const reads = () => asked.filter(({ at }) => at === 'base')
+    await until(
+      'all have been read',
+      () => new Set(reads().map(({ query }) => query[0]?.[1])).size >= ODD.length,
+    )
+
+    for (const read of reads()) {
+      expect(read).toEqual({
+        at: 'base',
+        path: 'GET /v/1/business/subscriptionsmng/v1/subscriptions',
+        query: [['filter[uid]', expect.any(String)]],
+        token: 'Bearer t',
+      })
+    }
+    expect(new Set(reads().map(({ query }) => query[0]?.[1]))).toEqual(new Set(ODD))
+    const tokenCalls = asked.filter(({ at }) => at === 'auth')
+    for (const { path, query } of tokenCalls) {
+      expect(path).toBe('POST /oauth/token')
+      expect(query.map(([name]) => name)).toEqual([
+        'client_id',
+        'client_secret',
+        'grant_type',
+        'type',
+        'business_uid',
+      ])
+    }
+    expect(new Set(tokenCalls.map(({ query }) => query[4]?.[1]))).toEqual(new Set(ODD.map((id) => `${id}!`)))
+  })
+})
+
+function notice(subscription_uid: string, business_id = B1) {
+  const data = { business_id, purchasable_uid: OUR_ITEM, subscription_uid }
+  return { entity_name: 'purchasable_subscription', event_type: 'update', data }
+}
+
+async function seenOf(
+  platform: Simulator,
+  marketplace: { journal: { list(filter: object): Promise<unknown[]> } },
+  uid: string,
+) {
+  const reads = platform.requests.filter((each) => each.endpoint === 'read' && each.subscription_uid === uid)
+  return {
+    reads: reads.length,
+    changes: await marketplace.journal.list({ kind: 'change', subscriptionUid: uid }),
+  }
+}
+
+/** A database in memory, and the names of the calls it gets, in their order. */
+function createWatchedStore() {
+  const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
+  const calls: string[] = []
+  const store = new Proxy(inner, {
+    get(target, name: keyof Store) {
+      const method = target[name] as ((...args: unknown[]) => unknown) | undefined
+      if (!method) return undefined
+      return (...args: unknown[]) => {
+        calls.push(name)
+        return method(...args)
+      }
+    },
+  })
+  return { store, calls }
+}
+
+function captureDebug(): string[] {
+  const lines: string[] = []
+  const { log } = createDebug
+  createDebug.enable('marketplace-webhooks:*')
+  createDebug.log = (...args: unknown[]) => lines.push(args.join(' '))
+  onCleanUp(() => {
+    createDebug.log = log
+    createDebug.disable()
+  })
+  return lines
+}
+
+/** The outcomes under which reads have been counted from here on. */
+function countReads() {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
+  const provider = new MeterProvider({ readers: [reader] })
+  metrics.setGlobalMeterProvider(provider)
+  onCleanUp(() => {
+    metrics.disable()
+    return provider.shutdown()
+  })
+  return async () => {
+    await provider.forceFlush()
+    const counters = exporter
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((each) => each.metrics))
+    const reads = counters.filter(({ descriptor }) => descriptor.name === 'marketplace_webhooks.reads')
+    return reads.flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => attributes.outcome))
+  }
+}

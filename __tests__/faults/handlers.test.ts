@@ -1,0 +1,132 @@
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { systemClock } from '../../lib/clock.js'
+import type { Marketplace, PurchaseChange } from '../../lib/index.js'
+import type { Store } from '../../lib/store/store.js'
+import { storeFor } from '../../lib/store-option.js'
+import type { Simulator } from '../../lib/testing/index.js'
+import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
+import { openMarketplace, startPlatform } from '../support/scene.js'
+import { gate, until } from '../support/until.js'
+
+/** Where the tests keep what they know: they say something of the engine too. */
+let engine: TestEngine
+const storeAddress = () => engine.freshAddress()
+
+const B1 = 'business-one'
+
+describe.each(ENGINE_NAMES)('%s', (name) => {
+  const own = useEngine(name)
+  beforeAll(() => {
+    engine = own
+  })
+
+  describe('H5 a process that ends after a side effect and before it is noted', () => {
+    it('is followed by one that calls again, with the same id and the next attempt', async () => {
+      const platform = await startPlatform()
+      const store = storeFor(await storeAddress(), systemClock)
+      const mails: { id: string; attempt: number; by: string }[] = []
+      let isDead = false
+      const first = openMarketplace(platform, {
+        store: endingBeforeNoted(store, () => isDead),
+        worker: { pollMs: 50, leaseMs: 1_000 },
+      })
+      first.onPurchaseChange(({ id }, { attempt }) => {
+        isDead = true
+        mails.push({ id, attempt, by: 'first' })
+      })
+      const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+      await first.track({ subscription_uid: uid, business_uid: B1 })
+      await until('the side effect', () => mails.length === 1)
+
+      const second = openMarketplace(platform, { store, worker: { pollMs: 50, leaseMs: 1_000 } })
+      second.onPurchaseChange(({ id }, { attempt }) => void mails.push({ id, attempt, by: 'second' }))
+      await until('it is noted', async () => (await pendingChanges(second)) === 0)
+      const { id } = mails[0] as { id: string }
+      expect(mails).toEqual([
+        { id, attempt: 1, by: 'first' },
+        { id, attempt: 2, by: 'second' },
+      ])
+      expect(await second.journal.list({ kind: 'change' })).toMatchObject([
+        { id, status: 'done', attempts: 2 },
+      ])
+    })
+  })
+
+  describe('H6 the changes of one subscription', () => {
+    it('are told in order and never two at once, by two instances on one store', async () => {
+      const platform = await startPlatform()
+      const store = storeFor(await storeAddress(), systemClock)
+      const marketplaces = [1, 2].map(() =>
+        openMarketplace(platform, {
+          store,
+          worker: { pollMs: 20, concurrency: 2, handlerRetryDelaysMs: [10, 10] },
+        }),
+      )
+      const [reader] = marketplaces as [Marketplace]
+      const states = ['purchased', 'suspended', 'purchased', 'suspended', 'purchased', 'canceled']
+      const businesses = ['b1', 'b2', 'b3', 'b4']
+      await Promise.all(businesses.map((business) => bringAbout(platform, reader, states, business)))
+
+      const running = new Set<string>()
+      const overlaps: string[] = []
+      const told = new Map<string, (string | null)[]>()
+      const tellers = new Set<number>()
+      // Each takes two of the four, and waits until the other has taken its own: both are certain to take part.
+      const bothTell = gate()
+      for (const [teller, marketplace] of marketplaces.entries()) {
+        marketplace.onPurchaseChange(async ({ business_uid, to }: PurchaseChange, { attempt }) => {
+          tellers.add(teller)
+          if (tellers.size === 2) bothTell.open()
+          if (running.has(business_uid)) overlaps.push(`${business_uid} ${to}`)
+          running.add(business_uid)
+          await bothTell.opened
+          for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+          running.delete(business_uid)
+          // One that fails holds back what comes behind it, whoever takes it next.
+          if (business_uid === 'b2' && to === 'suspended' && attempt === 1) throw new Error('not yet')
+          told.set(business_uid, [...(told.get(business_uid) ?? []), to])
+        })
+      }
+      await until('all are told', async () => (await pendingChanges(reader)) === 0)
+      expect(overlaps).toEqual([])
+      expect(Object.fromEntries(told)).toEqual(Object.fromEntries(businesses.map((each) => [each, states])))
+    })
+  })
+})
+
+/** A purchase, and moves until each of the states has been seen. */
+
+async function bringAbout(
+  platform: Simulator,
+  marketplace: Marketplace,
+  states: readonly string[],
+  business_uid: string,
+) {
+  const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
+  for (const [at, state] of states.entries()) {
+    if (at > 0) platform.set(uid, { purchase_state: state })
+    await marketplace.track({ subscription_uid: uid, business_uid })
+    await until(`${state} is seen`, async () => {
+      const { subscriptions } = await marketplace.explain(business_uid)
+      return subscriptions[0]?.purchase_state === state
+    })
+  }
+}
+
+/** Changes that have not been handled to the end. */
+async function pendingChanges({ journal }: Marketplace): Promise<number> {
+  const changes = await journal.list({ kind: 'change' })
+  return changes.filter(({ status }) => status === 'pending' || status === 'waiting').length
+}
+
+/** The store of a process that ended before its entry was noted: no word of its comes through any more. */
+function endingBeforeNoted(store: Store, isDead: () => boolean): Store {
+  const never = new Promise<never>(() => {})
+  return {
+    ...store,
+    finishLanes: (finishes) => (isDead() ? never : store.finishLanes(finishes)),
+    renewLane: (lane, leaseMs) => (isDead() ? never : store.renewLane(lane, leaseMs)),
+    claimLanes: async (options) => (isDead() ? [] : store.claimLanes(options)),
+    claimReads: async (options) => (isDead() ? [] : store.claimReads(options)),
+  }
+}

@@ -1,0 +1,438 @@
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import type { Marketplace, PurchaseChange } from '../../lib/index.js'
+import type { Store } from '../../lib/store/store.js'
+import { storeFor } from '../../lib/store-option.js'
+import { type Simulator, sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
+import { createPlatformModel } from '../support/platform-model.js'
+import { createReceiverLives } from '../support/receiver-lives.js'
+import { createScene, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
+import { gate, until } from '../support/until.js'
+
+/** Where the tests that depend on the engine keep what they know. */
+let engine: TestEngine
+const storeAddress = () => engine.freshAddress()
+
+const B1 = 'business-one'
+
+describe.each(ENGINE_NAMES)('%s', (name) => {
+  const own = useEngine(name)
+  beforeAll(() => {
+    engine = own
+  })
+
+  describe('D1 the same delivery a thousand times at once', () => {
+    it('costs at most two reads', async () => {
+      const reads = holdableReads()
+      const store = storeFor(await storeAddress(), systemClock)
+      const { platform, marketplace, deliver } = await createScene({
+        store,
+        platform: { fetch: reads.fetch, timeoutMs: 120_000 },
+        freshness: { waitMs: 0 },
+      })
+      platform.faults.add({ on: 'delivery', kind: 'drop' })
+      const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+      // At once means that none of them has to wait for the read of another.
+      reads.hold()
+      const replies = await Promise.all(Array.from({ length: 1_000 }, () => deliver(notice(uid))))
+      expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
+      expect(new Set(replies.map(({ id }) => id)).size).toBe(1_000)
+      await until('the first read', () => reads.held() === 1)
+      reads.release()
+      await until('the next read is not due for seconds', async () => {
+        const [row] = await store.subscriptionsOf(B1)
+        return row && !row.pending && Number(row.refreshAt) > Date.now() + 2 * SECOND
+      })
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+      expect(readsOf(platform, uid)).toBeGreaterThan(0)
+      expect(readsOf(platform, uid)).toBeLessThanOrEqual(2)
+    }, 120_000)
+  })
+
+  describe('an event that comes while its subscription is read', () => {
+    it('D2 causes one more read when it comes before the reply', async () => {
+      const reads = holdableReads()
+      const { platform, marketplace, uid, seen } = await purchased({ platform: { fetch: reads.fetch } })
+      const before = readsOf(platform, uid)
+      reads.hold()
+      platform.paymentIssue(uid)
+      await until('the reply that says suspended', () => reads.held() === 1)
+      platform.confirmPayment(uid)
+      await platform.settled()
+      reads.release()
+      await until('both changes', () => seen.length === 3)
+      expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
+      expect(readsOf(platform, uid) - before).toBe(2)
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+    })
+
+    it('D3 causes one more read when it comes between the reply and its commit', async () => {
+      const commit = gate()
+      let isHolding = false
+      let arrived = 0
+      const store = wrapped(storeFor(await storeAddress(), systemClock), 'finishRead', async (finish) => {
+        if (isHolding && ++arrived === 1) await commit.opened
+        return finish()
+      })
+      const { platform, marketplace, uid, seen } = await purchased({ store })
+      const before = readsOf(platform, uid)
+      isHolding = true
+      platform.paymentIssue(uid)
+      await until('the reply', () => arrived === 1)
+      platform.confirmPayment(uid)
+      await platform.settled()
+      commit.open()
+      await until('both changes', () => seen.length === 3)
+      expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
+      expect(readsOf(platform, uid) - before).toBe(2)
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+    })
+  })
+
+  describe('D4 purchased, suspended and purchased again in identical bodies', () => {
+    it('is each change once where each was read', async () => {
+      const { platform, marketplace, uid, seen } = await purchased()
+      platform.paymentIssue(uid)
+      await until('suspended', () => seen.length === 2)
+      platform.confirmPayment(uid)
+      await until('purchased again', () => seen.length === 3)
+      const [, first, second] = platform.deliveries
+      expect(first?.body).toBe(second?.body)
+      await nothingPending(marketplace)
+      expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+    })
+
+    it('ends where the platform ends when both came before a read', async () => {
+      const { platform, marketplace, uid, seen, deliver } = await purchased()
+      platform.faults.add({ on: 'delivery', kind: 'drop' })
+      platform.paymentIssue(uid)
+      platform.confirmPayment(uid)
+      platform.paymentIssue(uid)
+      await Promise.all([1, 2, 3].map(() => deliver(notice(uid))))
+      await until('the end', () => seen.length === 2)
+      await nothingPending(marketplace)
+      expect(seen).toEqual(['purchased', 'suspended'])
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+    })
+  })
+
+  describe('D5 the events of a subscription', () => {
+    it('lead to the same answer in any order of arrival', async () => {
+      const { platform, marketplace, deliver } = await createScene({ store: await storeAddress() })
+      platform.faults.add({ on: 'delivery', kind: 'drop' })
+      const orders = permutations([0, 1, 2, 3])
+      const businesses = orders.map((_order, at) => `business-${at}`)
+      for (const [at, business_uid] of businesses.entries()) {
+        platform.install(business_uid)
+        const { uid } = platform.purchase({ business_uid, payment: 'failed' })
+        platform.confirmPayment(uid)
+        // Half of them end suspended, so that one answer for all would be wrong.
+        if (at % 2 === 1) platform.paymentIssue(uid)
+        else platform.touch(uid)
+      }
+      await platform.settled()
+      for (const [at, order] of orders.entries()) {
+        const sent = platform.deliveries.filter((each) => each.business_uid === businesses[at])
+        const events = [
+          'application/installed',
+          'purchasable_subscription/create',
+          'purchasable_subscription/update',
+        ]
+        const bodies = events.map((event) => sent.find((each) => each.event === event)?.body)
+        bodies.push(bodies[2])
+        for (const next of order) expect((await deliver(bodies[next])).status).toBe(200)
+      }
+      const answers = await Promise.all(businesses.map((each) => marketplace.isEntitled(each)))
+      expect(answers).toEqual(businesses.map((_business, at) => at % 2 === 0))
+    })
+  })
+
+  describe('D6 a slow read that a newer one on another instance has overtaken', () => {
+    it.each(['reply', 'renewal'] as const)(
+      'changes nothing when its %s is what comes first',
+      async (first) => {
+        const platform = await startPlatform()
+        const store = storeFor(await storeAddress(), systemClock)
+        const reads = holdableReads()
+        const { clock, freeze, thaw } = freezableClock()
+        const finished: unknown[] = []
+        const slow = openMarketplace(platform, {
+          store: wrapped(store, 'finishRead', async (finish) => {
+            const isHeld = await finish()
+            finished.push(isHeld)
+            return isHeld
+          }),
+          clock,
+          platform: { fetch: reads.fetch, timeoutMs: 60_000 },
+          worker: { pollMs: 50, leaseMs: 1_000 },
+        })
+        const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+        reads.hold()
+        await slow.track({ subscription_uid: uid, business_uid: B1 })
+        await until('the slow read', () => reads.held() === 1)
+        freeze()
+
+        platform.paymentIssue(uid)
+        const quick = openMarketplace(platform, { store, worker: { pollMs: 50, leaseMs: 60_000 } })
+        const newer = await until('the newer read', async () => {
+          const [row] = await store.subscriptionsOf(B1)
+          return row?.state === 'suspended' && row
+        })
+
+        // Dated later than the newer one, so that nothing but its lost lease can keep it out.
+        const late = (text: string) =>
+          text.replace(/"updated_at":"[^"]*"/g, '"updated_at":"2999-01-01T00:00:00.000Z"')
+        if (first === 'renewal') thaw()
+        else reads.release(late)
+        await until('what became of the slow read', () => finished.length > 0)
+        if (first === 'renewal') reads.release(late)
+        else thaw()
+        expect(finished).toEqual([false])
+        const [row] = await store.subscriptionsOf(B1)
+        expect(row).toMatchObject({ state: 'suspended', record: { updated_at: newer.record?.updated_at } })
+        const changes = await quick.journal.list({ kind: 'change' })
+        expect(changes.map(({ payload }) => (payload as PurchaseChange).to)).toEqual(['suspended'])
+        expect(await quick.isEntitled(B1)).toBe(false)
+      },
+    )
+  })
+})
+
+describe('in virtual time', () => {
+  it.each([1, 2, 3, 4])('D7 a read that lags %d times is repeated until it moves', async (times) => {
+    const { platform, change, send, advance, state, seen, reads } = await virtual()
+    await change()
+    await send()
+    await advance(MINUTE)
+    const before = reads()
+    platform.fail('older', times)
+    await change()
+    await send()
+    await advance(SECOND)
+    expect(await state()).toBe('purchased')
+    await advance(15 * MINUTE)
+    expect(await state()).toBe('suspended')
+    expect(reads() - before).toBe(times + 1)
+    expect(seen).toEqual(['purchased', 'suspended'])
+  })
+
+  it('D7, D10 a read that lags longer than it is repeated, and a lost event, are found by the reconcile', async () => {
+    const { platform, change, send, advance, state, seen } = await virtual({ reconcileEveryMs: HOUR })
+    await change()
+    await send()
+    await advance(MINUTE)
+    platform.fail('older', 5)
+    await change()
+    await send()
+    await advance(30 * MINUTE)
+    expect(await state()).toBe('purchased')
+    await advance(1.2 * HOUR)
+    expect(await state()).toBe('suspended')
+    await change()
+    await advance(MINUTE)
+    expect(await state()).toBe('suspended')
+    await advance(1.2 * HOUR)
+    expect(await state()).toBe('purchased')
+    expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
+  })
+
+  it('D12 a record that disappears is denied after three reads over a minute, and not before', async () => {
+    const { change, send, advance, hide, reads, seen, marketplace } = await virtual({ pollMs: SECOND })
+    await change()
+    await send()
+    await advance(MINUTE)
+    const before = reads()
+    hide(true)
+    await send()
+    await advance(59 * SECOND)
+    expect(await marketplace().isEntitled('b1')).toBe(true)
+    await advance(5 * SECOND)
+    expect(reads() - before).toBe(3)
+    expect(await marketplace().explain('b1')).toMatchObject({ entitled: false, reason: 'missing' })
+    hide(false)
+    await send()
+    await advance(SECOND)
+    expect(await marketplace().isEntitled('b1')).toBe(true)
+    expect(seen).toEqual(['purchased', null, 'purchased'])
+  })
+
+  it('D12 a record that is hidden for two reads stays what it was', async () => {
+    const { change, send, advance, hide, seen, marketplace } = await virtual({ pollMs: SECOND })
+    await change()
+    await send()
+    await advance(MINUTE)
+    hide(true)
+    await send()
+    await advance(40 * SECOND)
+    hide(false)
+    await advance(10 * MINUTE)
+    expect(await marketplace().isEntitled('b1')).toBe(true)
+    expect(seen).toEqual(['purchased'])
+  })
+})
+
+/** A scene in which a business has bought; `seen` are the states of the changes told so far. */
+async function purchased(options: Parameters<typeof createScene>[0] = {}) {
+  const scene = await createScene({ store: await storeAddress(), freshness: { waitMs: 0 }, ...options })
+  const { platform, marketplace } = scene
+  const seen: (string | null)[] = []
+  marketplace.onPurchaseChange(({ to }) => void seen.push(to))
+  const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+  await until('the purchase', () => seen.length === 1)
+  await nothingPending(marketplace)
+  return { ...scene, uid, seen }
+}
+
+async function nothingPending(marketplace: Marketplace) {
+  await until('nothing is pending', async () => {
+    const { subscriptions } = await marketplace.explain(B1)
+    return subscriptions.length > 0 && subscriptions.every(({ pending }) => !pending)
+  })
+}
+
+function notice(subscription_uid: string, business_id = B1) {
+  const data = { subscription_uid, business_id, purchasable_uid: OUR_ITEM }
+  return sampleDelivery('purchasable_subscription/update', data)
+}
+
+function readsOf(platform: Simulator, uid: string): number {
+  return platform.requests.filter((each) => each.endpoint === 'read' && each.subscription_uid === uid).length
+}
+
+function permutations<T>(items: readonly T[]): T[][] {
+  if (items.length === 0) return [[]]
+  return items.flatMap((item, at) =>
+    permutations(items.filter((_other, other) => other !== at)).map((rest) => [item, ...rest]),
+  )
+}
+
+/** The built-in fetch; while holding, the replies of reads have come but are not handed over. */
+function holdableReads() {
+  let isHolding = false
+  const held: ((change: (text: string) => string) => void)[] = []
+  return {
+    fetch: (async (input, init) => {
+      const response = await fetch(input, init)
+      if (!isHolding || !String(input).includes('/subscriptions?')) return response
+      const text = await response.text()
+      const { opened, open } = gate<(text: string) => string>()
+      held.push(open)
+      return new Response((await opened)(text), { status: response.status })
+    }) satisfies typeof fetch,
+    hold() {
+      isHolding = true
+    },
+    held: () => held.length,
+    /** Hands over what is held, as it came or changed, and holds nothing more. */
+    release(change = (text: string) => text) {
+      isHolding = false
+      for (const open of held) open(change)
+    },
+  }
+}
+
+/** A store one of whose methods is called by way of `around`. */
+function wrapped(
+  store: Store,
+  name: 'finishRead',
+  around: (call: () => Promise<boolean>) => Promise<boolean>,
+): Store {
+  const method = store[name]
+  return { ...store, [name]: (...args: Parameters<typeof method>) => around(() => method(...args)) }
+}
+
+/** The system's clock; while frozen no timer fires, as in a process that is stopped, and afterwards all that are due. */
+function freezableClock() {
+  let isFrozen = false
+  const late = new Map<object, () => void>()
+  const clock: Clock = {
+    now: systemClock.now,
+    monotonic: systemClock.monotonic,
+    setTimeout(callback, delayMs, keepAlive) {
+      const handle: { timer?: unknown } = {}
+      const fire = () => void (isFrozen ? late.set(handle, callback) : callback())
+      handle.timer = systemClock.setTimeout(fire, delayMs, keepAlive)
+      return handle
+    },
+    clearTimeout(handle) {
+      late.delete(handle as object)
+      systemClock.clearTimeout((handle as { timer?: unknown } | undefined)?.timer)
+    },
+  }
+  return {
+    clock,
+    freeze() {
+      isFrozen = true
+    },
+    thaw() {
+      isFrozen = false
+      for (const [handle, callback] of late) {
+        late.delete(handle)
+        callback()
+      }
+    },
+  }
+}
+
+/** One subscription on a platform in memory, and a receiver of it, in virtual time. */
+async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
+  const seen: (string | null)[] = []
+  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
+  let isHidden = false
+  let reads = 0
+  const lives = await createReceiverLives({
+    path: ':memory:',
+    fetch(clock) {
+      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
+      return async (input, init) => {
+        const isRead = String(input).includes('/subscriptions?')
+        if (isRead) reads++
+        return isRead && isHidden
+          ? Response.json({ data: { subscriptions: [] } })
+          : platform.fetch(input, init)
+      }
+    },
+    onPurchaseChange: ({ to }) => void seen.push(to),
+    marketplace: {
+      app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
+      deliverySecrets: DELIVERY_SECRET,
+      freshness: { waitMs: 0, reconcileEveryMs, maxStaleMs: 30 * DAY },
+      worker: { pollMs },
+      closeGraceMs: 1_000,
+    },
+  })
+  onCleanUp(() => lives.end())
+  const url = await serve((req, res) => lives.marketplace().router(req, res))
+  return {
+    platform,
+    advance: lives.clock.advance,
+    marketplace: lives.marketplace,
+    seen,
+    reads: () => reads,
+    hide(hidden: boolean) {
+      isHidden = hidden
+    },
+    /** The next step of the subscription: bought and paid, and then a payment issue and its end by turns. */
+    async change() {
+      // No two changes in one millisecond: `updated_at` could not tell them apart.
+      await lives.clock.advance(1)
+      const state = platform.state('s1')
+      if (state === undefined) platform.move('s1', 'b1', 'User purchases an app', 'Payment succeeded')
+      else if (state === 'purchased') platform.move('s1', 'b1', 'Payment issue received')
+      else platform.move('s1', 'b1', 'Payment confirmation received')
+    },
+    async send() {
+      const body = JSON.stringify(notice('s1', 'b1'))
+      const { status } = await fetch(`${url}/${DELIVERY_SECRET}`, { method: 'POST', body })
+      expect(status).toBe(200)
+    },
+    async state() {
+      const [row] = await lives.rows('b1')
+      return row?.state
+    },
+  }
+}

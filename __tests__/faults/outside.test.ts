@@ -1,0 +1,418 @@
+import { join } from 'node:path'
+import { describe, expect, it, jest } from '@jest/globals'
+import { metrics } from '@opentelemetry/api'
+import createDebug from 'debug'
+import { sql } from 'kysely'
+import { type Clock, guardedClock, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import { MarketplaceError } from '../../lib/errors.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
+import { guardedStore } from '../../lib/store/guarded-store.js'
+import type { Engine } from '../../lib/store/schema.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import type { Store } from '../../lib/store/store.js'
+import { createWriteHealth } from '../../lib/store/write-health.js'
+import { createTelemetry } from '../../lib/telemetry/telemetry.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { useEngine } from '../support/engines.js'
+import { eventOf } from '../support/events.js'
+import { jumpingClock } from '../support/jumping-clock.js'
+import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
+import { runScript } from '../support/script.js'
+import { openStoreWithSql } from '../support/store-with-sql.js'
+import { until } from '../support/until.js'
+
+describe('K21 an opening that fails', () => {
+  it.each(['migrate', 'durable', 'open'] as const)(
+    'at %s leaves nothing behind, is tried again, and no error of the driver escapes',
+    async (step) => {
+      const path = join(temporaryFolder(), 'm.db')
+      const plain = createSqliteEngine({ path, clock: systemClock })
+      let failures = 0
+      const engine: Engine = {
+        ...plain,
+        async [step](...given: unknown[]) {
+          // As a full disk, or one EIO: what came before has happened.
+          if (step !== 'durable') await (plain[step] as (...all: unknown[]) => Promise<void>)(...given)
+          if (++failures < 3) throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })
+          await plain.durable()
+        },
+      }
+      const store = createSqlStore(engine)
+      onCleanUp(() => store.close())
+      const error = await store.open().catch((reason) => reason)
+      expect(error).toBeInstanceOf(MarketplaceError)
+      expect(error).toMatchObject({
+        code: 'store_unavailable',
+        message: 'Cannot open the store: disk I/O error',
+      })
+      await expect(store.counts()).rejects.toMatchObject({ code: 'store_unavailable' })
+
+      // The lock is free: another may have the file.
+      const other = createSqlStore(createSqliteEngine({ path, clock: systemClock }))
+      await other.open()
+      await other.close()
+      await expect(store.open()).rejects.toMatchObject({ code: 'store_unavailable' })
+      await store.open()
+      await store.accept([eventOf('s1')])
+      expect(await store.counts()).toMatchObject({ subscriptions: 1 })
+    },
+  )
+
+  it('is tried again on PostgreSQL on the same store, which has let go of its connections', async () => {
+    const address = await postgres.freshAddress()
+    await postgres.server().stop('fast')
+    const { marketplace, deliver } = await createScene({ store: address })
+    await expect(marketplace.start()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await postgres.server().start()
+    await until('it is open', async () => (await marketplace.health()).status === 'ok', 15_000)
+    expect((await deliver({ any: 'thing' })).status).toBe(200)
+  }, 30_000)
+
+  it('of a store of the app’s own is tried again, whatever it throws', async () => {
+    const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => warnings.mockRestore())
+    let failures = 0
+    const store = oddStore((name) => {
+      if (name === 'open' && ++failures < 3) throw new TypeError('not a promise')
+    })
+    const marketplace = openMarketplace(await startPlatform(), { store })
+    await expect(marketplace.start()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await until('it is open', async () => (await marketplace.health()).status === 'ok')
+  })
+})
+
+const postgres = useEngine('PostgreSQL')
+
+describe('K22 a notification that nobody here sent', () => {
+  it('does not end an instance, nor its listening', async () => {
+    const store = await postgres.freshAddress()
+    const database = new URL(store).pathname.slice(1)
+    const script = runScript(
+      { store },
+      `const marketplace = createMarketplace(settings)
+       process.once('SIGUSR2', async () => {
+         print('status', (await marketplace.health()).status)
+         await marketplace.close()
+       })
+       await marketplace.start()
+       print('started')`,
+    )
+    await script.prints('started')
+    const listening = (state: string) =>
+      until(state, async () => {
+        const rows = await postgres.server().sql<{ query: string }>(
+          `select query from pg_stat_activity where datname = $1 and application_name = 'marketplace-webhooks'
+            and (query ilike 'listen%' or query like '%pg_listening_channels%')`,
+          [database],
+        )
+        return rows.length > 0
+      })
+    await listening('it listens')
+    const payloads = [
+      'x decided %',
+      'x requested %E0%A4%A',
+      '',
+      ' ',
+      'decided',
+      'x probe',
+      'x'.repeat(7_900),
+      '🙂 journal \u0001',
+    ]
+    for (const payload of payloads)
+      await postgres.server().sql('select pg_notify($1, $2)', ['marketplace_webhooks', payload], database)
+    await postgres.server().sql('notify marketplace_webhooks', [], database)
+    script.signal('SIGUSR2')
+    await script.prints('status ok')
+    expect(await script.ended).toBe(0)
+    expect(script.output()).not.toContain('URIError')
+  }, 30_000)
+})
+
+describe('K24 what the app has plugged in', () => {
+  it('may throw from a clock: timers go on, and nothing escapes', async () => {
+    const errors: unknown[] = []
+    const broken: Clock = {
+      now: () => fail('now'),
+      monotonic: () => fail('monotonic'),
+      setTimeout: () => fail('setTimeout'),
+      clearTimeout: () => fail('clearTimeout'),
+    }
+    const clock = guardedClock(broken, (error) => errors.push(error))
+    expect(clock.now()).toBeGreaterThan(1.7e12)
+    expect(clock.monotonic()).toBeGreaterThan(0)
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1, true))
+    clock.clearTimeout(undefined)
+    expect(errors).toHaveLength(4)
+  })
+
+  it('may make a timer throw or reject: it is reported', async () => {
+    const errors: unknown[] = []
+    const clock = guardedClock(systemClock, (error) => errors.push((error as Error).message))
+    clock.setTimeout(() => fail('thrown'), 1, true)
+    clock.setTimeout((async () => fail('rejected')) as () => void, 1, true)
+    await until('both are reported', () => errors.length === 2)
+    expect(errors.sort()).toEqual(['rejected', 'thrown'])
+  })
+
+  it('waits for what is further ahead than a timer can be', async () => {
+    let isDue = false
+    const timer = systemClock.setTimeout(() => {
+      isDue = true
+    }, 2 ** 31)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    systemClock.clearTimeout(timer)
+    expect(isDue).toBe(false)
+  })
+
+  it('may throw from a logger, and from a meter', () => {
+    const { log } = createDebug
+    createDebug.enable('marketplace-webhooks:*')
+    createDebug.log = () => fail('no log')
+    const getMeter = jest.spyOn(metrics, 'getMeter').mockImplementation(() => fail('no meter'))
+    const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => fail('no warning'))
+    onCleanUp(() => {
+      createDebug.log = log
+      createDebug.disable()
+      getMeter.mockRestore()
+      emitWarning.mockRestore()
+    })
+    const telemetry = createTelemetry({ clock: systemClock })
+    telemetry.log('area', 'class', 'message')
+    telemetry.count('reads', { outcome: 'found' })
+    for (const odd of [
+      new Error('x'),
+      null,
+      undefined,
+      7,
+      Object.create(null),
+      {
+        get message() {
+          return fail('get')
+        },
+      },
+    ])
+      telemetry.failure('area', odd)
+    telemetry.warn('store_not_open', 'why')
+  })
+
+  it('may throw from a store of its own, at once or late: each call rejects store_unavailable', async () => {
+    const store = guardedStore(oddStore((name) => (name === 'counts' ? fail('at once') : undefined)))
+    await store.open()
+    const error = await store.counts().catch((reason) => reason)
+    expect(error).toMatchObject({
+      code: 'store_unavailable',
+      message: 'Cannot use the store: counts failed: at once',
+    })
+    expect(typeof store.subscribe(() => {})).toBe('function')
+    await store.close()
+  })
+
+  it('may throw from all of these at once, and its process stays', async () => {
+    const script = runScript(
+      { store: 'sqlite::memory:' },
+      `createDebug.enable('marketplace-webhooks:*')
+       createDebug.log = () => { throw new Error('no log') }
+       otel.metrics.setGlobalMeterProvider({ getMeter() { throw new Error('no meter') } })
+       const clock = {
+         now: () => { if (Math.random() < 0.2) throw new Error('no time'); return Date.now() },
+         setTimeout: (callback, ms) => { if (Math.random() < 0.1) throw new Error('no timer'); return setTimeout(callback, ms) },
+         clearTimeout: (timer) => clearTimeout(timer),
+       }
+       const marketplace = createMarketplace({ ...settings, clock, worker: { pollMs: 10, handlerRetryDelaysMs: [] } })
+       process.once('SIGUSR2', () => marketplace.close())
+       marketplace.onPurchaseChange(() => { throw null })
+       marketplace.onDead(() => { throw new Error('no listener') })
+       await marketplace.start()
+       for (let i = 0; i < 30; i++) {
+         await marketplace.track({ subscription_uid: 's' + i, business_uid: 'b' + i }).catch((error) => print(error.code))
+         await marketplace.isEntitled('b' + i % 3)
+       }
+       await new Promise((resolve) => setTimeout(resolve, 1000))
+       print('done', (await marketplace.health()).status)`,
+    )
+    await script.prints('done')
+    expect(script.isAlive()).toBe(true)
+    script.signal('SIGUSR2')
+    expect(await script.ended).toBe(0)
+  })
+
+  function fail(what: string): never {
+    throw new Error(what)
+  }
+})
+
+describe('K26 health while the disk is broken', () => {
+  it('is failing with the words of the last write, and ok by itself once it is healed, without a delivery', async () => {
+    const { clock, jump } = jumpingClock()
+    let broken = false
+    const plain = createSqliteEngine({ path: join(temporaryFolder(), 'm.db'), clock })
+    const store = createSqlStore(
+      {
+        ...plain,
+        durable: () => (broken ? Promise.reject(new Error('no space left on device')) : plain.durable()),
+      },
+      clock,
+    )
+    const { deliver, marketplace } = await createScene({ store, clock, worker: false })
+    expect((await deliver({ any: 'thing' })).status).toBe(200)
+    expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
+    broken = true
+    expect((await deliver({ any: 'thing' })).status).toBe(503)
+    for (let i = 0; i < 5; i++) {
+      jump(10 * SECOND)
+      expect(await marketplace.health()).toMatchObject({
+        status: 'failing',
+        problems: [expect.stringContaining('no space left on device')],
+      })
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    broken = false
+    await until('it is well', async () => {
+      jump(2 * SECOND)
+      return (await marketplace.health()).status === 'ok'
+    })
+    broken = true
+    expect((await deliver({ any: 'thing' })).status).toBe(503)
+    broken = false
+    expect((await deliver({ any: 'thing' })).status).toBe(200)
+    expect((await marketplace.health()).status).toBe('ok')
+  })
+
+  it('is failing also where only the worker writes, and well again after that', async () => {
+    const { clock, jump } = jumpingClock()
+    let broken = false
+    const plain = createSqliteEngine({ path: ':memory:', clock })
+    const store = createSqlStore(
+      {
+        ...plain,
+        write: (work) =>
+          plain.write(async (trx) => {
+            const result = await work(trx)
+            if (broken) throw new Error('database or disk is full')
+            return result
+          }),
+      },
+      clock,
+    )
+    const marketplace = openMarketplace(await startPlatform(), { store, clock })
+    await marketplace.start()
+    broken = true
+    const problems = await until('it is failing', async () => {
+      const health = await marketplace.health()
+      return health.status === 'failing' && health.problems
+    })
+    expect(problems).toContainEqual(expect.stringContaining('database or disk is full'))
+    broken = false
+    await until('it is well', async () => {
+      jump(SECOND)
+      return (await marketplace.health()).status === 'ok'
+    })
+  })
+
+  it('does not count a row that cannot be kept, nor what a caller got wrong', async () => {
+    const { store } = await openStoreWithSql('sqlite::memory:')
+    await expect(store.accept([eventOf('s\0')])).rejects.toMatchObject({ code: 'argument_invalid' })
+    expect(store.problem?.()).toBeNull()
+  })
+
+  it('is not ended by a write that may have written nothing, but by a probe, some time after the last failure', async () => {
+    const { clock, jump } = jumpingClock()
+    const health = createWriteHealth({ probe: async () => {}, isDataError: () => false, clock })
+    await health.watch(() => Promise.reject(new Error('disk is full')), true).catch(() => {})
+    await health.watch(async () => {}, false)
+    expect(health.problem()).toBe('disk is full')
+    jump(3 * SECOND)
+    await health.watch(async () => {}, false)
+    await until('the probe has ended it', () => health.problem() === null)
+  })
+
+  it('says when a write has not finished for long, and probes at most once a second', async () => {
+    const { clock, jump } = jumpingClock()
+    let probes = 0
+    const health = createWriteHealth({ probe: async () => probes++, isDataError: () => false, clock })
+    let finish = () => {}
+    const slow = health.watch(() => new Promise<void>((resolve) => (finish = resolve)), true)
+    expect(health.problem()).toBeNull()
+    jump(MINUTE)
+    expect(health.problem()).toMatch(/a write has not finished for 60 s/)
+    finish()
+    await slow
+    expect(health.problem()).toBeNull()
+    await health.watch(() => Promise.reject(new Error('EIO')), true).catch(() => {})
+    for (let i = 0; i < 100; i++) expect(health.problem()).toBe('EIO')
+    expect(probes).toBe(1)
+  })
+})
+
+describe('health', () => {
+  it.each<[counts: object, problem: RegExp]>([
+    [{ dead: 2 }, /^2 journal entries are dead: see journal\.list/],
+    [{ retrying: 3 }, /^3 journal entries are tried again because a handler failed/],
+    [{ oldestPendingMs: 6 * MINUTE }, /^the oldest entry of the journal has been pending for 6 min/],
+    [{ oldestRequestMs: 5 * MINUTE }, /^the oldest requested read has been pending for 5 min/],
+  ])('is degraded, with words, where the store counts %j', async (counts, problem) => {
+    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
+    const store = { ...inner, counts: async () => ({ ...(await inner.counts()), ...counts }) }
+    const marketplace = openMarketplace(await startPlatform(), { store })
+    await marketplace.start()
+    const { status, problems } = await marketplace.health()
+    expect({ status, problems }).toEqual({ status: 'degraded', problems: [expect.stringMatching(problem)] })
+  })
+
+  it('answers, failing, where a store of the app’s own never does', async () => {
+    const { clock, jump } = jumpingClock()
+    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock }))
+    const timers: (() => void)[] = []
+    const patient: Clock = {
+      ...clock,
+      setTimeout: (callback, ms, keepAlive) => {
+        if (ms === 9 * SECOND) timers.push(callback)
+        return clock.setTimeout(callback, ms, keepAlive)
+      },
+    }
+    const store = { ...inner, counts: () => new Promise<never>(() => {}) }
+    const marketplace = openMarketplace(await startPlatform(), { store, clock: patient })
+    await marketplace.start()
+    const asked = marketplace.health()
+    jump(9 * SECOND)
+    for (const timer of timers) timer()
+    expect(await asked).toEqual({ status: 'failing', problems: ['the store does not answer'], counts: null })
+  })
+})
+
+describe('G30 a role whose commits wait for less than the disk', () => {
+  it.each([
+    ['off', 'on'],
+    ['local', 'on'],
+    ['on', 'on'],
+    ['remote_apply', 'remote_apply'],
+  ])('with the default %s commits here with %s', async (mode, expected) => {
+    const address = await postgres.freshAddress()
+    const server = postgres.server()
+    const role = new URL(address).username
+    await server.sql(`alter role ${role} set synchronous_commit = ${mode}`)
+    onCleanUp(() => server.sql(`alter role ${role} reset synchronous_commit`))
+    const { engine } = await openStoreWithSql(address)
+    const { rows } = await engine.write((trx) =>
+      sql<{ mode: string }>`select current_setting('synchronous_commit') as mode`.execute(trx),
+    )
+    expect(rows[0]?.mode).toBe(expected)
+  })
+})
+
+/** A database in memory as a class of the app's own, whose calls may throw before they return a promise. */
+function oddStore(odd: (name: keyof Store) => void): Store {
+  const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
+  return new Proxy(inner, {
+    get(target, name: keyof Store) {
+      const method = target[name] as ((...given: unknown[]) => unknown) | undefined
+      return (
+        method &&
+        ((...given: unknown[]) => {
+          odd(name)
+          return method(...given)
+        })
+      )
+    },
+  })
+}

@@ -1,0 +1,224 @@
+import { beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { EVERY_TOPIC, eventOf, handling } from '../../lib/adapter/lab.js'
+import { HOUR, systemClock } from '../../lib/clock.js'
+import type { DeadEntry, HandlerFailure } from '../../lib/index.js'
+import type { Store } from '../../lib/store/store.js'
+import { storeFor } from '../../lib/store-option.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { createDispatcher } from '../../lib/work/dispatcher.js'
+import { createHandlers } from '../../lib/work/handlers.js'
+import { createPayloads } from '../../lib/work/payloads.js'
+import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
+import { jumpingClock } from '../support/jumping-clock.js'
+import { createScene, openMarketplace } from '../support/scene.js'
+import { gate, until } from '../support/until.js'
+
+let engine: TestEngine
+
+describe.each(ENGINE_NAMES)('on %s', (name) => {
+  const own = useEngine(name)
+  beforeAll(() => {
+    engine = own
+  })
+
+  it('H20 a process without handlers takes nothing, ends nothing and delays nothing', async () => {
+    const store = storeFor(await engine.freshAddress(), systemClock)
+    const retries = { pollMs: 20, handlerRetryDelaysMs: [200, 200, 200] }
+    const { platform, marketplace, deliver } = await createScene({ store, worker: retries })
+    let calls = 0
+    marketplace.on('application/installed', () => {
+      if (++calls < 3) throw new Error('not yet')
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await until('the first try', () => calls === 1)
+    const script = openMarketplace(platform, { store, worker: { pollMs: 20 } })
+    await script.start()
+    await until('it is handled', () => calls === 3)
+    await until('it is done', async () => (await marketplace.journal.list({ status: 'done' })).length === 1)
+    expect(await script.journal.list({})).toMatchObject([{ id, status: 'done', attempts: 3 }])
+  })
+
+  it('H21 an event that nobody handles is unhandled, and no handler gets it later', async () => {
+    const { marketplace, deliver } = await createScene({ store: await engine.freshAddress() })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    expect(await marketplace.journal.list({})).toMatchObject([{ id, status: 'unhandled', attempts: 0 }])
+    expect((await marketplace.health()).counts).toMatchObject({
+      pending: 0,
+      retrying: 0,
+      oldestPendingMs: null,
+    })
+  })
+})
+
+describe('H22 100,000 events behind a handler that hangs', () => {
+  it('cost nothing for the others', async () => {
+    const store = storeFor('sqlite::memory:', systemClock)
+    await store.open()
+    await handling(store, EVERY_TOPIC)
+    for (let i = 0; i < 100; i++) await store.accept(many(1_000, 'hung'))
+    const options = { limit: 8, entries: 128, leaseMs: HOUR, topics: EVERY_TOPIC, exceptKeys: [] }
+    expect(await store.claimLanes(options)).toHaveLength(1)
+    const look = async () => {
+      const began = performance.now()
+      for (let i = 0; i < 100; i++) expect(await store.claimLanes(options)).toEqual([])
+      return (performance.now() - began) / 100
+    }
+    // 40 ms when each look went through what waits; here a few statements.
+    expect(await look()).toBeLessThan(10)
+    await store.close()
+  }, 60_000)
+})
+
+describe('H23 a restart with thousands of events whose handler returns at once', () => {
+  it('leaves the event loop to others all the time, and keeps the order of each key', async () => {
+    const store = storeFor('sqlite::memory:', systemClock)
+    await store.open()
+    await handling(store, EVERY_TOPIC)
+    for (let i = 0; i < 10; i++) await store.accept(many(500, undefined, i * 500))
+    const seen: string[] = []
+    let turns = 0
+    const { dispatcher, handlers } = dispatcherOver(store)
+    handlers.onAny(({ id }) => void seen.push(id))
+    const turn = () => {
+      turns++
+      if (seen.length < 5_000) setImmediate(turn)
+    }
+    setImmediate(turn)
+    dispatcher.start()
+    await until('all are handled', () => seen.length === 5_000, 30_000)
+    // In one turn of microtasks, as it was, there would be two or three.
+    expect(turns).toBeGreaterThan(50)
+    for (const key of ['k0', 'k249']) {
+      const ofKey = seen.filter((id) => id.endsWith(` ${key}`)).map((id) => Number(id.split(' ')[0]))
+      expect(ofKey).toEqual([...ofKey].sort((a, b) => a - b))
+      expect(ofKey).toHaveLength(20)
+    }
+    await dispatcher.close(1_000)
+    await store.close()
+  }, 60_000)
+})
+
+describe('H24 a wall clock that leaps', () => {
+  it.each([70_000, -70_000, 24 * HOUR])('by %d ms makes no second handler of one key', async (ms) => {
+    const { clock, leap } = jumpingClock()
+    const store = storeFor('sqlite::memory:', clock)
+    await store.open()
+    await handling(store, EVERY_TOPIC)
+    await store.accept([eventOf('s1', { id: 'e1', key: 'k' }), eventOf('s1', { id: 'e2', key: 'k' })])
+    const { dispatcher, handlers } = dispatcherOver(store, clock)
+    const open = gate()
+    let running = 0
+    const calls: [string, number][] = []
+    handlers.onAny(async ({ id }) => {
+      calls.push([id, ++running])
+      await open.opened
+      running--
+    })
+    dispatcher.start()
+    await until('the first is called', () => calls.length === 1)
+    leap(ms)
+    for (let i = 0; i < 20; i++) {
+      dispatcher.wake()
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    expect(calls).toEqual([['e1', 1]])
+    open.open()
+    await until('the second is called', () => calls.length >= 2)
+    expect(calls.every(([, atOnce]) => atOnce === 1)).toBe(true)
+    await dispatcher.close(1_000)
+    await store.close()
+  })
+})
+
+describe('H25 a handler that fails', () => {
+  it('is reported at each try, warned of once, and shown by health while it is tried again', async () => {
+    const { marketplace, deliver } = await createScene({
+      worker: { pollMs: 20, handlerRetryDelaysMs: [10, HOUR] },
+    })
+    const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const failures: HandlerFailure[] = []
+    marketplace.onHandlerError(() => {
+      throw new Error('a listener that fails')
+    })
+    marketplace.onHandlerError((failure) => void failures.push(failure))
+    marketplace.on('application/installed', () => {
+      throw new TypeError('the mail server is away')
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await until('two tries', () => failures.length === 2)
+    expect(failures.map(({ attempt, retryInMs }) => [attempt, retryInMs])).toEqual([
+      [1, 10],
+      [2, HOUR],
+    ])
+    expect(failures[0]).toMatchObject({
+      id,
+      kind: 'event',
+      name: 'application/installed',
+      business_uid: sampleDelivery('application/installed').data.business_id,
+      subscription_uid: null,
+      error: expect.objectContaining({ message: 'the mail server is away' }),
+    })
+    await until(
+      'it is retried',
+      async () => (await marketplace.journal.list({ status: 'retrying' })).length === 1,
+    )
+    const health = await marketplace.health()
+    expect(health).toMatchObject({ status: 'degraded', counts: { retrying: 1, pending: 1 } })
+    expect(health.problems.join()).toMatch(/1 journal entries are tried again/)
+    expect(health.counts?.oldestPendingMs).toBeGreaterThanOrEqual(0)
+    const warnings = emitWarning.mock.calls.map(([text]) => String(text))
+    emitWarning.mockRestore()
+    expect(warnings.filter((text) => text.includes('the mail server is away'))).toHaveLength(1)
+  })
+})
+
+describe('H26 a change that waits longer than its retention', () => {
+  it('is dead and told, and not deleted', async () => {
+    const { clock, jump } = jumpingClock()
+    const { platform, marketplace } = await createScene({ clock, retention: { changesMs: 60_000 } })
+    const dead: DeadEntry[] = []
+    marketplace.onDead((entry) => void dead.push(entry))
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    const waiting = () => marketplace.journal.list({ kind: 'change', status: 'waiting' })
+    const [change] = await until('it waits', async () => {
+      const found = await waiting()
+      return found.length > 0 && found
+    })
+    jump(2 * 60_000)
+    await until('it is told', () => dead.length === 1, 15_000)
+    expect(dead).toMatchObject([{ id: change?.id, kind: 'change', attempts: 0 }])
+    expect(await marketplace.journal.list({ status: 'dead' })).toMatchObject([{ id: change?.id }])
+    const seen: string[] = []
+    marketplace.onPurchaseChange(({ id }) => void seen.push(id))
+    await marketplace.journal.replay(change?.id as string)
+    await until('the replay', () => seen.length === 1)
+  }, 30_000)
+})
+
+/** Events of one key, or of 250 in turn; the id says its place and its key. */
+function many(count: number, key?: string, first = 0) {
+  return Array.from({ length: count }, (_, i) => {
+    const own = key ?? `k${(first + i) % 250}`
+    const event = eventOf('s1', { key: own, refresh: null })
+    return key === undefined ? { ...event, id: `${first + i} ${own}` } : event
+  })
+}
+
+function dispatcherOver(store: Store, clock = systemClock) {
+  const handlers = createHandlers()
+  const dispatcher = createDispatcher({
+    store,
+    handlers,
+    payloadOf: createPayloads(() => ({ recognised: false })),
+    marketplace: () => undefined,
+    concurrency: 8,
+    timeoutMs: 30_000,
+    leaseMs: 60_000,
+    renewEveryMs: 10_000,
+    pollMs: 50,
+    clock,
+    onDead() {},
+    onError() {},
+  })
+  return { handlers, dispatcher }
+}

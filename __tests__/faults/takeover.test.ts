@@ -1,0 +1,140 @@
+import { describe, expect, it } from '@jest/globals'
+import { onCleanUp } from '../support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { notice } from '../support/events.js'
+import { childSettings, LEASE_MS, loadReceiver } from '../support/receiver-process.js'
+import { deliver, startPlatform } from '../support/scene.js'
+import { itWhereShared } from '../support/sharing.js'
+import { openStoreWithSql } from '../support/store-with-sql.js'
+import { until } from '../support/until.js'
+
+/** A look for work, and a machine that is busy. */
+const TAKEOVER_MS = 15_000
+
+describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
+  const engine = useEngine(engineName)
+  const itShared = itWhereShared(engineName)
+
+  it('G2 that a killed process held is taken over within its lease and 15 s', async () => {
+    const { address, platform } = await lab()
+    const holder = loadReceiver(childSettings(platform, address, { handler: 'never returns' }))
+    await holder.begin()
+    const next = loadReceiver(childSettings(platform, address, { tellsFinishes: true }))
+    const told = platform.purchase({ business_uid: 'b0', payment: 'succeeded' }).uid
+    await deliver(holder.target(), notice('b0', told))
+    await until('its handler has the change', async () => {
+      const [decision] = await holder.get<{ entitled: boolean }[]>('/decisions?of=b0')
+      return decision?.entitled
+    })
+    platform.faults.add({ on: 'read', kind: 'hang', times: 1 })
+    const read = platform.purchase({ business_uid: 'b1', payment: 'succeeded' }).uid
+    await deliver(holder.target(), notice('b1', read))
+    await until('it reads', () => platform.requests.some(({ subscription_uid }) => subscription_uid === read))
+
+    holder.signal('SIGKILL')
+    await holder.ended
+    const killedAt = Date.now()
+    await next.begin()
+    await until(
+      'both are taken over',
+      () =>
+        next.finishes.some(({ what, id }) => what === 'read' && id === read) &&
+        // The change that the holder had, and the one that this read has found.
+        next.finishes.filter(({ what }) => what === 'entry').length >= 2,
+      LEASE_MS + TAKEOVER_MS,
+    )
+    expect(Date.now() - killedAt).toBeLessThan(LEASE_MS + TAKEOVER_MS)
+    expect(next.finishes.every(({ isHeld }) => isHeld)).toBe(true)
+  }, 30_000)
+
+  itShared(
+    'G3 of a process that was frozen past its lease is not its own any more: it changes no row when it goes on',
+    async () => {
+      const { address, platform, sql } = await labWithSql()
+      const frozen = loadReceiver(
+        childSettings(platform, address, { handler: 'never returns', tellsFinishes: true }),
+      )
+      const other = loadReceiver(childSettings(platform, address, { tellsFinishes: true }))
+      await frozen.begin()
+      const told = platform.purchase({ business_uid: 'b0', payment: 'succeeded' }).uid
+      await deliver(frozen.target(), notice('b0', told))
+      const [change] = await until('its handler has the change', async () => {
+        const rows = await sql<{ id: string }>(
+          `select id from journal where kind = 'change' and status = 'pending'
+            and key in (select key from lanes where lease_token is not null)`,
+        )
+        return rows.length > 0 && rows
+      })
+      const slow = platform.faults.add({ on: 'read', kind: 'slow', ms: 1_000, times: 1 })
+      const read = platform.purchase({ business_uid: 'b1', payment: 'succeeded' }).uid
+      await deliver(frozen.target(), notice('b1', read))
+      await until('it reads', () => slow.strikes > 0)
+      void frozen.get('/freeze').catch(() => {})
+      onCleanUp(() => frozen.signal('SIGCONT'))
+
+      platform.paymentIssue(read)
+      await other.begin()
+      await until(
+        'both are taken over',
+        () => [read, change?.id].every((id) => other.finishes.some((each) => each.id === id && each.isHeld)),
+        TAKEOVER_MS,
+      )
+      await until('the change of the other is told', async () => {
+        const [row] = await sql<{ left: number }>(
+          `select count(*) as left from journal where status = 'pending'`,
+        )
+        return Number(row?.left) === 0
+      })
+      other.signal('SIGTERM')
+      await other.ended
+      const everything = () =>
+        Promise.all(
+          ['subscriptions', 'journal', 'lanes'].map((table) => sql(`select * from ${table} order by 1`)),
+        )
+      const before = await everything()
+      frozen.signal('SIGCONT')
+      await until(
+        'it has tried to finish both',
+        () =>
+          // Interrupted, its handler has no outcome: it only gives the lane back.
+          [read, `subscription:${told}`].every((id) =>
+            frozen.finishes.some((each) => each.id === id && !each.isHeld),
+          ),
+        15_000,
+      )
+      expect(await everything()).toEqual(before)
+    },
+    40_000,
+  )
+
+  it('G5 an entry that ends every process that takes it is dead after five claims', async () => {
+    const { address, platform } = await lab()
+    const deadly = () => loadReceiver(childSettings(platform, address, { handler: 'kills its process' }))
+    let receiver = deadly()
+    await receiver.begin()
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await deliver(receiver.target(), notice('b1', uid))
+    for (let killed = 0; killed < 5; killed++) {
+      const next = deadly()
+      expect(await receiver.ended).toMatchObject({ signal: 'SIGKILL' })
+      receiver = next
+      // It may end before it listens.
+      await receiver.begin().catch(() => {})
+    }
+    await until('it is dead', async () => {
+      const entries = await receiver.get<{ kind: string; status: string }[]>('/journal')
+      return entries.find(({ kind, status }) => kind === 'change' && status === 'dead')
+    })
+    // The one that gave it up goes on.
+    expect((await deliver(receiver.target(), notice('b1', uid))).status).toBe(200)
+  }, 40_000)
+
+  async function lab() {
+    return { address: await engine.freshAddress(), platform: await startPlatform() }
+  }
+
+  async function labWithSql() {
+    const { address, platform } = await lab()
+    return { address, platform, ...(await openStoreWithSql(address)) }
+  }
+})

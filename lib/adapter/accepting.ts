@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import type { NewEvent } from '../store/store.js'
+import {
+  type Check,
+  claimed,
+  claimedAll,
+  entries,
+  entry,
+  eventOf,
+  has,
+  idsOf,
+  isNumber,
+  same,
+} from './lab.js'
+
+export const ACCEPTING: readonly Check[] = [
+  {
+    name: 'accept: keeps an event, and owes a read of the subscription it names',
+    async check({ store }) {
+      const event = eventOf('s1', { businessUid: 'b1' })
+      await store.accept([event])
+      has(await store.counts(), { pending: 1, subscriptions: 1, requested: 1 })
+      same(idsOf(await store.listEntries({})), [event.id])
+      const [subscription] = await store.subscriptionsOf('b1')
+      has(subscription, { subscriptionUid: 's1', record: null, state: null, pending: true, failure: null })
+    },
+  },
+  {
+    name: 'accept: keeps every field of an event as it was handed over',
+    async check({ store }) {
+      // The text itself is kept: white space, the order of keys, a key twice, escapes, numbers beyond every float.
+      const payload =
+        '{ "b": 1, "a": "\\u0000 \\ud83d \'\\"\\\\ € 🧾", "a": 1e400, "n": 12345678901234567890 }'
+      const full = eventOf('s1', { payload, name: 'application/installed' })
+      const bare: NewEvent = {
+        id: 'bare',
+        kind: 'unrecognised',
+        name: '',
+        key: 'bare',
+        businessUid: null,
+        subscriptionUid: null,
+        payload: 'null',
+        issues: ['entity_name: expected "a", got \'b\'', 'data: missing'],
+        refresh: null,
+      }
+      await store.accept([full, bare])
+      const [first, second] = await entries(store)
+      for (const [kept, { refresh: _, ...given }] of [[first, full] as const, [second, bare] as const]) {
+        has(kept, { ...given, issues: given.issues && [...given.issues], attempt: 1, lapses: 0 })
+        isNumber(kept?.receivedAt, 'receivedAt')
+      }
+    },
+  },
+  {
+    name: 'accept: keeps an event once whose id is already kept, as it was first',
+    async check({ store }) {
+      const once = eventOf('s1', { payload: '"first"' })
+      const twice = { ...once, payload: '"second"' }
+      await store.accept([once])
+      await store.accept([twice, eventOf('s2')])
+      await store.accept([twice])
+      const kept = await store.listEntries({ subscriptionUid: 's1' })
+      same(
+        kept.map(({ id, payload }) => [id, payload]),
+        [[once.id, 'first']],
+      )
+      assert.equal((await store.counts()).pending, 2)
+    },
+  },
+  {
+    name: 'accept: keeps an event once that comes several times in one call, or in calls at once',
+    async check({ store }) {
+      const [a, b] = [eventOf('s1'), eventOf('s2')]
+      await store.accept([a, a, b, a])
+      const c = eventOf('s3')
+      await Promise.all(Array.from({ length: 10 }, () => store.accept([c])))
+      same(idsOf(await store.listEntries({})).sort(), idsOf([a, b, c]).sort())
+    },
+  },
+  {
+    name: 'accept: an id that is kept already is no reason to refuse those beside it',
+    async check({ store }) {
+      const a = eventOf('s1')
+      await store.accept([a])
+      const [b, c] = [eventOf('s2'), eventOf('s3')]
+      await Promise.all([store.accept([b, a]), store.accept([a]), store.accept([a, c])])
+      same(idsOf(await store.listEntries({})).sort(), idsOf([a, b, c]).sort())
+      has(await store.counts(), { subscriptions: 3 })
+    },
+  },
+  {
+    name: 'accept: keeps nothing, and resolves, when it is handed nothing',
+    async check({ store }) {
+      await store.accept([])
+      assert.equal((await store.counts()).pending, 0)
+    },
+  },
+  {
+    name: 'accept: keeps a thousand events of one call, in their order',
+    async check({ store }) {
+      const events = Array.from({ length: 1_000 }, (_, i) => eventOf(`s${i % 7}`, { key: `k${i}` }))
+      await store.accept(events)
+      same(idsOf(await store.listEntries({ limit: 1_000 })).reverse(), idsOf(events))
+      has(await store.counts(), { pending: 1_000, subscriptions: 7 })
+    },
+  },
+  {
+    name: 'accept: keeps what two hundred calls hand over at once',
+    async check({ store }) {
+      const events = Array.from({ length: 200 }, (_, i) => eventOf(`s${i}`))
+      await Promise.all(events.map((event) => store.accept([event])))
+      same(idsOf(await store.listEntries({ limit: 1_000 })).sort(), idsOf(events).sort())
+      assert.equal((await store.counts()).subscriptions, 200)
+    },
+  },
+  {
+    name: 'accept: counts every event of one subscription, in one call and in calls at once, and owes one lease',
+    async check({ store }) {
+      await store.accept([eventOf('s1'), eventOf('s1'), eventOf('s1')])
+      await Promise.all(Array.from({ length: 47 }, () => store.accept([eventOf('s1')])))
+      const claims = await claimedAll(store)
+      same(
+        claims.map(({ id, generation, settledGeneration }) => [id, generation, settledGeneration]),
+        [['s1', 50, 0]],
+      )
+    },
+  },
+  {
+    name: 'accept: an event that wants nothing is kept, and nothing is owed',
+    async check({ store }) {
+      await store.accept([eventOf('s1', { refresh: null })])
+      has(await store.counts(), { pending: 1, subscriptions: 0, requested: 0 })
+      assert.equal((await entry(store)).subscriptionUid, 's1')
+    },
+  },
+  {
+    name: 'accept: an event during a read adds to the generation, and does not make it due for another',
+    async check({ store }) {
+      await store.accept([eventOf('s1')])
+      const claim = await claimed(store)
+      await store.accept([eventOf('s1')])
+      same(await claimedAll(store), [])
+      assert.equal(claim.generation, 1)
+    },
+  },
+]

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import type { SubscriptionRecord } from '../record.js'
+import { MIN_READ_INTERVAL_MS, type NewChange, type ReadClaim, type Store } from '../store/store.js'
+import {
+  type Check,
+  claimed,
+  claimedAll,
+  entries,
+  eventOf,
+  fails,
+  has,
+  isNumber,
+  known,
+  LATER,
+  type Lab,
+  named,
+  only,
+  same,
+  shows,
+} from './lab.js'
+
+/** A statement and its transaction may look at the clock at different moments. */
+const MOMENT_MS = 1_000
+
+export const FINISHING: readonly Check[] = [
+  {
+    name: 'finishRead: writes the record as it was found, its state, and when',
+    async check({ store }) {
+      await store.requestRefresh(named('s1', 'b1'))
+      const claim = await claimed(store)
+      const record: SubscriptionRecord = {
+        uid: 's1',
+        business_uid: 'b1',
+        purchasable_uid: 'item',
+        purchase_state: 'purchased',
+        purchase_price: 99.99,
+        cancellation_date: null,
+        display_name: '\u0000 \ud83d "🧾" \\ é e\u0301',
+        is_active: true,
+        nested: { list: [1, '2', [], {}, null], number: 1e300 },
+      }
+      const found = { record, state: 'purchased', gone: null, confirmed: true }
+      assert.equal(await store.finishRead(claim, { ...shows(claim, 'purchased'), found }), true)
+      const subscription = await only(store, 'b1')
+      has(subscription, { record, state: 'purchased', gone: null, pending: false, failure: null })
+      isNumber(subscription.readAt, 'readAt')
+      assert(subscription.readAt >= (subscription.requestedAt ?? Number.NaN), 'read before it was requested')
+    },
+  },
+  {
+    name: 'finishRead: a read that showed nothing leaves what is known, and says why it failed',
+    async check(lab) {
+      const { store } = lab
+      await known(store, 's1', 'purchased', 'b1')
+      const before = await only(store, 'b1')
+      const claim = await due(lab, named('s1', 'b1'))
+      assert.equal(await store.finishRead(claim, fails('platform_timeout')), true)
+      const { record, state, gone, readAt } = before
+      has(await only(store, 'b1'), {
+        record,
+        state,
+        gone,
+        readAt,
+        pending: true,
+        failure: 'platform_timeout',
+      })
+    },
+  },
+  {
+    name: 'finishRead: what is gone keeps its record as evidence; only a confirmed read moves readAt',
+    async check(lab) {
+      const { store } = lab
+      await known(store, 's1', 'purchased', 'b1')
+      const { record, readAt } = await only(store, 'b1')
+      const claim = await due(lab, named('s1', 'b1'))
+      const found = { record, state: null, gone: 'revoked', confirmed: false } as const
+      await store.finishRead(claim, { ...shows(claim, ''), found, failure: 'token_refused' })
+      has(await only(store, 'b1'), { record, state: null, gone: 'revoked', readAt, failure: 'token_refused' })
+      const again = await due(lab, named('s1', 'b1'))
+      assert.equal(again.subscription.gone, 'revoked')
+      await store.finishRead(again, {
+        ...shows(again, ''),
+        found: { record, state: 'canceled', gone: null, confirmed: true },
+      })
+      const after = await only(store, 'b1')
+      has(after, { state: 'canceled', gone: null })
+      assert((after.readAt ?? 0) > (readAt ?? 0), 'a confirmed read did not move readAt')
+    },
+  },
+  {
+    name: 'finishRead: hands the reader its own memory back at the next claim, as it was',
+    async check(lab) {
+      const { store } = lab
+      const progress = '{ "tries": 2, "why": "\\u0000 €" }'
+      await store.requestRefresh(named('s1'))
+      await store.finishRead(await claimed(store), { ...fails('platform_timeout', 0), progress })
+      const claim = await next(lab)
+      assert.equal(claim.progress, progress)
+      await store.finishRead(claim, fails('platform_timeout', 0))
+      assert.equal((await next(lab)).progress, null)
+    },
+  },
+  {
+    name: 'finishRead: makes it due in the time named, at once for 0, and never for null',
+    async check(lab) {
+      const { store } = lab
+      await store.requestRefresh(named('s1', 'b1'))
+      const claim = await claimed(store)
+      await store.finishRead(claim, shows(claim, 'purchased', { nextInMs: 0 }))
+      const again = await next(lab)
+      await store.finishRead(again, shows(again, 'purchased', { nextInMs: LATER }))
+      const { readAt, refreshAt } = await only(store, 'b1')
+      isNumber(refreshAt, 'refreshAt')
+      assertAbout(refreshAt - (readAt ?? 0), LATER)
+      const third = await due(lab, named('s1', 'b1'))
+      await store.finishRead(third, shows(third, 'purchased', { nextInMs: null }))
+      has(await only(store, 'b1'), { refreshAt: null })
+      has(await store.counts(), { givenUp: 1 })
+    },
+  },
+  ...[null, LATER, 0].map(
+    (nextInMs): Check => ({
+      name: `finishRead: a read requested during a read is due after the pause, although the next read was to come ${nextInMs === null ? 'never' : `in ${nextInMs} ms`}`,
+      async check(lab) {
+        const { store } = lab
+        await store.requestRefresh(named('s1', 'b1'))
+        const claim = await claimed(store)
+        await store.accept([eventOf('s1', { businessUid: 'b1' })])
+        assert.equal(await store.finishRead(claim, shows(claim, 'purchased', { nextInMs })), true)
+        const { readAt, refreshAt, pending } = await only(store, 'b1')
+        assert.equal(pending, true)
+        isNumber(refreshAt, 'refreshAt')
+        assertAbout(refreshAt - (readAt ?? 0), MIN_READ_INTERVAL_MS)
+        has(await next(lab), { generation: 2, settledGeneration: 1 })
+      },
+    }),
+  ),
+  {
+    name: 'finishRead: an event after a read makes the next due no earlier than the pause, and no later',
+    async check({ store }) {
+      await known(store, 's1', 'purchased', 'b1')
+      for (let i = 0; i < 5; i++) await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      const { readAt, refreshAt, requestedAt } = await only(store, 'b1')
+      const earliest = Math.max((readAt ?? 0) + MIN_READ_INTERVAL_MS, 0)
+      assert((refreshAt ?? 0) >= earliest - MOMENT_MS / 10, 'due before the pause between two reads was over')
+      assert((refreshAt ?? Infinity) <= Math.max(earliest, requestedAt ?? 0) + MOMENT_MS, 'due too late')
+    },
+  },
+  {
+    name: 'finishRead: forgets the uninstall only when told',
+    async check(lab) {
+      const { store } = lab
+      await store.requestRefresh(named('s1', 'b1'))
+      await store.requestRefresh({
+        kind: 'business',
+        businessUid: 'b1',
+        install: { installed: false, at: null },
+      })
+      const claim = await claimed(store)
+      await store.finishRead(claim, shows(claim, 'purchased', { nextInMs: 0 }))
+      const second = await next(lab)
+      assert.equal(second.uninstalledAt, claim.uninstalledAt)
+      await store.finishRead(second, shows(second, 'purchased', { nextInMs: 0, clearUninstalled: true }))
+      assert.equal((await next(lab)).uninstalledAt, null)
+    },
+  },
+  {
+    name: 'finishRead: writes the change in the same transaction, from the business\u2019s rows as written',
+    async check({ store }) {
+      await known(store, 's1', 'canceled', 'b1')
+      await known(store, 's9', 'purchased', 'b2')
+      await store.requestRefresh(named('s2', 'b1'))
+      const claim = await claimed(store)
+      const seen: [string, string | null][] = []
+      let time: unknown
+      const payload: NewChange['payload'] = (rows, now) => {
+        seen.push(...rows.map((row): [string, string | null] => [row.subscriptionUid, row.state]))
+        time = now
+        return '{"to":"purchased"}'
+      }
+      const change = { id: 'c1', key: 'subscription:s2', businessUid: 'b1', payload }
+      assert.equal(await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] })), true)
+      same(seen.sort(), [
+        ['s1', 'canceled'],
+        ['s2', 'purchased'],
+      ])
+      isNumber(time, 'now')
+      const [listed] = await store.listEntries({ kind: 'change' })
+      has(listed, { id: 'c1', name: '', status: 'pending', businessUid: 'b1', subscriptionUid: 's2' })
+      same(listed?.payload, { to: 'purchased' })
+      const [leased] = await entries(store, { topics: ['change'] })
+      has(leased, {
+        id: 'c1',
+        kind: 'change',
+        key: 'subscription:s2',
+        payload: '{"to":"purchased"}',
+        attempt: 1,
+      })
+      isNumber(leased?.receivedAt, 'receivedAt')
+      assertAbout((await store.subscriptionsOf('b1'))[1]?.readAt ?? 0, Number(time))
+    },
+  },
+  {
+    name: 'finishRead: when the change cannot be written, nothing is, and the lease is still held',
+    async check({ store }) {
+      await store.requestRefresh(named('s1', 'b1'))
+      const claim = await claimed(store)
+      const payload = () => {
+        throw new RangeError('not now')
+      }
+      const change = { id: 'c1', key: 'k', businessUid: 'b1', payload }
+      await assert.rejects(store.finishRead(claim, shows(claim, 'purchased', { changes: [change] })))
+      has(await only(store, 'b1'), { record: null, state: null, readAt: null, pending: true })
+      same(await store.listEntries({}), [])
+      same(await claimedAll(store), [])
+      const fine = { ...change, payload: () => '1' }
+      assert.equal(await store.finishRead(claim, shows(claim, 'purchased', { changes: [fine] })), true)
+      assert.equal((await store.listEntries({})).length, 1)
+    },
+  },
+]
+
+/** Wants it, and leases it when the pause is over. */
+async function due(lab: Lab, request: Parameters<Store['requestRefresh']>[0]): Promise<ReadClaim> {
+  await lab.store.requestRefresh(request)
+  return next(lab)
+}
+
+function next({ store, until }: Lab): Promise<ReadClaim> {
+  return until('the next read is due', async () => (await claimedAll(store))[0])
+}
+
+function assertAbout(ms: number, expected: number) {
+  assert(
+    ms >= expected - MOMENT_MS / 10 && ms <= expected + MOMENT_MS,
+    `${ms} ms, expected about ${expected} ms`,
+  )
+}

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import { EVERY_EVENT } from '../store/store.js'
+import {
+  type Check,
+  claimed,
+  DEAD,
+  DONE,
+  ending,
+  entries,
+  entry,
+  eventOf,
+  finish,
+  type HeldEntry,
+  has,
+  idsOf,
+  LATER,
+  type Lab,
+  SHORT,
+  same,
+  shows,
+} from './lab.js'
+
+export const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as const
+
+/** Entries by name: the letter is the key. */
+export const inLine = (...ids: string[]) =>
+  ids.map((id) => eventOf(id, { id, key: id[0] as string, refresh: null }))
+
+export const HANDING_OVER: readonly Check[] = [
+  {
+    name: 'claimLanes: leases the oldest of each key, oldest first, and no second one of a key',
+    async check({ store }) {
+      await store.accept(inLine('a1', 'b1', 'a2', 'c1', 'b2'))
+      const first = await entries(store)
+      same(idsOf(first), ['a1', 'b1', 'c1'])
+      same(idsOf(await entries(store)), [])
+      await finish(
+        store,
+        first.slice(0, 2).map((each) => ending(each, DONE)),
+      )
+      same(idsOf(await entries(store)), ['a2', 'b2'])
+    },
+  },
+  {
+    name: 'claimLanes: leases no more than the limit, those due longest before the others',
+    async check(lab) {
+      for (const id of ['a1', 'b1', 'c1', 'd1']) {
+        await lab.store.accept(inLine(id))
+        await lab.pass(3)
+      }
+      same(idsOf(await entries(lab.store, { limit: 3 })), ['a1', 'b1', 'c1'])
+      same(idsOf(await entries(lab.store, { limit: 3 })), ['d1'])
+    },
+  },
+  {
+    name: 'claimLanes: one that is leased or to be tried again holds back those behind it, and no others',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
+      const [a1, b1] = await two(store)
+      await finish(store, [ending(a1, retry(LATER)), ending(b1, retry(0))])
+      const again = await lab.until('b1 is due again', async () => (await entries(store))[0])
+      has(again, { id: 'b1', attempt: 2 })
+      same(await entries(store), [])
+    },
+  },
+  {
+    name: 'claimLanes: what stands behind one to be tried again is due as soon as that is over',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
+      const [a1, b1] = await two(store)
+      await finish(store, [ending(a1, retry(200)), ending(b1, retry(200))])
+      same(await entries(store, { limit: 1 }), [])
+      await store.accept(inLine('a3'))
+      const again: HeldEntry[] = []
+      await lab.until('both are due again', async () => {
+        again.push(...(await entries(store)))
+        return again.length === 2
+      })
+      same(idsOf(again).sort(), ['a1', 'b1'])
+      await finish(
+        store,
+        again.map((each) => ending(each, each.id === 'a1' ? DONE : DEAD)),
+      )
+      const next = await entries(store)
+      same(idsOf(next), ['a2', 'b2'])
+      await finish(
+        store,
+        next.map((each) => ending(each, DONE)),
+      )
+      same(idsOf(await entries(store)), ['a3'])
+    },
+  },
+  {
+    name: 'claimLanes: one that is done or dead holds back nothing',
+    async check({ store }) {
+      await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
+      const [a1, b1] = await two(store)
+      await finish(store, [ending(a1, DONE), ending(b1, DEAD)])
+      same(idsOf(await entries(store)), ['a2', 'b2'])
+    },
+  },
+  {
+    name: 'claimLanes: leases only lanes whose head has a topic that was asked for',
+    async check({ store }) {
+      const [event, odd, behind] = inLine('a1', 'b1', 'a2')
+      assert(event && odd && behind)
+      await store.accept([
+        event,
+        { ...odd, kind: 'unrecognised' },
+        { ...behind, name: 'application/installed' },
+      ])
+      const of = (...topics: string[]) => entries(store, { topics })
+      same(await of(), [])
+      same(await of('change', 'event:application/installed', 'event:no such name'), [])
+      same(idsOf(await of('unrecognised')), ['b1'])
+      const [a1] = await of('event:purchasable_subscription/update')
+      assert(a1)
+      same(await of('event:application/installed'), [])
+      await finish(store, [ending(a1, DONE)])
+      same(idsOf(await of('change', 'event:application/installed')), ['a2'])
+    },
+  },
+  {
+    name: 'claimLanes: hands out the first entries of a lane, in order, up to one of a topic that was not asked for',
+    async check({ store }) {
+      const [a1, a2, a3, a4] = inLine('a1', 'a2', 'a3', 'a4')
+      assert(a1 && a2 && a3 && a4)
+      await store.accept([a1, a2, { ...a3, kind: 'unrecognised' }, a4])
+      const leased = await entries(store, { entries: 10, topics: [EVERY_EVENT] })
+      same(
+        leased.map(({ id, attempt }) => [id, attempt]),
+        [
+          ['a1', 1],
+          ['a2', 1],
+        ],
+      )
+      const [first, second] = leased as [HeldEntry, HeldEntry]
+      same(await finish(store, [ending(first, DONE, true)]), ['a1'])
+      same(await entries(store), [])
+      same(await finish(store, [ending(second, DONE)]), ['a2'])
+      same(idsOf(await entries(store, { entries: 10 })), ['a3', 'a4'])
+    },
+  },
+  {
+    name: 'claimLanes: of many lanes hands out no more entries than it was told, and one of each at least',
+    async check({ store }) {
+      await store.accept(inLine(...['a', 'b', 'c'].flatMap((key) => [1, 2, 3, 4].map((n) => `${key}${n}`))))
+      same(idsOf(await entries(store, { limit: 2, entries: 4 })), ['a1', 'a2', 'b1', 'b2'])
+      same(idsOf(await entries(store, { entries: 0 })), ['c1'])
+    },
+  },
+  {
+    name: 'claimLanes: leaves out the keys it is told to, also when their lease has run out',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(inLine('a1', 'b1'))
+      const [a1] = await entries(store, { limit: 1, leaseMs: 1 })
+      assert(a1)
+      await lab.pass(10)
+      same(idsOf(await entries(store, { exceptKeys: ['a'] })), ['b1'])
+      same(await entries(store, { exceptKeys: ['a', 'no such key'] }), [])
+      has(await entry(store), { id: 'a1', lapses: 1 })
+    },
+  },
+  {
+    name: 'claimLanes: after a lease that ran out hands out the head alone, until it is ended',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(inLine('a1', 'a2', 'a3'))
+      assert.equal((await entries(store, { entries: 10, leaseMs: SHORT })).length, 3)
+      const [alone, ...others] = await lab.until('the lease runs out', async () => {
+        const leased = await entries(store, { entries: 10 })
+        return leased.length > 0 && leased
+      })
+      has(alone, { id: 'a1', attempt: 2, lapses: 1 })
+      same(others, [])
+      await finish(store, [ending(alone as HeldEntry, DONE)])
+      same(idsOf(await entries(store, { entries: 10 })), ['a2', 'a3'])
+    },
+  },
+  {
+    name: 'claimLanes: a change stands in line behind an older event of its key',
+    async check({ store }) {
+      await store.accept([eventOf('s1', { id: 'e1', key: 'k' })])
+      const claim = await claimed(store)
+      const change = { id: 'c1', key: 'k', businessUid: 'b1', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
+      const e1 = await entry(store)
+      assert.equal(e1.id, 'e1')
+      await finish(store, [ending(e1, DONE)])
+      assert.equal((await entry(store)).id, 'c1')
+    },
+  },
+  {
+    name: 'each entry is handed over once, and each key in its order, however many take part',
+    check: (lab) => handOver(lab, [lab.store]),
+  },
+]
+
+/** Eight that claim, handle and finish, a part of them through each store. */
+export async function handOver(lab: Lab, stores: readonly Lab['store'][]): Promise<void> {
+  const lines = [...'abcdefgh'].map((key) => [1, 2, 3, 4, 5].map((n) => `${key}${n}`))
+  for (const i of [0, 1, 2, 3, 4]) await lab.store.accept(inLine(...lines.map((line) => line[i] ?? '')))
+  const order: string[] = []
+  const active = new Set<string>()
+
+  async function handle(store: Lab['store']) {
+    for (const each of await entries(store, { limit: 3 })) {
+      assert(!active.has(each.key), `two of the key ${each.key} are leased at once`)
+      active.add(each.key)
+      await new Promise((resolve) => setImmediate(resolve))
+      order.push(each.id)
+      active.delete(each.key)
+      same(await finish(store, [ending(each, DONE)]), [each.id])
+    }
+  }
+
+  await lab.until('all are handled', async () => {
+    const workers = Array.from({ length: 8 }, (_, i) => stores[i % stores.length] ?? lab.store)
+    await Promise.all(workers.map(handle))
+    return order.length >= lines.flat().length
+  })
+  for (const line of lines)
+    same(
+      order.filter((id) => id[0] === line[0]?.[0]),
+      line,
+    )
+}
+
+async function two(store: Lab['store']): Promise<[HeldEntry, HeldEntry]> {
+  const leased = await entries(store)
+  assert.equal(leased.length, 2)
+  return leased as [HeldEntry, HeldEntry]
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { type Check, claimedAll, eventOf, fails, has, isNumber, named } from './lab.js'
+
+const business = (businessUid: string, installed: boolean | null = null, at: number | null = null) =>
+  ({ kind: 'business', businessUid, install: installed === null ? null : { installed, at } }) as const
+
+export const INSTALLS: readonly Check[] = [
+  {
+    name: 'want business: notes an uninstall, which an install ends and anything else leaves',
+    async check(lab) {
+      const { store } = lab
+      const noted = async () => {
+        const claim = await lab.until('the next read is due', async () => (await claimedAll(store))[0])
+        await store.finishRead(claim, fails('platform_timeout'))
+        return claim.uninstalledAt
+      }
+      await store.requestRefresh(named('s1', 'b1'))
+      assert.equal(await noted(), null)
+      await store.requestRefresh(business('b1', false))
+      const at = await noted()
+      isNumber(at, 'uninstalledAt')
+      for (const other of [
+        business('b1', null),
+        named('s1', 'b1'),
+        business('b2', true),
+        { kind: 'known', subscriptionUid: 's1', businessUid: 'b1' } as const,
+      ]) {
+        await store.requestRefresh(other)
+        if (other.businessUid === 'b1') assert.equal(await noted(), at)
+      }
+      await store.requestRefresh(business('b1', true))
+      assert.equal(await noted(), null)
+    },
+  },
+  {
+    name: 'want business: of an install and an uninstall in one call, the last counts',
+    async check({ store }) {
+      await store.requestRefresh(named('s1', 'b1'))
+      await store.requestRefresh(named('s2', 'b2'))
+      await store.requestRefresh(named('s3', 'b3'))
+      const says = (businessUid: string, installed: boolean, at?: number) =>
+        eventOf('none', { key: businessUid, businessUid, refresh: business(businessUid, installed, at) })
+      await store.accept([says('b1', false), says('b2', true), says('b1', true), says('b2', false)])
+      await store.accept([says('b3', false, 2_000), says('b3', true, 1_000)])
+      const claims = new Map((await claimedAll(store)).map((claim) => [claim.id, claim]))
+      has(claims.get('s1'), { uninstalledAt: null, generation: 3 })
+      has(claims.get('s2'), { generation: 3 })
+      isNumber(claims.get('s2')?.uninstalledAt, 'uninstalledAt')
+      has(claims.get('s3'), { generation: 3 })
+      isNumber(claims.get('s3')?.uninstalledAt, 'uninstalledAt')
+    },
+  },
+  {
+    name: 'want business: of installs and uninstalls the last to happen counts, in whatever order they come',
+    async check({ store }) {
+      const ago = (seconds: number) => Date.now() - seconds * 1_000
+      const cases: [isNoted: boolean, ...told: [installed: boolean, at: number | null][]][] = [
+        [true, [false, ago(60)], [true, ago(90)]],
+        [false, [true, ago(40)], [false, ago(50)]],
+        [false, [false, ago(60)], [true, ago(40)]],
+        // Without a time it counts as of now.
+        [true, [true, ago(40)], [false, null]],
+        [true, [false, null], [true, ago(30)]],
+        // And so does a time that is still to come: it must not stand for years.
+        [true, [true, ago(-1e9)], [false, null]],
+      ]
+      for (const i of cases.keys()) await store.requestRefresh(named(`s${i}`, `b${i}`))
+      for (const [i, [, ...told]] of cases.entries())
+        for (const [installed, at] of told) await store.requestRefresh(business(`b${i}`, installed, at))
+      const claims = new Map((await claimedAll(store)).map((claim) => [claim.id, claim.uninstalledAt]))
+      for (const [i, [isNoted]] of cases.entries())
+        assert.equal(claims.get(`s${i}`) !== null, isNoted, `${i}`)
+    },
+  },
+]

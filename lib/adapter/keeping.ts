@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import type { Hint, Retention, Store } from '../store/store.js'
+import {
+  type Check,
+  claimed,
+  claimedAll,
+  claimOne,
+  DEAD,
+  DONE,
+  ending,
+  entries,
+  entry,
+  eventOf,
+  fails,
+  finish,
+  has,
+  idsOf,
+  isNumber,
+  known,
+  LATER,
+  named,
+  only,
+  SHORT,
+  same,
+  shows,
+} from './lab.js'
+
+const FOR_EVER: Retention = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
+
+export const KEEPING: readonly Check[] = [
+  {
+    name: 'prune: deletes what is over and past its time, and nothing else',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(['done', 'dead', 'leased'].map((id) => eventOf(id, { id, key: id })))
+      const leased = await entries(store)
+      await finish(
+        store,
+        leased.slice(0, 2).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
+      )
+      const claim = await claimed(store)
+      const change = { id: 'change', key: 'change', businessUid: 'b', payload: () => '1' }
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
+      await finish(store, [ending(await entry(store), DONE)])
+      await store.accept([eventOf('pending', { id: 'pending' })])
+      await lab.pass(5)
+
+      const left = async () => idsOf(await store.listEntries({})).sort()
+      assert.equal(await pruneAll(store, FOR_EVER), 0)
+      assert.equal(await pruneAll(store, { ...FOR_EVER, doneMs: 0 }), 1)
+      same(await left(), ['change', 'dead', 'leased', 'pending'])
+      assert.equal(await pruneAll(store, { ...FOR_EVER, doneMs: 0, changesMs: 0 }), 1)
+      same(await left(), ['dead', 'leased', 'pending'])
+      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 1)
+      same(await left(), ['leased', 'pending'])
+      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 0)
+    },
+  },
+  {
+    name: 'prune: deletes one small batch at a time, and answers 0 when there is no more',
+    async check(lab) {
+      const { store } = lab
+      await store.accept(
+        Array.from({ length: 1_500 }, (_, i) => eventOf('s1', { key: `${i}`, refresh: null })),
+      )
+      for (let left = 1; left > 0; ) {
+        const leased = await entries(store, { limit: 500 })
+        left = leased.length
+        await finish(
+          store,
+          leased.map((each) => ending(each, DONE)),
+        )
+      }
+      await lab.pass(5)
+      const { rows: first } = await store.prune({ doneMs: 0, changesMs: LATER, deadMs: LATER })
+      isNumber(first, 'the answer of prune')
+      assert(first > 0 && first <= 1_000, `the first batch was of ${first} rows`)
+      assert.equal(first + (await pruneAll(store, { doneMs: 0, changesMs: LATER, deadMs: LATER })), 1_500)
+      same(await store.listEntries({}), [])
+    },
+  },
+  {
+    name: 'prune: forgets what was given up and never read, and never what was read or is still owed',
+    async check(lab) {
+      const { store } = lab
+      await store.requestRefresh(named('made up', 'b1'))
+      await store.finishRead(await claimed(store), fails('platform_record_missing', null))
+      await known(store, 'read', 'purchased', 'b1')
+      await store.requestRefresh(named('failing', 'b1'))
+      await store.finishRead(await claimed(store), fails('platform_timeout'))
+      await store.requestRefresh(named('owed', 'b1'))
+      await lab.pass(5)
+      const left = async () =>
+        (await store.subscriptionsOf('b1')).map(({ subscriptionUid }) => subscriptionUid).sort()
+      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: LATER }), 0)
+      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 1)
+      same(await left(), ['failing', 'owed', 'read'])
+    },
+  },
+  {
+    name: 'counts: says how much there is of everything, in numbers',
+    async check(lab) {
+      const { store } = lab
+      await known(store, 'read')
+      await store.requestRefresh(named('given up'))
+      await store.finishRead(await claimed(store), fails('platform_refused', null))
+      await store.accept(['e1', 'e2', 'e3', 'e4', 'e5'].map((id) => eventOf('owed', { id, key: id })))
+      await store.accept([eventOf('x', { id: 'u1', key: 'u1', kind: 'unrecognised', refresh: null })])
+      const leased = await entries(store, { limit: 4 })
+      await finish(
+        store,
+        leased.slice(0, 3).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
+      )
+      const counts = await store.counts()
+      has(counts, { subscriptions: 3, requested: 1, givenUp: 1, knownGivenUp: 0, active: 1, refused: 0 })
+      has(counts, { pending: 3, retrying: 0, dead: 2, waiting: 0, unrecognised: 1 })
+      isNumber(counts.oldestPendingMs, 'oldestPendingMs')
+      isNumber(counts.oldestRequestMs, 'oldestRequestMs')
+      assert(counts.oldestRequestMs >= 0 && counts.oldestRequestMs < 60_000)
+      const owed = await claimed(store)
+      await store.finishRead(owed, shows(owed, 'purchased', { nextInMs: 0, settled: false }))
+      const again = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      await store.finishRead(again, fails('token_refused'))
+      has(await store.counts(), { requested: 0, oldestRequestMs: null, active: 2, refused: 1 })
+    },
+  },
+  {
+    name: 'counts: how many pending entries were tried before, and how old the oldest pending one is',
+    async check(lab) {
+      const { store } = lab
+      await store.accept([eventOf('s1', { id: 'e1', key: 'a' })])
+      await lab.pass(20)
+      await store.accept([eventOf('s1', { id: 'e2', key: 'b' })])
+      const [first, second] = await entries(store)
+      assert(first && second)
+      await finish(store, [
+        ending(first, { kind: 'retry', inMs: LATER, error: 'no' }),
+        ending(second, { kind: 'retry', inMs: LATER, error: 'no' }),
+      ])
+      const { oldestPendingMs, ...counts } = await store.counts()
+      has({ ...counts }, { pending: 2, retrying: 2 })
+      assert(oldestPendingMs !== null && oldestPendingMs >= 15, `${oldestPendingMs} ms`)
+    },
+  },
+  {
+    name: 'subscribe: hints name accepted, requested, decided and replayed rows once they can be read',
+    async check({ store }) {
+      const hints: Hint[] = []
+      store.subscribe((hint) => void hints.push(hint))
+      const told = async (kind: Hint['kind'], businessUid?: string | null) => {
+        // Null speaks of every business.
+        const meant = (hint: Hint) =>
+          hint.kind === kind &&
+          ('businessUid' in hint ? [businessUid, null].includes(hint.businessUid) : true)
+        assert(hints.splice(0).some(meant), `no hint "${kind}" of ${businessUid}`)
+      }
+      await store.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
+      await told('requested', 'b1')
+      await store.accept([eventOf('s9', { businessUid: 'b9', refresh: null })])
+      await told('journal')
+      await store.requestRefresh(named('s1', 'b1'))
+      await told('requested', 'b1')
+      const claim = await claimed(store)
+      hints.splice(0)
+      const seen: unknown[] = []
+      store.subscribe((hint) => {
+        if (hint.kind === 'decided') seen.push(store.subscriptionsOf('b1'))
+      })
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      await told('decided', 'b1')
+      const [[first]] = (await Promise.all(seen)) as [[{ state: string }]]
+      assert.equal(first.state, 'purchased', 'told before it could be seen')
+      await store.accept([eventOf('s2', { id: 'e2', businessUid: 'b2' })])
+      const second = await claimed(store)
+      hints.splice(0)
+      const change = { id: 'c1', key: 'c1', businessUid: 'b', payload: () => '1' }
+      await store.finishRead(second, shows(second, 'purchased', { changes: [change] }))
+      await told('journal')
+      await store.replayEntry('c1')
+      await told('journal')
+    },
+  },
+  {
+    name: 'subscribe: every listener is told until it stops, and of nothing that was not committed',
+    async check(lab) {
+      const { store } = lab
+      const [first, second]: [Hint[], Hint[]] = [[], []]
+      const stop = store.subscribe((hint) => void first.push(hint))
+      store.subscribe((hint) => void second.push(hint))
+      await store.requestRefresh(named('s1', 'b1'))
+      same([first.length > 0, second.length > 0], [true, true])
+      stop()
+      stop()
+      const late = await claimed(store, { leaseMs: SHORT })
+      const holder = await lab.until('the lease runs out', () =>
+        claimOne(store, { leaseMs: LATER, except: [], urgencies: [1, 2] }),
+      )
+      first.splice(0)
+      second.splice(0)
+      assert.equal(await store.finishRead(late, shows(late, 'purchased')), false)
+      same(
+        second.filter(({ kind }) => kind === 'decided'),
+        [],
+      )
+      await store.finishRead(holder, shows(holder, 'purchased'))
+      assert.equal((await only(store, 'b1')).state, 'purchased')
+      same([first.length, second.length > 0], [0, true])
+    },
+  },
+]
+
+async function pruneAll(store: Store, keep: Retention): Promise<number> {
+  for (let total = 0; ; ) {
+    const { rows: deleted } = await store.prune(keep)
+    if (deleted === 0) return total
+    total += deleted
+    assert(total < 10_000, 'prune never comes to an end')
+  }
+}

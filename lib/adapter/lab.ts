@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newId } from '../ids.js'
+import {
+  type ClaimLanes,
+  type Entry,
+  type EntryEnd,
+  EVERY_EVENT,
+  type LaneFinish,
+  type NewEvent,
+  type ReadClaim,
+  type ReadFinish,
+  type RefreshRequest,
+  type Store,
+  type Subscription,
+  subscriptionKey,
+  type Topic,
+  type Urgency,
+} from '../store/store.js'
+import { idsOf } from './assertions.js'
+import { claimOne } from './claim-one.js'
+import type { StoreConformanceOptions } from './options.js'
+import { STORE_METHODS } from './store-faults.js'
+
+export { has, idsOf, isNumber, same } from './assertions.js'
+export { claimOne } from './claim-one.js'
+
+export interface Check {
+  name: string
+  /** Left out where the caller does not offer this. */
+  needs?: 'reopen' | 'beside'
+  check(lab: Lab): Promise<void>
+}
+
+/** One check's own stores and time. */
+export interface Lab {
+  /** Open and empty at the start; every topic has a handler. */
+  store: Store
+  /** One more over another empty database; not opened, and without handlers. */
+  create(): Promise<Store>
+  /** Closes `store`, and answers a new one over its data, open. */
+  reopen(): Promise<Store>
+  /** One more over the data of `store`, open. */
+  beside(): Promise<Store>
+  /** Lets this much of the store's time pass. */
+  pass(ms: number): Promise<void>
+  /** Asks again and again until the answer is neither undefined nor false. */
+  until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T>
+  close(): Promise<void>
+}
+
+/** A lease that no check outlives, and one that runs out at once. */
+export const LONG = 600_000
+export const SHORT = 50
+/** Far enough ahead for nothing to come due by itself. */
+export const LATER = 3_600_000
+
+const DEADLINE_MS = 10_000
+
+export async function createLab(options: StoreConformanceOptions): Promise<Lab> {
+  const { createStore, reopen, beside, advance } = options
+  const stores: Store[] = []
+
+  async function kept(store: Store | Promise<Store> | undefined): Promise<Store> {
+    assert(store, 'the caller answered no store')
+    const made = await store
+    for (const method of ['open', 'subscribe', ...STORE_METHODS] as const)
+      assert.equal(typeof made[method], 'function', `the store has no method ${method}`)
+    stores.push(made)
+    return made
+  }
+
+  async function opened(store: Store): Promise<Store> {
+    await store.open()
+    return store
+  }
+
+  const lab: Lab = {
+    store: await kept(createStore()),
+    create: () => kept(createStore()),
+    async reopen() {
+      await lab.store.close()
+      lab.store = await opened(await kept(reopen?.(lab.store)))
+      return lab.store
+    },
+    beside: async () => opened(await kept(beside?.(lab.store))),
+    async pass(ms) {
+      await (advance ? advance(ms) : sleep(ms))
+    },
+    async until(what, ask) {
+      const deadline = Date.now() + DEADLINE_MS
+      for (;;) {
+        const answer = await ask()
+        if (answer !== undefined && answer !== false) return answer
+        if (Date.now() > deadline) assert.fail(`not within ${DEADLINE_MS} ms: ${what}`)
+        await lab.pass(10)
+      }
+    },
+    async close() {
+      for (const store of stores.reverse()) await store.close()
+    },
+  }
+  try {
+    await lab.store.open()
+    await handling(lab.store, EVERY_TOPIC)
+  } catch (error) {
+    await lab.close()
+    throw error
+  }
+  return lab
+}
+
+/** An event that names a subscription, unless told otherwise. */
+export function eventOf(subscriptionUid: string, more: Partial<NewEvent> = {}): NewEvent {
+  const businessUid = more.businessUid ?? businessOf(subscriptionUid)
+  return {
+    id: newId(Date.now()),
+    kind: 'event',
+    name: 'purchasable_subscription/update',
+    key: subscriptionKey(subscriptionUid),
+    businessUid,
+    subscriptionUid,
+    payload: '{}',
+    issues: null,
+    refresh: named(subscriptionUid, businessUid),
+    ...more,
+  }
+}
+
+/** The business of a subscription whose event names no other. */
+export const businessOf = (subscriptionUid: string): string => `business of ${subscriptionUid}`
+
+export function named(subscriptionUid: string, businessUid = businessOf(subscriptionUid)): RefreshRequest {
+  return { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: 'item' }
+}
+
+/** A good read that found this state; the next one is far away. */
+export function shows(claim: ReadClaim, state: string, more: Partial<ReadFinish> = {}): ReadFinish {
+  const { subscriptionUid: uid, businessUid: business_uid } = claim.subscription
+  const record = { uid, business_uid, purchasable_uid: 'item', purchase_state: state }
+  return {
+    found: { record, state, gone: null, confirmed: true },
+    settled: true,
+    failure: null,
+    progress: null,
+    nextInMs: LATER,
+    ...more,
+  }
+}
+
+/** A read that showed nothing. */
+export function fails(failure: string, nextInMs: number | null = LATER): ReadFinish {
+  return { settled: false, failure, progress: null, nextInMs }
+}
+
+/** The lease of whatever is due for a read now. */
+export async function claimed(
+  store: Store,
+  options: { urgencies?: readonly Urgency[]; leaseMs?: number; except?: string[] } = {},
+): Promise<ReadClaim> {
+  const { urgencies = ALL_URGENCIES, leaseMs = LONG, except = [] } = options
+  const claim = await claimOne(store, { urgencies, leaseMs, except })
+  return claim ?? assert.fail(`claimReads found nothing due of the urgencies ${urgencies.join()}`)
+}
+
+export const ALL_URGENCIES: readonly Urgency[] = [0, 1, 2, 3, 4]
+
+/** Every subscription that is due, each leased. */
+export async function claimedAll(store: Store): Promise<ReadClaim[]> {
+  const claims: ReadClaim[] = []
+  for (;;) {
+    const claim = await claimOne(store, { urgencies: ALL_URGENCIES, leaseMs: LONG, except: [] })
+    if (!claim) return claims
+    claims.push(claim)
+    assert(claims.length < 10_000, 'claimReads never comes to an end')
+  }
+}
+
+/** Learns of a subscription and reads it once: known, and not due. */
+export async function known(
+  store: Store,
+  subscriptionUid: string,
+  state = 'purchased',
+  businessUid?: string,
+) {
+  await store.requestRefresh(named(subscriptionUid, businessUid))
+  const claim = await claimed(store)
+  assert.equal(claim.id, subscriptionUid)
+  assert.equal(await store.finishRead(claim, shows(claim, state)), true)
+}
+
+export async function only(store: Store, businessUid: string): Promise<Subscription> {
+  const subscriptions = await store.subscriptionsOf(businessUid)
+  assert.equal(subscriptions.length, 1, `${subscriptions.length} subscriptions of ${businessUid}`)
+  return subscriptions[0] as Subscription
+}
+
+export const EVERY_TOPIC: readonly Topic[] = [EVERY_EVENT, 'unrecognised', 'change']
+
+/** Handlers of these topics are known to all; none of them is retired. */
+export function handling(store: Store, topics: readonly Topic[], rescueMs = 0): Promise<void> {
+  return store.handleTopics({ topics, rescueMs, retireMs: LATER })
+}
+
+/** An entry with the lease of its lane. */
+export type HeldEntry = Entry & { leaseToken: string; lapses: number }
+
+/** The heads of due lanes. */
+export async function entries(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry[]> {
+  const claims = await store.claimLanes({
+    limit: 100,
+    entries: 1,
+    leaseMs: LONG,
+    topics: EVERY_TOPIC,
+    exceptKeys: [],
+    ...options,
+  })
+  return claims.flatMap(({ id, leaseToken, lapses, entries: handedOut }) => {
+    assert(handedOut.length > 0, `the lane ${id} was leased and nothing of it handed out`)
+    return handedOut.map((each) => ({ ...each, leaseToken, lapses }))
+  })
+}
+
+/** The one entry that is due now. */
+export async function entry(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry> {
+  const found = await entries(store, options)
+  assert.equal(found.length, 1, `claimLanes handed out ${found.length} entries`)
+  return found[0] as HeldEntry
+}
+
+export function ending(
+  { id, key, leaseToken, attempt }: HeldEntry,
+  result: EntryEnd['result'],
+  keep = false,
+): LaneFinish {
+  return { id: key, leaseToken, results: [{ id, attempt, result }], keep }
+}
+
+/** Finishes lanes; answers the entries of those whose lease was held. */
+export async function finish(store: Store, finishes: readonly LaneFinish[]): Promise<string[]> {
+  const held = await store.finishLanes(finishes)
+  return finishes.flatMap(({ id, results }) => (held.includes(id) ? idsOf(results) : []))
+}
+
+export function renew(store: Store, { key, leaseToken }: HeldEntry, leaseMs: number): Promise<boolean> {
+  return store.renewLane({ id: key, leaseToken }, leaseMs)
+}
+
+export const DONE: EntryEnd['result'] = { kind: 'done' }
+export const DEAD: EntryEnd['result'] = { kind: 'dead', error: 'gave up' }

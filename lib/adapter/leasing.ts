@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import {
+  ALL_URGENCIES,
+  type Check,
+  claimed,
+  claimedAll,
+  claimOne,
+  eventOf,
+  fails,
+  has,
+  idsOf,
+  isNumber,
+  known,
+  LATER,
+  LONG,
+  named,
+  only,
+  SHORT,
+  same,
+  shows,
+} from './lab.js'
+
+export const LEASING: readonly Check[] = [
+  {
+    name: 'claimReads: answers nothing when nothing is due: nothing known, read, given up, or later',
+    async check({ store }) {
+      const nothing = async () => same(await claimedAll(store), [])
+      await nothing()
+      await known(store, 's1')
+      await nothing()
+      await store.requestRefresh(named('s2'))
+      await store.finishRead(await claimed(store), fails('platform_refused', null))
+      await store.requestRefresh(named('s3'))
+      await store.finishRead(await claimed(store), fails('platform_timeout', LATER))
+      await nothing()
+    },
+  },
+  {
+    name: 'claimReads: says what the read has to know',
+    async check({ store }) {
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      await store.requestRefresh({
+        kind: 'business',
+        businessUid: 'b1',
+        install: { installed: false, at: null },
+      })
+      const before = await only(store, 'b1')
+      const claim = await claimed(store)
+      has(claim, { id: 's1', generation: 2, settledGeneration: 0, lapses: 0, progress: null })
+      has(claim.subscription, { subscriptionUid: 's1', businessUid: 'b1', requestedAt: before.requestedAt })
+      isNumber(claim.createdAt, 'createdAt')
+      isNumber(claim.uninstalledAt, 'uninstalledAt')
+      isNumber(claim.generation, 'generation')
+      isNumber(claim.settledGeneration, 'settledGeneration')
+      isNumber(claim.lapses, 'lapses')
+      isNumber(claim.subscription.requestedAt, 'requestedAt')
+      isNumber(claim.subscription.refreshAt, 'refreshAt')
+      assert(claim.createdAt <= claim.subscription.requestedAt, 'it was requested before it was created')
+      assert.match(claim.leaseToken, /./)
+    },
+  },
+  {
+    name: 'claimReads: names every lease otherwise',
+    async check(lab) {
+      const { store } = lab
+      await store.accept([eventOf('s1'), eventOf('s2')])
+      const tokens = [await claimed(store, { leaseMs: SHORT }), await claimed(store)].map(tokenOf)
+      tokens.push(tokenOf(await lab.until('a lease runs out', async () => (await claimedAll(store))[0])))
+      assert.equal(new Set(tokens).size, 3)
+    },
+  },
+  {
+    name: 'claimReads: leases nothing of the businesses it is told to leave out',
+    async check({ store }) {
+      await store.accept(['s1', 's2'].map((uid) => eventOf(uid, { businessUid: 'b1' })))
+      await store.accept([eventOf('s3', { businessUid: 'b2' })])
+      const many = Array.from({ length: 500 }, (_, i) => `busy ${i}`)
+      assert.equal((await claimed(store, { except: ['b1', ...many] })).id, 's3')
+      const except = [...many, 'b1']
+      assert.equal(await claimOne(store, { leaseMs: LONG, except, urgencies: ALL_URGENCIES }), undefined)
+      same(idsOf(await claimedAll(store)).sort(), ['s1', 's2'])
+    },
+  },
+  {
+    name: 'claimReads: a read is of the urgency of what asked for it, and keeps it when it fails',
+    async check(lab) {
+      const { store } = lab
+      const urgencyOf = async (uid: string) => {
+        const claim = await lab.until('it is due', async () =>
+          (await claimedAll(store)).find(({ id }) => id === uid),
+        )
+        return { claim, urgency: claim.urgency }
+      }
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      await store.requestRefresh(named('s2', 'b2'))
+      const second = await claimed(store, { urgencies: [0, 2, 3, 4] })
+      has(second, { id: 's2', urgency: 2 })
+      has(await claimed(store, { urgencies: [0, 2, 3, 4, 1] }), { id: 's1', urgency: 1 })
+      await store.finishRead(second, fails('platform_timeout', 0))
+      const retry = await urgencyOf('s2')
+      assert.equal(retry.urgency, 2)
+      await store.finishRead(retry.claim, shows(retry.claim, 'purchased', { nextInMs: 0, urgency: 3 }))
+      const verification = await urgencyOf('s2')
+      assert.equal(verification.urgency, 3)
+      await store.finishRead(
+        verification.claim,
+        shows(verification.claim, 'purchased', { nextInMs: 0, urgency: 4 }),
+      )
+      const reconcile = await urgencyOf('s2')
+      assert.equal(reconcile.urgency, 4)
+      await store.accept([eventOf('s2', { businessUid: 'b2' })])
+      await store.requestRefresh(named('s2', 'b2'))
+      await store.finishRead(reconcile.claim, shows(reconcile.claim, 'purchased', { urgency: 4 }))
+      assert.equal((await urgencyOf('s2')).urgency, 0)
+    },
+  },
+  {
+    name: 'claimReads: looks in the classes in the order it is told, and in each the longest due first',
+    async check({ store, pass }) {
+      await store.requestRefresh(named('s2'))
+      await pass(3)
+      await store.requestRefresh(named('s3'))
+      await pass(3)
+      await store.accept([eventOf('s1')])
+      const ids = []
+      for (let i = 0; i < 3; i++) ids.push((await claimed(store, { urgencies: [4, 1, 0, 2] })).id)
+      same(ids, ['s1', 's2', 's3'])
+    },
+  },
+  {
+    name: 'claimReads: very many that are due of a business that is read do not hide what is behind them',
+    async check({ store }) {
+      await store.accept(
+        Array.from({ length: 1_000 }, (_, i) => eventOf(`busy ${i}`, { businessUid: 'busy' })),
+      )
+      await store.accept([eventOf('s1')])
+      has(await claimed(store, { except: ['busy'] }), { id: 's1' })
+    },
+  },
+  {
+    name: 'claimReads: to twenty that ask at once each subscription is leased to at most one, and none is passed over',
+    async check(lab) {
+      const { store } = lab
+      const uids = Array.from({ length: 10 }, (_, i) => `s${i}`)
+      await store.accept(uids.map((uid) => eventOf(uid)))
+      const leased: string[] = []
+      await lab.until('all are leased', async () => {
+        const claims = await Promise.all(
+          Array.from({ length: 20 }, () => claimOne(store, { leaseMs: LONG, except: [], urgencies: [1, 2] })),
+        )
+        leased.push(...claims.flatMap((claim) => claim?.id ?? []))
+        return leased.length >= uids.length
+      })
+      same(leased.sort(), uids)
+      same(await claimedAll(store), [])
+    },
+  },
+  {
+    name: 'claimReads: a lease that runs out is handed to the next, and counted',
+    async check(lab) {
+      const { store } = lab
+      await store.requestRefresh(named('s1'))
+      assert.equal((await claimed(store, { leaseMs: SHORT })).lapses, 0)
+      for (const lapses of [1, 2, 3]) {
+        const next = await lab.until('the lease runs out', () =>
+          claimOne(store, { leaseMs: SHORT, except: [], urgencies: [1, 2] }),
+        )
+        has(next, { id: 's1', lapses, generation: 1, settledGeneration: 0 })
+      }
+    },
+  },
+  {
+    name: 'claimReads: a finish ends the row of lapses, also when the read has failed',
+    async check(lab) {
+      const { store } = lab
+      const due = () => claimOne(store, { leaseMs: SHORT, except: [], urgencies: [1, 2] })
+      await store.requestRefresh(named('s1'))
+      await due()
+      const second = await lab.until('the lease runs out', () =>
+        claimOne(store, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
+      )
+      assert.equal(second.lapses, 1)
+      assert.equal(await store.finishRead(second, fails('platform_timeout', 0)), true)
+      assert.equal((await lab.until('the retry is due', due)).lapses, 0)
+    },
+  },
+  {
+    name: 'renewRead: holds a lease beyond its first end',
+    async check(lab) {
+      const { store } = lab
+      await store.requestRefresh(named('s1'))
+      const claim = await claimed(store, { leaseMs: 200 })
+      assert.equal(await store.renewRead(claim, LONG), true)
+      await lab.pass(250)
+      same(await claimedAll(store), [])
+      assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
+    },
+  },
+  {
+    name: 'renewRead: may end a lease sooner, and then it is somebody else\u2019s',
+    async check(lab) {
+      const { store } = lab
+      await store.requestRefresh(named('s1'))
+      const claim = await claimed(store, { leaseMs: LONG })
+      assert.equal(await store.renewRead(claim, SHORT), true)
+      await lab.until('the lease runs out', async () => (await claimedAll(store))[0])
+      assert.equal(await store.renewRead(claim, LONG), false)
+    },
+  },
+  {
+    name: 'renewRead: false for a lease that is finished, or never was, and nothing is moved by it',
+    async check({ store }) {
+      await store.requestRefresh(named('s1', 'b1'))
+      const claim = await claimed(store)
+      const made = { id: 's1', leaseToken: 'made up' }
+      assert.equal(await store.renewRead(made, SHORT), false)
+      assert.equal(await store.renewRead({ id: 's2', leaseToken: claim.leaseToken }, SHORT), false)
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      const before = await only(store, 'b1')
+      assert.equal(await store.renewRead(claim, SHORT), false)
+      same(await only(store, 'b1'), before)
+    },
+  },
+]
+
+const tokenOf = ({ leaseToken }: { leaseToken: string }) => leaseToken

@@ -1,0 +1,77 @@
+import { ACCEPTING } from './accepting.js'
+import { CLAIMING_SEVERAL } from './claiming-several.js'
+import { ENDING } from './ending-entries.js'
+import { ERASING } from './erasing.js'
+import { FENCING } from './fencing.js'
+import { FINISHING } from './finishing.js'
+import { HANDING_OVER } from './handing-over.js'
+import { HANDLED_TOPICS } from './handled-topics.js'
+import { IDENTIFIERS } from './identifiers.js'
+import { INSTALLS } from './installs.js'
+import { KEEPING } from './keeping.js'
+import { type Check, createLab } from './lab.js'
+import { LANE_LEASES } from './lane-leases.js'
+import { LEASING } from './leasing.js'
+import { LISTING } from './listing.js'
+import { LOOKING } from './looking.js'
+import { MOVING } from './moving.js'
+import { OBSERVING } from './observing.js'
+import { OPENING } from './opening.js'
+import type { StoreConformanceOptions } from './options.js'
+import { QUIET_READS } from './quiet-reads.js'
+import { REQUESTING } from './requesting.js'
+import { SEVERAL } from './several.js'
+
+export interface ConformanceCheck {
+  /** A sentence, unique in the suite: the method, and what it promises. */
+  name: string
+  /** Rejects with an `AssertionError` when the promise is broken, and with the store's own error when a call fails. */
+  run(): Promise<void>
+}
+
+/**
+ * What the store port promises, as checks for any test runner: each takes a store of its own.
+ *
+ * ```ts
+ * for (const { name, run } of storeConformance({ createStore: () => new MyStore() })) it(name, run)
+ * ```
+ */
+export function storeConformance(options: StoreConformanceOptions): ConformanceCheck[] {
+  return ALL.filter(({ needs }) => needs === undefined || options[needs] !== undefined).map(
+    ({ name, check }) => ({
+      name,
+      async run() {
+        const lab = await createLab(options)
+        try {
+          await check(lab)
+        } finally {
+          await lab.close()
+        }
+      },
+    }),
+  )
+}
+
+const ALL: readonly Check[] = [
+  ...OPENING,
+  ...ACCEPTING,
+  ...IDENTIFIERS,
+  ...REQUESTING,
+  ...QUIET_READS,
+  ...INSTALLS,
+  ...LEASING,
+  ...CLAIMING_SEVERAL,
+  ...FINISHING,
+  ...MOVING,
+  ...FENCING,
+  ...OBSERVING,
+  ...HANDING_OVER,
+  ...LANE_LEASES,
+  ...ENDING,
+  ...HANDLED_TOPICS,
+  ...LISTING,
+  ...LOOKING,
+  ...ERASING,
+  ...KEEPING,
+  ...SEVERAL,
+]

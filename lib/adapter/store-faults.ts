@@ -1,0 +1,190 @@
+import { MarketplaceError } from '../errors.js'
+import type { Store } from '../store/store.js'
+import { cannot } from '../testing/cannot.js'
+import { seeded } from '../testing/random.js'
+
+/** What can be made to go wrong with a call. */
+export const STORE_FAULT_KINDS = {
+  unavailable: 'rejects store_unavailable, and does nothing',
+  unacknowledged: 'does what was asked, and rejects store_unavailable',
+  hang: 'does nothing and does not answer until it is released; then it does what was asked',
+} as const
+
+export type StoreFaultKind = keyof typeof STORE_FAULT_KINDS
+
+/** The calls that faults can strike. */
+export const STORE_METHODS = [
+  'open',
+  'accept',
+  'requestRefresh',
+  'adoptItems',
+  'subscriptionsOf',
+  'subscriptionsNamed',
+  'claimReads',
+  'renewRead',
+  'finishRead',
+  'claimLanes',
+  'renewLane',
+  'finishLanes',
+  'handleTopics',
+  'listEntries',
+  'getEntry',
+  'replayEntry',
+  'listSubscriptions',
+  'timelineOf',
+  'recordAction',
+  'erase',
+  'prune',
+  'counts',
+  'addTallies',
+  'tallies',
+  'dueWork',
+  'schemaVersion',
+  'backup',
+] as const satisfies readonly (keyof Store)[]
+
+export type StoreMethod = (typeof STORE_METHODS)[number]
+
+export interface StoreFault {
+  /** The call or calls it strikes; every one unless told. */
+  on?: StoreMethod | readonly StoreMethod[]
+  kind: StoreFaultKind
+  /** Ends after this many strikes. */
+  times?: number
+  /** The chance of a strike, 0 to 1; always unless told. */
+  probability?: number
+}
+
+export interface StoreFaultHandle {
+  /** How often it has struck. */
+  readonly strikes: number
+  /** Ends it, and releases the calls it holds. */
+  remove(): void
+}
+
+export interface StoreFaults {
+  /** Adds one, and gives back the way to end it. Throws `argument_invalid` when it makes no sense. */
+  add(fault: StoreFault): StoreFaultHandle
+  /** Ends all, and releases the calls they hold. */
+  clear(): void
+  /** Calls that are held now. */
+  readonly held: number
+}
+
+/**
+ * A store around a store, whose calls go wrong as planned: of the faults in force the first added that strikes. Faults
+ * act on calls that begin after they were added. The same `seed` and the same calls give the same strikes, whatever
+ * becomes of calls of other names. `close` is never struck: it releases what is held, and closes the store inside.
+ */
+export function withStoreFaults(
+  store: Store,
+  plan: { seed?: number | string; faults?: readonly StoreFault[] } = {},
+): Store & { faults: StoreFaults } {
+  if (typeof store?.accept !== 'function')
+    throw cannot(
+      'make a store fail',
+      'expected a Store, such as postgresStore(…) or your own, not its address',
+    )
+  const { seed = 1, faults: planned = [] } = plan
+  const chance = seeded(seed)
+  const rules = new Set<Rule>()
+  let number = 0
+
+  function add(fault: StoreFault): StoreFaultHandle {
+    const { on = STORE_METHODS, kind, times = Number.POSITIVE_INFINITY, probability = 1 } = fault
+    const methods = typeof on === 'string' ? [on] : on
+    if (!Object.hasOwn(STORE_FAULT_KINDS, kind)) throw cannot('add a fault', `no kind ${String(kind)}`)
+    const unknown = methods.find((method) => !STORE_METHODS.includes(method))
+    if (unknown !== undefined) throw cannot('add a fault', `no call ${String(unknown)}`)
+    if (!(times >= 1)) throw cannot('add a fault', 'times must be 1 or more')
+    if (!(probability >= 0 && probability <= 1)) throw cannot('add a fault', 'probability must be 0 to 1')
+    const draws = new Map<StoreMethod, () => number>()
+    const nth = ++number
+    for (const method of methods) draws.set(method, chance.stream(`store fault ${nth}/${method}`))
+    const rule: Rule = { kind, left: times, probability, draws, strikes: 0, held: new Set() }
+    rules.add(rule)
+    return {
+      get strikes() {
+        return rule.strikes
+      },
+      remove: () => end(rule),
+    }
+  }
+
+  function end(rule: Rule) {
+    rules.delete(rule)
+    for (const release of rule.held) release()
+    rule.held.clear()
+    held.delete(rule)
+  }
+
+  // A rule that has struck its last is over, and may still hold calls.
+  const held = new Set<Rule>()
+
+  function strike(method: StoreMethod): Rule | undefined {
+    for (const rule of rules) {
+      const draw = rule.draws.get(method)
+      if (!draw || draw() >= rule.probability) continue
+      rule.strikes++
+      if (--rule.left <= 0) rules.delete(rule)
+      return rule
+    }
+    return undefined
+  }
+
+  async function call<T>(method: StoreMethod, inner: () => Promise<T>): Promise<T> {
+    const rule = strike(method)
+    if (!rule) return inner()
+    if (rule.kind === 'unavailable') throw unavailable(method)
+    if (rule.kind === 'hang') {
+      held.add(rule)
+      await new Promise<void>((release) => rule.held.add(release))
+      return inner()
+    }
+    await inner()
+    throw unavailable(method)
+  }
+
+  function clear() {
+    for (const rule of [...rules, ...held]) end(rule)
+  }
+
+  for (const fault of planned) add(fault)
+  const struck = Object.fromEntries(
+    STORE_METHODS.map((method) => [
+      method,
+      (...given: unknown[]) =>
+        call(method, () => (store[method] as (...args: unknown[]) => Promise<unknown>)(...given)),
+    ]),
+  ) as Pick<Store, StoreMethod>
+
+  return {
+    ...struck,
+    subscribe: (listener) => store.subscribe(listener),
+    problem: () => store.problem?.() ?? null,
+    async close() {
+      clear()
+      await store.close()
+    },
+    faults: {
+      add,
+      clear,
+      get held() {
+        return [...held].reduce((sum, rule) => sum + rule.held.size, 0)
+      },
+    },
+  }
+}
+
+interface Rule {
+  kind: StoreFaultKind
+  left: number
+  probability: number
+  draws: Map<StoreMethod, () => number>
+  strikes: number
+  held: Set<() => void>
+}
+
+function unavailable(method: StoreMethod): MarketplaceError {
+  return new MarketplaceError('store_unavailable', `Cannot use the store: ${method} was made to fail`)
+}

@@ -1,0 +1,143 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+} from 'kysely'
+import type { Script, Step } from '../store/schema.js'
+import { explainPostgres } from './errors.js'
+import { type PostgresConnection, type PostgresConnections, STATEMENT_MS } from './pool.js'
+
+/**
+ * Kysely over connections whose settings hold for one transaction only: behind a pooler that hands out a server
+ * connection per transaction, a setting of the session would be somebody else's.
+ */
+export function createPostgresDialect(connections: PostgresConnections, schema: string): Dialect {
+  const begin = `begin; ${settings(schema)}`
+
+  const driver: Driver = {
+    async init() {},
+    async acquireConnection() {
+      return explained(async () => new Loan(await connections.acquire()))
+    },
+    beginTransaction: (loan) => run(loan, begin),
+    commitTransaction: (loan) => run(loan, 'commit'),
+    // When it fails the connection is broken, and the server rolls back by itself.
+    rollbackTransaction: (loan) => run(loan, 'rollback').catch(() => {}),
+    async releaseConnection(loan) {
+      ;(loan as Loan).connection.release()
+    },
+    async destroy() {},
+  }
+
+  return {
+    createAdapter: () => new PostgresAdapter(),
+    createIntrospector: (kysely) => new PostgresIntrospector(kysely),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+    createDriver: () => driver,
+  }
+}
+
+/**
+ * Runs a script as one transaction, each message with as many statements as need no answer before. Literals instead of
+ * parameters: a message of several statements has none, and a prepared statement would be somebody else's behind a pooler.
+ */
+export function createTransact(connections: PostgresConnections, schema: string) {
+  const begin = `begin; ${settings(schema)}`
+
+  return async function transact<T>(script: Script<T>): Promise<T> {
+    return explained(async () => {
+      const connection = await connections.acquire()
+      let message = begin
+      const send = async () => {
+        const text = message
+        message = ''
+        return connection.query(text)
+      }
+      try {
+        let next = script.next([])
+        while (!next.done) {
+          message += `${message && '; '}${withLiterals(next.value)}`
+          next = script.next(next.value.answers ? await send() : [])
+        }
+        message += `${message && '; '}commit`
+        await send()
+        return next.value
+      } catch (error) {
+        // When it fails the connection is broken, and the server rolls back by itself.
+        await connection.query('rollback').catch(() => {})
+        throw error
+      } finally {
+        connection.release()
+      }
+    })
+  }
+}
+
+/** In place of a parameter: the rows of a step, as JSON. */
+export const ROWS = Symbol('rows')
+
+function withLiterals({ query, rows }: Step): string {
+  const [parameter] = query.parameters
+  if (parameter === undefined) return query.sql
+  // Without $ nothing ends the literal, and in ASCII it means the same in every encoding. JSON.stringify leaves no NUL.
+  const json = JSON.stringify(rows).replace(
+    /[$\u007f-\uffff]/g,
+    (odd) => `\\u${odd.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+  return query.sql.replace(/\$\d+/g, () => `$$${json}$$`)
+}
+
+class Loan implements DatabaseConnection {
+  constructor(readonly connection: PostgresConnection) {}
+
+  async executeQuery<Row>(query: CompiledQuery) {
+    const rows = await explained(() => this.connection.query(query.sql, query.parameters))
+    return { rows: rows as Row[] }
+  }
+
+  // biome-ignore lint/correctness/useYield: nothing here streams; Kysely's type asks for the method
+  async *streamQuery(): AsyncGenerator<never> {
+    throw new Error('Cannot stream from PostgreSQL')
+  }
+}
+
+async function run(loan: DatabaseConnection, text: string): Promise<void> {
+  await explained(() => (loan as Loan).connection.query(text))
+}
+
+async function explained<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw explainPostgres(error)
+  }
+}
+
+/**
+ * Found by our own tables' names; ended when it takes too long or its client is gone; and never acknowledged before it
+ * is on disk, also where the role's or the database's default says otherwise (a stronger default stands).
+ */
+function settings(schema: string): string {
+  const values = {
+    search_path: `'"${schema}"'`,
+    statement_timeout: `'${STATEMENT_MS}'`,
+    // A process that stands still in the middle of a transaction loses it before those who wait for its rows give up.
+    idle_in_transaction_session_timeout: `'2000'`,
+    lock_timeout: `'4000'`,
+    // Each statement here has an index that gives its rows in its order. While statistics are older than the data (a
+    // backlog of 100,000 within a minute) the planner would rather read all of a table, or sort all that is due.
+    enable_seqscan: `'off'`,
+    enable_bitmapscan: `'off'`,
+    enable_hashjoin: `'off'`,
+    enable_mergejoin: `'off'`,
+    synchronous_commit: `case when current_setting('synchronous_commit') in ('off', 'local')
+      then 'on' else current_setting('synchronous_commit') end`,
+  }
+  return `select ${Object.entries(values)
+    .map(([name, value]) => `set_config('${name}', ${value}, true)`)
+    .join(', ')}`
+}

@@ -1,0 +1,105 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { type Clock, MINUTE, SECOND } from '../clock.js'
+import { MarketplaceError, messageOf } from '../errors.js'
+import type { Engine, Migration, Tables } from '../store/schema.js'
+import { sleep } from '../waiting.js'
+import { type Warn, warn as warnProcess } from '../warnings.js'
+import { postgresCode } from './errors.js'
+import { grantsFor, mayUseTables, quoted } from './grants.js'
+
+/** Refuses a server on which the promises cannot be kept, and says why; answers the role of the connection. */
+export async function checkServer({ read }: Pick<Engine, 'read'>, warn: Warn = warnProcess): Promise<string> {
+  const { rows } = await read((db) =>
+    sql<Record<'version' | 'encoding' | 'recovering' | 'fsync' | 'pages' | 'role', string>>`select
+      current_setting('server_version_num') as version, current_setting('server_encoding') as encoding,
+      pg_is_in_recovery()::text as recovering, current_setting('fsync') as fsync,
+      current_setting('full_page_writes') as pages, current_user::text as role`.execute(db),
+  )
+  const server = rows[0]
+  if (!server) throw new Error('the server returned no row')
+  if (Number(server.version) < 130_000) throw refused('it is older than version 13')
+  if (server.encoding !== 'UTF8')
+    throw refused(`the database's encoding is ${server.encoding}, and must be UTF8`)
+  if (server.recovering === 'true') throw refused('it is a read-only standby')
+  if (server.fsync !== 'on' || server.pages !== 'on') warn('postgres_not_durable')
+  return server.role
+}
+
+/** Runs what is missing of the migrations, one process at a time. A role that may not create needs nothing missing. */
+export async function migratePostgres(
+  engine: Engine,
+  options: { schema: string; role: string; migrations: readonly Migration[]; clock: Clock },
+): Promise<void> {
+  const { schema, role, migrations, clock } = options
+  const deadline = clock.monotonic() + MINUTE
+  try {
+    if (!(await engine.read((db) => mayUseTables(db, schema)))) {
+      throw refused(
+        `the role ${role} has no rights on its tables. Run this SQL as their owner:\n${grantsFor(schema, role)}`,
+      )
+    }
+    while ((await engine.read((db) => versionOf(db, schema))) < migrations.length) {
+      if (await engine.write((trx) => migrateIfAlone(trx))) return
+      if (clock.monotonic() > deadline)
+        throw refused('another process has been migrating it for over a minute')
+      await sleep(SECOND / 10, clock)
+    }
+  } catch (error) {
+    if (postgresCode(error) !== '42501') throw error
+    throw refused(
+      `the role ${role} may not create what is missing (42501). Either give it a schema of its own:\n` +
+        `create schema ${quoted(schema)} authorization ${quoted(role)};\n` +
+        `or start the app once with a role that may create, and then run as that role:\n${grantsFor(schema, role)}`,
+      error,
+    )
+  }
+
+  async function migrateIfAlone(trx: Transaction<Tables>): Promise<boolean> {
+    const { rows } = await sql<{ alone: string }>`
+      select pg_try_advisory_xact_lock(hashtextextended(${`marketplace-webhooks ${schema}`}, 0))::text as alone`.execute(
+      trx,
+    )
+    if (rows[0]?.alone !== 'true') return false
+    const version = await versionOf(trx, schema)
+    if (version === 0) {
+      // Not "if not exists": that asks for the right to create schemas also where one was made for this role.
+      const { rows: schemas } = await sql`
+        select from pg_catalog.pg_namespace where nspname = ${schema}`.execute(trx)
+      if (schemas.length === 0) await sql`create schema ${sql.ref(schema)}`.execute(trx)
+      await sql`create table marketplace_schema (version integer not null)`.execute(trx)
+      await sql`insert into marketplace_schema values (0)`.execute(trx)
+    }
+    for (const migration of migrations.slice(version)) {
+      for (const statement of migration(engine)) await statement.execute(trx)
+    }
+    await sql`update marketplace_schema set version = ${migrations.length}`.execute(trx)
+    return true
+  }
+}
+
+/** 0 before the first migration. */
+async function versionOf(db: Kysely<Tables>, schema: string): Promise<number> {
+  // Not by `to_regclass`: its answer may come from before the lock, when another process had not made the table yet.
+  const { rows: tables } = await sql`
+    select from pg_catalog.pg_class join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = ${schema} and relname = 'marketplace_schema'`.execute(db)
+  if (tables.length === 0) return 0
+  const { rows } = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
+  return rows[0]?.version ?? 0
+}
+
+/** What opening rejects with, and what to do where that is known. */
+export function asOpenError(error: unknown): MarketplaceError {
+  if (error instanceof MarketplaceError) return error
+  return refused(WHY[postgresCode(error)] ?? messageOf(error), error)
+}
+
+const WHY: Record<string, string> = {
+  '28P01': 'user name or password are wrong (28P01)',
+  '28000': 'this user may not connect from here (28000)',
+  '3D000': 'the database does not exist (3D000); create it first',
+}
+
+function refused(why: string, cause?: unknown): MarketplaceError {
+  return new MarketplaceError('store_unavailable', `Cannot use the PostgreSQL database: ${why}`, { cause })
+}

@@ -1,0 +1,208 @@
+import type { Clock } from '../clock.js'
+import { MarketplaceError } from '../errors.js'
+import { checkFile } from './check.js'
+import { BEGIN_WAL, createCheckpoints } from './checkpoints.js'
+import {
+  findSqlite,
+  mayShareFiles,
+  type SqliteConnection,
+  type SqliteDriverName,
+  type SqliteLibrary,
+} from './drivers.js'
+import { retryWhileBusy, sqliteCode } from './errors.js'
+import { holdFile } from './hold.js'
+import { realDatabasePath } from './path.js'
+import { createSqliteThread, NoThread, type SqliteThread } from './thread.js'
+import { type StoreTime, startTime } from './time.js'
+import type { Turns } from './turns.js'
+import { openWal, type Wal } from './wal.js'
+
+/** All that belongs to an open database file. */
+export interface OpenFile {
+  library: SqliteLibrary
+  connection: SqliteConnection
+  thread: SqliteThread
+  time: StoreTime
+  /** None in memory. */
+  wal: Wal | undefined
+  checkpoints: ReturnType<typeof createCheckpoints> | undefined
+  /**
+   * Moves everything from the WAL into the database under SQLite's own syncs, and goes on with a new connection. Where
+   * that fails, all stays as it was.
+   */
+  renew(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Some 1 MiB of WAL is left to SQLite when the connection is closed; more is moved by the thread before. */
+const PAGES_AT_CLOSE = 256
+const PATIENCE_MS = 5_000
+
+/** Opens and checks a file, or rejects, with SQLite's error or a `MarketplaceError`, and leaves nothing behind. */
+export async function openSqliteFile(options: {
+  path: string
+  driver: SqliteDriverName | undefined
+  clock: Clock
+  turns: Turns
+  lastCommit(): unknown
+  onSyncFailure(error: unknown): void
+  /** Damage was found after the opening. */
+  onDamage(error: unknown): void
+}): Promise<OpenFile> {
+  const { clock, turns, lastCommit, onSyncFailure, onDamage } = options
+  const library = await findSqlite(options.driver)
+  const inMemory = options.path === ':memory:'
+  const path = inMemory ? options.path : realDatabasePath(options.path)
+  const thread = createSqliteThread(library, path)
+  const undo: (() => unknown)[] = [() => thread.end()]
+
+  async function undoAll() {
+    for (const step of undo.splice(0).reverse()) {
+      try {
+        await step()
+      } catch {
+        // Letting go of the rest matters more; what is in the WAL stays there for the next opening.
+      }
+    }
+  }
+
+  try {
+    if (!inMemory) {
+      const hold = await retryWhileBusy(() => holdFile(library, path), PATIENCE_MS, clock).catch((error) => {
+        throw sqliteCode(error) === 'BUSY' ? inUse(path, library, error) : error
+      })
+      undo.push(() => hold.release())
+    }
+    let connection = await retryWhileBusy(() => connect(library, path), PATIENCE_MS, clock)
+    undo.push(() => connection.close())
+    let wal: Wal | undefined
+    if (!inMemory) {
+      wal = await openWal(path, lastCommit, onSyncFailure)
+      undo.push(() => wal?.close())
+      await checkFile(path, connection, thread, onDamage)
+    }
+    const time = await retryWhileBusy(() => readTime(connection, clock), PATIENCE_MS, clock)
+
+    const checkpoints =
+      wal &&
+      createCheckpoints({
+        wal,
+        thread,
+        turns,
+        mayOverlap: mayShareFiles(library),
+        onNoThread: () => connection.exec('pragma wal_autocheckpoint = 1000'),
+        clock,
+      })
+
+    return {
+      library,
+      thread,
+      time,
+      wal,
+      checkpoints,
+      get connection() {
+        return connection
+      },
+
+      async renew() {
+        const fresh = connect(library, path)
+        try {
+          await moveAll(fresh)
+        } catch (error) {
+          fresh.close()
+          throw error
+        }
+        connection.close()
+        connection = fresh
+      },
+
+      async close() {
+        if (wal?.reaches(PAGES_AT_CLOSE)) await thread.run('pragma wal_checkpoint(truncate)').catch(() => {})
+        // libsql closes a connection only when its statements are collected as garbage. By then another database may have
+        // this name, and the `-wal` file that SQLite deletes at the end would be that one's.
+        if (library.name === 'libsql' && !inMemory)
+          undo.push(
+            () => connection.exec('pragma journal_mode = delete'),
+            () => thread.end(),
+          )
+        await undoAll()
+      },
+    }
+
+    /** On the thread, for a disk in trouble takes its time. */
+    async function moveAll(fresh: SqliteConnection) {
+      const statement = 'pragma wal_checkpoint(truncate)'
+      const [row] = await thread.run(statement).catch((error) => {
+        if (!(error instanceof NoThread)) throw error
+        return fresh.all(statement, [])
+      })
+      if ((row as { busy?: unknown } | undefined)?.busy) throw busy()
+      await thread.run(BEGIN_WAL).catch((error) => {
+        if (!(error instanceof NoThread)) throw error
+      })
+    }
+  } catch (error) {
+    await undoAll()
+    throw error
+  }
+}
+
+/**
+ * Only `exec`, see there: a connection that is given up must be gone at once. Of the tables, those that there must be
+ * before the migrations; making them also makes the `-wal` file.
+ */
+function connect(library: SqliteLibrary, path: string): SqliteConnection {
+  const opened = library.open(path)
+  try {
+    if (path !== ':memory:') {
+      opened.exec('pragma journal_mode = wal')
+      opened.exec('pragma synchronous = normal')
+      // A checkpoint syncs on the thread that runs it: see checkpoints.ts.
+      opened.exec('pragma wal_autocheckpoint = 0')
+      opened.exec('pragma journal_size_limit = 67108864')
+    }
+    opened.exec('pragma temp_store = memory')
+    opened.exec('pragma trusted_schema = off')
+    opened.exec('begin immediate')
+    opened.exec('create table if not exists marketplace_schema (version integer not null)')
+    opened.exec(
+      'create table if not exists marketplace_time (boot text not null, anchor integer not null, noted integer not null, wals integer not null)',
+    )
+    opened.exec('commit')
+    return opened
+  } catch (error) {
+    try {
+      opened.exec('rollback')
+    } catch {
+      // It had not begun, or SQLite has ended it by itself.
+    }
+    opened.close()
+    throw error
+  }
+}
+
+function readTime(connection: SqliteConnection, clock: Clock): StoreTime {
+  connection.exec('begin immediate')
+  try {
+    const time = startTime(connection, clock)
+    connection.exec('commit')
+    return time
+  } catch (error) {
+    try {
+      connection.exec('rollback')
+    } catch {}
+    throw error
+  }
+}
+
+function inUse(path: string, library: SqliteLibrary, cause: unknown): MarketplaceError {
+  return new MarketplaceError(
+    'store_in_use',
+    `Cannot open the SQLite file ${path}: another process or instance holds it, and SQLite ${library.version.join('.')} (${library.name}) must not share it; versions from 3.51.3 on may`,
+    { cause },
+  )
+}
+
+function busy(): Error {
+  return Object.assign(new Error('another process reads or writes it'), { code: 'SQLITE_BUSY' })
+}

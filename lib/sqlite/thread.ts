@@ -1,0 +1,118 @@
+import { Worker } from 'node:worker_threads'
+import type { SqliteLibrary } from './drivers.js'
+
+/**
+ * A thread with a connection of its own for what takes SQLite long: checking a large file, checkpoints, backups. The
+ * event loop goes on meanwhile. It starts with its first job, and neither holds the process nor outlives `end()`.
+ *
+ * A library that must not share a file may read it here while others write, for the bug concerns two that write; of a
+ * checkpoint the caller sees to it that nobody writes meanwhile.
+ */
+export interface SqliteThread {
+  /**
+   * Runs a statement and answers its rows. Jobs wait for each other. Rejects with SQLite's error, or `NoThread`. An idle
+   * job does not keep the process alive.
+   */
+  run(statement: string, options?: { isIdle: boolean }): Promise<unknown[]>
+  end(): Promise<void>
+}
+
+/** The thread could not be started, or could not load this process's library: its jobs are the caller's to do. */
+export class NoThread extends Error {}
+
+export function createSqliteThread(library: SqliteLibrary, path: string): SqliteThread {
+  const waiting = new Map<number, { resolve(rows: unknown[]): void; reject(error: unknown): void }>()
+  let worker: Worker | undefined
+  let jobs = 0
+
+  function start(): Worker {
+    const { name, modules, natives } = library
+    const started = new Worker(SCRIPT, {
+      eval: true,
+      execArgv: [],
+      name: 'marketplace-webhooks SQLite',
+      workerData: { name, modules, natives, path },
+    })
+    const fail = (error: unknown) => {
+      if (worker === started) worker = undefined
+      for (const job of waiting.values()) job.reject(new NoThread(String(error)))
+      waiting.clear()
+    }
+    started.on('message', ({ job, rows, error, isAbsent }) => {
+      const waiter = waiting.get(job)
+      waiting.delete(job)
+      if (waiting.size === 0) started.unref()
+      if (rows) waiter?.resolve(rows)
+      else waiter?.reject(Object.assign(isAbsent ? new NoThread(error.message) : new Error(), error))
+    })
+    started.on('error', fail)
+    started.on('exit', () => fail('the thread has ended'))
+    started.unref()
+    return started
+  }
+
+  return {
+    run: (statement, { isIdle } = { isIdle: false }) =>
+      new Promise((resolve, reject) => {
+        const job = ++jobs
+        try {
+          worker ??= start()
+          waiting.set(job, { resolve, reject })
+          if (!isIdle) worker.ref()
+          worker.postMessage({ job, statement })
+        } catch (error) {
+          waiting.delete(job)
+          reject(new NoThread(String(error)))
+        }
+      }),
+
+    async end() {
+      const ending = worker
+      worker = undefined
+      await ending?.terminate()
+    },
+  }
+}
+
+// A text, not a file of its own: it works from either build and from inside of a bundle. It loads no library but the one
+// this process has loaded, and opens no file before it knows: another copy would undo the file locks of the first.
+const SCRIPT = `
+const { parentPort, workerData: { name, modules, natives, path } } = require('node:worker_threads')
+let connection
+
+function load() {
+  if (name === 'node:sqlite') return require(name).DatabaseSync
+  const reasons = []
+  for (const file of modules) {
+    try {
+      const Database = require(file)
+      new Database(':memory:').close()
+      const loaded = Object.keys(require.cache).filter((each) => each.endsWith('.node'))
+      if (loaded.length > 0 && loaded.every((each) => natives.includes(each))) return Database
+      reasons.push('another copy of it is at ' + file)
+    } catch (error) {
+      reasons.push(error.message)
+    }
+  }
+  throw Object.assign(new Error('cannot load ' + name + ': ' + (reasons.join('; ') || 'not found')), { isAbsent: true })
+}
+
+function connect() {
+  const Database = load()
+  const opened = new Database(path, { timeout: 100 })
+  opened.exec('pragma wal_autocheckpoint = 0')
+  opened.exec('pragma synchronous = normal')
+  opened.exec('pragma trusted_schema = off')
+  return opened
+}
+
+parentPort.on('message', ({ job, statement }) => {
+  try {
+    connection ??= connect()
+    const rows = statement.startsWith('pragma') ? connection.prepare(statement).all() : (connection.exec(statement), [])
+    parentPort.postMessage({ job, rows: rows.map((row) => ({ ...row })) })
+  } catch (error) {
+    const { message, code, errcode, rawCode, isAbsent } = error
+    parentPort.postMessage({ job, error: { message, code, errcode, rawCode }, isAbsent })
+  }
+})`

@@ -1,0 +1,72 @@
+import { type Clock, systemClock } from './clock.js'
+import { createPostgresEngine } from './postgres/engine.js'
+import { grantsFor } from './postgres/grants.js'
+import { isPool, type PostgresPool } from './postgres/pool.js'
+import { createSqliteEngine } from './sqlite/engine.js'
+import { guardedStore } from './store/guarded-store.js'
+import { createSqlStore } from './store/sql-store.js'
+import type { Store } from './store/store.js'
+import type { Warn } from './warnings.js'
+
+const SQLITE = /^sqlite:(?<path>.+)$/s
+const POSTGRES = /^postgres(?:ql)?:\/\//
+/** Also the name of the channel of its notifications; quoted wherever it is used, and cut by nobody. */
+const SCHEMA = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
+const DEFAULT_SCHEMA = 'marketplace_webhooks'
+
+/** What is wrong with an address of a store; never repeats it, for it may hold a password. */
+export function storeFaults(address: string): string[] {
+  const isAddress = SQLITE.test(address) || (POSTGRES.test(address) && URL.canParse(address))
+  return isAddress ? [] : ['expected sqlite:<path>, sqlite::memory:, postgres://…, a pool of pg, or a Store']
+}
+
+/** Whether it can be a `Store`, or a pool of `pg`. */
+export function isStoreOrPool(value: unknown): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (('accept' in value && 'claimReads' in value) || isPool(value))
+  )
+}
+
+/** The store for an option that has no faults. Nothing is opened yet. */
+export function storeFor(option: string | PostgresPool | Store, clock: Clock, warn?: Warn): Store {
+  if (typeof option === 'string') {
+    const path = SQLITE.exec(option)?.groups?.path
+    return path
+      ? createSqlStore(createSqliteEngine({ path, clock }), clock)
+      : postgresStore(option, { clock, warn })
+  }
+  return isPool(option) ? postgresStore(option, { clock, warn }) : guardedStore(option)
+}
+
+/** A store on PostgreSQL, which can print what a role needs that did not make its tables. */
+export interface PostgresStore extends Store {
+  /** The SQL that gives `role` all the rights this store needs; to be run by the owner of the tables. */
+  grants(role: string): string
+}
+
+/**
+ * A store on PostgreSQL with settings of its own, for the option `store`.
+ *
+ * @param connection a `postgres://` address, or a pool of `pg` that stays the app's to close
+ * @throws RangeError for a schema that is not a plain name
+ */
+export function postgresStore(
+  connection: string | PostgresPool,
+  options: {
+    /** Where the tables stand; made at the first start. Default `marketplace_webhooks`. */
+    schema?: string
+    /** Connections at most, one of them for notifications; for an address only. Default 10. */
+    maxConnections?: number
+    clock?: Clock
+    /** Gets the codes of its warnings; without it they are process warnings. */
+    warn?: Warn | undefined
+  } = {},
+): PostgresStore {
+  const { schema = DEFAULT_SCHEMA, maxConnections = 10, clock = systemClock, warn } = options
+  if (!SCHEMA.test(schema))
+    throw new RangeError('Cannot use the schema: expected a plain name of letters, digits and _')
+  const engine = createPostgresEngine({ connection, schema, maxConnections, clock, warn })
+  return Object.assign(createSqlStore(engine, clock), { grants: (role: string) => grantsFor(schema, role) })
+}
