@@ -62,14 +62,17 @@ describe('a read that fails', () => {
 })
 
 describe('refusals of what was read before', () => {
-  it('are retried with doubling pauses until there were twelve of them over three days', () => {
+  it('are retried with doubling pauses, then twice an hour, until there were twelve over three days', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     const pauses = Array.from({ length: 10 }, () => reader.reads(REFUSED).nextInMs)
-    expect(pauses.slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000])
-    expect(pauses[9]).toBe(2.5 * MINUTE)
-    reader.pass(72 * HOUR)
-    expect(reader.reads(REFUSED).nextInMs).toBe(2.5 * MINUTE)
+    expect(pauses.slice(0, 4)).toEqual([2_000, 4_000, 8_000, 16_000])
+    expect(pauses[9]).toBe(5 * MINUTE)
+    reader.pass(2 * HOUR)
+    expect(reader.reads(REFUSED).nextInMs).toBe(12 * MINUTE)
+    reader.pass(70 * HOUR - 1)
+    expect(reader.reads(REFUSED).nextInMs).toBe(30 * MINUTE)
+    reader.pass(1)
     expect(reader.reads(REFUSED).nextInMs).toBe(24 * HOUR)
   })
 
@@ -78,19 +81,22 @@ describe('refusals of what was read before', () => {
     reader.reads(found_('purchased', 1))
     for (let refusal = 0; refusal < 20; refusal++) reader.reads(REFUSED)
     reader.pass(72 * HOUR - 1)
-    expect(reader.reads(REFUSED).nextInMs).toBe(2.5 * MINUTE)
+    expect(reader.reads(REFUSED).nextInMs).toBe(30 * MINUTE)
     reader.pass(1)
     expect(reader.reads(REFUSED).nextInMs).toBe(24 * HOUR)
   })
 
-  it('that last are verified with growing pauses after an event', () => {
+  it.each([
+    [10 * HOUR, 30 * MINUTE],
+    [72 * HOUR, 24 * HOUR],
+  ])('that last are verified with growing pauses after an event: after %i ms', (lastedMs, thenMs) => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED)
-    reader.pass(72 * HOUR)
+    reader.pass(lastedMs)
     reader.event()
     const pauses = Array.from({ length: 5 }, () => reader.reads(REFUSED).nextInMs)
-    expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 24 * HOUR])
+    expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, thenMs])
   })
 })
 

@@ -6,7 +6,13 @@ import type { ReadClaim, ReadFinish } from '../store/store.js'
 import { isOlder, isUpdated, ownerIn } from './compare-records.js'
 import type { ConcludeEnvironment, Conclusion, Move } from './conclusion.js'
 import { type Progress, progressText, recallProgress } from './read-progress.js'
-import { halfSince, MISSING_RECHECK_MS, stepAfter, VERIFY_DELAYS_MS } from './read-schedule.js'
+import {
+  halfSince,
+  MISSING_RECHECK_MS,
+  pauseAfterRefusal,
+  stepAfter,
+  VERIFY_DELAYS_MS,
+} from './read-schedule.js'
 
 /**
  * A lag lasts seconds; what the platform has said for this long is its answer, even against an `updated_at` that runs
@@ -181,10 +187,11 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     const refusals = progress.refusals + 1
     const refusedSince = progress.refusedSince ?? now
     const isLasting = refusals >= REFUSED_TRIES && now - refusedSince >= REFUSED_OVER_MS
-    // Who has just been told of is looked at soon, also when everybody has been refused for days.
-    const soonMs = nextVerification()
-    const retryMs = fullJitter(refusals, RETRY_BASE_MS, RETRY_CAP_MS, random)
-    const inMs = isLasting ? Math.min(soonMs ?? reconcileInMs, reconcileInMs) : retryMs
+    const retryMs = isLasting
+      ? reconcileInMs
+      : spread(pauseAfterRefusal(refusals, now - refusedSince), 0.2, random)
+    // After an event a subscription is read soon, also when it has been refused for days.
+    const inMs = Math.min(nextVerification() ?? retryMs, retryMs, reconcileInMs)
     const verified = progress.verified + 1
     return {
       ...failed(code, inMs, { refusals, refusedSince, verified }),

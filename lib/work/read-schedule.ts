@@ -25,6 +25,16 @@ export function stepAfter(
   return inMs === undefined ? undefined : { inMs, next: step + 1 }
 }
 
+/**
+ * The pause after a refusal of what was read before: 2 s, 4 s and so on up to 5 min, then a tenth of the time since the
+ * first refusal, at most half an hour. So a mended mistake is found after a tenth of the time that it lasted, and a
+ * business that is refused for good costs two calls an hour until refusals count as the last word.
+ */
+export function pauseAfterRefusal(refusals: number, sinceMs: number): number {
+  const atFirst = Math.min(5 * MINUTE, SECOND * 2 ** Math.min(refusals, 30))
+  return Math.min(30 * MINUTE, Math.max(atFirst, sinceMs / 10))
+}
+
 /** Ever more rarely: half of the time that it has lasted, and five minutes at least. */
 export function halfSince(ms: number): number {
   return Math.max(5 * MINUTE, ms / 2)

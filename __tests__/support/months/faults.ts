@@ -12,12 +12,17 @@ export interface FaultClass {
 }
 
 /** A probe at once, and others now and then, while something is wrong. */
-async function endure({ time, probes, random, checkJournal }: World, what: string, forMs: number) {
+async function endure(
+  { time, probes, random, checkJournal }: World,
+  what: string,
+  forMs: number,
+  met?: { isMetByRefusing: boolean },
+) {
   const until = time.passed() + forMs
-  await probes.trouble(what)
+  await probes.trouble(what, met)
   while (until - time.passed() > 12 * HOUR) {
     await time.advance(random.between(10, 30) * HOUR)
-    await probes.trouble(what)
+    await probes.trouble(what, met)
     await checkJournal()
   }
   await time.advance(Math.max(0, until - time.passed()))
@@ -76,7 +81,9 @@ export const FAULTS = {
       )
       note(`the disk ${how}`)
       disk.be(how)
-      await endure(world, `the disk ${how}`, random.pick([HOUR, 20 * HOUR]))
+      await endure(world, `the disk ${how}`, random.pick([HOUR, 20 * HOUR]), {
+        isMetByRefusing: how === 'is full',
+      })
       disk.be('well')
     },
   },
