@@ -37,7 +37,7 @@ describe('what a batch of deliveries costs', () => {
       await handling(store, [])
       const queries = await queriesOf(() => acceptAtOnce(store, 100))
       const rows = name === 'SQLite' ? 100 : 1
-      const count = (pattern: RegExp) => queries.filter(({ sql }) => pattern.test(sql)).length
+      const count = (pattern: RegExp) => queries.filter(({ text }) => pattern.test(text)).length
       expect({
         requests: count(/^\s*insert into subscriptions/),
         topics: count(/from handlers/),

@@ -42,7 +42,6 @@ const NOT_FOR_TOP = ['index.ts', 'adapter/', 'testing/', 'cli/', 'console/']
 const OWNERS: Record<string, readonly string[]> = {
   debug: ['telemetry/'],
   '@opentelemetry/api': ['telemetry/'],
-  kysely: ['store/', 'sqlite/', 'postgres/'],
   commander: ['cli/'],
   // Express 4 and 5 are known by shape only.
   express: [],

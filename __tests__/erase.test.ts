@@ -135,8 +135,8 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
       erased = await store.erase('the-business', record)
     })
     isOver = true
-    const deletes = queries.filter(({ sql: text }) => /delete from journal/.test(text))
-    const most = Math.max(...deletes.map(({ parameters }) => [parameters].flat(2).flatMap(asArray).length))
+    const deletes = queries.filter(({ text }) => /delete from journal/.test(text))
+    const most = Math.max(...deletes.map(({ values }) => [values].flat(2).flatMap(asArray).length))
     expect(erased.rows).toBe(ENTRIES)
     expect(most).toBeLessThanOrEqual(200)
     expect(turns).toBeGreaterThanOrEqual(ENTRIES / 200)

@@ -16,7 +16,7 @@ describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
       expect(finished).toEqual(claims.map(() => true))
     })
     // SQLite runs a statement for each row; what a transaction does once is done once.
-    const texts = queries.map((each) => each.sql)
+    const texts = queries.map((each) => each.text)
     const each = name === 'SQLite' ? claims.length : 1
     expect(texts.filter((text) => /^\s*update subscriptions/.test(text))).toHaveLength(each)
     expect(texts.filter((text) => /insert into journal/.test(text))).toHaveLength(each)

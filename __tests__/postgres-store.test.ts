@@ -1,10 +1,10 @@
 import { inspect } from 'node:util'
 import { describe, expect, it, jest } from '@jest/globals'
-import { sql } from 'kysely'
 import pg from 'pg'
 import { claimOne } from '../lib/adapter/lab.js'
 import { newId } from '../lib/ids.js'
 import { postgresStore } from '../lib/index.js'
+import { sql } from '../lib/store/sql.js'
 import { type Hint, type ReadClaim, type Store, subscriptionKey } from '../lib/store/store.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
@@ -222,7 +222,7 @@ describe('a process that stood still in the middle of a transaction', () => {
     const { engine: sqlEngine, store } = await openStoreWithSql(await engine.freshAddress())
     const backends: number[] = []
     await sqlEngine.write(async (trx) => {
-      const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx)
+      const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx)
       backends.push(rows[0]?.pid as number)
       // Not so much as the database's farewell is read: the next query is sent to nobody.
       if (backends.length === 1) standStill(2_300)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
-import type { CompiledQuery } from 'kysely'
 import { DONE, EVERY_TOPIC, ending, entries, eventOf, finish, handling } from '../lib/adapter/lab.js'
+import type { Query } from '../lib/store/sql.js'
 import type { Store } from '../lib/store/store.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
@@ -54,15 +54,15 @@ describe('G20 each statement of the queue looks at what it is about, however muc
     await handling(store, EVERY_TOPIC)
     await sql(crowd('done', 'done', 1_000))
     await store.accept([eventOf('s1', { key: 'due' })])
-    const queries = (await queriesOf(() => call(store))).filter(({ sql: text }) => /journal|lanes/.test(text))
-    for (const query of new Map(queries.map((each) => [each.sql, each])).values()) {
+    const queries = (await queriesOf(() => call(store))).filter(({ text }) => /journal|lanes/.test(text))
+    for (const query of new Map(queries.map((each) => [each.text, each])).values()) {
       const steps = await planOfSqlite(query)
       // Values that are given are not looked up.
-      if (!/^\s*insert into \w+[^)]*\)\s*values \(/.test(query.sql)) expect(steps.length).toBeGreaterThan(0)
+      if (!/^\s*insert into \w+[^)]*\)\s*values \(/.test(query.text)) expect(steps.length).toBeGreaterThan(0)
       const scans = steps.filter((step) => /^SCAN (journal|lanes|last)\b/.test(step) && !/USING/.test(step))
       // Of the index of lanes only the smallest topic is looked at.
       const walks = steps.filter((step) => /SEARCH journal USING INTEGER PRIMARY KEY \(rowid[<>]/.test(step))
-      expect({ sql: query.sql, scans, walks }).toEqual({ sql: query.sql, scans: [], walks: [] })
+      expect({ sql: query.text, scans, walks }).toEqual({ sql: query.text, scans: [], walks: [] })
     }
   })
 
@@ -73,7 +73,7 @@ describe('G20 each statement of the queue looks at what it is about, however muc
     const queries = await queriesOf(() =>
       (CALLS['claim and finish'] as (store: Store) => Promise<unknown>)(store),
     )
-    const settling = queries.find(({ sql: text }) => /^\s*update journal/.test(text))
+    const settling = queries.find(({ text }) => /^\s*update journal/.test(text))
     if (!settling) throw new Error('nothing was settled')
     const steps = (await planOfSqlite(settling)).filter((step) => /^(SCAN|SEARCH)/.test(step))
     expect(steps.slice(0, 2)).toMatchObject(
@@ -93,13 +93,13 @@ describe('G20 each statement of the queue looks at what it is about, however muc
         await store.listSubscriptions({ ...which, after: 'a', limit: 10 })
       await store.erase('b1', { ...ACTION, id: 'a2', name: 'erase' })
     })
-    const queries = asked.filter(({ sql: text }) => /subscriptions/.test(text))
+    const queries = asked.filter(({ text }) => /subscriptions/.test(text))
     expect(queries.length).toBeGreaterThan(5)
     for (const query of queries) {
       const steps = await planOfSqlite(query)
       const bad = steps.filter((step) => /SCAN subscriptions|TEMP B-TREE/.test(step))
       const isFound = steps.some((step) => /SEARCH subscriptions USING (COVERING )?INDEX/.test(step))
-      expect({ sql: query.sql, bad, isFound }).toEqual({ sql: query.sql, bad: [], isFound: true })
+      expect({ sql: query.text, bad, isFound }).toEqual({ sql: query.text, bad: [], isFound: true })
     }
   })
 
@@ -131,11 +131,11 @@ describe('G20 each statement of the queue looks at what it is about, however muc
           where name = 'due' and seq % ${MANY / PART} = ${Math.floor(first / PART)}`),
       )
       for (const [name, call] of Object.entries(CALLS)) {
-        const queries = (await lab.queriesOf(() => call(store))).filter(({ sql: text }) =>
+        const queries = (await lab.queriesOf(() => call(store))).filter(({ text }) =>
           /journal|lanes/.test(text),
         )
         expect(queries.length).toBeGreaterThan(0)
-        for (const query of new Map(queries.map((each) => [each.sql, each])).values()) {
+        for (const query of new Map(queries.map((each) => [each.text, each])).values()) {
           const [row] = await withName(name, query, () =>
             lab.explain('explain (analyze, timing off, format json)', query),
           )
@@ -147,25 +147,25 @@ describe('G20 each statement of the queue looks at what it is about, however muc
               .map(rowsOf),
           )
           const limit = name === 'counts' ? 60_000 : MOST_ROWS
-          if (most > limit) throw new Error(`${name} looks at ${most} rows: ${query.sql}`)
+          if (most > limit) throw new Error(`${name} looks at ${most} rows: ${query.text}`)
         }
       }
     },
     120_000,
   )
 
-  async function planOfSqlite(query: CompiledQuery): Promise<string[]> {
+  async function planOfSqlite(query: Query): Promise<string[]> {
     // Of its own: with libsql a statement that was explained stays in progress.
     const lab = await openStoreWithSql('sqlite::memory:')
     // The comment makes the driver answer rows.
-    const answering = { ...query, sql: `${query.sql} -- returning` }
+    const answering = { ...query, text: `${query.text} -- returning` }
     return (await lab.explain('explain query plan', answering)).map(({ detail }) => String(detail))
   }
 })
 
-async function withName<T>(name: string, query: CompiledQuery, work: () => Promise<T>): Promise<T> {
+async function withName<T>(name: string, query: Query, work: () => Promise<T>): Promise<T> {
   return work().catch((error) => {
-    throw new Error(`${name}: ${error.message}: ${query.sql}`)
+    throw new Error(`${name}: ${error.message}: ${query.text}`)
   })
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
-import type { CompiledQuery } from 'kysely'
 import { claimOne } from '../../lib/adapter/lab.js'
+import type { Query } from '../../lib/store/sql.js'
 import { COUNTED_UP_TO, type ReadClaim, type Store } from '../../lib/store/store.js'
 import { createSubscriptionUpkeep } from '../../lib/store/subscription-upkeep.js'
 import { knownRefused } from '../../lib/work/read-outcomes.js'
@@ -71,23 +71,23 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
         ['prune', () => store.prune({ doneMs: HOUR, changesMs: HOUR, deadMs: HOUR }), 100_500],
         ['counts', () => store.counts(), 7 * COUNTED_UP_TO],
       ]
-      const asked: [name: string, most: number, query: CompiledQuery][] = []
+      const asked: [name: string, most: number, query: Query][] = []
       for (const [name, work, most = 500] of works) {
         for (const query of await lab.queriesOf(work)) {
-          if (/subscriptions/.test(query.sql) && !/journal/.test(query.sql)) asked.push([name, most, query])
+          if (/subscriptions/.test(query.text) && !/journal/.test(query.text)) asked.push([name, most, query])
         }
       }
       for (const [name, most, query] of asked) {
         if (engineName === 'SQLite') {
           const steps = (await lab.explain('explain query plan', query)).map(({ detail }) => String(detail))
           const scans = steps.filter((step) => /^SCAN subscriptions(?! USING (COVERING )?INDEX)/.test(step))
-          expect([name, query.sql, scans]).toEqual([name, query.sql, []])
+          expect([name, query.text, scans]).toEqual([name, query.text, []])
           continue
         }
         const plan = await planOf(lab, query)
         const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
-        expect([name, query.sql, scans.length]).toEqual([name, query.sql, 0])
-        expect([name, query.sql, costOf(plan).rows <= most]).toEqual([name, query.sql, true])
+        expect([name, query.text, scans.length]).toEqual([name, query.text, 0])
+        expect([name, query.text, costOf(plan).rows <= most]).toEqual([name, query.text, true])
       }
     },
     60_000,
@@ -220,7 +220,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     await store.accept(Array.from({ length: 8 }, (_, i) => eventOf(`s${i}`)))
     if (statistics === 'of before') await sql('analyze')
     const queries = await lab.queriesOf(() => claim(store))
-    const query = queries.find((each) => /with due as|as "class_/.test(each.sql)) as CompiledQuery
+    const query = queries.find((each) => /with due as|as "class_/.test(each.text)) as Query
     // The claimed ones are due again.
     await sql(`update subscriptions set refresh_at = 1, lease_token = null where lease_token is not null`)
     const isPostgres = engineName === 'PostgreSQL'
@@ -274,7 +274,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
 })
 
 /** What the plan of PostgreSQL did, node by node. */
-async function planOf({ explain }: StoreWithSql, query: CompiledQuery): Promise<PlanNode[]> {
+async function planOf({ explain }: StoreWithSql, query: Query): Promise<PlanNode[]> {
   const [row] = await explain('explain (analyze, buffers, timing off, format json)', query)
   const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN'])) as [{ Plan: PlanNode }]
   return allOf(Plan)

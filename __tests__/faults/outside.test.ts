@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { metrics } from '@opentelemetry/api'
 import createDebug from 'debug'
-import { sql } from 'kysely'
 import { type Clock, guardedClock, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
 import { MarketplaceError } from '../../lib/errors.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { guardedStore } from '../../lib/store/guarded-store.js'
 import type { Engine } from '../../lib/store/schema.js'
+import { sql } from '../../lib/store/sql.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
 import { createWriteHealth } from '../../lib/store/write-health.js'
@@ -393,7 +393,7 @@ describe('G30 a role whose commits wait for less than the disk', () => {
     await server.sql(`alter role ${role} set synchronous_commit = ${mode}`)
     onCleanUp(() => server.sql(`alter role ${role} reset synchronous_commit`))
     const { engine } = await openStoreWithSql(address)
-    const { rows } = await engine.write((trx) =>
+    const rows = await engine.write((trx) =>
       sql<{ mode: string }>`select current_setting('synchronous_commit') as mode`.execute(trx),
     )
     expect(rows[0]?.mode).toBe(expected)

@@ -15,11 +15,11 @@ import {
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from '@jest/globals'
-import { sql } from 'kysely'
 import { type Clock, systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/postgres/engine.js'
 import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
+import { sql } from '../../lib/store/sql.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { eventOf } from '../support/events.js'
@@ -273,7 +273,7 @@ describe('the time of a SQLite store', () => {
   })
 
   async function timeOf(engine: ReturnType<typeof createSqliteEngine>): Promise<number> {
-    const { rows } = await engine.read((db) =>
+    const rows = await engine.read((db) =>
       sql<{ now: number }>`select ${engine.now()} as now`.execute(db),
     )
     return Number(rows[0]?.now)

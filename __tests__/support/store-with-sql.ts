@@ -1,9 +1,9 @@
-import { type CompiledQuery, type Kysely, sql } from 'kysely'
 import { type Clock, systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/postgres/engine.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
-import type { Engine, Tables } from '../../lib/store/schema.js'
+import type { Engine } from '../../lib/store/schema.js'
 import { perform } from '../../lib/store/script.js'
+import { type Connection, type Query, sql } from '../../lib/store/sql.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
 import { onCleanUp } from './clean-up.js'
@@ -14,12 +14,12 @@ export interface StoreWithSql {
   /** One statement over the store's own connections; answers the rows. An SQLite file may let nobody else in. */
   sql<Columns = Row>(text: string): Promise<Columns[]>
   /** What the store asks the database while `work` runs. */
-  queriesOf(work: () => Promise<unknown>): Promise<CompiledQuery[]>
+  queriesOf(work: () => Promise<unknown>): Promise<Query[]>
   /**
    * Runs a query with `prefix` in front, and undoes what it did. With libsql the last that the store can do: there the
    * statement stays in progress.
    */
-  explain(prefix: string, query: CompiledQuery): Promise<Row[]>
+  explain(prefix: string, query: Query): Promise<Row[]>
 }
 
 /** A store at an address, open, with a way in beside its port. Closed after the test. */
@@ -28,25 +28,17 @@ export async function openStoreWithSql(
   options: { clock?: Clock; schema?: string } = {},
 ): Promise<StoreWithSql> {
   const { clock = systemClock, schema = 'marketplace_webhooks' } = options
-  let queries: CompiledQuery[] | undefined
+  let queries: Query[] | undefined
   const plain = address.startsWith('sqlite:')
     ? createSqliteEngine({ path: address.slice('sqlite:'.length), clock })
     : createPostgresEngine({ connection: address, schema, maxConnections: 5, clock })
-  const noted = <Db extends Kysely<Tables>>(db: Db): Db => {
-    const plugged = db.withPlugin({
-      transformQuery({ node, queryId }) {
-        queries?.push(db.getExecutor().compileQuery(node, queryId))
-        return node
-      },
-      transformResult: async ({ result }) => result,
-    }) as Db
-    // A step of a script is compiled already.
-    plugged.executeQuery = (query) => {
-      queries?.push(query as CompiledQuery)
-      return db.executeQuery(query)
-    }
-    return plugged
-  }
+  const noted = (connection: Connection): Connection => ({
+    ...connection,
+    query(query) {
+      queries?.push(query)
+      return connection.query(query)
+    },
+  })
   const engine: Engine = {
     ...plain,
     read: (work) => plain.read((db) => work(noted(db))),
@@ -61,24 +53,21 @@ export async function openStoreWithSql(
   return {
     store,
     engine,
-    async sql<Columns>(text: string) {
-      const { rows } = await plain.write((trx) => sql.raw<Columns>(text).execute(trx))
-      return rows
-    },
+    sql: <Columns>(text: string) => plain.write((trx) => sql.raw<Columns>(text).execute(trx)),
     async queriesOf(work) {
-      const asked: CompiledQuery[] = []
+      const asked: Query[] = []
       queries = asked
       await work()
       queries = undefined
       return asked
     },
     async explain(prefix, query) {
-      const explained = { ...query, sql: `${prefix} ${query.sql}` }
-      if (engine.isLocal) return plain.read(async (db) => (await db.executeQuery<Row>(explained)).rows)
+      const explained = { ...query, text: `${prefix} ${query.text}` }
+      if (engine.isLocal) return plain.read((db) => db.query(explained) as Promise<Row[]>)
       let rows: Row[] = []
       await plain
         .write(async (trx) => {
-          rows = (await trx.executeQuery<Row>(explained)).rows
+          rows = (await trx.query(explained)) as Row[]
           throw UNDO
         })
         .catch((error) => {

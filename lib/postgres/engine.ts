@@ -1,15 +1,15 @@
-import { Kysely, sql } from 'kysely'
 import { fullJitter } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import type { Engine, Tables } from '../store/schema.js'
+import type { Engine } from '../store/schema.js'
+import { sql } from '../store/sql.js'
 import { sleep } from '../waiting.js'
 import type { Warn } from '../warnings.js'
-import { createPostgresDialect, createTransact, ROWS } from './dialect.js'
 import { isDataError, isTransient } from './errors.js'
 import { createListener } from './listener.js'
 import { createConnections, type PostgresPool } from './pool.js'
 import { asOpenError, checkServer, migratePostgres } from './setup.js'
+import { createScripts, createTransactions, placeholder, ROWS } from './transactions.js'
 
 /** Enough for a deadlock or a connection that ended; a database that is down is the caller's to wait for. */
 const TRIES = 4
@@ -31,9 +31,8 @@ export function createPostgresEngine(options: {
   const { connection, schema, maxConnections, clock, warn } = options
   const connections = createConnections(connection, clock, maxConnections)
   const listener = createListener({ connections, channel: schema, clock, warn })
-  const db = new Kysely<Tables>({ dialect: createPostgresDialect(connections, schema) })
-
-  const transact = createTransact(connections, schema)
+  const transact = createTransactions(connections, schema)
+  const runScript = createScripts(connections, schema)
 
   async function insist<T>(transaction: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
@@ -47,7 +46,7 @@ export function createPostgresEngine(options: {
     }
   }
 
-  const write: Engine['write'] = (work) => insist(() => db.transaction().execute(work))
+  const write: Engine['write'] = (work) => insist(() => transact(work))
   // A sub-select is asked once and may bound an index; a volatile function in a condition is asked for every row.
   const now = () => sql<number>`(select (extract(epoch from clock_timestamp()) * 1000)::bigint)`
   const typed = (columns: Record<string, 'text' | 'integer'>) =>
@@ -67,8 +66,8 @@ export function createPostgresEngine(options: {
     now,
     rows: (json, columns) =>
       sql`(select * from json_to_recordset(${json}::json) as given(${typed(columns)}))`,
-    transact: (script) => insist(() => transact(script())),
-    compile: (query) => query.compile(db),
+    transact: (script) => insist(() => runScript(script())),
+    compile: (query) => query.compile(placeholder),
     given(columns) {
       const table = sql`(select given.*, ${now()} as now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`
       return {
@@ -77,9 +76,7 @@ export function createPostgresEngine(options: {
         of: (column) => sql.ref(`given.${column}`),
       }
     },
-    queriesOf: ({ query, rows }) => [
-      { ...query, parameters: query.parameters.map(() => JSON.stringify(rows)) },
-    ],
+    queriesOf: ({ query, rows }) => [{ ...query, values: query.values.map(() => JSON.stringify(rows)) }],
     // Against a sub-select the planner would rather hash, and read all of a table that has grown since its statistics.
     isOneOf: (column, values) => sql<boolean>`${sql.ref(column)} = any(${values}::text[])`,
     skipLocked: sql`for update skip locked`,

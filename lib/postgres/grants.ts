@@ -1,5 +1,4 @@
-import { type Kysely, sql } from 'kysely'
-import type { Tables } from '../store/schema.js'
+import { type Connection, sql } from '../store/sql.js'
 
 /** The SQL that gives a role all it needs on tables that another role has made, or will make. */
 export function grantsFor(schema: string, role: string): string {
@@ -12,13 +11,13 @@ export function grantsFor(schema: string, role: string): string {
 }
 
 /** Whether the role of this connection may use every table of the schema; true while there are none. */
-export async function mayUseTables(db: Kysely<Tables>, schema: string): Promise<boolean> {
+export async function mayUseTables(db: Connection, schema: string): Promise<boolean> {
   // From the catalogs, which every role may read: without USAGE on the schema its tables seem not to exist.
   const rights = sql.join(
     ['select', 'insert', 'update', 'delete'].map((right) => sql`has_table_privilege(c.oid, ${right})`),
-    sql` and `,
+    ' and ',
   )
-  const { rows } = await sql<{ may: string }>`
+  const rows = await sql<{ may: string }>`
     select coalesce(bool_and(has_schema_privilege(n.oid, 'usage') and ${rights}), true)::text as may
     from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
     where n.nspname = ${schema} and c.relname in (${sql.join(TABLES)})`.execute(db)

@@ -1,7 +1,7 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
-import type { Engine, Migration, Tables } from '../store/schema.js'
+import type { Engine, Migration } from '../store/schema.js'
+import { type Connection, sql } from '../store/sql.js'
 import { sleep } from '../waiting.js'
 import { type Warn, warn as warnProcess } from '../warnings.js'
 import { postgresCode } from './errors.js'
@@ -9,7 +9,7 @@ import { grantsFor, mayUseTables, quoted } from './grants.js'
 
 /** Refuses a server on which the promises cannot be kept, and says why; answers the role of the connection. */
 export async function checkServer({ read }: Pick<Engine, 'read'>, warn: Warn = warnProcess): Promise<string> {
-  const { rows } = await read((db) =>
+  const rows = await read((db) =>
     sql<Record<'version' | 'encoding' | 'recovering' | 'fsync' | 'pages' | 'role', string>>`select
       current_setting('server_version_num') as version, current_setting('server_encoding') as encoding,
       pg_is_in_recovery()::text as recovering, current_setting('fsync') as fsync,
@@ -54,8 +54,8 @@ export async function migratePostgres(
     )
   }
 
-  async function migrateIfAlone(trx: Transaction<Tables>): Promise<boolean> {
-    const { rows } = await sql<{ alone: string }>`
+  async function migrateIfAlone(trx: Connection): Promise<boolean> {
+    const rows = await sql<{ alone: string }>`
       select pg_try_advisory_xact_lock(hashtextextended(${`marketplace-webhooks ${schema}`}, 0))::text as alone`.execute(
       trx,
     )
@@ -63,7 +63,7 @@ export async function migratePostgres(
     const version = await versionOf(trx, schema)
     if (version === 0) {
       // Not "if not exists": that asks for the right to create schemas also where one was made for this role.
-      const { rows: schemas } = await sql`
+      const schemas = await sql`
         select from pg_catalog.pg_namespace where nspname = ${schema}`.execute(trx)
       if (schemas.length === 0) await sql`create schema ${sql.ref(schema)}`.execute(trx)
       await sql`create table marketplace_schema (version integer not null)`.execute(trx)
@@ -78,13 +78,13 @@ export async function migratePostgres(
 }
 
 /** 0 before the first migration. */
-async function versionOf(db: Kysely<Tables>, schema: string): Promise<number> {
+async function versionOf(db: Connection, schema: string): Promise<number> {
   // Not by `to_regclass`: its answer may come from before the lock, when another process had not made the table yet.
-  const { rows: tables } = await sql`
+  const tables = await sql`
     select from pg_catalog.pg_class join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
     where nspname = ${schema} and relname = 'marketplace_schema'`.execute(db)
   if (tables.length === 0) return 0
-  const { rows } = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
+  const rows = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
   return rows[0]?.version ?? 0
 }
 

@@ -1,15 +1,15 @@
-import { Kysely, sql } from 'kysely'
 import type { Clock } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
-import { ANYTHING, type Engine, type Tables } from '../store/schema.js'
+import { ANYTHING, type Engine } from '../store/schema.js'
+import { sql } from '../store/sql.js'
 import { backUp } from './backup.js'
-import { createSqliteDialect } from './dialect.js'
 import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './drivers.js'
 import { corrupt, explainSqlite, isSuspicious, sqliteCode, unavailable, wordsFor } from './errors.js'
 import { type OpenFile, openSqliteFile } from './file.js'
 import { pathFault } from './path.js'
 import { givenRow, queriesOf, runScript } from './scripts.js'
 import { NoThread } from './thread.js'
+import { createTransactions } from './transactions.js'
 import { createTurns } from './turns.js'
 
 /**
@@ -66,7 +66,7 @@ export function createSqliteEngine(options: {
     return explained
   }
 
-  const { dialect, transact } = createSqliteDialect({
+  const { reading, transact } = createTransactions({
     turns,
     readable: () => opened().connection,
     writable,
@@ -78,7 +78,6 @@ export function createSqliteEngine(options: {
     explain,
     clock,
   })
-  const db = new Kysely<Tables>({ dialect })
 
   /** Changes with every commit that this process or another one makes. */
   function lastCommit(): unknown {
@@ -95,10 +94,10 @@ export function createSqliteEngine(options: {
   }
 
   return {
-    read: (work) => work(db),
-    write: (work) => db.transaction().execute(work),
+    read: (work) => work(reading),
+    write: transact,
     transact: (script) => transact(() => runScript(script(), opened(), explain)),
-    compile: (query) => query.compile(db),
+    compile: (query) => query.compile(reading.placeholder),
     given: givenRow,
     queriesOf: (step) => queriesOf(step, opened().time.now()),
     // A WAL lives in shared memory: every process on the file is on this machine.
@@ -150,8 +149,8 @@ export function createSqliteEngine(options: {
     },
 
     async migrate(migrations) {
-      const migrating = db.transaction().execute(async (trx) => {
-        const { rows } = await sql<{ version: number }>`select version from marketplace_schema`.execute(trx)
+      const migrating = transact(async (trx) => {
+        const rows = await sql<{ version: number }>`select version from marketplace_schema`.execute(trx)
         const version = rows[0]?.version ?? 0
         for (const migration of migrations.slice(version)) {
           for (const statement of migration(this)) await statement.execute(trx)
@@ -170,7 +169,7 @@ export function createSqliteEngine(options: {
     async durable() {
       if (inMemory) return
       // A sync of a suspect file proves nothing; a transaction makes it safe first.
-      if (suspect !== undefined) await db.transaction().execute(async () => {})
+      if (suspect !== undefined) await transact(() => {})
       try {
         await opened().wal?.durable()
       } catch (error) {

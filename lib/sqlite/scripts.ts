@@ -1,5 +1,5 @@
-import { type CompiledQuery, sql } from 'kysely'
 import type { Given, Script, Step } from '../store/schema.js'
+import { type Query, sql } from '../store/sql.js'
 import type { SqliteConnection } from './drivers.js'
 import type { StoreTime } from './time.js'
 
@@ -15,7 +15,7 @@ export function runScript<Result>(
     const { query, rows, answers } = next.value
     const found: unknown[] = []
     try {
-      for (const row of rows) found.push(...connection.all(query.sql, valuesOf(query, row, now)))
+      for (const row of rows) found.push(...connection.all(query.text, valuesOf(query, row, now)))
     } catch (error) {
       throw explain(error)
     }
@@ -34,8 +34,8 @@ export function givenRow(columns: Record<string, 'text' | 'integer'>): Given {
   }
 }
 
-export function queriesOf({ query, rows }: Step, now: number): CompiledQuery[] {
-  return rows.map((row) => ({ ...query, parameters: valuesOf(query, row, now) }))
+export function queriesOf({ query, rows }: Step, now: number): Query[] {
+  return rows.map((row) => ({ ...query, values: valuesOf(query, row, now) }))
 }
 
 /** In place of a parameter: a column of the row that the statement runs for, or the time. */
@@ -44,7 +44,7 @@ class Bound {
 }
 const NOW = new Bound('now')
 
-function valuesOf({ parameters }: CompiledQuery, row: object, now: number): unknown[] {
+function valuesOf({ values: parameters }: Query, row: object, now: number): unknown[] {
   const values: unknown[] = []
   for (const each of parameters) {
     if (each === NOW) values.push(now)

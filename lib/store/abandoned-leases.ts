@@ -1,11 +1,11 @@
-import { sql } from 'kysely'
 import { isAbandoned } from './lease-token.js'
 import type { Engine } from './schema.js'
+import { sql } from './sql.js'
 
 /** What a process of this machine left behind when it died is due at once, not when its leases run out. */
 export async function endAbandonedLeases({ write, now }: Engine) {
   await write(async (trx) => {
-    const { rows } = await sql<{ token: string }>`
+    const rows = await sql<{ token: string }>`
       select lease_token as token from subscriptions where lease_token is not null
       union select lease_token from lanes where lease_token is not null`.execute(trx)
     for (const { token } of rows.filter((row) => isAbandoned(row.token))) {

@@ -1,6 +1,6 @@
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import { nextTurn } from '../waiting.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import type { ClaimReads, ReadClaim, Urgency } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 
@@ -41,7 +41,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
 
   /** `isPutOff`: look again, there may be something behind. */
   async function claimOnce(
-    trx: Transaction<Tables>,
+    trx: Connection,
     options: ClaimReads,
   ): Promise<{ claims: ReadClaim[]; isPutOff: boolean }> {
     const { limit, except, urgencies, choose = ([first]) => first } = options
@@ -87,7 +87,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
    * One statement looks into all classes, and what it finds is picked here: a statement for each class and the pick in
    * SQL took SQLite three times as long. Where others claim too, what it finds is locked, so that each finds other rows.
    */
-  async function lookInto(trx: Transaction<Tables>, urgencies: readonly Urgency[], size: number) {
+  async function lookInto(trx: Connection, urgencies: readonly Urgency[], size: number) {
     const classes = urgencies.map(
       (urgency) =>
         sql`select * from (${due(urgency, size)} ${engine.skipLocked}) as ${sql.ref(`class_${urgency}`)}`,
@@ -98,7 +98,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
         where urgency = ${sql.lit(UNREAD)} and refresh_at <= ${engine.now()}
         order by refresh_at desc limit ${size} ${engine.skipLocked}) as newest`)
     if (classes.length === 0) return []
-    const { rows } = await sql<DueRow>`${sql.join(classes, sql` union all `)}`.execute(trx)
+    const rows = await sql<DueRow>`${sql.join(classes, ' union all ')}`.execute(trx)
     return rows
   }
 
@@ -115,15 +115,15 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
   }
 
   /** Walked in the index, and ended by its limit. */
-  function due(urgency: Urgency, limit: number, more: RawBuilder<unknown> = sql``) {
+  function due(urgency: Urgency, limit: number, more: Sql = sql``) {
     return sql`
       select subscription_uid as uid, business_uid as business, urgency, 0 as is_newest ${more} from subscriptions
       where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()}
       order by refresh_at limit ${limit}`
   }
 
-  async function putOff(trx: Transaction<Tables>, urgency: Urgency, busy: ReadonlySet<string>) {
-    const { rows } = await sql<DueRow & { token: string | null }>`${due(
+  async function putOff(trx: Connection, urgency: Urgency, busy: ReadonlySet<string>) {
+    const rows = await sql<DueRow & { token: string | null }>`${due(
       urgency,
       PUT_OFF_AT_ONCE + busy.size,
       sql`, lease_token as token`,
@@ -143,12 +143,12 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
       from ${engine.rows(JSON.stringify(json), { uid: 'text', ms: 'integer' })} as late
       where subscriptions.subscription_uid = late.uid and lease_token is null and refresh_at <= ${engine.now()}
       returning subscription_uid`.execute(trx)
-    return put.rows.length > 0
+    return put.length > 0
   }
 
-  async function isDue(db: Kysely<Tables>, urgencies: readonly Urgency[]): Promise<boolean> {
+  async function isDue(db: Connection, urgencies: readonly Urgency[]): Promise<boolean> {
     const classes = sql.join(urgencies.map((urgency) => sql.lit(urgency)))
-    const { rows } = await sql`
+    const rows = await sql`
       select 1 from subscriptions where urgency in (${classes}) and refresh_at <= ${engine.now()} limit 1`.execute(
       db,
     )

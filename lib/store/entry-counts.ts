@@ -1,15 +1,13 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { KINDS, STATUSES } from './list-entries.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import { COUNTED_UP_TO } from './store.js'
 
 /** Counts of the table `journal`. No statement looks at more rows than it counts. */
 export function createEntryCounts(engine: Engine) {
   return {
-    async counts(db: Kysely<Tables>) {
-      const { rows } = await sql<
-        Record<'pending' | 'retrying' | 'dead' | 'waiting' | 'unrecognised', number>
-      >`
+    async counts(db: Connection) {
+      const rows = await sql<Record<'pending' | 'retrying' | 'dead' | 'waiting' | 'unrecognised', number>>`
         select
           ${counted(sql`status = 'pending'`)} as pending,
           ${counted(sql`status = 'pending' and attempts > 0`)} as retrying,
@@ -31,14 +29,14 @@ export function createEntryCounts(engine: Engine) {
     },
   }
 
-  async function oldestPendingMs(db: Kysely<Tables>): Promise<number | null> {
+  async function oldestPendingMs(db: Connection): Promise<number | null> {
     const oldest = KINDS.map(
       (kind) => sql`select * from (
         select received_at from journal where status = 'pending' and kind = ${sql.lit(kind)} order by seq limit 1
       ) as ${sql.ref(kind)}`,
     )
-    const { rows } = await sql<{ age: number | null }>`
-      select ${engine.now()} - min(received_at) as age from (${sql.join(oldest, sql` union all `)}) as oldest`.execute(
+    const rows = await sql<{ age: number | null }>`
+      select ${engine.now()} - min(received_at) as age from (${sql.join(oldest, ' union all ')}) as oldest`.execute(
       db,
     )
     const age = rows[0]?.age
@@ -46,6 +44,6 @@ export function createEntryCounts(engine: Engine) {
   }
 }
 
-function counted(condition: RawBuilder<unknown>): RawBuilder<unknown> {
+function counted(condition: Sql): Sql {
   return sql`(select count(*) from (select 1 from journal where ${condition} limit ${COUNTED_UP_TO}) as counted)`
 }

@@ -1,9 +1,9 @@
-import type { Selectable } from 'kysely'
 import type { Entry } from './entries.js'
 import type { JournalTable } from './schema.js'
+import type {} from './sql.js'
 
 /** A row of the journal, and the store's time when it was read. */
-export type EntryRow = Selectable<JournalTable> & { now: number }
+export type EntryRow = JournalTable & { now: number }
 
 /** `offset` turns the store's times into those of the caller's wall clock. */
 export function asEntry(row: EntryRow, offset: number, lapses: number): Entry {

@@ -1,6 +1,6 @@
-import { type RawBuilder, sql } from 'kysely'
 import type { Engine, Script } from './schema.js'
 import { prepareQuestion } from './script.js'
+import { type Sql, sql } from './sql.js'
 import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './store.js'
 
 /** In `handlers` beside the topics: a process that works has been there, so that what no topic covers is unhandled. */
@@ -15,7 +15,7 @@ export function createStatuses(
   engine: Pick<Engine, 'compile' | 'forShare'>,
   here: () => { own: Set<Topic>; isWorker: boolean },
 ) {
-  const question = (lock: RawBuilder<unknown>) =>
+  const question = (lock: Sql) =>
     prepareQuestion(
       engine,
       sql<{ topic: Topic; ready: number }>`select topic, ready from handlers order by topic ${lock}`,

@@ -1,7 +1,7 @@
-import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { createJournal } from './journal.js'
 import type { Lanes } from './lanes.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import type { NewAction } from './store.js'
 
 /** Entries in one transaction: on SQLite the event loop waits for it (with their lanes 200 took up to 13 ms). */
@@ -27,15 +27,15 @@ export function createErase(
 ) {
   const { now } = engine
 
-  async function deleteEntries(trx: Transaction<Tables>, which: RawBuilder<unknown>): Promise<number> {
-    const { rows: found } = await sql<{ id: string; key: string }>`
+  async function deleteEntries(trx: Connection, which: Sql): Promise<number> {
+    const found = await sql<{ id: string; key: string }>`
       select id, key from journal where ${which} limit ${BATCH}`.execute(trx)
     if (found.length === 0) return 0
     const keys = [...new Set(found.map(({ key }) => key))].sort()
     await sql`select key from lanes where ${engine.isOneOf('key', keys)} order by key ${engine.forUpdate}`.execute(
       trx,
     )
-    const { rows: deleted } = await sql<{ key: string; status: string }>`
+    const deleted = await sql<{ key: string; status: string }>`
       delete from journal where ${engine.isOneOf(
         'id',
         found.map(({ id }) => id),
@@ -48,14 +48,14 @@ export function createErase(
   }
 
   return {
-    async begin(trx: Transaction<Tables>, businessUid: string, record: NewAction) {
+    async begin(trx: Connection, businessUid: string, record: NewAction) {
       await engine.holdNames?.(trx, [businessUid])
       await journal.insertAction(trx, record)
     },
 
     /** The rows of one batch; 0 when there are no more. */
-    async candidates(trx: Transaction<Tables>, businessUid: string): Promise<number> {
-      const { rows } = await sql<{ uid: string }>`
+    async candidates(trx: Connection, businessUid: string): Promise<number> {
+      const rows = await sql<{ uid: string }>`
         select subscription_uid as uid from subscriptions where candidate_business_uid = ${businessUid}
         order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
       if (rows.length === 0) return 0
@@ -69,8 +69,8 @@ export function createErase(
       return rows.length
     },
 
-    async subscriptions(trx: Transaction<Tables>, businessUid: string): Promise<number> {
-      const { rows } = await sql<{ uid: string }>`
+    async subscriptions(trx: Connection, businessUid: string): Promise<number> {
+      const rows = await sql<{ uid: string }>`
         select subscription_uid as uid from subscriptions where business_uid = ${businessUid}
         order by subscription_uid limit ${SUBSCRIPTIONS} ${engine.forUpdate}`.execute(trx)
       const uids = rows.map(({ uid }) => uid)
@@ -84,11 +84,11 @@ export function createErase(
       return entries + uids.length
     },
 
-    entries: (trx: Transaction<Tables>, businessUid: string): Promise<number> =>
+    entries: (trx: Connection, businessUid: string): Promise<number> =>
       deleteEntries(trx, sql`business_uid = ${businessUid} and not (kind = 'action' and name = 'erase')`),
 
-    async end(trx: Transaction<Tables>, { id }: NewAction, rows: number): Promise<number> {
-      const { rows: kept } = await sql<{ payload: string; received_at: number; now: number }>`
+    async end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
+      const kept = await sql<{ payload: string; received_at: number; now: number }>`
         select payload, received_at, ${now()} as now from journal where id = ${id}`.execute(trx)
       const record = kept[0]
       if (!record) throw new Error('the server returned no row')

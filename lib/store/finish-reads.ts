@@ -1,9 +1,9 @@
-import type { Transaction } from 'kysely'
 import { MarketplaceError } from '../errors.js'
 import type { WrittenChange } from './journal.js'
 import { businessesOf } from './read-finish.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
 import { perform } from './script.js'
+import type { Connection } from './sql.js'
 import type { ReadClaim, ReadFinish } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 import { createFinishWrites, type Finished } from './write-finishes.js'
@@ -28,9 +28,9 @@ export function createReadFinishes(options: {
   engine: Pick<Engine, 'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf'>
   write: Engine['write']
   subscriptions: Pick<Subscriptions, 'ofBusinesses' | 'quietAmong' | 'isErasedSince'>
-  insertChanges(trx: Transaction<Tables>, changes: readonly WrittenChange[]): Promise<void>
+  insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
   /** In the transaction that keeps a record read with this app's token. */
-  settle(trx: Transaction<Tables>): Promise<void>
+  settle(trx: Connection): Promise<void>
 }) {
   const { engine, write, subscriptions, insertChanges, settle } = options
   const finishAll = createFinishWrites(engine)
@@ -79,7 +79,7 @@ export function createReadFinishes(options: {
     }
   }
 
-  async function writeAll(trx: Transaction<Tables>, batch: readonly Waiter[]): Promise<Finished[]> {
+  async function writeAll(trx: Connection, batch: readonly Waiter[]): Promise<Finished[]> {
     const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
     // Two reads of one business's subscriptions must not each decide by the other's old state, nor a read go on while the
     // business that it found out about is erased.

@@ -1,10 +1,10 @@
-import { type RawBuilder, sql, type Transaction } from 'kysely'
 import { DAY } from '../clock.js'
 import { nextTurn } from '../waiting.js'
 import { createStatuses, WORKER } from './entry-status.js'
 import type { Lanes } from './lanes.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
 import { perform } from './script.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import { EVERY_EVENT, type HandleTopics, isTopicAmong, type Topic } from './store.js'
 
 /** Entries in one transaction: on SQLite the event loop waits for it. */
@@ -27,8 +27,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   let isWorker = false
   const { now } = engine
 
-  async function readiness(trx: Transaction<Tables>, lock: RawBuilder<unknown> = sql``) {
-    const { rows } = await sql<{ topic: Topic; ready: number; age: number }>`
+  async function readiness(trx: Connection, lock: Sql = sql``) {
+    const rows = await sql<{ topic: Topic; ready: number; age: number }>`
       select topic, ready, ${now()} - seen_at as age from handlers order by topic ${lock}`.execute(trx)
     return {
       rows,
@@ -38,7 +38,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /** Answers whether this is the first process that works. */
-  async function announce(trx: Transaction<Tables>, topics: readonly Topic[]): Promise<boolean> {
+  async function announce(trx: Connection, topics: readonly Topic[]): Promise<boolean> {
     const isFirst = !(await readiness(trx)).all.has(WORKER)
     const json = JSON.stringify([WORKER, ...topics].sort().map((topic) => ({ topic })))
     await sql`
@@ -49,12 +49,12 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /** A batch of events that came before there was any process that works, and that nobody handles. */
-  async function dismiss(trx: Transaction<Tables>): Promise<boolean> {
+  async function dismiss(trx: Connection): Promise<boolean> {
     const { all } = await readiness(trx)
     const topics = (await waitingEvents(trx)).filter((topic) => !isTopicAmong(all, topic))
     if (!all.has('unrecognised')) topics.push('unrecognised')
     for (const topic of topics) {
-      const { rows } = await sql`
+      const rows = await sql`
         update journal set status = 'unhandled', settled_at = null where id in (
           select id from journal where status = 'waiting' and topic = ${topic} order by seq limit ${BATCH}
         ) returning id`.execute(trx)
@@ -64,11 +64,11 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /** Hands over one batch of what waits for `named`; false when there is no more, and then it is ready. */
-  async function release(trx: Transaction<Tables>, named: Topic): Promise<boolean> {
+  async function release(trx: Connection, named: Topic): Promise<boolean> {
     await sql`select topic from handlers where topic = ${named} ${engine.forUpdate}`.execute(trx)
     const topics = named === EVERY_EVENT ? await waitingEvents(trx) : [named]
     for (const topic of topics) {
-      const { rows } = await sql<Waiting>`
+      const rows = await sql<Waiting>`
         select id, key, topic from journal where status = 'waiting' and topic = ${topic}
         order by seq limit ${BATCH}`.execute(trx)
       if (rows.length === 0) continue
@@ -80,8 +80,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /** The topics of events that wait, from one to the next by the index. */
-  async function waitingEvents(trx: Transaction<Tables>): Promise<Topic[]> {
-    const { rows } = await sql<{ topic: Topic }>`
+  async function waitingEvents(trx: Connection): Promise<Topic[]> {
+    const rows = await sql<{ topic: Topic }>`
       with recursive topics(topic) as (
         select min(topic) from journal where status = 'waiting' and topic > 'event:'
         union all
@@ -92,11 +92,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     return rows.map(({ topic }) => topic).filter((topic) => topic.startsWith('event:'))
   }
 
-  async function makePending(
-    trx: Transaction<Tables>,
-    rows: readonly Waiting[],
-    from: 'waiting' | 'unhandled',
-  ) {
+  async function makePending(trx: Connection, rows: readonly Waiting[], from: 'waiting' | 'unhandled') {
     await perform(engine, trx, lanes.enter(rows))
     await sql`
       update journal set status = 'pending', settled_at = null
@@ -112,7 +108,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     const found: Waiting[] = []
     for (const kind of ['event', 'unrecognised'] as const) {
       for (let before = Number.MAX_SAFE_INTEGER, isRecent = true; isRecent; ) {
-        const { rows } = await engine.read((db) =>
+        const rows = await engine.read((db) =>
           sql<Waiting & { seq: number; is_recent: number }>`
             select id, key, topic, seq, case when received_at >= ${now()} - ${withinMs} then 1 else 0 end as is_recent from journal
             where status = 'unhandled' and kind = ${kind} and seq < ${before}
@@ -129,7 +125,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /** Makes topics not ready that nobody has named lately, and forgets those nobody has named for long. */
-  async function retire(trx: Transaction<Tables>, retireMs: number) {
+  async function retire(trx: Connection, retireMs: number) {
     await sql`update handlers set ready = 0 where ready = 1 and seen_at < ${now()} - ${retireMs}`.execute(trx)
     await sql`
       delete from handlers where ready = 0 and topic <> 'change' and seen_at < ${now()} - ${FORGET_MS}`.execute(
@@ -142,12 +138,12 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
    * that is not ready and was named lately is not retired: its process is handing over what waits. A head that would be
    * tried in a day goes too: what is behind it may have a handler.
    */
-  async function setAside(trx: Transaction<Tables>, retireMs: number): Promise<number> {
+  async function setAside(trx: Connection, retireMs: number): Promise<number> {
     const { ready, rows } = await readiness(trx, engine.forUpdate)
     const named = new Set(rows.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
     for (const topic of await lanes.topicsOf(trx, 'all')) {
       if ([ready, named, own].some((topics) => isTopicAmong(topics, topic))) continue
-      const { rows } = await sql<{ key: string }>`
+      const rows = await sql<{ key: string }>`
         select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${now()})
         order by due_at limit ${BATCH / 4} ${engine.skipLocked}`.execute(trx)
       if (rows.length === 0) continue
@@ -185,7 +181,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         namedAt = engine.clock.monotonic()
         return write((trx) => announce(trx, topics))
       }
-      const inBatches = async (batch: (trx: Transaction<Tables>) => Promise<number | boolean>) => {
+      const inBatches = async (batch: (trx: Connection) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
           moved++
           await nextTurn()

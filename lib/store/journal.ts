@@ -1,8 +1,8 @@
-import { sql, type Transaction } from 'kysely'
 import type { HandledTopics } from './handled-topics.js'
 import type { Lanes } from './lanes.js'
-import type { Engine, Script, Tables } from './schema.js'
+import type { Engine, Script } from './schema.js'
 import { perform, prepare } from './script.js'
+import { type Connection, sql } from './sql.js'
 import {
   type DeadEntry,
   type EntryKind,
@@ -68,13 +68,8 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
   }
 
   /** Deletes a batch of one status and kind that was settled long ago. */
-  async function deleteSettled(
-    trx: Transaction<Tables>,
-    status: 'done' | 'dead',
-    kind: EntryKind,
-    keepMs: number,
-  ) {
-    const { rows } = await sql`
+  async function deleteSettled(trx: Connection, status: 'done' | 'dead', kind: EntryKind, keepMs: number) {
+    const rows = await sql`
       delete from journal where id in (
         select id from journal where status = ${sql.lit(status)} and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
           and settled_at < ${now()} - ${keepMs}
@@ -84,8 +79,8 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
   }
 
   /** What nobody handled is in the order of its arrival: the oldest are looked at, and those that are too old go. */
-  async function deleteUnhandled(trx: Transaction<Tables>, kind: EntryKind, keepMs: number) {
-    const { rows } = await sql`
+  async function deleteUnhandled(trx: Connection, kind: EntryKind, keepMs: number) {
+    const rows = await sql`
       delete from journal where id in (
         select id from (
           select id, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
@@ -96,8 +91,8 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
   }
 
   /** Ends a batch of what has waited too long for a handler. */
-  async function endWaiting(trx: Transaction<Tables>, kind: EntryKind, keepMs: number): Promise<DeadEntry[]> {
-    const { rows } = await sql<DeadEntry>`
+  async function endWaiting(trx: Connection, kind: EntryKind, keepMs: number): Promise<DeadEntry[]> {
+    const rows = await sql<DeadEntry>`
       update journal set status = 'dead', settled_at = ${now()}, error = ${NOBODY_CAME}
       where id in (
         select id from journal where status = 'waiting' and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
@@ -113,7 +108,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
   return {
     insert: (events: readonly NewEvent[]) => append(events),
 
-    insertChanges: (trx: Transaction<Tables>, changes: readonly WrittenChange[]) =>
+    insertChanges: (trx: Connection, changes: readonly WrittenChange[]) =>
       perform(
         engine,
         trx,
@@ -121,7 +116,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       ),
 
     /** Done from the start, so it has no lane. Kept once. */
-    async insertAction(trx: Transaction<Tables>, { id, name, businessUid, payload }: NewAction) {
+    async insertAction(trx: Connection, { id, name, businessUid, payload }: NewAction) {
       const json = JSON.stringify([{ id, name, business: businessUid, payload }])
       const columns = { id: 'text', name: 'text', business: 'text', payload: 'text' } as const
       await sql`
@@ -132,9 +127,9 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
         on conflict (id) do nothing`.execute(trx)
     },
 
-    async replay(trx: Transaction<Tables>, id: string): Promise<boolean> {
+    async replay(trx: Connection, id: string): Promise<boolean> {
       const find = async () => {
-        const { rows } = await sql<{
+        const rows = await sql<{
           key: string
           kind: EntryKind
           topic: string
@@ -167,7 +162,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
     },
 
     /** One batch of the first rule that finds something. */
-    async prune(trx: Transaction<Tables>, { doneMs, changesMs, deadMs }: Retention): Promise<Pruned> {
+    async prune(trx: Connection, { doneMs, changesMs, deadMs }: Retention): Promise<Pruned> {
       for (const kind of KINDS) {
         const handledMs = kind === 'change' ? changesMs : doneMs
         const dead = await endWaiting(trx, kind, handledMs)

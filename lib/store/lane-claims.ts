@@ -1,8 +1,8 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
 import { handedOut } from './lane-entries.js'
 import { keysIn, type Lanes, MAX_HANDED_OUT, TAKEN_BACK } from './lanes.js'
 import { newLeaseToken } from './lease-token.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
+import { type Connection, sql } from './sql.js'
 import { type ClaimLanes, isTopicAmong, type LaneClaim, type Topic } from './store.js'
 import type { StoreTime } from './store-time.js'
 
@@ -14,14 +14,14 @@ export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTi
   let wasFull = false
 
   /** The topics among `named` of which a lane is due. */
-  async function dueAmong(db: Kysely<Tables>, named: readonly Topic[]): Promise<Topic[]> {
+  async function dueAmong(db: Connection, named: readonly Topic[]): Promise<Topic[]> {
     const among = new Set(named)
     return (await lanes.topicsOf(db, 'due')).filter((topic) => isTopicAmong(among, topic))
   }
 
   /** Leases the lanes that are due first, among those whose heads are of these topics. */
   async function lease(
-    trx: Transaction<Tables>,
+    trx: Connection,
     topics: readonly Topic[],
     { limit, leaseMs, exceptKeys }: ClaimLanes,
     token: string,
@@ -35,9 +35,9 @@ export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTi
       )`,
     )
     const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
-    const { rows } = await sql<{ key: string; lapses: number }>`
+    const rows = await sql<{ key: string; lapses: number }>`
       with ${sql.join(ranges)}, picked as materialized (
-        select key from (${sql.join(all, sql` union all `)}) as due order by due_at limit ${limit}
+        select key from (${sql.join(all, ' union all ')}) as due order by due_at limit ${limit}
       )
       update lanes set
         lapses = lapses + case when lease_token is null or lease_token = ${TAKEN_BACK} then 0 else 1 end,
@@ -48,7 +48,7 @@ export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTi
   }
 
   async function claimDue(
-    trx: Transaction<Tables>,
+    trx: Connection,
     options: ClaimLanes,
     known: readonly Topic[] | undefined,
   ): Promise<LaneClaim[]> {

@@ -1,8 +1,8 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
 import type { EntryRow } from './entry-row.js'
-import type { Engine, Script, Tables } from './schema.js'
+import type { Engine, Script } from './schema.js'
 import { prepare } from './script.js'
 import { settle } from './settle-entries.js'
+import { type Connection, sql } from './sql.js'
 import type { LaneFinish, Leased, Topic } from './store.js'
 
 /** In place of a token: the holder has lost the lease, and nobody has the lane before that lease would have run out. */
@@ -41,16 +41,12 @@ export function createLanes(engine: Engine) {
    * Puts each lane, which the caller has locked, to its first pending entry, or removes it. Leased ones only if told.
    * `untried`: the holder gave it back as it was, so the lapses of its head still count.
    */
-  async function advance(
-    trx: Transaction<Tables>,
-    keys: readonly string[],
-    among: 'all' | 'free' | 'untried',
-  ) {
+  async function advance(trx: Connection, keys: readonly string[], among: 'all' | 'free' | 'untried') {
     if (keys.length === 0) return
     const lapses = among === 'untried' ? sql.ref('lapses') : 0
     // Sub-selects that end at their first row: of `exists` PostgreSQL makes a join over all that is pending.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
-    const { rows: emptied } = await sql<{ key: string }>`
+    const emptied = await sql<{ key: string }>`
       delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
         select seq from journal where journal.key = lanes.key and status = 'pending' order by seq limit 1
       ) is null returning key`.execute(trx)
@@ -67,12 +63,12 @@ export function createLanes(engine: Engine) {
 
   /** The first `count` pending entries of each lane. */
   async function headsOf(
-    trx: Transaction<Tables>,
+    trx: Connection,
     keys: readonly string[],
     count: number,
   ): Promise<Map<string, EntryRow[]>> {
     // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
-    const { rows } = await sql<EntryRow>`
+    const rows = await sql<EntryRow>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
       cross join journal ${engine.byIndex('journal_lane')}
       where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
@@ -85,8 +81,8 @@ export function createLanes(engine: Engine) {
   }
 
   /** The topics of the heads of lanes: of all, or of the due ones. Walks from topic to topic, which are few. */
-  async function topicsOf(db: Kysely<Tables>, among: 'all' | 'due'): Promise<Topic[]> {
-    const { rows } = await sql<{ topic: Topic; is_due: number }>`
+  async function topicsOf(db: Connection, among: 'all' | 'due'): Promise<Topic[]> {
+    const rows = await sql<{ topic: Topic; is_due: number }>`
       with recursive topics(topic) as (
         select min(topic) from lanes
         union all
@@ -100,7 +96,7 @@ export function createLanes(engine: Engine) {
   }
 
   /** The holders of these lanes, which the caller has locked, lose their leases. */
-  async function takeBack(trx: Transaction<Tables>, keys: readonly string[]) {
+  async function takeBack(trx: Connection, keys: readonly string[]) {
     await sql`
       update lanes set lease_token = ${TAKEN_BACK}, lapses = 0
       where ${engine.isOneOf('key', keys)} and lease_token is not null`.execute(trx)
@@ -113,17 +109,17 @@ export function createLanes(engine: Engine) {
     headsOf,
     topicsOf,
 
-    async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
-      const { rows } = await sql`
+    async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
+      const rows = await sql`
         update lanes set due_at = ${now()} + ${leaseMs}
         where key = ${id} and lease_token = ${leaseToken} returning key`.execute(trx)
       return rows.length > 0
     },
 
-    async finish(trx: Transaction<Tables>, finishes: readonly LaneFinish[]): Promise<string[]> {
+    async finish(trx: Connection, finishes: readonly LaneFinish[]): Promise<string[]> {
       if (finishes.length === 0) return []
       const tokens = new Map(finishes.map(({ id, leaseToken }) => [id, leaseToken]))
-      const { rows: locked } = await sql<{ key: string; token: string | null; lapses: number }>`
+      const locked = await sql<{ key: string; token: string | null; lapses: number }>`
         select key, lease_token as token, lapses from lanes
         where ${engine.isOneOf('key', [...tokens.keys()])} order by key ${engine.forUpdate}`.execute(trx)
       const held = locked.filter(({ key, token }) => token !== null && token === tokens.get(key))
@@ -153,13 +149,13 @@ export function createLanes(engine: Engine) {
 
     /** After an entry became pending: its lane, which the caller has locked, may have a new head. */
     async replayed(
-      trx: Transaction<Tables>,
+      trx: Connection,
       { key, seq, wasPending }: { key: string; seq: number; wasPending: boolean },
     ) {
       await advance(trx, [key], 'free')
       if (!wasPending) return
       // Its handlers may be at work on it.
-      const { rows } = await sql`
+      const rows = await sql`
         select 1 from journal where key = ${key} and status = 'pending' and seq < ${seq}
         order by seq limit 1 offset ${MAX_HANDED_OUT - 1}`.execute(trx)
       if (rows.length === 0) await takeBack(trx, [key])

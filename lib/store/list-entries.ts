@@ -1,7 +1,7 @@
-import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { MINUTE } from '../clock.js'
 import { nextTurn } from '../waiting.js'
 import type { Engine, JournalTable } from './schema.js'
+import { type Sql, sql } from './sql.js'
 import type { EntryFilter, EntryKind, EntryStatus, JournalEntry } from './store.js'
 import type { StoreTime } from './store-time.js'
 
@@ -27,7 +27,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   }
 
   async function placeOf(id: string): Promise<Place> {
-    const { rows } = await engine.read((db) =>
+    const rows = await engine.read((db) =>
       sql<Place>`select received_at, seq from journal where id = ${id}`.execute(db),
     )
     return rows[0] ?? { received_at: 0, seq: 0 }
@@ -56,7 +56,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
       )
       return sql<Seen>`
         select ${COLUMNS}, ${engine.now()} as now from (
-          select * from (${sql.join(ranges, sql` union all `)}) as ranges order by seq desc limit ${window}
+          select * from (${sql.join(ranges, ' union all ')}) as ranges order by seq desc limit ${window}
         ) as newest join journal
           on journal.status = newest.status and journal.kind = newest.kind and journal.seq = newest.seq
         order by journal.seq desc`
@@ -83,13 +83,13 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   /** A window at a time until enough entries fit the filter. `disorderMs`: how far the order may be off that of time. */
   async function walk(
     how: { filter: EntryFilter; limit: number; before: Place; window: number; disorderMs: number },
-    page: (before: Place) => RawBuilder<Seen>,
+    page: (before: Place) => Sql<Seen>,
   ): Promise<string[]> {
     const { filter, limit, window, disorderMs } = how
     const { since = Number.NEGATIVE_INFINITY } = filter
     const found: string[] = []
     for (let before = how.before; ; ) {
-      const { rows } = await engine.read((db) => page(before).execute(db))
+      const rows = await engine.read((db) => page(before).execute(db))
       const last = rows.at(-1)
       const offset = offsetOf(last?.now)
       for (const row of rows) if (fits(row, filter, offset) && found.push(row.id) === limit) return found
@@ -101,8 +101,8 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
 
   async function entriesOf(ids: readonly string[]): Promise<JournalEntry[]> {
     if (ids.length === 0) return []
-    const { rows } = await engine.read((db) =>
-      sql<Selectable<JournalTable> & { now: number }>`
+    const rows = await engine.read((db) =>
+      sql<JournalTable & { now: number }>`
         select journal.*, ${engine.now()} as now from journal where ${engine.isOneOf('id', ids)}`.execute(db),
     )
     const offset = offsetOf(rows[0]?.now)
@@ -115,7 +115,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
 }
 
 /** Entries before it are older. */
-type Place = Pick<Selectable<JournalTable>, 'received_at' | 'seq'>
+type Place = Pick<JournalTable, 'received_at' | 'seq'>
 const END: Place = { received_at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER }
 /** Several processes number what they receive at once in any order; none takes longer than this to commit. */
 const DISORDER_MS = 10 * MINUTE
@@ -126,7 +126,7 @@ const COLUMNS = sql.raw(
     .join(', '),
 )
 type Seen = Place &
-  Pick<Selectable<JournalTable>, 'id' | 'kind' | 'name' | 'status' | 'attempts' | 'business_uid'> & {
+  Pick<JournalTable, 'id' | 'kind' | 'name' | 'status' | 'attempts' | 'business_uid'> & {
     now: number
   }
 
@@ -141,7 +141,7 @@ function fits(row: Seen, { status, kind, name, businessUid, since, until }: Entr
 }
 
 /** Times in the caller's wall clock: `offset` is what it is ahead of the store's. */
-function asJournalEntry(row: Selectable<JournalTable>, offset: number): JournalEntry {
+function asJournalEntry(row: JournalTable, offset: number): JournalEntry {
   const iso = (time: number) => new Date(time + offset).toISOString()
   return {
     id: row.id,

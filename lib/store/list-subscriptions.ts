@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
 import type { Engine, SubscriptionsTable } from './schema.js'
+import { sql } from './sql.js'
 import type { KeptSubscription, SubscriptionFilter } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 
@@ -12,10 +12,10 @@ export function createSubscriptionList(engine: Engine, { kept }: Pick<Subscripti
     if (businessUid !== undefined) conditions.push(sql`business_uid = ${businessUid}`)
     if (candidateBusinessUid !== undefined)
       conditions.push(sql`candidate_business_uid = ${candidateBusinessUid}`)
-    const { rows } = await engine.read((db) =>
+    const rows = await engine.read((db) =>
       sql<SubscriptionsTable & { store_now: number }>`
         select subscriptions.*, ${engine.now()} as store_now from subscriptions
-        where ${sql.join(conditions, sql` and `)} order by subscription_uid limit ${limit}`.execute(db),
+        where ${sql.join(conditions, ' and ')} order by subscription_uid limit ${limit}`.execute(db),
     )
     return rows.map(kept)
   }

@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
 import type { Migration } from './schema.js'
+import { sql } from './sql.js'
 
 /** The schema, step by step; a step that has shipped is never edited. */
 export const MIGRATIONS: readonly Migration[] = [

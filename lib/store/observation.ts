@@ -1,7 +1,7 @@
-import { type RawBuilder, sql } from 'kysely'
 import type { Lanes } from './lanes.js'
 import type { NewTally, StoreObservation, TallyKind } from './observed.js'
 import type { Engine } from './schema.js'
+import { type Sql, sql } from './sql.js'
 import { isTopicAmong } from './store.js'
 import type { StoreTime } from './store-time.js'
 
@@ -34,7 +34,7 @@ export function createObservation(
 
     tallies: () =>
       read(async (db) => {
-        const { rows } = await sql<TallyRow>`select tallies.*, ${now()} as now from tallies`.execute(db)
+        const rows = await sql<TallyRow>`select tallies.*, ${now()} as now from tallies`.execute(db)
         const offset = offsetOf(rows[0]?.now)
         return rows.map(({ kind, name, secret, count, first_at: firstAt, last_at: lastAt }) => ({
           kind,
@@ -65,23 +65,23 @@ export function createObservation(
           sql`select 1 from lanes where lease_token is not null`,
           ...ofLanes.map((topic) => sql`select 1 from lanes where topic = ${topic} and due_at <= ${soon}`),
         ]
-        const { rows } = await sql<{ reads: number; entries: number }>`
+        const rows = await sql<{ reads: number; entries: number }>`
           select ${anyOf(reads)} as reads, ${anyOf(entries)} as entries`.execute(db)
         return { reads: Number(rows[0]?.reads) > 0, entries: Number(rows[0]?.entries) > 0 }
       }),
 
     schemaVersion: () =>
       read(async (db) => {
-        const { rows } = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
+        const rows = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
         return Number(rows[0]?.version ?? 0)
       }),
   }
 }
 
 /** 1 or 0. Sub-selects that end at their first row. */
-function anyOf(queries: readonly RawBuilder<unknown>[]): RawBuilder<unknown> {
+function anyOf(queries: readonly Sql[]): Sql {
   const each = queries.map((query) => sql`coalesce((select 1 from (${query} limit 1) as found), 0)`)
-  return sql`(${sql.join(each, sql` + `)})`
+  return sql`(${sql.join(each, ' + ')})`
 }
 
 interface TallyRow {

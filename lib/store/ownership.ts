@@ -1,8 +1,8 @@
-import { type Kysely, sql } from 'kysely'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import type { Engine, Script, Tables } from './schema.js'
+import type { Engine, Script } from './schema.js'
 import { prepareQuestion } from './script.js'
+import { type Connection, sql } from './sql.js'
 import type { StoreOwner } from './store-owner.js'
 
 /**
@@ -36,9 +36,9 @@ export function createOwnership(
   const askAndHold = prepareQuestion(engine, looked(engine.forKeyShare))
 
   /** Whether the owner's configuration has let no read succeed, of those it tried. */
-  async function isDisproved(trx: Kysely<Tables>, hasRead: boolean): Promise<boolean> {
+  async function isDisproved(trx: Connection, hasRead: boolean): Promise<boolean> {
     if (hasRead) return false
-    const { rows } = await sql`
+    const rows = await sql`
       select 1 as one from subscriptions where unread > 0 and failure is not null limit 1`.execute(trx)
     return rows.length > 0
   }
@@ -51,7 +51,7 @@ export function createOwnership(
         await sql`insert into store_owner (id, settled) values (1, 0) on conflict (id) do nothing`.execute(
           trx,
         )
-        const [row] = (await looked(engine.forUpdate).execute(trx)).rows
+        const [row] = await looked(engine.forUpdate).execute(trx)
         isSettled = row?.settled === 1
         if (row?.fingerprint === fingerprint) return
         const isOthers = row?.fingerprint && !(await isDisproved(trx, isSettled))
@@ -80,13 +80,13 @@ export function createOwnership(
     },
 
     /** Writes the row and changes nothing that matters: whether a write succeeds is all that a probe asks. */
-    async touch(trx: Kysely<Tables>) {
+    async touch(trx: Connection) {
       await sql`insert into store_owner (id, settled, probed_at) values (1, 0, ${engine.now()})
         on conflict (id) do update set probed_at = excluded.probed_at`.execute(trx)
     },
 
     /** In the transaction that keeps a record read with this app's token. */
-    async settle(trx: Kysely<Tables>) {
+    async settle(trx: Connection) {
       if (owner && !isSettled) await sql`update store_owner set settled = 1 where id = 1`.execute(trx)
     },
   }

@@ -1,6 +1,6 @@
-import { type RawBuilder, sql, type Transaction } from 'kysely'
-import type { Engine, Given, Script, Tables } from './schema.js'
+import type { Engine, Given, Script } from './schema.js'
 import { prepare } from './script.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import { MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
 
 export interface Requested {
@@ -83,10 +83,10 @@ export function createRefreshRequests(engine: Engine) {
     },
 
     /** One batch of what was remembered of other items, where the item is one of these now; answers how many. */
-    async adopt(trx: Transaction<Tables>, purchasableUids: readonly string[]): Promise<number> {
+    async adopt(trx: Connection, purchasableUids: readonly string[]): Promise<number> {
       const ours =
         purchasableUids.length === 0 ? sql`` : sql`and purchasable_uid in (${sql.join([...purchasableUids])})`
-      const { rows } = await sql`
+      const rows = await sql`
         update subscriptions set
           generation = 1, requested_at = ${engine.now()}, owed_since = ${engine.now()},
           refresh_at = ${engine.now()}, urgency = 1, unread = 1
@@ -145,7 +145,7 @@ export function createRefreshRequests(engine: Engine) {
 
   // Due now, or when the pause after the last read is over (which a clock that was set back would make long); a leased
   // row keeps its lease's end (the finish sees that it was requested again), an overdue one its place.
-  function due(now: RawBuilder<unknown>) {
+  function due(now: Sql) {
     return sql`case
       when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${now}
         then subscriptions.refresh_at

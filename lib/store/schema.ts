@@ -1,5 +1,5 @@
-import type { CompiledQuery, Generated, Kysely, RawBuilder, Transaction } from 'kysely'
 import type { Clock } from '../clock.js'
+import type { Connection, Query, Sql } from './sql.js'
 import type { EntryKind, EntryStatus, Hint, TallyKind, Urgency } from './store.js'
 
 /** The tables, as both engines keep them. Times are ms since 1970; texts named json hold JSON. */
@@ -63,7 +63,7 @@ export interface SubscriptionsTable {
 }
 
 export interface JournalTable {
-  seq: Generated<number>
+  seq: number
   id: string
   kind: EntryKind
   name: string
@@ -128,7 +128,7 @@ export type Script<Result = void> = Generator<Step, Result, readonly unknown[]>
 /** One statement, for all of `rows`. */
 export interface Step {
   /** Its parameters stand for what is only known when it runs: see `Engine.given`. */
-  query: CompiledQuery
+  query: Query
   rows: readonly object[]
   /** Whether the script needs the answer before it goes on; else it is given no rows. */
   answers: boolean
@@ -137,54 +137,54 @@ export interface Step {
 /** The rows of a step, in the text of its statement. */
 export interface Given<Name extends string = string> {
   /** A table with their columns and `now`, the store's time. */
-  table: RawBuilder<unknown>
+  table: Sql
   /** The end of `insert into … (…)`: one row of these values for each. SQLite takes half as long as for a select. */
-  insert(values: RawBuilder<unknown>): RawBuilder<unknown>
+  insert(values: Sql): Sql
   /** A column, among the values of `insert`. */
-  of(column: Name | 'now'): RawBuilder<unknown>
+  of(column: Name | 'now'): Sql
 }
 
 /** What differs between engines. Everything else is one SQL. */
 export interface Engine {
   /** Runs queries that only read. May run `work` again where the engine could not finish it. */
-  read<T>(work: (db: Kysely<Tables>) => Promise<T>): Promise<T>
+  read<T>(work: (db: Connection) => Promise<T>): Promise<T>
   /** Runs one transaction. May run `work` again, as a whole, where the engine could not finish it. */
-  write<T>(work: (trx: Transaction<Tables>) => Promise<T>): Promise<T>
+  write<T>(work: (trx: Connection) => Promise<T>): Promise<T>
   /** Runs a script as one transaction, in as few trips to the database as it needs. May run it again, as a whole. */
   transact<T>(script: () => Script<T>): Promise<T>
-  compile(query: RawBuilder<unknown>): CompiledQuery
+  compile(query: Sql): Query
   /** The rows of a step that has these columns. */
   given<Name extends string>(columns: Record<Name, 'text' | 'integer'>): Given<Name>
   /** A step as queries with their values. */
-  queriesOf(step: Step): CompiledQuery[]
+  queriesOf(step: Step): Query[]
   /** Whether all that use it run on this machine. */
   isLocal: boolean
   /** The process's clock, for which times of the database are converted when they leave the store. */
   clock: Clock
   /** The engine's own time as an SQL expression: a lease must be judged by one clock. */
-  now(): RawBuilder<number>
+  now(): Sql<number>
   /** `json`, an array of objects, as a table with these columns: one statement for a batch of any size. */
-  rows(json: string, columns: Record<string, 'text' | 'integer'>): RawBuilder<unknown>
+  rows(json: string, columns: Record<string, 'text' | 'integer'>): Sql
   /** Whether a column has one of these values, as a condition that goes by the column's index. */
-  isOneOf(column: string, values: readonly string[]): RawBuilder<boolean>
+  isOneOf(column: string, values: readonly string[]): Sql<boolean>
   /** Ends a select that picks rows to lease, so that claimers pass each other by. */
-  skipLocked: RawBuilder<unknown>
+  skipLocked: Sql
   /** Ends a select whose rows must not change until the transaction ends. */
-  forUpdate: RawBuilder<unknown>
+  forUpdate: Sql
   /** Holds these names until the transaction ends, so that others that ask for one of them wait. Absent: one writes at a time. */
-  holdNames?(trx: Transaction<Tables>, names: readonly string[]): Promise<void>
+  holdNames?(trx: Connection, names: readonly string[]): Promise<void>
   /** Ends a select whose rows must not change, and may be read, until the transaction ends. */
-  forShare: RawBuilder<unknown>
+  forShare: Sql
   /** Ends a select whose rows nobody may take with `forUpdate` until the transaction ends; any number may hold them so. */
-  forKeyShare: RawBuilder<unknown>
+  forKeyShare: Sql
   /** After a table in `from`: the index to use, where the engine cannot be trusted to find it. */
-  byIndex(name: string): RawBuilder<unknown>
+  byIndex(name: string): Sql
   /** The column type of a row number that counts up by itself. */
-  rowNumber: RawBuilder<unknown>
+  rowNumber: Sql
   /** The column type of an identifier whose rows are locked in its order: by bytes, as JavaScript sorts, in no language. */
-  sortedText: RawBuilder<unknown>
+  sortedText: Sql
   /** Ends a `create table`: what the engine should know of a table whose rows change all the time. */
-  busyTable: RawBuilder<unknown>
+  busyTable: Sql
   /** Rejects with a `MarketplaceError`, and then leaves nothing behind. Called again, it begins anew. */
   open(): Promise<void>
   /** Runs `migrations` from the schema's version on, one process at a time. */
@@ -211,4 +211,4 @@ export const ANYTHING: readonly Hint[] = [
 ]
 
 /** Additive only: code of the version before must go on working on the new schema. */
-export type Migration = (engine: Engine) => RawBuilder<unknown>[]
+export type Migration = (engine: Engine) => Sql[]

@@ -1,13 +1,13 @@
-import type { CompiledQuery, Kysely, RawBuilder } from 'kysely'
-import type { Engine, Given, Script, Step, Tables } from './schema.js'
+import type { Engine, Given, Script, Step } from './schema.js'
+import type { Connection, Query, Sql } from './sql.js'
 
 /** A statement that is compiled once. `build` gets the rows that it will run for. */
 export function prepare<Columns extends Record<string, 'text' | 'integer'>>(
   engine: Pick<Engine, 'compile' | 'given'>,
   columns: Columns,
-  build: (rows: Given<Extract<keyof Columns, string>>) => RawBuilder<unknown>,
+  build: (rows: Given<Extract<keyof Columns, string>>) => Sql,
 ): (rows: readonly RowOf<Columns>[]) => Step {
-  let query: CompiledQuery | undefined
+  let query: Query | undefined
   return (rows) => {
     query ??= engine.compile(build(engine.given(columns)))
     return { query, rows, answers: false }
@@ -21,7 +21,7 @@ export type RowOf<Columns> = {
 /** A question without parameters, compiled once. Asking answers the rows. */
 export function prepareQuestion<Row>(
   engine: Pick<Engine, 'compile'>,
-  question: RawBuilder<Row>,
+  question: Sql<Row>,
 ): () => Script<readonly Row[]> {
   let step: Step | undefined
   return function* ask() {
@@ -33,14 +33,14 @@ export function prepareQuestion<Row>(
 /** Runs a script as a part of a transaction that is under way. */
 export async function perform<Result>(
   engine: Pick<Engine, 'queriesOf'>,
-  trx: Kysely<Tables>,
+  trx: Connection,
   script: Script<Result>,
 ): Promise<Result> {
   let next = script.next([])
   while (!next.done) {
     const step: Step = next.value
     const rows: unknown[] = []
-    for (const query of engine.queriesOf(step)) rows.push(...(await trx.executeQuery(query)).rows)
+    for (const query of engine.queriesOf(step)) rows.push(...(await trx.query(query)))
     next = script.next(step.answers ? rows : [])
   }
   return next.value

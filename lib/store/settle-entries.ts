@@ -1,10 +1,10 @@
-import { sql, type Transaction } from 'kysely'
 import { storable } from '../record.js'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
+import { type Connection, sql } from './sql.js'
 import type { LaneFinish } from './store.js'
 
 /** Writes what became of entries, for lanes whose lease the caller holds and has locked. */
-export async function settle(engine: Engine, trx: Transaction<Tables>, finishes: readonly LaneFinish[]) {
+export async function settle(engine: Engine, trx: Connection, finishes: readonly LaneFinish[]) {
   const ends = finishes.flatMap(({ id: key, results }) =>
     results.map(({ id, attempt, result }) => ({
       key,

@@ -1,5 +1,5 @@
-import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
-import type { Engine, Tables } from './schema.js'
+import type { Engine } from './schema.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.js'
 
 /** Subscriptions without a single good read that are kept; far above what an app has open at once. */
@@ -16,12 +16,12 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
      * platform would not show the oldest when they are too many: made-up identifiers must not fill the table. One that
      * is real comes back with its next event.
      */
-    async prune(trx: Transaction<Tables>, retention: Retention): Promise<number> {
+    async prune(trx: Connection, retention: Retention): Promise<number> {
       const madeUp = sql`unread > 0 and (failure is not null or refresh_at is null)`
-      const { rows: tooMany } = await sql<{ cutoff: number }>`
+      const tooMany = await sql<{ cutoff: number }>`
         select requested_at as cutoff from subscriptions where ${madeUp}
         order by requested_at desc limit 1 offset ${MAX_NEVER_READ}`.execute(trx)
-      const { rows } = await sql`
+      const rows = await sql`
         delete from subscriptions where subscription_uid in (
           select subscription_uid from subscriptions where ${madeUp}
             and requested_at <= ${tooMany[0]?.cutoff ?? -1} and lease_token is null
@@ -35,15 +35,13 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       return rows.length + old
     },
 
-    async counts(db: Kysely<Tables>): Promise<SubscriptionCounts> {
+    async counts(db: Connection): Promise<SubscriptionCounts> {
       const upTo = (rows: ReturnType<typeof sql>) =>
         sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${countedUpTo}) as counted)`
       const owed = sql`owed_since is not null and refresh_at is not null`
       const active = sql`unread = 0 and gone is null and state <> 'canceled'`
       const givenUp = sql`refresh_at is null and unread < 2`
-      const { rows } = await sql<
-        Record<Exclude<keyof SubscriptionCounts, 'active'> | 'served', number | null>
-      >`
+      const rows = await sql<Record<Exclude<keyof SubscriptionCounts, 'active'> | 'served', number | null>>`
         select
           ${upTo(sql`subscription_uid >= ''`)} as subscriptions,
           ${upTo(owed)} as requested,
@@ -64,7 +62,7 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
   }
 
   /** By ranges of the index, so that very many refused are not walked past to count the others. */
-  function notRefused(active: RawBuilder<unknown>) {
+  function notRefused(active: Sql) {
     const [first, second, third] = REFUSED.map((code) => sql.lit(code))
     const ranges = [
       sql`failure is null`,
@@ -76,11 +74,11 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       const rows = sql`select 1 as one from subscriptions where ${active} and ${range} limit ${countedUpTo}`
       return sql`select * from (${rows}) as ${sql.ref(`range_${i}`)}`
     })
-    return sql.join(ranges, sql` union all `)
+    return sql.join(ranges, ' union all ')
   }
 
-  async function pruneOld(trx: Transaction<Tables>, unread: number, { deadMs }: Retention): Promise<number> {
-    const { rows } = await sql`
+  async function pruneOld(trx: Connection, unread: number, { deadMs }: Retention): Promise<number> {
+    const rows = await sql`
       delete from subscriptions where subscription_uid in (
         select subscription_uid from subscriptions
         where refresh_at is null and unread = ${unread} and requested_at < ${engine.now()} - ${deadMs}

@@ -1,7 +1,7 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
 import type { SubscriptionRecord } from '../record.js'
 import { newLeaseToken } from './lease-token.js'
-import type { Engine, SubscriptionsTable, Tables } from './schema.js'
+import type { Engine, SubscriptionsTable } from './schema.js'
+import { type Connection, sql } from './sql.js'
 import type { KeptSubscription, Leased, ReadClaim, ReadFinish, Subscription } from './store.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
@@ -90,23 +90,23 @@ export function createSubscriptions(engine: Engine) {
       }
     },
 
-    async ofBusiness(db: Kysely<Tables>, businessUid: string): Promise<Subscription[]> {
-      const { rows } = await rowsOf(businessUid).execute(db)
+    async ofBusiness(db: Connection, businessUid: string): Promise<Subscription[]> {
+      const rows = await rowsOf(businessUid).execute(db)
       return sorted(rows).map(asSubscription)
     },
 
-    async named(db: Kysely<Tables>, subscriptionUids: readonly string[]): Promise<Subscription[]> {
-      const { rows } = await sql<TimedRow>`
+    async named(db: Connection, subscriptionUids: readonly string[]): Promise<Subscription[]> {
+      const rows = await sql<TimedRow>`
         select subscriptions.*, ${engine.now()} as store_now from subscriptions
         where ${engine.isOneOf('subscription_uid', subscriptionUids)}`.execute(db)
       return rows.map(asSubscription)
     },
 
     /** Of reads that are about to be finished, those that are quiet. Asked of the rows: an event may have come since the claim. */
-    async quietAmong(trx: Transaction<Tables>, claims: readonly ReadClaim[]): Promise<ReadonlySet<string>> {
+    async quietAmong(trx: Connection, claims: readonly ReadClaim[]): Promise<ReadonlySet<string>> {
       const firstReads = claims.filter(({ subscription }) => subscription.record === null)
       if (firstReads.length === 0) return new Set()
-      const { rows } = await sql<{ uid: string; quiet: number }>`
+      const rows = await sql<{ uid: string; quiet: number }>`
         select subscription_uid as uid, quiet_until_read as quiet from subscriptions
         where ${engine.isOneOf(
           'subscription_uid',
@@ -116,31 +116,31 @@ export function createSubscriptions(engine: Engine) {
     },
 
     /** Whether the business that the record names was erased while it was read: then it is read again, as something new. */
-    async isErasedSince(trx: Transaction<Tables>, claim: ReadClaim, { found }: ReadFinish): Promise<boolean> {
+    async isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadFinish): Promise<boolean> {
       const businessUid = found?.record?.business_uid
       if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
-      const { rows } = await sql`
+      const rows = await sql`
         select 1 from journal where business_uid = ${businessUid} and kind = 'action' and name = 'erase'
           and received_at >= ${claim.claimedAt} limit 1`.execute(trx)
       return rows.length > 0
     },
 
     /** Of each of these businesses, with one statement. */
-    async ofBusinesses(db: Kysely<Tables>, businessUids: readonly string[]) {
+    async ofBusinesses(db: Connection, businessUids: readonly string[]) {
       const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
       if (byUid.size === 0) return new Map<string, Subscription[]>()
       const each = [...byUid.keys()].map(
         (uid, i) => sql`select * from (${rowsOf(uid)}) as ${sql.ref(`business_${i}`)}`,
       )
-      const { rows } = await sql<TimedRow>`${sql.join(each, sql` union all `)}`.execute(db)
+      const rows = await sql<TimedRow>`${sql.join(each, ' union all ')}`.execute(db)
       for (const row of rows) byUid.get(row.business_uid)?.push(row)
       return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
     },
 
     /** Leases these, which are due and which the transaction has locked; in their order. */
-    async lease(trx: Transaction<Tables>, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
+    async lease(trx: Connection, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
       if (uids.length === 0) return []
-      const { rows } = await sql<TimedRow>`
+      const rows = await sql<TimedRow>`
         update subscriptions set
           lapses = lapses + case when lease_token is null then 0 else 1 end,
           lease_token = ${newLeaseToken()},
@@ -154,8 +154,8 @@ export function createSubscriptions(engine: Engine) {
       })
     },
 
-    async renew(trx: Transaction<Tables>, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
-      const { rows } = await sql`
+    async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
+      const rows = await sql`
         update subscriptions set refresh_at = ${engine.now()} + ${leaseMs}
         where subscription_uid = ${id} and lease_token = ${leaseToken}
         returning subscription_uid`.execute(trx)

@@ -1,5 +1,5 @@
-import { type Selectable, sql } from 'kysely'
 import type { Engine, JournalTable } from './schema.js'
+import { sql } from './sql.js'
 import type { Timeline, TimelineItem, TimelinePlace } from './store.js'
 import type { StoreTime } from './store-time.js'
 
@@ -14,7 +14,7 @@ export function createTimeline(engine: Engine, offsetOf: StoreTime) {
     { before, limit }: Timeline,
   ): Promise<TimelineItem[]> {
     const { at, seq, rank } = await placeOf(before)
-    const { rows } = await engine.read((db) =>
+    const rows = await engine.read((db) =>
       sql<Row>`
         select items.*, ${engine.now()} as now from (
           select * from (
@@ -38,9 +38,7 @@ export function createTimeline(engine: Engine, offsetOf: StoreTime) {
   async function placeOf(before: Timeline['before']): Promise<TimelinePlace> {
     if (before === undefined) return { at: Number.MAX_SAFE_INTEGER, seq: 0, rank: 0 }
     if (typeof before === 'object') return before
-    const { rows } = await engine.read((db) =>
-      sql<{ now: number }>`select ${engine.now()} as now`.execute(db),
-    )
+    const rows = await engine.read((db) => sql<{ now: number }>`select ${engine.now()} as now`.execute(db))
     return { at: before - offsetOf(rows[0]?.now), seq: 0, rank: 0 }
   }
 }
@@ -49,7 +47,7 @@ const COLUMNS = sql`seq, id, kind, name, subscription_uid, status, attempts, err
   case when kind in ('change', 'action') then payload end as payload`
 
 type Row = Pick<
-  Selectable<JournalTable>,
+  JournalTable,
   'seq' | 'id' | 'kind' | 'name' | 'subscription_uid' | 'status' | 'attempts' | 'error' | 'due_at'
 > & { at: number; rank: 0 | 1; payload: string | null; now: number }
 

@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
 import type { Engine, Given, Script } from './schema.js'
 import { prepare } from './script.js'
+import { sql } from './sql.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type ReadFinish } from './store.js'
 
 /** All was written; only that the read came too late for what it found; nothing, for the lease is somebody else's. */

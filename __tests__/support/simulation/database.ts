@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { MIGRATIONS } from '../../../lib/store/migrations.js'
+import { sql } from '../../../lib/store/sql.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
 
@@ -10,14 +10,27 @@ export interface Database {
   storeFor(wire: Wire): Store
   /** Empty, and on the time of a new run. */
   begin(clockOfRun: () => number): Promise<void>
-  subscriptions(): Promise<
-    { uid: string; business: string; state: string | null; gone: string | null; failure: string | null }[]
-  >
+  subscriptions(): Promise<KeptRow[]>
   /** In the order in which the entries came. */
-  journal(): Promise<
-    { id: string; kind: string; key: string; status: string; payload: string; error: string | null }[]
-  >
+  journal(): Promise<KeptEntry[]>
   close(): Promise<void>
+}
+
+interface KeptRow {
+  uid: string
+  business: string
+  state: string | null
+  gone: string | null
+  failure: string | null
+}
+
+interface KeptEntry {
+  id: string
+  kind: string
+  key: string
+  status: string
+  payload: string
+  error: string | null
 }
 
 export interface Wire {
@@ -51,25 +64,21 @@ export async function createDatabase(): Promise<Database> {
     async begin(clockOfRun) {
       now = clockOfRun
       for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'tallies']) {
-        await engine.write((trx) => sql`delete from ${sql.table(table)}`.execute(trx))
+        await engine.write((trx) => sql`delete from ${sql.ref(table)}`.execute(trx))
       }
       await engine.write((trx) => sql`insert into handlers values ('change', 0, 0)`.execute(trx))
     },
 
     subscriptions: () =>
       engine.read((db) =>
-        db
-          .selectFrom('subscriptions')
-          .select(['subscription_uid as uid', 'business_uid as business', 'state', 'gone', 'failure'])
-          .execute(),
+        sql<KeptRow>`
+          select subscription_uid as uid, business_uid as business, state, gone, failure from subscriptions`.execute(
+          db,
+        ),
       ),
     journal: () =>
       engine.read((db) =>
-        db
-          .selectFrom('journal')
-          .select(['id', 'kind', 'key', 'status', 'payload', 'error'])
-          .orderBy('seq')
-          .execute(),
+        sql<KeptEntry>`select id, kind, key, status, payload, error from journal order by seq`.execute(db),
       ),
     close: () => engine.close(),
   }

@@ -1,54 +1,47 @@
-import {
-  type CompiledQuery,
-  type DatabaseConnection,
-  type Dialect,
-  type Driver,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-} from 'kysely'
 import type { Script, Step } from '../store/schema.js'
+import type { Connection } from '../store/sql.js'
 import { explainPostgres } from './errors.js'
 import { type PostgresConnection, type PostgresConnections, STATEMENT_MS } from './pool.js'
 
 /**
- * Kysely over connections whose settings hold for one transaction only: behind a pooler that hands out a server
+ * Transactions over connections whose settings hold for one transaction only: behind a pooler that hands out a server
  * connection per transaction, a setting of the session would be somebody else's.
  */
-export function createPostgresDialect(connections: PostgresConnections, schema: string): Dialect {
+export function createTransactions(connections: PostgresConnections, schema: string) {
   const begin = `begin; ${settings(schema)}`
 
-  const driver: Driver = {
-    async init() {},
-    async acquireConnection() {
-      return explained(async () => new Loan(await connections.acquire()))
-    },
-    beginTransaction: (loan) => run(loan, begin),
-    commitTransaction: (loan) => run(loan, 'commit'),
-    // When it fails the connection is broken, and the server rolls back by itself.
-    rollbackTransaction: (loan) => run(loan, 'rollback').catch(() => {}),
-    async releaseConnection(loan) {
-      ;(loan as Loan).connection.release()
-    },
-    async destroy() {},
+  return async function transact<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const client = await explained(() => connections.acquire())
+    try {
+      await explained(() => client.query(begin))
+      const result = await work(connectionOver(client))
+      await explained(() => client.query('commit'))
+      return result
+    } catch (error) {
+      // When it fails the connection is broken, and the server rolls back by itself.
+      await client.query('rollback').catch(() => {})
+      throw error
+    } finally {
+      client.release()
+    }
   }
+}
 
-  return {
-    createAdapter: () => new PostgresAdapter(),
-    createIntrospector: (kysely) => new PostgresIntrospector(kysely),
-    createQueryCompiler: () => new PostgresQueryCompiler(),
-    createDriver: () => driver,
-  }
+/** How PostgreSQL counts parameters. */
+export const placeholder: Connection['placeholder'] = (number) => `$${number}`
+
+function connectionOver(client: PostgresConnection): Connection {
+  return { placeholder, query: ({ text, values }) => explained(() => client.query(text, values)) }
 }
 
 /**
  * Runs a script as one transaction, each message with as many statements as need no answer before. Literals instead of
  * parameters: a message of several statements has none, and a prepared statement would be somebody else's behind a pooler.
  */
-export function createTransact(connections: PostgresConnections, schema: string) {
+export function createScripts(connections: PostgresConnections, schema: string) {
   const begin = `begin; ${settings(schema)}`
 
-  return async function transact<T>(script: Script<T>): Promise<T> {
+  return async function runScript<T>(script: Script<T>): Promise<T> {
     return explained(async () => {
       const connection = await connections.acquire()
       let message = begin
@@ -81,32 +74,13 @@ export function createTransact(connections: PostgresConnections, schema: string)
 export const ROWS = Symbol('rows')
 
 function withLiterals({ query, rows }: Step): string {
-  const [parameter] = query.parameters
-  if (parameter === undefined) return query.sql
+  if (query.values.length === 0) return query.text
   // Without $ nothing ends the literal, and in ASCII it means the same in every encoding. JSON.stringify leaves no NUL.
   const json = JSON.stringify(rows).replace(
     /[$\u007f-\uffff]/g,
     (odd) => `\\u${odd.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-  return query.sql.replace(/\$\d+/g, () => `$$${json}$$`)
-}
-
-class Loan implements DatabaseConnection {
-  constructor(readonly connection: PostgresConnection) {}
-
-  async executeQuery<Row>(query: CompiledQuery) {
-    const rows = await explained(() => this.connection.query(query.sql, query.parameters))
-    return { rows: rows as Row[] }
-  }
-
-  // biome-ignore lint/correctness/useYield: nothing here streams; Kysely's type asks for the method
-  async *streamQuery(): AsyncGenerator<never> {
-    throw new Error('Cannot stream from PostgreSQL')
-  }
-}
-
-async function run(loan: DatabaseConnection, text: string): Promise<void> {
-  await explained(() => (loan as Loan).connection.query(text))
+  return query.text.replace(/\$\d+/g, () => `$$${json}$$`)
 }
 
 async function explained<T>(work: () => Promise<T>): Promise<T> {
