@@ -21,7 +21,7 @@ import { liveThrough, repeat, type WorldResult } from './support/months/world.js
  * | healed | 1.2 reconciles and an hour after all was put right: payers in, others out, `health()` ok but for what is dead |
  * | ended | an entry is `done` after its handler returned, `dead` after `onDead`, and leaves the journal after one of them |
  * | apart | two handlers of one subscription never run at once |
- * | budget | settled for 26 h: at most a read and a token in 0.8 reconciles; half-hourly for a business that is refused |
+ * | budget | settled for 30 h: at most a read and a token in 0.8 reconciles; half-hourly for a business that is refused |
  * | id | a change keeps its id, also over kills and power cuts |
  *
  * `MONTHS_SEED=7 npx jest __tests__/months.test.ts` repeats a seed; `npm run simulate -- --months 50` makes many worlds.

@@ -273,9 +273,7 @@ describe('the time of a SQLite store', () => {
   })
 
   async function timeOf(engine: ReturnType<typeof createSqliteEngine>): Promise<number> {
-    const rows = await engine.read((db) =>
-      sql<{ now: number }>`select ${engine.now()} as now`.execute(db),
-    )
+    const rows = await engine.read((db) => sql<{ now: number }>`select ${engine.now()} as now`.execute(db))
     return Number(rows[0]?.now)
   }
 })

@@ -4,12 +4,13 @@ import type { Verdict } from './invariants.js'
 import type { Platform } from './platform.js'
 
 /**
- * The budget of a subscription that is settled (nothing named it, and nothing was wrong, for 26 hours): a reconcile every
+ * The budget of a subscription that is settled (nothing named it, and nothing was wrong, for 30 hours: the longest
+ * reconcile after refusals, and the reads that verify what it found): a reconcile every
  * 24 h − 20 %, so at most two reads a day, and as the token of a read that long ago has ended, at most as many token calls.
  * A business that is refused may be asked for twice an hour: for some days nobody knows whether that is for good. What
  * the clock saw closely, without dozing, at the end keeps the same budget by itself.
  */
-const SETTLED_AFTER_MS = 26 * HOUR
+const SETTLED_AFTER_MS = 30 * HOUR
 const RECONCILE_LEAST_MS = 0.8 * DAY
 const REFUSED_EVERY_MS = HOUR / 2
 /** How long before the end of a world its clock sees every timer. */

@@ -66,7 +66,7 @@ function mount(folder: string): boolean {
   }
 }
 
-const SMALL_MB = 24
+const SMALL_MB = 96
 
 function fill(ballast: string) {
   for (let size = SMALL_MB * 1024 * 1024; size >= 1024; ) {
