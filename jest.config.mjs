@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os'
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
@@ -10,7 +12,7 @@ export default {
   },
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   reporters: ['default', '<rootDir>/__tests__/support/fault-coverage.mjs'],
-  // Most tests wait for processes and disks more than they compute.
-  maxWorkers: '100%',
+  // Most tests wait for processes and disks more than they compute: more workers than cores.
+  maxWorkers: Math.ceil(availableParallelism() * 1.5),
   testTimeout: 20_000,
 }
