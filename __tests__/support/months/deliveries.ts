@@ -12,6 +12,9 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
   const now = { lost: 0, doubled: 0, lateMs: 0 }
   const known = new Set<string>()
   const namedAt = new Map<string, number>()
+  /** How often each business has installed or uninstalled. */
+  const installs = new Map<string, number>()
+  const nameOf = (business: string) => `install ${installs.get(business) ?? 0} of ${business}`
 
   async function send(names: Names, body: object): Promise<boolean> {
     const isLost = random.chance(now.lost)
@@ -43,8 +46,8 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     now,
     /** Whether a delivery that names the subscription was acknowledged. */
     isKnown: (uid: string) => known.has(uid),
-    /** Whether it was ever told that the business has uninstalled; a refused token alone proves nothing. */
-    isUninstallKnown: (business: string) => known.has(`uninstalled ${business}`),
+    /** Whether the last install or uninstall of the business was acknowledged; a refused token alone proves nothing. */
+    isUninstallKnown: (business: string) => known.has(nameOf(business)),
     learn: (uid: string) => void known.add(uid),
     /** When a delivery last named it: a subscription or a business. */
     namedAt: (name: string) => namedAt.get(name) ?? 0,
@@ -57,10 +60,8 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     install(business: string, event_type: 'installed' | 'uninstalled') {
       const event_time = new Date(time.date()).toISOString()
       const data = { business_id: business, app_code_name: 'ours', event_time }
-      return send(
-        { uid: `${event_type} ${business}`, business },
-        { entity_name: 'application', event_type, data },
-      )
+      installs.set(business, (installs.get(business) ?? 0) + 1)
+      return send({ uid: nameOf(business), business }, { entity_name: 'application', event_type, data })
     },
   }
 }
