@@ -8,7 +8,7 @@ import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './d
 import { corrupt, explainSqlite, isSuspicious, sqliteCode, unavailable, wordsFor } from './errors.js'
 import { type OpenFile, openSqliteFile } from './file.js'
 import { pathFault } from './path.js'
-import { givenRow, queriesOf, runScript } from './scripts.js'
+import { givenRow, INSERTS_AT_ONCE, queriesOf, runScript } from './scripts.js'
 import { NoThread } from './thread.js'
 import { createTurns } from './turns.js'
 
@@ -100,6 +100,7 @@ export function createSqliteEngine(options: {
     transact: (script) => transact(() => runScript(script(), opened(), explain)),
     compile: (query) => query.compile(db),
     given: givenRow,
+    insertsAtOnce: INSERTS_AT_ONCE,
     queriesOf: (step) => queriesOf(step, opened().time.now()),
     // A WAL lives in shared memory: every process on the file is on this machine.
     isLocal: true,

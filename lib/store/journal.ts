@@ -2,7 +2,7 @@ import { sql, type Transaction } from 'kysely'
 import type { HandledTopics } from './handled-topics.js'
 import type { Lanes } from './lanes.js'
 import type { Engine, Script, Tables } from './schema.js'
-import { perform, prepare } from './script.js'
+import { perform, prepareInsert } from './script.js'
 import {
   type DeadEntry,
   type EntryKind,
@@ -34,7 +34,7 @@ export interface WrittenChange {
 export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopics) {
   const { now } = engine
 
-  const insertAll = prepare(
+  const insertAll = prepareInsert(
     engine,
     NEW_COLUMNS,
     ({ insert, of }) => sql`

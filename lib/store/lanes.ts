@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely'
 import type { EntryRow } from './entry-row.js'
 import type { Engine, Script, Tables } from './schema.js'
-import { prepare } from './script.js'
+import { prepareInsert } from './script.js'
 import { settle } from './settle-entries.js'
 import type { LaneFinish, Leased, Topic } from './store.js'
 
@@ -21,7 +21,7 @@ export function createLanes(engine: Engine) {
   const now = engine.now
   const keysOf = keysIn(engine)
 
-  const enterSorted = prepare(
+  const enterSorted = prepareInsert(
     engine,
     { key: 'text', topic: 'text' },
     ({ insert, of }) => sql`

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Engine, Given, Script, Tables } from './schema.js'
-import { prepare } from './script.js'
+import { prepare, prepareInsert } from './script.js'
 import { MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
 
 export interface Requested {
@@ -23,7 +23,7 @@ interface Named {
 
 /** Requests for reads: the generation goes up, and the row is due as soon as reads may follow. */
 export function createRefreshRequests(engine: Engine) {
-  const requestNamed = prepare(engine, NAMED, named)
+  const requestNamed = prepareInsert(engine, NAMED, named)
   const requestKnown = prepare(engine, KNOWN, known)
   const requestBusinesses = prepare(engine, BUSINESSES, businesses)
   const lock = prepare(engine, { uid: 'text', business: 'text' }, locked)
