@@ -37,6 +37,7 @@ export function createSqliteEngine(options: {
   let file: OpenFile | undefined
   let suspect: unknown
   let damage: unknown
+  /** Of this process. What others committed before stands before them in the WAL. */
   let commits = 0
   let stopWatching = () => {}
 
@@ -79,14 +80,6 @@ export function createSqliteEngine(options: {
     clock,
   })
   const db = new Kysely<Tables>({ dialect })
-
-  /** Changes with every commit that this process or another one makes. */
-  function lastCommit(): unknown {
-    const { connection, library } = opened()
-    if (!mayShareFiles(library)) return commits
-    const [row] = connection.all('pragma data_version', []) as { data_version: number }[]
-    return `${commits} ${row?.data_version}`
-  }
 
   async function release() {
     const released = file
@@ -134,7 +127,7 @@ export function createSqliteEngine(options: {
           driver,
           clock,
           turns,
-          lastCommit,
+          commits: () => commits,
           onSyncFailure(error) {
             suspect = error
           },

@@ -193,7 +193,7 @@ export interface Engine {
   open(): Promise<void>
   /** Runs `migrations` from the schema's version on, one process at a time. */
   migrate(migrations: readonly Migration[]): Promise<void>
-  /** Resolves when everything that anybody committed before the call is on disk; costs little when it already is. */
+  /** Resolves when all that this process has committed is on disk, and what others committed before that; costs little when it already is. */
   durable(): Promise<void>
   /** Tells other processes on the same data; a hint that is lost only costs time. */
   announce(hint: Hint): void
