@@ -36,7 +36,8 @@ describe('what a batch of deliveries costs', () => {
       const { store, queriesOf } = await openStoreWithSql(await addressOf(name))
       await handling(store, [])
       const queries = await queriesOf(() => acceptAtOnce(store, 100))
-      const rows = name === 'SQLite' ? 100 : 1
+      // On SQLite 16 at once, and those that are left one by one.
+      const rows = name === 'SQLite' ? 6 + 4 : 1
       const count = (pattern: RegExp) => queries.filter(({ text }) => pattern.test(text)).length
       expect({
         requests: count(/^\s*insert into subscriptions/),

@@ -146,7 +146,7 @@ describe('G20 each statement of the queue looks at what it is about, however muc
               .filter((node) => isOfQueue(node))
               .map(rowsOf),
           )
-          const limit = name === 'counts' ? 60_000 : MOST_ROWS
+          const limit = name === 'counts' ? 6_000 : MOST_ROWS
           if (most > limit) throw new Error(`${name} looks at ${most} rows: ${query.text}`)
         }
       }

@@ -31,6 +31,8 @@ const ROWS: Record<string, string> = {
     'B7, C9',
   'accept: counts every event of one subscription, in one call and in calls at once, and owes one lease':
     'C10',
+  'accept: events that follow each other after a read are one read, due when they cease, and never later than the longest interval':
+    'D1',
   'finishRead: what was read before a lapse never replaces what was read after it': 'D6',
 }
 

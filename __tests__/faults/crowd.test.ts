@@ -188,6 +188,17 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(await problems()).toEqual([expect.stringMatching(/refused/)])
   })
 
+  it('E25 the refused are counted further than the rest, so that it shows whether they are most', async () => {
+    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    await sql(subscriptions('read', `${Date.now() + HOUR}`, 3 * COUNTED_UP_TO, 1, 'null', 0))
+    await sql(`update subscriptions set state = 'purchased'`)
+    await sql(`update subscriptions set failure = 'token_refused' where subscription_uid like 'read 1%'`)
+    expect(knownRefused(await store.counts())).toEqual([])
+    await sql(`update subscriptions set failure = 'token_refused' where subscription_uid like 'read 2%'`)
+    expect(await store.counts()).toMatchObject({ active: 3_000, subscriptions: COUNTED_UP_TO })
+    expect(knownRefused(await store.counts())).toEqual([expect.stringMatching(/refused/)])
+  })
+
   it('a question about a business looks at no more than a thousand, and at those first that were read', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab

@@ -1,4 +1,5 @@
 import { ACCEPTING } from './accepting.js'
+import { BURSTS } from './bursts.js'
 import { CLAIMING_SEVERAL } from './claiming-several.js'
 import { ENDING } from './ending-entries.js'
 import { ERASING } from './erasing.js'
@@ -57,6 +58,7 @@ const ALL: readonly Check[] = [
   ...ACCEPTING,
   ...IDENTIFIERS,
   ...REQUESTING,
+  ...BURSTS,
   ...QUIET_READS,
   ...INSTALLS,
   ...LEASING,

@@ -7,7 +7,7 @@ import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './d
 import { corrupt, explainSqlite, isSuspicious, sqliteCode, unavailable, wordsFor } from './errors.js'
 import { type OpenFile, openSqliteFile } from './file.js'
 import { pathFault } from './path.js'
-import { givenRow, queriesOf, runScript } from './scripts.js'
+import { givenRow, INSERTS_AT_ONCE, queriesOf, runScript } from './scripts.js'
 import { NoThread } from './thread.js'
 import { createTransactions } from './transactions.js'
 import { createTurns } from './turns.js'
@@ -37,6 +37,7 @@ export function createSqliteEngine(options: {
   let file: OpenFile | undefined
   let suspect: unknown
   let damage: unknown
+  /** Of this process. What others committed before stands before them in the WAL. */
   let commits = 0
   let stopWatching = () => {}
 
@@ -79,14 +80,6 @@ export function createSqliteEngine(options: {
     clock,
   })
 
-  /** Changes with every commit that this process or another one makes. */
-  function lastCommit(): unknown {
-    const { connection, library } = opened()
-    if (!mayShareFiles(library)) return commits
-    const [row] = connection.all('pragma data_version', []) as { data_version: number }[]
-    return `${commits} ${row?.data_version}`
-  }
-
   async function release() {
     const released = file
     file = undefined
@@ -99,6 +92,7 @@ export function createSqliteEngine(options: {
     transact: (script) => transact(() => runScript(script(), opened(), explain)),
     compile: (query) => query.compile(reading.placeholder),
     given: givenRow,
+    insertsAtOnce: INSERTS_AT_ONCE,
     queriesOf: (step) => queriesOf(step, opened().time.now()),
     // A WAL lives in shared memory: every process on the file is on this machine.
     isLocal: true,
@@ -132,7 +126,7 @@ export function createSqliteEngine(options: {
           driver,
           clock,
           turns,
-          lastCommit,
+          commits: () => commits,
           onSyncFailure(error) {
             suspect = error
           },

@@ -44,12 +44,12 @@ export async function openSqliteFile(options: {
   driver: SqliteDriverName | undefined
   clock: Clock
   turns: Turns
-  lastCommit(): unknown
+  commits(): number
   onSyncFailure(error: unknown): void
   /** Damage was found after the opening. */
   onDamage(error: unknown): void
 }): Promise<OpenFile> {
-  const { clock, turns, lastCommit, onSyncFailure, onDamage } = options
+  const { clock, turns, commits, onSyncFailure, onDamage } = options
   const library = await findSqlite(options.driver)
   const inMemory = options.path === ':memory:'
   const path = inMemory ? options.path : realDatabasePath(options.path)
@@ -77,7 +77,7 @@ export async function openSqliteFile(options: {
     undo.push(() => connection.close())
     let wal: Wal | undefined
     if (!inMemory) {
-      wal = await openWal(path, lastCommit, onSyncFailure)
+      wal = await openWal(path, commits, onSyncFailure)
       undo.push(() => wal?.close())
       await checkFile(path, connection, thread, onDamage)
     }

@@ -5,8 +5,9 @@ import { promisify } from 'node:util'
 /** The `-wal` file of an open database, by a descriptor of our own: to sync it, and to see how long it has become. */
 export interface Wal {
   /**
-   * Resolves when everything committed before the call is on disk: at once when a sync that began after the last
-   * commit has ended, else with a sync that begins now, or that waits for the one under way and is shared by all callers.
+   * Resolves when everything that this process has committed is on disk, with all that others committed before it: at once
+   * when a sync that began after the last commit has ended, else with a sync that begins now, or that waits for the one
+   * under way and is shared by all callers.
    */
   durable(): Promise<void>
   /** Whether it holds that many pages that no checkpoint has made room for. */
@@ -15,12 +16,12 @@ export interface Wal {
 }
 
 /**
- * @param lastCommit names the last commit that anybody made: it changes with every commit
+ * @param commits how many this process has made
  * @param onFailure is called when a sync fails, before those who wait for it learn of it
  */
 export async function openWal(
   path: string,
-  lastCommit: () => unknown,
+  commits: () => number,
   onFailure: (error: unknown) => void,
 ): Promise<Wal> {
   const file = await fs.open(`${path}-wal`, 'r+')
@@ -31,13 +32,13 @@ export async function openWal(
     await fs.close(file).catch(() => {})
     throw error
   }
-  let synced: unknown
+  let synced: number | undefined
   let running: Promise<void> | undefined
-  let runningFor: unknown
+  let runningFor: number | undefined
   let next: Promise<void> | undefined
 
   function begin(): Promise<void> {
-    const commit = lastCommit()
+    const commit = commits()
     runningFor = commit
     const sync = fs.fdatasync(file).then(
       () => {
@@ -58,7 +59,7 @@ export async function openWal(
 
   return {
     durable() {
-      const commit = lastCommit()
+      const commit = commits()
       if (commit === synced) return Promise.resolve()
       if (!running) return begin()
       if (commit === runningFor) return running

@@ -1,7 +1,7 @@
 import type { HandledTopics } from './handled-topics.js'
 import type { Lanes } from './lanes.js'
 import type { Engine, Script } from './schema.js'
-import { perform, prepare } from './script.js'
+import { perform, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import {
   type DeadEntry,
@@ -34,7 +34,7 @@ export interface WrittenChange {
 export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopics) {
   const { now } = engine
 
-  const insertAll = prepare(
+  const insertAll = prepareInsert(
     engine,
     NEW_COLUMNS,
     ({ insert, of }) => sql`

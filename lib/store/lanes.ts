@@ -1,6 +1,6 @@
 import type { EntryRow } from './entry-row.js'
 import type { Engine, Script } from './schema.js'
-import { prepare } from './script.js'
+import { prepareInsert } from './script.js'
 import { settle } from './settle-entries.js'
 import { type Connection, sql } from './sql.js'
 import type { LaneFinish, Leased, Topic } from './store.js'
@@ -21,7 +21,7 @@ export function createLanes(engine: Engine) {
   const now = engine.now
   const keysOf = keysIn(engine)
 
-  const enterSorted = prepare(
+  const enterSorted = prepareInsert(
     engine,
     { key: 'text', topic: 'text' },
     ({ insert, of }) => sql`

@@ -114,8 +114,8 @@ export interface NewChange {
   payload(subscriptions: Subscription[], now: number): string
 }
 
-/** How far counts of subscriptions go: a count never looks at more rows of an index than this. */
-export const COUNTED_UP_TO = 10_000
+/** How far counts go: none looks at more rows of an index than this, so they take as long with a million rows. */
+export const COUNTED_UP_TO = 1_000
 
 /** Each number is counted up to `COUNTED_UP_TO`. */
 export interface SubscriptionCounts {
@@ -129,9 +129,12 @@ export interface SubscriptionCounts {
   givenUp: number
   /** Of those, the ones that had been read before. */
   knownGivenUp: number
-  /** Read before, neither gone nor canceled: those that the platform shows and those that it refuses, each counted up to the bound. */
+  /**
+   * Read before, neither gone nor canceled: those that the platform shows, counted up to the bound or as many as
+   * `refused`, and those that it refuses.
+   */
   active: number
-  /** Of those, the ones whose last read the platform refused. Beyond the bound the two are no measure of each other: half and half. */
+  /** Of those, the ones whose last read the platform refused. Counted further than the rest, so that it shows whether they are most. */
   refused: number
 }
 

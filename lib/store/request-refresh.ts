@@ -1,7 +1,7 @@
 import type { Engine, Given, Script } from './schema.js'
-import { prepare } from './script.js'
+import { prepare, prepareInsert } from './script.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
+import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
 
 export interface Requested {
   request: RefreshRequest
@@ -23,7 +23,7 @@ interface Named {
 
 /** Requests for reads: the generation goes up, and the row is due as soon as reads may follow. */
 export function createRefreshRequests(engine: Engine) {
-  const requestNamed = prepare(engine, NAMED, named)
+  const requestNamed = prepareInsert(engine, NAMED, named)
   const requestKnown = prepare(engine, KNOWN, known)
   const requestBusinesses = prepare(engine, BUSINESSES, businesses)
   const lock = prepare(engine, { uid: 'text', business: 'text' }, locked)
@@ -143,14 +143,21 @@ export function createRefreshRequests(engine: Engine) {
           else subscriptions.candidate_business_uid end`
   }
 
-  // Due now, or when the pause after the last read is over (which a clock that was set back would make long); a leased
-  // row keeps its lease's end (the finish sees that it was requested again), an overdue one its place.
+  /**
+   * Due now, or when the pause after the last read is over (which a clock that was set back would make long). A leased
+   * row keeps its lease's end (the finish sees that it was requested again), an overdue one its place. What waits for
+   * the end of a pause already waits for the last of its requests, up to the longest interval.
+   */
   function due(now: Sql) {
+    const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
+    const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
     return sql`case
       when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${now}
         then subscriptions.refresh_at
-      when subscriptions.not_before > ${now} and subscriptions.not_before <= ${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}
-        then subscriptions.not_before
+      when subscriptions.not_before > ${pauseFromNow} then ${now}
+      when subscriptions.generation > subscriptions.settled_generation and subscriptions.refresh_at <= ${last}
+        then case when ${pauseFromNow} < ${last} then ${pauseFromNow} else ${last} end
+      when subscriptions.not_before > ${now} then subscriptions.not_before
       else ${now} end`
   }
 

@@ -129,6 +129,8 @@ export type Script<Result = void> = Generator<Step, Result, readonly unknown[]>
 export interface Step {
   /** Its parameters stand for what is only known when it runs: see `Engine.given`. */
   query: Query
+  /** The same for `count` rows at once, where the engine runs `query` once for each row. */
+  several?: { query: Query; count: number }
   rows: readonly object[]
   /** Whether the script needs the answer before it goes on; else it is given no rows. */
   answers: boolean
@@ -153,8 +155,10 @@ export interface Engine {
   /** Runs a script as one transaction, in as few trips to the database as it needs. May run it again, as a whole. */
   transact<T>(script: () => Script<T>): Promise<T>
   compile(query: Sql): Query
-  /** The rows of a step that has these columns. */
-  given<Name extends string>(columns: Record<Name, 'text' | 'integer'>): Given<Name>
+  /** The rows of a step that has these columns; `count` of them at once, where the step only inserts. */
+  given<Name extends string>(columns: Record<Name, 'text' | 'integer'>, count?: number): Given<Name>
+  /** Rows that one statement inserts, where a step runs once for each row. */
+  insertsAtOnce?: number
   /** A step as queries with their values. */
   queriesOf(step: Step): Query[]
   /** Whether all that use it run on this machine. */
@@ -189,7 +193,7 @@ export interface Engine {
   open(): Promise<void>
   /** Runs `migrations` from the schema's version on, one process at a time. */
   migrate(migrations: readonly Migration[]): Promise<void>
-  /** Resolves when everything that anybody committed before the call is on disk; costs little when it already is. */
+  /** Resolves when all that this process has committed is on disk, and what others committed before that; costs little when it already is. */
   durable(): Promise<void>
   /** Tells other processes on the same data; a hint that is lost only costs time. */
   announce(hint: Hint): void

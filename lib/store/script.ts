@@ -1,12 +1,15 @@
 import type { Engine, Given, Script, Step } from './schema.js'
 import type { Connection, Query, Sql } from './sql.js'
 
+type Columns = Record<string, 'text' | 'integer'>
+type Build<Of extends Columns> = (rows: Given<Extract<keyof Of, string>>) => Sql
+
 /** A statement that is compiled once. `build` gets the rows that it will run for. */
-export function prepare<Columns extends Record<string, 'text' | 'integer'>>(
+export function prepare<Of extends Columns>(
   engine: Pick<Engine, 'compile' | 'given'>,
-  columns: Columns,
-  build: (rows: Given<Extract<keyof Columns, string>>) => Sql,
-): (rows: readonly RowOf<Columns>[]) => Step {
+  columns: Of,
+  build: Build<Of>,
+): (rows: readonly RowOf<Of>[]) => Step {
   let query: Query | undefined
   return (rows) => {
     query ??= engine.compile(build(engine.given(columns)))
@@ -14,8 +17,24 @@ export function prepare<Columns extends Record<string, 'text' | 'integer'>>(
   }
 }
 
-export type RowOf<Columns> = {
-  [Name in keyof Columns]: (Columns[Name] extends 'text' ? string : number) | null
+/** The same for a statement that inserts its rows with `insert`, whose only parameters are there. */
+export function prepareInsert<Of extends Columns>(
+  engine: Pick<Engine, 'compile' | 'given' | 'insertsAtOnce'>,
+  columns: Of,
+  build: Build<Of>,
+): (rows: readonly RowOf<Of>[]) => Step {
+  const one = prepare(engine, columns, build)
+  const { insertsAtOnce: count } = engine
+  if (count === undefined) return one
+  let query: Query | undefined
+  return (rows) => {
+    query ??= engine.compile(build(engine.given(columns, count)))
+    return { ...one(rows), several: { query, count } }
+  }
+}
+
+export type RowOf<Of> = {
+  [Name in keyof Of]: (Of[Name] extends 'text' ? string : number) | null
 }
 
 /** A question without parameters, compiled once. Asking answers the rows. */

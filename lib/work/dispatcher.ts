@@ -24,8 +24,8 @@ const AHEAD_MS = 40
 const PATIENCE_MS = SECOND
 
 interface Lane extends LaneClaim {
-  /** Whether its handlers may run now. */
-  hasSlot: boolean
+  /** Its handlers have run: it waits for its finish to be written, without a slot. */
+  isHandled: boolean
 }
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
@@ -62,12 +62,13 @@ export function createDispatcher(
   /** Fewer where lanes are deep: then each hands out more entries, for one lease and one finish. */
   let lanesAtOnce = MAX_LANES
 
-  /** Lanes to lease before a slot is free. The next are leased while half of these still wait. */
+  /** Lanes that wait for a slot at most. The next are leased while half of them still wait. */
   const ahead = () => Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
 
   const loop: LeaseLoop<Lane> = createLeaseLoop<Lane>({
     concurrency,
-    isWaiting: (lane) => !lane.hasSlot,
+    ahead,
+    isWaiting: (lane) => lane.isHandled,
     maxWaiting: 2 * MAX_AHEAD,
     leaseMs,
     renewEveryMs,
@@ -78,11 +79,10 @@ export function createDispatcher(
     run,
     async claim(free) {
       const topics = handlers.topics()
-      const wanted = ahead()
-      if (topics.length === 0 || queue.length > wanted / 2) return []
+      if (topics.length === 0) return []
       // Not in the turn of the event loop in which a batch was written.
       await slices.turn()
-      const limit = Math.max(1, Math.min(lanesAtOnce, free + wanted - queue.length))
+      const limit = Math.min(lanesAtOnce, free)
       const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
       const lanes = await store.claimLanes({ limit, entries: ENTRIES, leaseMs, topics, exceptKeys })
       const handedOut = lanes.reduce((sum, { entries }) => sum + entries.length, 0)
@@ -90,7 +90,7 @@ export function createDispatcher(
         handedOut > ENTRIES * 0.75
           ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
           : Math.min(MAX_LANES, lanesAtOnce * 2)
-      return lanes.map((lane) => ({ ...lane, hasSlot: false }))
+      return lanes.map((lane) => ({ ...lane, isHandled: false }))
     },
   })
 
@@ -112,7 +112,7 @@ export function createDispatcher(
       if (isHeld) for (const { entry, result } of written) note(entry, result)
     }
 
-    if (await takeSlot(lane, signal)) {
+    if (await takeSlot(signal)) {
       const beganAt = clock.monotonic()
       try {
         for (const entry of lane.entries) {
@@ -142,15 +142,11 @@ export function createDispatcher(
   }
 
   /** Whether it has a slot now; false when it waited too long, or lost its lease meanwhile. */
-  function takeSlot(lane: Lane, signal: AbortSignal): boolean | Promise<boolean> {
+  function takeSlot(signal: AbortSignal): boolean | Promise<boolean> {
     // Claimed so slowly that the lease is over: it may be somebody else's.
     if (signal.aborted) return false
-    const enterSlot = () => {
-      inSlots++
-      lane.hasSlot = true
-    }
     if (inSlots < concurrency) {
-      enterSlot()
+      inSlots++
       return true
     }
     return new Promise((resolve) => {
@@ -159,7 +155,7 @@ export function createDispatcher(
         signal.removeEventListener('abort', giveUp)
         const at = queue.indexOf(enter)
         if (at >= 0) queue.splice(at, 1)
-        if (has) enterSlot()
+        if (has) inSlots++
         resolve(has)
       }
       const enter = () => end(true)
@@ -178,7 +174,7 @@ export function createDispatcher(
     const ms = Math.max(0.01, clock.monotonic() - beganAt)
     slotMs = Number.isFinite(slotMs) ? slotMs * 0.9 + ms * 0.1 : ms
     inSlots--
-    lane.hasSlot = false
+    lane.isHandled = true
     queue[0]?.()
     if (queue.length <= ahead() / 2) loop.wake()
   }

@@ -9,6 +9,7 @@ import {
   type LaneClaim,
   type LaneFinish,
   type Leased,
+  MAX_READ_INTERVAL_MS,
   MIN_READ_INTERVAL_MS,
   type NewEvent,
   type ReadClaim,
@@ -84,18 +85,20 @@ export function createTables(): Database & {
 
   function due(row: Row) {
     if (row.token !== null || (row.refreshAt !== null && row.refreshAt <= now())) return
-    row.refreshAt = Math.max(row.notBefore, now())
+    const last = row.notBefore + MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS
+    const isPutOff = row.generation > row.settled && row.refreshAt !== null && row.refreshAt <= last
+    row.refreshAt = isPutOff ? Math.min(now() + MIN_READ_INTERVAL_MS, last) : Math.max(row.notBefore, now())
   }
 
   function mark(row: Row, byEvent: boolean) {
     const urgency = byEvent ? (row.record ? 0 : 1) : 2
     row.urgency =
       row.generation > row.settled ? (Math.min(row.urgency, urgency) as Urgency) : (urgency as Urgency)
+    due(row)
     row.generation++
     row.requestedAt = now()
     row.failure = null
     if (byEvent) row.quiet = false
-    due(row)
   }
 
   function want(each: RefreshRequest, byEvent: boolean) {

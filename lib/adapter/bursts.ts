@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS } from '../store/store.js'
+import {
+  type Check,
+  claimed,
+  claimedAll,
+  eventOf,
+  has,
+  isNumber,
+  known,
+  type Lab,
+  only,
+  shows,
+} from './lab.js'
+
+/** Times of one transaction may be taken one after the other. */
+const APART_MS = 20
+
+export const BURSTS: readonly Check[] = [
+  {
+    name: 'accept: events that follow each other after a read are one read, due when they cease, and never later than the longest interval',
+    async check(lab) {
+      // A machine that stands still for longer than the pause shows nothing.
+      for (let n = 1; n <= 20; n++) if ((await burst(lab, `s${n}`)) > 1) return
+      assert.fail('no event followed another within the pause')
+    },
+  },
+  {
+    name: 'accept: an event long after the last read is due at once',
+    async check(lab) {
+      const { store } = lab
+      await known(store, 's1', 'purchased', 'b1')
+      await lab.pass(MIN_READ_INTERVAL_MS + APART_MS)
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      const claim = await claimed(store)
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      assert.equal((await claimedAll(store)).length, 0)
+    },
+  },
+]
+
+/** Events of a subscription until it is due; answers how many of them found it not due yet. */
+async function burst({ store, pass }: Lab, subscriptionUid: string): Promise<number> {
+  const businessUid = `business of ${subscriptionUid}`
+  await known(store, subscriptionUid, 'purchased', businessUid)
+  const readAt = timeOf((await only(store, businessUid)).readAt, 'readAt')
+  const last = readAt + MAX_READ_INTERVAL_MS
+  for (let early = 0; ; early++) {
+    await store.accept([eventOf(subscriptionUid, { businessUid })])
+    const row = await only(store, businessUid)
+    const refreshAt = timeOf(row.refreshAt, 'refreshAt')
+    const requestedAt = timeOf(row.requestedAt, 'requestedAt')
+    // Due already: the events were further apart than the pause, or the longest interval is over.
+    if (refreshAt <= requestedAt) {
+      const claim = await claimed(store)
+      has(claim, { id: subscriptionUid, generation: early + 2, settledGeneration: 1 })
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      return early
+    }
+    const due =
+      early === 0 ? readAt + MIN_READ_INTERVAL_MS : Math.min(requestedAt + MIN_READ_INTERVAL_MS, last)
+    assert(Math.abs(refreshAt - due) <= APART_MS, `due ${refreshAt - due} ms later than expected`)
+    assert(early < 1_000, 'never due')
+    await pass(50)
+  }
+}
+
+function timeOf(time: number | null, what: string): number {
+  isNumber(time, what)
+  return time as number
+}
