@@ -62,7 +62,7 @@ describe('notices for other items', () => {
     expect(intake.problems()).toEqual({
       failing: [],
       degraded: [
-        'the last notice was for another item ("theirs") and none for app.purchasableUid ("mine", "mine-too"): is app.purchasableUid right? Whoever bought another item is not let in',
+        'the last notice was for another item ("theirs") and none for app.purchasableUid ("mine", "mine-too"): is app.purchasableUid right? Businesses that bought another item are denied',
       ],
     })
     await accept('update', 'another "one"')

@@ -1,6 +1,6 @@
 import type { Marketplace, Unsubscribe } from './api.js'
 import { guardedClock, SECOND } from './clock.js'
-import { decide } from './entitlement/decide.js'
+import { isEntitledBy } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { canonicalState, grants } from './entitlement/purchase-state.js'
 import { MarketplaceError } from './errors.js'
@@ -25,7 +25,7 @@ import { createTrack } from './operations/track.js'
 import { createWebhooksCheck } from './operations/webhooks-check.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
-import { appToken } from './platform/webhooks.js'
+import { appToken } from './platform/token.js'
 import { requireIdentifier, storable } from './record.js'
 import { ownerOf } from './store/store-owner.js'
 import { storeFor } from './store-option.js'
@@ -39,7 +39,7 @@ import { createRefreshAndWait } from './work/refresh-and-wait.js'
 import { createWorker } from './work/worker.js'
 
 /**
- * Wires everything for one app. Nothing is shared between two of them.
+ * Wires all parts for one app. Two marketplaces share nothing.
  * Throws `ConfigError` with all faults of the options at once.
  */
 export function createMarketplace<const Custom extends EventDefinitions = Record<never, never>>(
@@ -92,12 +92,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       leaseMs: settings.leaseMs,
       pollMs: settings.pollMs,
       clock,
-      keep: options.retention,
+      retention: options.retention,
       reading: {
         read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
         isWaitingForToken: platform.isWaitingForToken,
         stateOf: (record) => canonicalState(storable(record.purchase_state)),
-        entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
+        isEntitledBy: (subscriptions, now) => isEntitledBy(subscriptions, rules, now),
         concurrency: platformOptions.concurrency,
         reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
         purchasableUids,
@@ -114,8 +114,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         around: reporting.handling,
         onHandled: reporting.handled,
         onDead: listeners.died,
-        onHandlerError(failure, words) {
-          reporting.handlerFailed(failure, words)
+        onHandlerError(failure, label) {
+          reporting.handlerFailed(failure, label)
           listeners.failed(failure)
         },
       },
@@ -161,11 +161,11 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     }
   }
 
-  /** The same call, which keeps the process alive until it settles. */
+  /** The same call, refused after `close()`. It keeps the process alive until it settles. */
   function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
     const checked = async (...given: Arguments): Promise<T> => {
       if (lifecycle.isClosed())
-        throw new MarketplaceError('closed', 'Cannot use the marketplace: it was closed')
+        throw new MarketplaceError('closed', 'Cannot use the marketplace: close() was called')
       return call(...given)
     }
     return (...given: Arguments): Promise<T> => lifecycle.during(checked(...given))
@@ -216,8 +216,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       createRefreshAndWait({
         store,
         explain: entitlements.explain,
-        checked: (uid) => requireIdentifier(uid, 'business_uid'),
-        // A token and a read, after the pause that may still be due.
+        requireUid: (uid) => requireIdentifier(uid, 'business_uid'),
+        // Time for a token and a read, after the pause between two reads.
         timeoutMs: 2 * platformOptions.timeoutMs + SECOND,
         clock,
       }),

@@ -1,15 +1,15 @@
 import { MINUTE, SECOND } from '../clock.js'
 
-/** Re-reads while an event promised a change that no read has shown yet: a read may lag behind its event. */
+/** Verifications after an event whose change no read has shown yet: the platform may lag behind its own event. */
 export const VERIFY_DELAYS_MS: readonly number[] = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE]
 
-/** When what was never read is read again for those who wait for the answer: shares of `freshness.waitMs`. */
+/** When a new subscription is read again for waiting callers: shares of `freshness.waitMs`. */
 export const EARLY_SHARES: readonly number[] = [0.25, 0.85]
 
-/** Re-reads of a record that is not shown any more, before it is believed gone. */
+/** Re-reads of a record that is not shown any more, before it counts as gone. */
 export const MISSING_RECHECK_MS: readonly number[] = [20 * SECOND, 40 * SECOND]
 
-/** Of what was never read: two early reads for those who wait for the answer, then as every verification. */
+/** The next read of a new subscription: two early ones for waiting callers, then as every verification. */
 export function stepAfter(
   { owed, verified }: { owed: number; verified: number },
   sinceRequestMs: number,
@@ -25,7 +25,7 @@ export function stepAfter(
   return inMs === undefined ? undefined : { inMs, next: step + 1 }
 }
 
-/** Ever more rarely: half of the time that it has lasted, and five minutes at least. */
+/** A growing interval: half of the time passed so far, at least five minutes. */
 export function halfSince(ms: number): number {
   return Math.max(5 * MINUTE, ms / 2)
 }
