@@ -65,7 +65,9 @@ export function createLifecycle(options: {
 
   function start(): Promise<void> {
     if (closing)
-      return Promise.reject(new MarketplaceError('closed', 'Cannot start the marketplace: it was closed'))
+      return Promise.reject(
+        new MarketplaceError('closed', 'Cannot start the marketplace: close() was called'),
+      )
     starting ??= open()
     return starting
   }
@@ -104,6 +106,14 @@ export function createLifecycle(options: {
     isClosed: () => closing !== undefined,
     /** Keeps the process alive until `call` has settled. */
     during: hold.during,
+    /** The same call, refused after `close()`. It keeps the process alive until it settles. */
+    whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
+      const checked = async (...given: Arguments): Promise<T> => {
+        if (closing) throw new MarketplaceError('closed', 'Cannot use the marketplace: close() was called')
+        return call(...given)
+      }
+      return (...given: Arguments): Promise<T> => hold.during(checked(...given))
+    },
 
     health: () => hold.during(health()),
 

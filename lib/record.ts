@@ -146,8 +146,8 @@ export const announcedRecord: z.ZodType<AnnouncedRecord> = z.looseObject({
 })
 
 /**
- * The record in `value`: a copy with identifiers as strings and every other field as it came (a `__proto__` key is
- * left out). Undefined when `value` is not an object, or lacks a usable `uid`, `business_uid`, `purchasable_uid` or
+ * A copy of the record in `value`: identifiers become strings, every other field stays unchanged, and a `__proto__` key
+ * is left out. Undefined when `value` is not an object, or lacks a usable `uid`, `business_uid`, `purchasable_uid` or
  * `purchase_state`. Never throws for JSON values.
  */
 export function parseRecord(value: unknown): SubscriptionRecord | undefined {
@@ -156,8 +156,8 @@ export function parseRecord(value: unknown): SubscriptionRecord | undefined {
 }
 
 /**
- * A text from outside as every database keeps it: PostgreSQL takes no NUL, and half of a surrogate pair is not valid UTF-8.
- * For what people read and states are compared by; identifiers with such characters are refused instead.
+ * A text from outside in a form that every database can store: PostgreSQL refuses NUL, and half of a surrogate pair is
+ * not valid UTF-8. For states and texts for people; identifiers with such characters are refused instead.
  */
 export function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed()

@@ -33,7 +33,7 @@ export function createRegisterWebhook(options: {
     const { event, targetUrl, token, accepts } = registration
     const kinds = accepts(event)
     if (!kinds)
-      throw new MarketplaceError('event_unknown', `Cannot register for ${event}: there is no such event`)
+      throw new MarketplaceError('event_unknown', `Cannot register for ${event}: it is not a known event`)
     if (!kinds.includes(token?.kind)) {
       const kind =
         typeof token?.kind === 'string' ? `a token of kind ${token.kind}` : 'a value that is not a token'

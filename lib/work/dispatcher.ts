@@ -50,7 +50,7 @@ export function createDispatcher(
   const finishes = createLaneFinishes({ store, clock })
   const slots = createLaneSlots<Lane>({ concurrency, maxAhead: MAX_AHEAD, clock })
   const slices = createSlices(clock)
-  /** Lanes whose lease may have been revoked. Before their next entry is handled, the store is asked. */
+  /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
   /** Fewer when lanes are deep: each then hands out more entries, for one lease and one finish. */
   let lanesAtOnce = MAX_LANES

@@ -20,8 +20,8 @@ export interface Handler<Payload, M> {
 // biome-ignore lint/suspicious/noExplicitAny: one list has handlers of all payloads; the methods `on…` are typed
 export type AnyHandler = Handler<any, any>
 
-/** The app's handlers, by the journal entries they handle. */
-export function createHandlers() {
+/** The app's handlers, by the journal entries they handle. Calls `onTopicsChange` when one was added or removed. */
+export function createHandlers({ onTopicsChange = () => {} }: { onTopicsChange?: () => void } = {}) {
   const byName = new Map<string, Set<AnyHandler>>()
   const any = new Set<AnyHandler>()
   const unrecognised = new Set<AnyHandler>()
@@ -35,7 +35,11 @@ export function createHandlers() {
     const own: AnyHandler = (payload, context) => handler(payload, context)
     handlers.add(own)
     labels.set(own, `${topic}#${++count}`)
-    return () => void handlers.delete(own)
+    onTopicsChange()
+    return () => {
+      handlers.delete(own)
+      onTopicsChange()
+    }
   }
 
   return {

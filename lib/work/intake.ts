@@ -1,24 +1,16 @@
-import { type Clock, DAY } from '../clock.js'
+import type { Clock } from '../clock.js'
 import type { Envelope, Receipt } from '../envelope.js'
 import type { Subject } from '../events/subject.js'
 import { newId } from '../ids.js'
-import {
-  businessKey,
-  type NewEvent,
-  type RefreshRequest,
-  type Store,
-  subscriptionKey,
-} from '../store/store.js'
+import { businessKey, type NewEvent, type Store, subscriptionKey } from '../store/store.js'
 import { createOtherItems } from './other-items.js'
+import { createRequestedReads, type NamedItem } from './requested-reads.js'
 
 type Classified =
   | { recognised: true; name: string; data: unknown; subject: Subject }
   | { recognised: false; issues: string[] }
 
-/** Whether a notice names one of the app's own items, another item, or none. */
-export type NamedItem = 'own' | 'other' | 'none'
-
-/** Turns envelopes into journal entries: classifies each, and decides which read it requests. */
+/** Classifies envelopes and writes each as a journal entry, with the read it requests. */
 export function createIntake(options: {
   classify(envelope: unknown): Classified
   store: Pick<Store, 'accept'>
@@ -34,6 +26,7 @@ export function createIntake(options: {
   onAccepted?(event: NewEvent, item: NamedItem | undefined, secret: number): void
 }) {
   const { classify, store, purchasableUids, codeNames, clock, onAccepted = () => {} } = options
+  const reads = createRequestedReads({ purchasableUids, codeNames })
   const otherItems = createOtherItems(purchasableUids, clock)
 
   function accept(envelopes: readonly Envelope[], secret = 0): Promise<Receipt[]> {
@@ -41,7 +34,7 @@ export function createIntake(options: {
     return store.accept(entries.map(({ event }) => event)).then(() => {
       for (const { event, named } of entries) {
         if (named !== undefined) otherItems.note(named)
-        onAccepted(event, named === undefined ? undefined : kindOf(named), secret)
+        onAccepted(event, named === undefined ? undefined : reads.itemOf(named), secret)
       }
       return entries.map(({ event: { id, issues } }) => ({ id, issues }))
     })
@@ -61,10 +54,6 @@ export function createIntake(options: {
       event: recognised(id, envelope, name, subject),
       named: isNotice ? subject.purchasable_uid : undefined,
     }
-  }
-
-  function kindOf(item: string | null): NamedItem {
-    return item === null ? 'none' : purchasableUids.includes(item) ? 'own' : 'other'
   }
 
   function unrecognised(id: string, { value, text }: Envelope, issues: string[]): NewEvent {
@@ -92,47 +81,9 @@ export function createIntake(options: {
       subscriptionUid,
       payload: text ?? textOf(value) ?? JSON.stringify(plainValuesOf(value)),
       issues: null,
-      refresh: requestedBy(subject),
+      refresh: reads.requestedBy(subject),
     }
   }
-
-  /** The read that an event requests. */
-  function requestedBy(subject: Subject): RefreshRequest | null {
-    const {
-      kind,
-      subscription_uid: subscriptionUid,
-      business_uid: businessUid,
-      purchasable_uid,
-      app,
-    } = subject
-    if (kind === 'other' || !businessUid) return null
-    if (kind === 'installed' || kind === 'uninstalled') {
-      const isOurs = codeNames.length === 0 || app === null || codeNames.includes(app)
-      const install = { installed: kind === 'installed', at: timeOf(subject.event_time) }
-      return isOurs ? { kind: 'business', businessUid, install } : null
-    }
-    if (!subscriptionUid) return null
-    const named = { subscriptionUid, businessUid }
-    const subscription = { kind: 'subscription', ...named, purchasableUid: purchasable_uid } as const
-    const item = kindOf(purchasable_uid)
-    if (kind === 'notice') {
-      // The platform sends notices only for the app's own subscriptions: one for another item suggests a wrong setting.
-      if (item === 'other' && purchasable_uid !== null && purchasableUids.length > 0)
-        return { kind: 'other_item', ...named, purchasableUid: purchasable_uid }
-      return subscription
-    }
-    // The platform sends records for every subscription of the business. A read shows the item of a record without one.
-    // It is requested only if the app's own items are known, or every purchase of the business would count as the app's.
-    const mayBeOurs = item === 'own' || (item === 'none' && purchasableUids.length > 0)
-    return mayBeOurs ? subscription : { kind: 'known', ...named }
-  }
-}
-
-/** A time in ms since 1970. Null without an offset, because it might be off by hours, and for a zero date. */
-function timeOf(text: string | null): number | null {
-  if (text === null || !/^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:?\d\d)$/.test(text)) return null
-  const at = Date.parse(text)
-  return at > DAY ? at : null
 }
 
 /** JSON, or undefined for a value that is nested too deeply (`JSON.stringify` fails at some thousand levels). */

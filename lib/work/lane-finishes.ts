@@ -1,8 +1,7 @@
-import { fullJitter } from '../backoff.js'
-import { type Clock, SECOND } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
+import type { Clock } from '../clock.js'
 import type { LaneFinish, Store } from '../store/store.js'
 import { nextTurn, sleep } from '../waiting.js'
+import { isRetryable, writePauseMs } from './write-while-leased.js'
 
 /** Entries in one transaction. SQLite takes about 4 ms if each is of another lane. */
 const BATCH = 128
@@ -24,10 +23,9 @@ export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>;
         failures = 0
         for (const { finish, resolve } of batch) resolve(held.has(finish.id))
       } catch (error) {
-        const isRetryable = error instanceof MarketplaceError && error.retryable
-        const again = batch.filter(({ lost }) => isRetryable && !lost.aborted)
+        const again = batch.filter(({ lost }) => isRetryable(error) && !lost.aborted)
         for (const each of batch) if (!again.includes(each)) each.reject(error)
-        if (again[0]) await sleep(fullJitter(failures++, SECOND / 4, 5 * SECOND), clock, again[0].lost)
+        if (again[0]) await sleep(writePauseMs(failures++), clock, again[0].lost)
         for (const each of again.filter(({ lost }) => lost.aborted)) each.reject(error)
         waiting = [...again.filter(({ lost }) => !lost.aborted), ...waiting]
       }

@@ -17,7 +17,7 @@ export interface Lease {
  * | lost | see above; `onLost` was called | never |
  * | ended | `end()` | never |
  *
- * All times are monotonic. A lease counts from the moment before the store was asked, so nobody else can have the item
+ * All times are monotonic. A lease counts from the moment before the call of the store, so nobody else can have the item
  * before it ends here.
  */
 export function createLease(options: {
@@ -42,11 +42,11 @@ export function createLease(options: {
 
   function renewIn(ms: number) {
     renewal = clock.setTimeout(async () => {
-      const askedAt = clock.monotonic()
+      const calledAt = clock.monotonic()
       const held = await renew().catch(() => undefined)
       if (isOver) return
       if (held === false) return onLost()
-      if (held) holdUntil(askedAt + leaseMs)
+      if (held) holdUntil(calledAt + leaseMs)
       renewIn(renewEveryMs)
     }, ms)
   }

@@ -62,7 +62,7 @@ export function createRefreshSubscription(
       onWriting: () => void,
     ): Promise<Conclusion | undefined> {
       if (claim.lapses >= MAX_LAPSES) {
-        // This read may be what ends the process, so others go first. It is never given up: somebody may have paid.
+        // This read may end the process, so others go first. It is never given up, because the business may have paid.
         await store.finishRead(claim, { ...untouched(claim), failure: 'lease_lapsed', nextInMs: 5 * MINUTE })
         return undefined
       }

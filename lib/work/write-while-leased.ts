@@ -16,10 +16,18 @@ export async function writeWhileLeased<T>(
     try {
       return await write()
     } catch (error) {
-      const isRetryable = error instanceof MarketplaceError && error.retryable
-      if (!isRetryable || lost.aborted) throw error
-      await sleep(fullJitter(failures, SECOND / 4, 5 * SECOND), clock, lost)
+      if (!isRetryable(error) || lost.aborted) throw error
+      await sleep(writePauseMs(failures), clock, lost)
       if (lost.aborted) throw error
     }
   }
+}
+
+export function isRetryable(error: unknown): boolean {
+  return error instanceof MarketplaceError && error.retryable
+}
+
+/** The pause after a failed write of a result. */
+export function writePauseMs(failures: number): number {
+  return fullJitter(failures, SECOND / 4, 5 * SECOND)
 }
