@@ -14,7 +14,10 @@ export interface Clock {
   now(): number
   /** Milliseconds since a fixed moment in the past. Never leaps, never goes back. */
   monotonic(): number
-  /** Runs `callback` once after `delayMs`; the handle goes to `clearTimeout`. Keeps the process alive only with `keepAlive`. */
+  /**
+   * Runs `callback` once after `delayMs`; the handle goes to `clearTimeout`. Keeps the process alive only with
+   * `keepAlive`.
+   */
   setTimeout(callback: () => void, delayMs: number, keepAlive?: boolean): unknown
   clearTimeout(handle: unknown): void
 }

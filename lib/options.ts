@@ -22,7 +22,10 @@ import type { Store } from './store/store.js'
 import { isStoreOrPool, storeFaults } from './store-option.js'
 import { isLogger, type Logger } from './telemetry/logger.js'
 
-/** The options of `createMarketplace`. Times are milliseconds. Every default stands here, and every bound is checked at construction. */
+/**
+ * The options of `createMarketplace`. Times are milliseconds. Every default stands here, and every bound is checked
+ * at construction.
+ */
 export interface MarketplaceOptions<Custom extends EventDefinitions = Record<never, never>> {
   app: {
     clientId: string
@@ -72,7 +75,10 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
         concurrency?: number | undefined
         /** Deadline of one call of a handler. Default 30 s. */
         handlerTimeoutMs?: number | undefined
-        /** Pauses between tries of a handler; after the last one the entry is dead. Default: 12 pauses from 5 s to 24 h. */
+        /**
+         * Pauses between tries of a handler; after the last one the entry is dead. Default: 12 pauses from 5 s to 24
+         * h.
+         */
         handlerRetryDelaysMs?: number[] | undefined
         /** How long a lease lasts. After it another process takes over the work of a process that died. Default 60 s. */
         leaseMs?: number | undefined
@@ -100,7 +106,10 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   events?: Custom | undefined
   /** How long `close()` waits for work under way. Default 10 s. */
   closeGraceMs?: number | undefined
-  /** pino, `console`, or another logger of that shape. Gets warnings, failures and changes of health as `(fields, message)`. */
+  /**
+   * pino, `console`, or another logger of that shape. Gets warnings, failures and changes of health as `(fields,
+   * message)`.
+   */
   logger?: Logger | undefined
   /** The time source, for tests. */
   clock?: Clock | undefined

@@ -27,7 +27,10 @@ export const UPDATED_EVENT_FIELDS = {
   is_active: 'Boolean.',
 } as const
 
-/** Each field has its documented type, or null, which the platform may send for any field. Prices have come as numbers too. */
+/**
+ * Each field has its documented type, or null, which the platform may send for any field. Prices have come as numbers
+ * too.
+ */
 interface DocumentedFields {
   buyer_uid?: string | null
   purchase_currency?: string | null
@@ -72,7 +75,10 @@ export interface AnnouncedRecord extends DocumentedFields {
   [field: string]: unknown
 }
 
-/** Not stated by the document; we chose a length that fits an index of every database and every identifier seen so far. */
+/**
+ * Not stated by the document; we chose a length that fits an index of every database and every identifier seen so
+ * far.
+ */
 export const MAX_IDENTIFIER_LENGTH = 255
 
 /** C0 with NUL, DEL and C1. */
@@ -126,7 +132,10 @@ export function requireIdentifier(value: unknown, name: string): string {
   throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
 }
 
-/** A record read from the platform. Only the required fields are checked; further values are never examined, however deep. */
+/**
+ * A record read from the platform. Only the required fields are checked; further values are never examined, however
+ * deep.
+ */
 const subscriptionRecord = z.looseObject({
   uid: identifier,
   business_uid: identifier,
@@ -155,10 +164,12 @@ export function parseRecord(value: unknown): SubscriptionRecord | undefined {
   return result.success ? result.data : undefined
 }
 
-/**
- * A text from outside in a form that every database can store: PostgreSQL refuses NUL, and half of a surrogate pair is
- * not valid UTF-8. For states and texts for people; identifiers with such characters are refused instead.
- */
+/** Whether every database can store the text: PostgreSQL refuses NUL, and half of a surrogate pair is not valid UTF-8. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed()
+}
+
+/** A text made storable. For states and texts for people; identifiers that are not storable are refused instead. */
 export function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed()
 }

@@ -221,7 +221,7 @@ describe('the pages on operating', () => {
 const PROBLEMS_COME_FROM = [
   'lifecycle.ts',
   'store/write-health.ts',
-  'work/intake.ts',
+  'work/other-items.ts',
   'work/read-outcomes.ts',
   'work/read-pause.ts',
   'work/worker.ts',

@@ -16,7 +16,10 @@ export interface CachedDecision {
 export const YES = Promise.resolve(true)
 export const NO = Promise.resolve(false)
 
-/** The decisions in memory, by business. Known and unknown businesses have a cache each, so unknown ones evict no known one. */
+/**
+ * The decisions in memory, by business. Known and unknown businesses have a cache each, so unknown ones evict no
+ * known one.
+ */
 export function createDecisionCache(options: {
   maxStaleMs: number
   /** How long a commit stays unseen if its notification is lost. */
@@ -36,7 +39,10 @@ export function createDecisionCache(options: {
       return cached && cached.freshUntil > clock.monotonic() ? cached : undefined
     },
 
-    /** `isCurrent`: no change was committed while the decision was made. Otherwise it only answers while the store is down. */
+    /**
+     * `isCurrent`: no change was committed while the decision was made. Otherwise it only answers while the store is
+     * down.
+     */
     set(businessUid: string, decision: Decision, isCurrent: boolean) {
       const now = clock.monotonic()
       const staleInMs =

@@ -7,7 +7,10 @@ import { decisionAbout, entitlesTo, type ItemOptions } from './items.js'
 import { createDecisionLoads } from './load-decision.js'
 
 export interface Entitlements {
-  /** Whether the business may use the app now. Never rejects: an unknown, malformed or unverifiable business is denied. */
+  /**
+   * Whether the business may use the app now. Never rejects: an unknown, malformed or unverifiable business is
+   * denied.
+   */
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
   /** The same answer if it is in memory and fresh, else undefined. Never queries the store. */
   peek(businessUid: string | number, options?: ItemOptions): boolean | undefined

@@ -70,7 +70,10 @@ export function firstStaleInMs(
   return Math.min(...times) + maxStaleMs - now
 }
 
-/** Whether `options` restrict the items. A value that is not an object (a text, the index of a list) does, and names none. */
+/**
+ * Whether `options` restrict the items. A value that is not an object (a text, the index of a list) does, and names
+ * none.
+ */
 function namesItems(options: ItemOptions | undefined): boolean {
   if (options === undefined) return false
   return typeof options !== 'object' || options === null || 'purchasableUid' in options

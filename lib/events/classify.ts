@@ -80,7 +80,10 @@ function pairOf(entityName: string, eventType: string): string {
   return `${entityName}\n${eventType}`
 }
 
-/** Parses `data` with the row's schema. An error thrown by an app's own schema or `subject` is an issue like any other. */
+/**
+ * Parses `data` with the row's schema. An error thrown by an app's own schema or `subject` is an issue like any
+ * other.
+ */
 function read(row: EventDefinition, data: unknown): Reading | Refusal {
   try {
     const parsed = row.data.safeParse(data)

@@ -23,7 +23,10 @@ export interface EventDefinition<Data = unknown, Token extends TokenKind = Token
   readonly data: EventSchema<Data>
   /** The kinds of token that may register it. */
   readonly tokens: readonly Token[]
-  /** Which subscription or business the event concerns; without it no read follows. A method, so that rows of any `Data` fit one table. */
+  /**
+   * Which subscription or business the event concerns; without it no read follows. A method, so that rows of any
+   * `Data` fit one table.
+   */
   subject?(data: Data): Partial<Subject>
 }
 

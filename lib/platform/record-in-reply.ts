@@ -28,7 +28,10 @@ export function recordIn(
   return { kind: 'found', record: newest }
 }
 
-/** `JSON.parse` takes 500,000 levels, but `JSON.stringify` fails from about 5,000: a deeper record could not be stored. */
+/**
+ * `JSON.parse` takes 500,000 levels, but `JSON.stringify` fails from about 5,000: a deeper record could not be
+ * stored.
+ */
 const MAX_RECORD_DEPTH = 500
 
 function isDeeperThan(value: unknown, levels: number): boolean {

@@ -84,7 +84,10 @@ function partsOf(targetUrl: string): string[] {
   return [targetUrl, href, pathname + search, pathname, ...pathname.split('/').slice(-1), search.slice(1)]
 }
 
-/** The platform may quote the request, encoded or not. The text is cut only afterwards: half a secret would not be found. */
+/**
+ * The platform may quote the request, encoded or not. The text is cut only afterwards: half a secret would not be
+ * found.
+ */
 function withoutSecrets(reply: string, secrets: readonly string[]): string {
   const clean = secrets
     .flatMap((secret) => [secret, new URLSearchParams({ '': secret }).toString().slice(1)])

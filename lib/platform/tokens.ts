@@ -54,7 +54,10 @@ export function createTokens(options: {
   }
 }
 
-/** `expires_in` minus a minute, at most an hour. Not stated by the document; without `expires_in` we chose five minutes. */
+/**
+ * `expires_in` minus a minute, at most an hour. Not stated by the document; without `expires_in` we chose five
+ * minutes.
+ */
 function lifetimeMs(expiresIn: unknown): number {
   const seconds = typeof expiresIn === 'string' && expiresIn.trim() !== '' ? Number(expiresIn) : expiresIn
   if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds <= 0) return 5 * MINUTE

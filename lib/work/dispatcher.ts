@@ -15,7 +15,10 @@ import { createSlices } from './slices.js'
 
 /** Entries that one claim reads: SQLite takes about 4 ms for as many lanes with payloads of some hundred bytes. */
 const ENTRIES = 256
-/** The most lanes of one claim. Half of `ENTRIES`, so that each lane may hand out two: that shows whether lanes are deep. */
+/**
+ * The most lanes of one claim. Half of `ENTRIES`, so that each lane may hand out two: that shows whether lanes are
+ * deep.
+ */
 const MAX_LANES = ENTRIES / 2
 /** The most lanes leased before a slot is free. The next ones are leased when fewer than half of them wait. */
 const MAX_AHEAD = MAX_LANES

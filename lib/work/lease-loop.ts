@@ -9,7 +9,10 @@ export interface LeaseLoop<Item = unknown> {
   wake(inMs?: number): void
   /** A running item has begun to wait, so its slot is free: looks without a rest. */
   slotFreed(): void
-  /** Stops claiming, waits `graceMs` for running items, then aborts them. Resolves when they have ended or were left behind. */
+  /**
+   * Stops claiming, waits `graceMs` for running items, then aborts them. Resolves when they have ended or were left
+   * behind.
+   */
   close(graceMs: number): Promise<void>
   /** When the loop last looked for work, by the monotonic clock. If that is long ago, the loop is stuck. */
   lookedAt(): number
@@ -41,7 +44,10 @@ export function createLeaseLoop<Item>(options: {
   /** Whether a running item only waits, and so takes no slot; at most `maxWaiting` items do. */
   isWaiting?(item: Item): boolean
   maxWaiting?: number
-  /** How many more than `concurrency` are leased; `run` makes them wait for a slot. Claimed when half of them are missing. */
+  /**
+   * How many more than `concurrency` are leased; `run` makes them wait for a slot. Claimed when half of them are
+   * missing.
+   */
   ahead?(): number
   /** Whether a claim of fewer items than `limit` has leased all due ones, so that the next look may rest. */
   isExhaustive?: boolean
@@ -121,14 +127,17 @@ export function createLeaseLoop<Item>(options: {
     }
   }
 
-  /** Runs the items of one claim. One timer serves all their leases until the first renewal, before which most items end. */
+  /**
+   * Runs the items of one claim. One timer serves all their leases until the first renewal, before which most items
+   * end.
+   */
   function begin(items: readonly Item[], heldUntil: number) {
     const firstMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
     const leases: Lease[] = []
     let left = items.length
     const timer = clock.setTimeout(
       () => {
-        for (const lease of leases) lease.keep(heldUntil, renewEveryMs - firstMs)
+        for (const lease of leases) lease.startRenewal(heldUntil, renewEveryMs - firstMs)
       },
       Math.max(0, firstMs),
     )

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js'
 /** The lease of one running item. Ends by itself: `onLost` is called when it is refused, or was not renewed in time. */
 export interface Lease {
   /** Begins to renew. Until `heldUntil` the lease holds without a renewal. */
-  keep(heldUntil: number, renewInMs: number): void
+  startRenewal(heldUntil: number, renewInMs: number): void
   /** The item has ended: no renewal any more, and no `onLost`. */
   end(): void
 }
@@ -52,7 +52,7 @@ export function createLease(options: {
   }
 
   return {
-    keep(heldUntil, renewInMs) {
+    startRenewal(heldUntil, renewInMs) {
       if (isOver) return
       holdUntil(heldUntil)
       renewIn(renewInMs)

@@ -13,7 +13,10 @@ export interface PurchaseChange {
   /** The purchase_state before and after; null: never read, or no longer shown by the platform. */
   from: string | null
   to: string | null
-  /** Why `to` is null. `missing`: the platform does not show it. `revoked`: the business uninstalled. `moved`: it is another business's now. */
+  /**
+   * Why `to` is null. `missing`: the platform does not show it. `revoked`: the business uninstalled. `moved`: it is
+   * another business's now.
+   */
   gone: 'missing' | 'revoked' | 'moved' | null
   /** Whether the business may use the app after this change, by all its subscriptions. */
   entitled: boolean

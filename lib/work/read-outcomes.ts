@@ -69,7 +69,10 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
   }
 }
 
-/** The refusals recorded in the store, for a process that has not read much itself: after a restart, or without a worker. */
+/**
+ * The refusals recorded in the store, for a process that has not read much itself: after a restart, or without a
+ * worker.
+ */
 export function knownRefused({ active, refused, knownGivenUp }: SubscriptionCounts): string[] {
   return [
     ...(isMost(refused, active)

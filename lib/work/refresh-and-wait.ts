@@ -2,7 +2,10 @@ import type { Clock } from '../clock.js'
 import type { Store } from '../store/store.js'
 import { createRecheck } from '../waiting.js'
 
-/** Returns `refresh(businessUid)`: requests a read of all its subscriptions and waits until they are read, have failed, or time is up. */
+/**
+ * Returns `refresh(businessUid)`: requests a read of all its subscriptions and waits until they are read, have
+ * failed, or time is up.
+ */
 export function createRefreshAndWait<Decision>(options: {
   store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'subscribe'>
   explain(businessUid: string): Promise<Decision>

@@ -45,7 +45,8 @@ export function createRequestedReads(options: {
         return subscription
       }
       // The platform sends records for every subscription of the business. A read shows the item of a record without one.
-      // It is requested only if the app's own items are known, or every purchase of the business would count as the app's.
+      // It is requested only if the app's own items are known, or every purchase of the business would count as the
+      // app's.
       const mayBeOurs = item === 'own' || (item === 'none' && purchasableUids.length > 0)
       return mayBeOurs ? subscription : { kind: 'known', ...named }
     },

@@ -11,7 +11,10 @@ const SECOND_LOOK_MS = 15 * SECOND
 /** A new handler also gets events that came this shortly before it was added. */
 const MARGIN_MS = SECOND
 
-/** Reports the topics of this process to all receivers through the store, and releases the entries that waited for them. */
+/**
+ * Reports the topics of this process to all receivers through the store, and releases the entries that waited for
+ * them.
+ */
 export function createTopicKeeper(options: {
   store: Pick<Store, 'handleTopics'>
   topics(): Topic[]
@@ -35,7 +38,7 @@ export function createTopicKeeper(options: {
       }
   }
 
-  async function keep() {
+  async function report() {
     clock.clearTimeout(timer)
     if (state !== 'started') return
     if (running) {
@@ -65,8 +68,8 @@ export function createTopicKeeper(options: {
     if (state !== 'started') return
     if (isRequestedAgain) {
       isRequestedAgain = false
-      void keep()
-    } else timer = clock.setTimeout(keep, nextMs)
+      void report()
+    } else timer = clock.setTimeout(report, nextMs)
   }
 
   return {
@@ -74,12 +77,12 @@ export function createTopicKeeper(options: {
       if (state !== 'new') return
       state = 'started'
       note()
-      void keep()
+      void report()
     },
     /** A handler was added or removed. */
     changed() {
       note()
-      void keep()
+      void report()
     },
     close() {
       state = 'closed'
