@@ -5,7 +5,7 @@ export interface Envelope {
   text: string | null
 }
 
-/** What the receiver answers for one envelope. */
+/** The result of accepting one envelope. */
 export interface Receipt {
   /** The id of its journal entry. */
   id: string

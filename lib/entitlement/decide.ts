@@ -115,7 +115,7 @@ function reasonFor(subscription: Subscription, rules: DecisionRules, now: number
   return readAt !== null && now - readAt <= rules.maxStaleMs ? 'purchased' : 'stale'
 }
 
-/** A subscription without a record is not a no while the platform may lag behind its own event. */
+/** While the platform may lag behind its own event, a missing record does not mean no. */
 function reasonForUnread(
   { purchasableUid, failure, pending, verifying, refreshAt }: Subscription,
   rules: DecisionRules,
