@@ -1,5 +1,5 @@
 import { type Clock, SECOND } from '../clock.js'
-import { createDeadlines } from '../deadlines.js'
+import { createSlotQueue } from './slot-queue.js'
 
 /** How long a lane may wait for a slot, or hold one while other lanes are due. */
 export const PATIENCE_MS = SECOND
@@ -13,44 +13,29 @@ export function createLaneSlots<Lane extends { hasSlot: boolean }>(options: {
   clock: Clock
 }) {
   const { concurrency, maxAhead, clock } = options
-  const patience = createDeadlines(PATIENCE_MS, clock)
-  const queue: (() => void)[] = []
   let inSlots = 0
   /** Moving average of the time that a lane holds its slot. */
   let slotMs = Number.POSITIVE_INFINITY
+  const queue = createSlotQueue({
+    patienceMs: PATIENCE_MS,
+    clock,
+    onLate() {
+      slotMs = Number.POSITIVE_INFINITY
+    },
+  })
 
   return {
-    /** Whether the lane has a slot now; false if it waited too long or lost its lease. */
+    /** Whether the lane has a slot now. False: it goes back to the store, because it waited too long or lost its lease. */
     take(lane: Lane, signal: AbortSignal): boolean | Promise<boolean> {
       // The claim took longer than the lease, so the lane may be somebody else's.
       if (signal.aborted) return false
-      const enterSlot = () => {
+      const enter = () => {
         inSlots++
         lane.hasSlot = true
       }
-      if (inSlots < concurrency) {
-        enterSlot()
-        return true
-      }
-      return new Promise((resolve) => {
-        const end = (has: boolean) => {
-          cancelDeadline()
-          signal.removeEventListener('abort', giveUp)
-          const at = queue.indexOf(enter)
-          if (at >= 0) queue.splice(at, 1)
-          if (has) enterSlot()
-          resolve(has)
-        }
-        const enter = () => end(true)
-        const giveUp = () => end(false)
-        // The lanes before it are slow, so this one goes back to the store.
-        const cancelDeadline = patience.set(() => {
-          slotMs = Number.POSITIVE_INFINITY
-          giveUp()
-        })
-        signal.addEventListener('abort', giveUp, { once: true })
-        queue.push(enter)
-      })
+      if (inSlots >= concurrency) return queue.wait(signal, enter)
+      enter()
+      return true
     },
 
     leave(lane: Lane, beganAt: number) {
@@ -58,13 +43,13 @@ export function createLaneSlots<Lane extends { hasSlot: boolean }>(options: {
       slotMs = Number.isFinite(slotMs) ? slotMs * 0.9 + ms * 0.1 : ms
       inSlots--
       lane.hasSlot = false
-      queue[0]?.()
+      queue.admit()
     },
 
     /** How many lanes to lease before a slot is free. */
     ahead: () => Math.min(maxAhead, Math.floor((concurrency * AHEAD_MS) / slotMs)),
     /** How many lanes wait for a slot. */
-    waiting: () => queue.length,
-    rest: patience.rest,
+    waiting: queue.size,
+    rest: queue.rest,
   }
 }

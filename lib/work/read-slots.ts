@@ -1,5 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
 import type { ReadClaim } from '../store/store.js'
+import { createSlotQueue } from './slot-queue.js'
 
 /**
  * Reads are leased before a slot is free: as many as end in this time, or in the time of two claims. So no slot waits
@@ -23,8 +24,6 @@ export function createReadSlots(options: {
   clock: Clock
 }) {
   const { concurrency, isWaiting, clock } = options
-  const queue = new Set<() => void>()
-  const giveUps = new Set<() => void>()
   const inSlots = new Map<ReadClaim, number>()
   const writing = new Set<ReadClaim>()
   /** Moving average of the time that a claim takes. */
@@ -32,33 +31,22 @@ export function createReadSlots(options: {
   /** Moving average of the time that a read holds its slot. */
   let slotMs = Number.POSITIVE_INFINITY
   let isClosed = false
+  const queue = createSlotQueue({
+    patienceMs: PATIENCE_MS,
+    clock,
+    onLate() {
+      slotMs = Number.POSITIVE_INFINITY
+    },
+  })
 
   function take(claim: ReadClaim, signal: AbortSignal): boolean | Promise<boolean> {
     if (signal.aborted || isClosed) return false
     admit()
-    if (queue.size === 0 && isFree()) {
+    if (queue.size() === 0 && isFree()) {
       inSlots.set(claim, clock.monotonic())
       return true
     }
-    return new Promise((resolve) => {
-      const end = (has: boolean) => {
-        clock.clearTimeout(patience)
-        signal.removeEventListener('abort', giveUp)
-        queue.delete(enter)
-        giveUps.delete(giveUp)
-        if (has) inSlots.set(claim, clock.monotonic())
-        resolve(has)
-      }
-      const enter = () => end(true)
-      const giveUp = () => end(false)
-      const patience = clock.setTimeout(() => {
-        slotMs = Number.POSITIVE_INFINITY
-        giveUp()
-      }, PATIENCE_MS)
-      signal.addEventListener('abort', giveUp, { once: true })
-      queue.add(enter)
-      giveUps.add(giveUp)
-    })
+    return queue.wait(signal, () => inSlots.set(claim, clock.monotonic()))
   }
 
   return {
@@ -88,7 +76,8 @@ export function createReadSlots(options: {
     /** Gives back every read that waits for a slot. */
     close() {
       isClosed = true
-      for (const giveUp of giveUps) giveUp()
+      queue.clear()
+      queue.rest()
     },
   }
 
@@ -102,10 +91,7 @@ export function createReadSlots(options: {
   }
 
   function admit() {
-    for (const enter of queue) {
-      if (!isFree()) return
-      enter()
-    }
+    while (queue.size() > 0 && isFree()) queue.admit()
   }
 
   function isFree(): boolean {
