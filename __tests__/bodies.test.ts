@@ -5,8 +5,10 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import express5 from 'express'
 import request from 'supertest'
+import type { Envelope } from '../lib/envelope.js'
 import { createSecretCheck } from '../lib/express/delivery-secret.js'
-import { createReceiver, type Envelope, type ReceiverOptions } from '../lib/express/receiver.js'
+import { createReceiver, type ReceiverOptions } from '../lib/express/receiver.js'
+import { RECEIVER_DEFAULTS } from './support/defaults.js'
 
 const express4 = require('express-4') as typeof express5
 
@@ -555,6 +557,7 @@ async function serve(
   app.use(
     '/hooks',
     createReceiver({
+      ...RECEIVER_DEFAULTS,
       isSecret: createSecretCheck([SECRET]),
       accept: async (envelopes) => {
         kept.push(...envelopes)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
-import type { ReadResult } from '../lib/platform/client.js'
+import type { ReadResult } from '../lib/platform/read-result.js'
 import { createReader, found_, REFUSED } from './support/reader.js'
 
 const MISSING: ReadResult = { kind: 'missing' }
@@ -34,7 +34,7 @@ describe('a read that fails', () => {
     expect([refused.found, refused.urgency]).toEqual([undefined, undefined])
     const missing = reader.reads(MISSING)
     expect(missing).toMatchObject({ failure: 'platform_record_missing', settled: true, moves: [] })
-    expect(missing.found).toMatchObject({ state: null, gone: 'revoked', confirmed: true })
+    expect(missing.found).toMatchObject({ state: null, gone: 'revoked' })
   })
 
   it('doubles the pauses of an outage, and begins anew with the next event', () => {
@@ -133,7 +133,7 @@ describe('a subscription that is gone', () => {
     reader.reads(found_('purchased', 1))
     reader.uninstall()
     expect(reader.reads(TOKEN_REFUSED)).toMatchObject({
-      found: { gone: 'revoked', state: null, confirmed: true, record: { purchase_state: 'purchased' } },
+      found: { gone: 'revoked', state: null, record: { purchase_state: 'purchased' } },
       failure: 'token_refused',
       settled: true,
       urgency: 4,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
-import type { ReadResult } from '../lib/platform/client.js'
+import type { ReadResult } from '../lib/platform/read-result.js'
 import type { Move } from '../lib/work/conclusion.js'
 import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
 import { createReader, found_, REFUSED, record } from './support/reader.js'
@@ -12,7 +12,7 @@ describe('what a read means', () => {
     const reader = createReader()
     const { moved, found, nextInMs } = reader.reads(found_('purchased', 1))
     expect(moved).toMatchObject({ from: null, to: 'purchased' })
-    expect(found).toMatchObject({ state: 'purchased', gone: null, confirmed: true })
+    expect(found).toMatchObject({ state: 'purchased', gone: null })
     expect(nextInMs).toBe(24 * HOUR)
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
-import type { ReadResult } from '../lib/platform/client.js'
+import type { ReadResult } from '../lib/platform/read-result.js'
 import { createReader, found_, record } from './support/reader.js'
 
 describe('a read that shows a record', () => {

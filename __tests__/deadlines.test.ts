@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
-import { createDeadlines } from '../lib/express/deadlines.js'
+import { createDeadlines } from '../lib/deadlines.js'
 import { createReceiver, type ReceiverOptions } from '../lib/express/receiver.js'
 import { onCleanUp } from './support/clean-up.js'
+import { RECEIVER_DEFAULTS } from './support/defaults.js'
 import { until } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
@@ -44,12 +45,12 @@ describe('deadlines that share one timer', () => {
       ['d', 1_300],
     ])
     deadlines.stop('d')
-    deadlines.stop('never started')
+    expect(late).toHaveLength(2)
   })
 
   it('begin anew for one that is started while others become late', async () => {
     const again: string[] = []
-    const { clock, late, deadlines } = setUp((item) => {
+    const { clock, late, timers, deadlines } = setUp((item) => {
       if (again.length < 2) {
         again.push(item)
         deadlines.start(item)
@@ -62,6 +63,7 @@ describe('deadlines that share one timer', () => {
       ['a', 2_000],
       ['a', 3_000],
     ])
+    expect(timers).toEqual({ set: 3, most: 1, armed: 0 })
   })
 
   it('need one timer at a time, and none once nothing waits', async () => {
@@ -75,6 +77,23 @@ describe('deadlines that share one timer', () => {
     expect(timers).toEqual({ set: 1, most: 1, armed: 0 })
     deadlines.start('later')
     expect(timers.armed).toBe(1)
+    deadlines.rest()
+    expect(timers.armed).toBe(1)
+    deadlines.stop('later')
+    deadlines.rest()
+    expect(timers.armed).toBe(0)
+  })
+
+  it('go on when one of them throws', async () => {
+    const { clock, late, deadlines } = setUp((item) => {
+      if (item === 'a') throw new Error('from the test')
+    })
+    deadlines.start('a')
+    await clock.advance(1)
+    deadlines.start('b')
+    await expect(clock.advance(10 * LIMIT)).rejects.toThrow('from the test')
+    await clock.advance(10 * LIMIT)
+    expect(late.map(([item]) => item)).toEqual(['a', 'b'])
   })
 
   it('are not early where a timer fires before its time', () => {
@@ -82,20 +101,16 @@ describe('deadlines that share one timer', () => {
     let now = 0
     let fire = () => {}
     const delays: number[] = []
-    const deadlines = createDeadlines<string>({
-      timeoutMs: LIMIT,
-      clock: {
-        now: () => now,
-        monotonic: () => now,
-        setTimeout: (callback, delayMs) => {
-          fire = callback
-          delays.push(delayMs)
-        },
-        clearTimeout: () => {},
+    const deadlines = createDeadlines(LIMIT, {
+      now: () => now,
+      monotonic: () => now,
+      setTimeout: (callback, delayMs) => {
+        fire = callback
+        delays.push(delayMs)
       },
-      onLate: (item) => late.push(item),
+      clearTimeout: () => {},
     })
-    deadlines.start('a')
+    deadlines.set(() => late.push('a'))
     now = LIMIT - 0.5
     fire()
     expect([late, delays]).toEqual([[], [LIMIT, 0.5]])
@@ -144,6 +159,7 @@ async function receiving(options: Partial<ReceiverOptions>) {
   let isWaiting = false
   const inner = clock.forProcess()
   const receive = createReceiver({
+    ...RECEIVER_DEFAULTS,
     isSecret: (candidate) => candidate === 'secret',
     accept: async () => [{ id: 'e1', issues: null }],
     bodyTimeoutMs: LIMIT,
@@ -168,30 +184,40 @@ async function receiving(options: Partial<ReceiverOptions>) {
   return { clock, port, outcomes, waiting: () => isWaiting }
 }
 
-/** `late` has what became late, and when; `timers` counts those of the clock. */
+/** `late` lists the late items with their times; `timers` counts those of the clock. */
 function setUp(onLate: (item: string) => void = () => {}) {
   const clock = createVirtualClock({ startAt: 0, isBusy: () => false })
   const inner = clock.forProcess()
   const timers = { set: 0, most: 0, armed: 0 }
   const late: [item: string, at: number][] = []
-  const deadlines = createDeadlines<string>({
-    timeoutMs: LIMIT,
-    clock: {
-      ...inner,
-      setTimeout(callback, delayMs) {
-        timers.set++
-        timers.armed++
-        timers.most = Math.max(timers.most, timers.armed)
-        return inner.setTimeout(() => {
-          timers.armed--
-          callback()
-        }, delayMs)
-      },
+  const { set, rest } = createDeadlines(LIMIT, {
+    ...inner,
+    setTimeout(callback, delayMs) {
+      timers.set++
+      timers.armed++
+      timers.most = Math.max(timers.most, timers.armed)
+      return inner.setTimeout(() => {
+        timers.armed--
+        callback()
+      }, delayMs)
     },
-    onLate(item) {
-      late.push([item, clock.now()])
-      onLate(item)
+    clearTimeout(handle) {
+      timers.armed--
+      inner.clearTimeout(handle)
     },
   })
+  const cancels = new Map<string, () => void>()
+  const deadlines = {
+    start: (item: string) =>
+      cancels.set(
+        item,
+        set(() => {
+          late.push([item, clock.now()])
+          onLate(item)
+        }),
+      ),
+    stop: (item: string) => cancels.get(item)?.(),
+    rest,
+  }
   return { clock, timers, late, deadlines }
 }

@@ -32,7 +32,7 @@ describe('the table of reasons', () => {
   it('has a rank of its own and a sentence for each', () => {
     const rows = Object.values(REASONS)
     expect(rows.map(({ rank }) => rank)).toEqual(rows.map((_, i) => i))
-    for (const { words } of rows) expect(words).toMatch(/^[A-Z].+\.$/)
+    for (const { meaning } of rows) expect(meaning).toMatch(/^[A-Z].+\.$/)
   })
 })
 
@@ -171,7 +171,7 @@ describe('the decision', () => {
       entitledItems: [],
       known: false,
       reason: 'store_unavailable',
-      explanation: REASONS.store_unavailable.words,
+      explanation: REASONS.store_unavailable.meaning,
       asOf: null,
       stale: true,
       subscriptions: [],
@@ -211,7 +211,7 @@ describe('the decision', () => {
 
   it('names both items where all that is known is of another', () => {
     expect(of([read('purchased', {}, 'q')]).explanation).toBe(
-      `${REASONS.other_app.words} Subscription s: purchased, confirmed 0 s ago. ` +
+      `${REASONS.other_app.meaning} Subscription s: purchased, confirmed 0 s ago. ` +
         'It is of the item q, and app.purchasableUid is p, p2.',
     )
     expect(of([read('purchased')]).explanation).not.toContain('app.purchasableUid')
@@ -233,7 +233,7 @@ describe('the explanation', () => {
 
   it('names what is under way and what has failed', () => {
     expect(of([unread()]).explanation).toBe(
-      `${REASONS.not_read_yet.words} Subscription s: never read; a read is under way.`,
+      `${REASONS.not_read_yet.meaning} Subscription s: never read; a read is under way.`,
     )
     expect(of([unread({ pending: false, failure: 'token_refused' })]).explanation).toContain(
       'never read; the last read failed (token_refused).',

@@ -34,6 +34,7 @@ describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (n
         payloadOf: ({ id }) => ({ id }),
         marketplace: () => undefined,
         timeoutMs: HOUR,
+        retryDelaysMs: [],
         concurrency: 8,
         leaseMs: HOUR,
         renewEveryMs: HOUR,

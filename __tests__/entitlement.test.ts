@@ -951,7 +951,7 @@ describe('the explanation', () => {
       entitledItems: [],
       known: true,
       reason: 'unknown_business',
-      explanation: 'No subscription of this business has been heard of.',
+      explanation: 'No event and no call has named a subscription of this business.',
       asOf: null,
       stale: false,
       subscriptions: [],
@@ -966,7 +966,9 @@ describe('the explanation', () => {
     platform.faults.add({ on: 'platform', kind: 'down' })
     const failing = await marketplace.refresh(B1)
     expect(failing.explanation).toMatch(/the last read failed \(platform_unreachable\)/)
-    expect((await marketplace.explain('')).explanation).toBe('This is not an identifier of a business.')
+    expect((await marketplace.explain('')).explanation).toBe(
+      'The given value is not an identifier of a business.',
+    )
   })
 
   it('is of the twenty that weigh most, however many somebody makes up', async () => {

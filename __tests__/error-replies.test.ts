@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { errorWords, isObject, saysError } from '../lib/platform/error-replies.js'
+import { errorText, isError, isObject } from '../lib/platform/error-replies.js'
 import type { HttpReply } from '../lib/platform/http.js'
 
 describe('an error reply', () => {
@@ -10,24 +10,24 @@ describe('an error reply', () => {
 
   it('says in its body that it is an error, or is a page', () => {
     const bad = [{ success: false }, { error: 'no' }, { error: {} }, { status: 'Error' }]
-    for (const json of bad) expect(saysError(reply(json))).toBe(true)
+    for (const json of bad) expect(isError(reply(json))).toBe(true)
     const good = [{}, { success: true }, { error: null }, { error: '' }, { error: false }, { status: 'ok' }]
-    for (const json of good) expect(saysError(reply(json))).toBe(false)
-    expect(saysError(reply({ success: true }, true))).toBe(false)
+    for (const json of good) expect(isError(reply(json))).toBe(false)
+    expect(isError(reply({ success: true }, true))).toBe(false)
     for (const json of [undefined, [], null]) {
-      expect([saysError(reply(json, true)), saysError(reply(json))]).toEqual([true, false])
+      expect([isError(reply(json, true)), isError(reply(json))]).toEqual([true, false])
     }
   })
 
   it('has its codes and messages in one text, each once', () => {
     expect(
-      errorWords(reply({ code: 'a', error: 'b', error_description: 'c', message: 'd', other: 'e' })),
+      errorText(reply({ code: 'a', error: 'b', error_description: 'c', message: 'd', other: 'e' })),
     ).toBe('a b c d')
-    expect(errorWords(reply({ error: { code: 'a', message: 'b' }, message: 'a' }))).toBe('a b')
-    expect(errorWords(reply({ errors: [{ code: 'a', message: 'b' }, 'c', 5, null] }))).toBe('a b c')
-    expect(errorWords(reply({ errors: ['1', '2', '3', '4', '5', '6'] }))).toBe('1 2 3 4 5')
-    expect(errorWords(reply({ errors: 'text' }))).toBe('')
-    for (const json of [undefined, null, 'text', ['text']]) expect(errorWords(reply(json))).toBe('')
+    expect(errorText(reply({ error: { code: 'a', message: 'b' }, message: 'a' }))).toBe('a b')
+    expect(errorText(reply({ errors: [{ code: 'a', message: 'b' }, 'c', 5, null] }))).toBe('a b c')
+    expect(errorText(reply({ errors: ['1', '2', '3', '4', '5', '6'] }))).toBe('1 2 3 4 5')
+    expect(errorText(reply({ errors: 'text' }))).toBe('')
+    for (const json of [undefined, null, 'text', ['text']]) expect(errorText(reply(json))).toBe('')
   })
 })
 

@@ -96,7 +96,7 @@ async function claimed(store: Store, count: number, businessOf = (uid: string) =
 function purchased({ id }: ReadClaim, businessUid = `b ${id}`): ReadFinish {
   const record = { uid: id, business_uid: businessUid, purchasable_uid: 'p', purchase_state: 'purchased' }
   return {
-    found: { record, state: 'purchased', gone: null, confirmed: true },
+    found: { record, state: 'purchased', gone: null },
     settled: true,
     failure: null,
     progress: null,

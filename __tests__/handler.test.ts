@@ -9,6 +9,7 @@ import { createHandler, type HandlerOptions } from '../lib/express/handler.js'
 import { createReceiver } from '../lib/express/receiver.js'
 import { createRequireEntitlement } from '../lib/express/require-entitlement.js'
 import { onCleanUp } from './support/clean-up.js'
+import { RECEIVER_DEFAULTS } from './support/defaults.js'
 import { openMarketplace, startPlatform } from './support/scene.js'
 import { until } from './support/until.js'
 
@@ -282,6 +283,7 @@ describe('the number of parameters, by which adapters of other frameworks go', (
 })
 
 const OPTIONS = {
+  ...RECEIVER_DEFAULTS,
   isSecret: createSecretCheck([SECRET]),
   accept: async (envelopes: readonly unknown[]) =>
     envelopes.map((_envelope, i) => ({ id: `e${i + 1}`, issues: null })),

@@ -81,7 +81,7 @@ function loopWith(renew: (passed: Passed) => Promise<boolean>) {
     async start() {
       loop.start()
       await clock.rest()
-      expect(loop.running()).toBe(1)
+      expect(loop.items().length).toBe(1)
     },
   }
 }

@@ -81,7 +81,7 @@ describe('options', () => {
     for (const fit of [[], [0, 0.5, 30 * DAY], Array(100).fill(1)]) {
       expect(valueAt(readOptions(withValue(path, fit)), path)).toEqual(fit)
     }
-    expect(valueAt(readOptions(MINIMAL), path)).toBeUndefined()
+    expect(valueAt(readOptions(MINIMAL), path)).toHaveLength(12)
     for (const odd of [[-1], [30 * DAY + 1], ['1'], Array(101).fill(1), 5]) {
       expect(faultsOf(withValue(path, odd))).toEqual([expect.stringMatching(/^worker\.handlerRetryDelaysMs/)])
     }

@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals'
 import { createClassifier } from '../lib/events/classify.js'
 import { createRegistry } from '../lib/events/registry.js'
 import type { NewEvent } from '../lib/store/store.js'
-import { createIntake, type NamedItem } from '../lib/work/intake.js'
+import { createIntake } from '../lib/work/intake.js'
+import type { NamedItem } from '../lib/work/requested-reads.js'
 import { jumpingClock } from './support/jumping-clock.js'
 import { createScene } from './support/scene.js'
 
@@ -62,7 +63,7 @@ describe('notices for other items', () => {
     expect(intake.problems()).toEqual({
       failing: [],
       degraded: [
-        'the last notice was for another item ("theirs") and none for app.purchasableUid ("mine", "mine-too"): is app.purchasableUid right? Whoever bought another item is not let in',
+        'the last notice was for another item ("theirs") and none for app.purchasableUid ("mine", "mine-too"): is app.purchasableUid right? Businesses that bought another item are denied',
       ],
     })
     await accept('update', 'another "one"')

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import { systemClock } from '../lib/clock.js'
 import { createPlatformClient } from '../lib/platform/client.js'
 import { createHttp } from '../lib/platform/http.js'
-import { appToken, businessToken, directoryToken } from '../lib/platform/webhooks.js'
+import { appToken, businessToken, directoryToken } from '../lib/platform/token.js'
 
 const RECORD = {
   uid: 's1',
@@ -463,6 +463,7 @@ async function start(
     clientId: 'client',
     clientSecret: 'client-secret',
     timeoutMs: options.timeoutMs ?? 5_000,
+    concurrency: 4,
     clock: systemClock,
   })
   return { client, requests: requests as Record<string, unknown>[], bodies, origin }

@@ -318,7 +318,7 @@ describe('two instances', () => {
     const { subscriptionUid: uid, businessUid: business_uid } = claimed.subscription
     const record = { uid, business_uid, purchasable_uid: 'p', purchase_state: state }
     return store.finishRead(claimed, {
-      found: { record, state, gone: null, confirmed: true },
+      found: { record, state, gone: null },
       settled: true,
       failure: null,
       progress: null,

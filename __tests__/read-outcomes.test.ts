@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, HOUR, MINUTE, SECOND } from '../lib/clock.js'
-import type { ReadResult } from '../lib/platform/client.js'
+import type { ReadResult } from '../lib/platform/read-result.js'
 import type { SubscriptionCounts } from '../lib/store/store.js'
 import { createReadOutcomes, knownRefused } from '../lib/work/read-outcomes.js'
 import { found_, REFUSED } from './support/reader.js'

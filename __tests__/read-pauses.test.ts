@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE, SECOND } from '../lib/clock.js'
-import type { ReadResult } from '../lib/platform/client.js'
+import type { ReadResult } from '../lib/platform/read-result.js'
 import type { ReadClaim } from '../lib/store/store.js'
 import { createRefresher } from '../lib/work/refresher.js'
 import { createReader } from './support/reader.js'
@@ -70,7 +70,7 @@ function reads(concurrency: number) {
     read: () => new Promise((resolve) => waiting.push(resolve)),
     isWaitingForToken: () => false,
     stateOf: ({ purchase_state }) => purchase_state,
-    entitledBy: () => false,
+    isEntitledBy: () => false,
     purchasableUids: [],
     concurrency,
     leaseMs: 10 * MINUTE,

@@ -9,11 +9,11 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import { type Context, context, createContextKey, ROOT_CONTEXT } from '@opentelemetry/api'
 import createDebug from 'debug'
 import express from 'express'
-import { systemClock } from '../lib/clock.js'
 import { createMarketplace, MarketplaceError } from '../lib/index.js'
 import { createPlatformClient } from '../lib/platform/client.js'
 import { createHttp } from '../lib/platform/http.js'
-import { appToken } from '../lib/platform/webhooks.js'
+import { appToken } from '../lib/platform/token.js'
+import { PLATFORM_DEFAULTS } from './support/defaults.js'
 
 const CLIENT_SECRET = 'canary-client-7Hq2'
 const TOKEN = 'canary-token-9Zx4'
@@ -86,11 +86,11 @@ describe('secrets', () => {
     const closed = await serve((_req, res) => res.end())
     await cleanUps.pop()?.()
     const client = createPlatformClient({
+      ...PLATFORM_DEFAULTS,
       baseUrl: closed,
       authUrl: closed,
       clientId: 'client',
       clientSecret: CLIENT_SECRET,
-      clock: systemClock,
     })
     const error = await client
       .registerWebhook({
@@ -110,7 +110,7 @@ describe('secrets', () => {
       const cause = new TypeError(`Invalid URL ${url}`)
       throw new TypeError(`Failed to parse URL from ${url}`, { cause })
     }
-    const { send } = createHttp({ fetch: quoting as typeof fetch, clock: systemClock })
+    const { send } = createHttp({ ...PLATFORM_DEFAULTS, fetch: quoting as typeof fetch })
     const error = await send({
       method: 'POST',
       url: new URL(`http://x/?client_secret=${CLIENT_SECRET}`),
@@ -138,11 +138,11 @@ describe('secrets', () => {
     const origin = 'http://platform.example'
     const app = { clientId: 'client', clientSecret: CLIENT_SECRET }
     const client = createPlatformClient({
+      ...PLATFORM_DEFAULTS,
       ...app,
       baseUrl: origin,
       authUrl: origin,
       fetch: recording,
-      clock: systemClock,
     })
     expect(await client.readSubscription({ subscriptionUid: 's1', businessUid: 'b1' })).toEqual({
       kind: 'missing',
@@ -156,7 +156,7 @@ describe('secrets', () => {
   it('L2 show in no result where an address cannot be parsed', async () => {
     const broken = `http://[${CLIENT_SECRET}`
     const app = { clientId: 'client', clientSecret: CLIENT_SECRET }
-    const client = createPlatformClient({ ...app, baseUrl: broken, authUrl: broken, clock: systemClock })
+    const client = createPlatformClient({ ...PLATFORM_DEFAULTS, ...app, baseUrl: broken, authUrl: broken })
     const result = await client.readSubscription({ subscriptionUid: 's1', businessUid: 'b1' })
     expect(result).toEqual({ kind: 'outage', code: 'config_invalid' })
     const error = await client

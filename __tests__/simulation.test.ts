@@ -143,7 +143,7 @@ describe('what simulated worlds have found', () => {
     const record = { uid: 's', business_uid: 'b', purchasable_uid: 'i', purchase_state: 'purchased' }
     now += DAY
     await store.finishRead(claim, {
-      found: { record, state: 'purchased', gone: null, confirmed: true },
+      found: { record, state: 'purchased', gone: null },
       settled: true,
       failure: null,
       progress: null,

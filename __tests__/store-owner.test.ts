@@ -167,7 +167,6 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
         record: { uid: 's1', business_uid: 'b1', purchase_state: 'purchased' } as never,
         state: 'purchased',
         gone: null,
-        confirmed: true,
       },
       settled: true,
       failure: null,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
-import type { ReadResult } from '../lib/platform/client.js'
+import type { ReadResult } from '../lib/platform/read-result.js'
 import type { ReadClaim } from '../lib/store/store.js'
 import { postgresStore } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from '@jest/globals'
 import type { Clock } from '../lib/clock.js'
-import { orAborted, sleep, withDeadline } from '../lib/waiting.js'
+import { createRecheck, orAborted, sleep, withDeadline } from '../lib/waiting.js'
 
 describe('waiting', () => {
   it('sleeps so long, and keeps no listener and no timer', async () => {
@@ -32,6 +32,20 @@ describe('waiting', () => {
     const asleep = sleep(5, clock)
     clock.ring()
     await asleep
+  })
+
+  it('looks again after so long, after a quarter of a second at most, or as soon as it is ended', async () => {
+    const clock = handClock()
+    const recheck = createRecheck(clock)
+    recheck.end()
+    const short = recheck.wait(100)
+    clock.ring()
+    await short
+    const long = recheck.wait(5_000)
+    expect([clock.delays(), clock.cleared()]).toEqual([[100, 250], 0])
+    recheck.end()
+    await long
+    expect(clock.cleared()).toBe(1)
   })
 
   it('ends with the result before the deadline, and stops its timer', async () => {

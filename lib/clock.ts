@@ -6,15 +6,18 @@ export const DAY = 24 * HOUR
 /**
  * The time source and timers of everything in this package; tests pass their own.
  *
- * `now` is for people and for comparing with dates of the platform. Everything that measures (a lease, a deadline, a
- * pause, the age of a cached answer) uses `monotonic`, so that a wall clock that is set does not end or stretch it.
+ * `now` is for people and for comparison with dates of the platform. Leases, deadlines, pauses and the age of a cached
+ * answer use `monotonic`, so that setting the wall clock neither ends nor extends them.
  */
 export interface Clock {
   /** The wall clock: milliseconds since 1970, UTC. It may leap in both directions. */
   now(): number
-  /** Milliseconds since any moment in the past. Never leaps, never goes back. */
+  /** Milliseconds since a fixed moment in the past. Never leaps, never goes back. */
   monotonic(): number
-  /** Runs `callback` once after `delayMs`; the handle goes to `clearTimeout`. Keeps the process alive only if told to. */
+  /**
+   * Runs `callback` once after `delayMs`; the handle goes to `clearTimeout`. Keeps the process alive only with
+   * `keepAlive`.
+   */
   setTimeout(callback: () => void, delayMs: number, keepAlive?: boolean): unknown
   clearTimeout(handle: unknown): void
 }
@@ -25,14 +28,14 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   setTimeout(callback, delayMs, keepAlive = false) {
-    // Node runs what is further ahead than its limit at once.
+    // Node runs a timer beyond this limit at once.
     const timer = setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS))
     return keepAlive ? timer : timer.unref()
   },
   clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
 }
 
-/** A clock without `monotonic` measures with its wall clock. */
+/** The clock of an app, with `now` in place of a missing `monotonic`. */
 export function withMonotonic(clock: Clock): Clock {
   return typeof clock.monotonic === 'function'
     ? clock
@@ -45,8 +48,8 @@ export function withMonotonic(clock: Clock): Clock {
 }
 
 /**
- * The same clock, which never throws, and whose timers cannot end the process: what a callback throws, or what its
- * promise rejects with, goes to `onError`. Should the app's own clock fail, the system's stands in.
+ * The same clock, made safe: it never throws, and its timers cannot end the process. `onError` gets every error that a
+ * callback throws and every rejection of its promise. If the app's own clock fails, the system clock replaces it.
  */
 export function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
   function either<T>(own: () => T, system: () => T): T {
@@ -58,7 +61,7 @@ export function guardedClock(clock: Clock, onError: (error: unknown) => void): C
     }
   }
   return {
-    // Without `either`: these two are called several times for every delivery.
+    // Without `either`: each delivery calls these two several times.
     now() {
       try {
         return clock.now()

@@ -1,4 +1,7 @@
-/** What is wrong with one part, one sentence each, with what to look at. `failing` takes the instance out of rotation. */
+/**
+ * The problems of one part, one sentence each with a hint where to look. `failing` takes the instance out of
+ * rotation.
+ */
 export interface Problems {
   failing: string[]
   degraded: string[]

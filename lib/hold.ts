@@ -1,6 +1,6 @@
 /**
- * Keeps the process alive while it is needed. The timers of this package do not, so a process that has nothing else
- * to do than to wait for work, or for one call of ours, would end silently with code 0 or 13.
+ * Keeps the process alive while it is needed. The timers of this package do not keep it alive. Without this, a process
+ * that only waits for work, or for one call of this package, would end silently with code 0 or 13.
  */
 export function createHold() {
   let calls = 0
@@ -9,7 +9,7 @@ export function createHold() {
 
   function update() {
     if (isTaken || calls > 0) {
-      // Of Node itself, whatever the app's clock: this does not measure time.
+      // A timer of Node, not of the app's clock: it does not measure time.
       timer ??= setInterval(() => {}, LONG_MS)
     } else {
       clearInterval(timer)
@@ -22,7 +22,7 @@ export function createHold() {
   }
 
   return {
-    /** Until `release`. */
+    /** Keeps the process alive until `release`. */
     take() {
       isTaken = true
       update()
@@ -31,7 +31,7 @@ export function createHold() {
       isTaken = false
       update()
     },
-    /** Until `promise` settles; gives back the same promise. */
+    /** Keeps the process alive until `promise` settles; returns the same promise. */
     during<T>(promise: Promise<T>): Promise<T> {
       if (++calls === 1) update()
       promise.then(end, end)

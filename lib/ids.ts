@@ -8,8 +8,8 @@ let used = pool.length
 let last = { now: Number.NaN, prefix: '' }
 
 /**
- * A UUID version 7 (RFC 9562): unique, and ordered by the millisecond in which it was made, so that an index over
- * many of them grows at one end instead of touching a page for each.
+ * A UUID version 7 (RFC 9562): unique, and ordered by the millisecond of its creation. So an index over many of them
+ * grows at one end and does not touch a page for each.
  */
 export function newId(now: number): string {
   if (used === pool.length) {

@@ -17,7 +17,6 @@ export {
   defineEvent,
   type EventDefinition,
   type EventDefinitions,
-  type TokenKind,
 } from './events/define-event.js'
 export {
   type AnyEvent,
@@ -44,12 +43,13 @@ export type { SubscriptionStatus, SubscriptionsFilter } from './operations/subsc
 export type { TrackedSubscription, TrackOptions } from './operations/track.js'
 export type { WebhookReport } from './operations/webhooks-check.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
-export { appToken, businessToken, directoryToken, type Token } from './platform/webhooks.js'
+export { appToken, businessToken, directoryToken, type Token } from './platform/token.js'
 export type { PostgresClient, PostgresPool } from './postgres/pool.js'
 export type { AnnouncedRecord, SubscriptionRecord } from './record.js'
 export type { JournalFilter } from './store/entry-filter.js'
 export type { Store } from './store/store.js'
 export { type PostgresStore, postgresStore } from './store-option.js'
 export type { LogFields, Logger } from './telemetry/logger.js'
+export type { TokenKind } from './token-kinds.js'
 export type { UnrecognisedDelivery } from './work/payloads.js'
 export type { PurchaseChange } from './work/purchase-change.js'

@@ -7,21 +7,22 @@ import type { Store, StoreCounts } from './store/store.js'
 import type { StoreOwner } from './store/store-owner.js'
 import { withDeadline } from './waiting.js'
 
-/** For a health check. `failing` should take the instance out of rotation, `degraded` should wake somebody by day. */
+/** For a health check. `failing`: take the instance out of rotation. `degraded`: a person should look, by day. */
 export interface Health {
   status: 'ok' | 'degraded' | 'failing'
   /** Why it is not `ok`, one sentence each. */
   problems: string[]
-  /** Null while the store cannot be asked. */
+  /** Null while the store does not answer. */
   counts: StoreCounts | null
 }
 
-/** A health check must be answered, also where a store of the app's own never does. */
+/** `health()` answers within this time, even if a store of the app's own never does. */
 const HEALTH_MS = 9 * SECOND
 
 /**
- * Opens, starts, reports and closes what `createMarketplace` has wired, in any order and any number of times.
- * With a worker the process stays alive from here to the end of `close()`, without one while a call is under way.
+ * Opens, starts and closes the parts that `createMarketplace` wires, and reports their health. The calls may come in any
+ * order and any number of times. With a worker the process stays alive until `close()` has ended; without one, while a
+ * call is under way.
  */
 export function createLifecycle(options: {
   store: Pick<Store, 'open' | 'close' | 'counts' | 'problem'>
@@ -32,9 +33,9 @@ export function createLifecycle(options: {
         close(graceMs: number): Promise<void>
       }
     | undefined
-  /** What the parts find wrong just now; `counts` are those of the store. */
+  /** The current problems of the parts; `counts` are those of the store. */
   problems(counts: StoreCounts): Problems
-  /** Before the store is closed. */
+  /** Called before the store is closed. */
   onClose(): void | Promise<void>
   closeGraceMs: number
   clock: Clock
@@ -47,7 +48,7 @@ export function createLifecycle(options: {
   let closing: Promise<void> | undefined
   let retry: unknown
   let failures = 0
-  /** Why the store did not open; undefined while it may, and once it has. */
+  /** Why the store did not open; undefined before the first try ends, and once the store is open. */
   let notOpen: unknown
 
   async function open(): Promise<void> {
@@ -64,12 +65,14 @@ export function createLifecycle(options: {
 
   function start(): Promise<void> {
     if (closing)
-      return Promise.reject(new MarketplaceError('closed', 'Cannot start the marketplace: it was closed'))
+      return Promise.reject(
+        new MarketplaceError('closed', 'Cannot start the marketplace: close() was called'),
+      )
     starting ??= open()
     return starting
   }
 
-  /** By itself until it succeeds: a database that comes up after the app must not need a person. */
+  /** Tries again until it succeeds: a database that starts after the app must not need a person. */
   function startInTheEnd() {
     if (closing) return
     start().catch((error) => {
@@ -94,7 +97,7 @@ export function createLifecycle(options: {
   }
 
   if (worker) hold.take()
-  // The store opens at once; the work begins a turn later, when the app has registered its handlers.
+  // The store opens at once. The work begins a turn later, after the app has registered its handlers.
   store.open(owner).catch(() => {})
   setImmediate(startInTheEnd)
 
@@ -103,6 +106,14 @@ export function createLifecycle(options: {
     isClosed: () => closing !== undefined,
     /** Keeps the process alive until `call` has settled. */
     during: hold.during,
+    /** The same call, refused after `close()`. It keeps the process alive until it settles. */
+    whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
+      const checked = async (...given: Arguments): Promise<T> => {
+        if (closing) throw new MarketplaceError('closed', 'Cannot use the marketplace: close() was called')
+        return call(...given)
+      }
+      return (...given: Arguments): Promise<T> => hold.during(checked(...given))
+    },
 
     health: () => hold.during(health()),
 
@@ -115,13 +126,13 @@ export function createLifecycle(options: {
   async function health(): Promise<Health> {
     if (closing) return { status: 'failing', problems: ['closed'], counts: null }
     const { counts, ofStore } = await askStore()
-    const ofParts = counts ? [problemsOfParts(counts), ofCounts(counts)] : []
+    const ofParts = counts ? [problemsOfParts(counts), problemsOfCounts(counts)] : []
     const { failing, degraded } = mergeProblems([ofStore, ...ofParts])
     const status = failing.length > 0 ? 'failing' : degraded.length > 0 ? 'degraded' : 'ok'
     return { status, problems: [...failing, ...degraded], counts }
   }
 
-  /** What it holds, and what is wrong with it: that it does not answer, or what its last write met. */
+  /** The counts of the store, and its problem: no answer in time, or the failure of its last write. */
   async function askStore(): Promise<{ counts: StoreCounts | null; ofStore: Problems }> {
     try {
       const asked = withDeadline(
@@ -139,13 +150,13 @@ export function createLifecycle(options: {
   }
 }
 
-/** What is counted beside `dead`; a store of the app's own may count less. */
+/** The counts that are checked; a store of the app's own may lack some. */
 type Counted = Partial<
   Record<'dead' | 'retrying', number> & Record<'oldestPendingMs' | 'oldestRequestMs', number | null>
 >
 
-/** What the numbers show to be wrong, and where to look. */
-function ofCounts(counts: Counted): Problems {
+/** The problems that the counts show, each with a hint where to look. */
+function problemsOfCounts(counts: Counted): Problems {
   const { dead = 0, retrying = 0 } = counts
   const degraded: string[] = []
   if (dead > 0) degraded.push(`${dead} journal entries are dead: see journal.list({ status: 'dead' })`)
@@ -163,7 +174,7 @@ function ofCounts(counts: Counted): Problems {
   return { failing: [], degraded }
 }
 
-/** What is pending for longer has nobody who works on it, or more than they can do. */
+/** Work pending for longer than this has no worker, or the workers are too slow. */
 const LONG_PENDING = [
   ['oldestPendingMs', 5 * MINUTE, 'the oldest entry of the journal'],
   ['oldestRequestMs', MINUTE, 'the oldest requested read'],

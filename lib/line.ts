@@ -1,9 +1,10 @@
-/** What comes and goes all the time, in the order in which it came. */
+/** A queue whose entries can also leave from the middle. */
 export interface Line<T> {
   readonly size: number
-  /** Puts it at the end; returns a function that takes it out. */
+  /** Adds `value` at the end; returns a function that removes it. */
   add(value: T): () => void
   first(): T | undefined
+  removeFirst(): void
   values(): T[]
 }
 
@@ -14,15 +15,28 @@ interface Link<T> {
 }
 
 /**
- * A linked list whose links are cut when they are taken out. Not a Set or a Map: V8 moves a growing one to a new table,
- * and the old table keeps what stood in it and points to the new one. Once an old table has come into the old generation,
- * everything that ever stood in any of them survives until the next full collection: measured, 50 ms for each collection
- * of the young generation instead of 0.3 ms.
+ * A linked list that cuts the links of a removed entry. A Set or a Map would not do: V8 moves a growing one to a new
+ * table, and the old table keeps its entries and points to the new one. Once an old table has reached the old
+ * generation, every entry of all these tables survives until the next full collection. Measured: 50 ms for each
+ * collection of the young generation instead of 0.3 ms.
  */
 export function createLine<T>(): Line<T> {
   let first: Link<T> | undefined
   let last: Link<T> | undefined
   let size = 0
+
+  function remove(link: Link<T>) {
+    if (link.value === undefined) return
+    link.value = undefined
+    size--
+    const { previous, next } = link
+    if (previous) previous.next = next
+    else first = next
+    if (next) next.previous = previous
+    else last = previous
+    link.previous = undefined
+    link.next = undefined
+  }
 
   return {
     get size() {
@@ -35,21 +49,14 @@ export function createLine<T>(): Line<T> {
       else first = link
       last = link
       size++
-      return () => {
-        if (link.value === undefined) return
-        link.value = undefined
-        size--
-        const { previous, next } = link
-        if (previous) previous.next = next
-        else first = next
-        if (next) next.previous = previous
-        else last = previous
-        link.previous = undefined
-        link.next = undefined
-      }
+      return () => remove(link)
     },
 
     first: () => first?.value,
+
+    removeFirst() {
+      if (first) remove(first)
+    },
 
     values() {
       const values: T[] = []

@@ -1,9 +1,8 @@
-import type { Marketplace, Unsubscribe } from './api.js'
+import type { Marketplace } from './api.js'
 import { guardedClock, SECOND } from './clock.js'
-import { decide } from './entitlement/decide.js'
+import { isEntitledBy } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { canonicalState, grants } from './entitlement/purchase-state.js'
-import { MarketplaceError } from './errors.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry, type EventName, requireEvent } from './events/registry.js'
@@ -25,7 +24,7 @@ import { createTrack } from './operations/track.js'
 import { createWebhooksCheck } from './operations/webhooks-check.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
-import { appToken } from './platform/webhooks.js'
+import { appToken } from './platform/token.js'
 import { requireIdentifier, storable } from './record.js'
 import { ownerOf } from './store/store-owner.js'
 import { storeFor } from './store-option.js'
@@ -39,7 +38,7 @@ import { createRefreshAndWait } from './work/refresh-and-wait.js'
 import { createWorker } from './work/worker.js'
 
 /**
- * Wires everything for one app. Nothing is shared between two of them.
+ * Wires all parts for one app. Two marketplaces share nothing.
  * Throws `ConfigError` with all faults of the options at once.
  */
 export function createMarketplace<const Custom extends EventDefinitions = Record<never, never>>(
@@ -80,47 +79,47 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onError: (error) => telemetry.failure('receiving', error),
   })
 
-  const handlers = createHandlers()
+  const handlers = createHandlers({ onTopicsChange: () => worker?.handlersChanged() })
   const idle = createIdle({ store, topics: options.worker ? handlers.topics : undefined, clock })
   const reporting = createReporting({ telemetry, check, idle, clock })
   const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { worker: settings } = options
-  const worker =
-    settings &&
-    createWorker({
-      store,
-      leaseMs: settings.leaseMs,
-      pollMs: settings.pollMs,
-      clock,
-      keep: options.retention,
-      reading: {
-        read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
-        isWaitingForToken: platform.isWaitingForToken,
-        stateOf: (record) => canonicalState(storable(record.purchase_state)),
-        entitledBy: (subscriptions, now) => decide('', subscriptions, rules, now).entitled,
-        concurrency: platformOptions.concurrency,
-        reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
-        purchasableUids,
-        waitMs: freshness.waitMs,
-        onRead: reporting.read,
-      },
-      handling: {
-        handlers,
-        payloadOf: createPayloads(classify),
-        marketplace: () => marketplace,
-        concurrency: settings.concurrency,
-        timeoutMs: settings.handlerTimeoutMs,
-        retryDelaysMs: settings.handlerRetryDelaysMs,
-        around: reporting.handling,
-        onHandled: reporting.handled,
-        onDead: listeners.died,
-        onHandlerError(failure, words) {
-          reporting.handlerFailed(failure, words)
-          listeners.failed(failure)
+  const worker = settings
+    ? createWorker({
+        store,
+        leaseMs: settings.leaseMs,
+        pollMs: settings.pollMs,
+        clock,
+        retention: options.retention,
+        reading: {
+          read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
+          isWaitingForToken: platform.isWaitingForToken,
+          stateOf: (record) => canonicalState(storable(record.purchase_state)),
+          isEntitledBy: (subscriptions, now) => isEntitledBy(subscriptions, rules, now),
+          concurrency: platformOptions.concurrency,
+          reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
+          purchasableUids,
+          waitMs: freshness.waitMs,
+          onRead: reporting.read,
         },
-      },
-      onError: telemetry.failure,
-    })
+        handling: {
+          handlers,
+          payloadOf: createPayloads(classify),
+          marketplace: () => marketplace,
+          concurrency: settings.concurrency,
+          timeoutMs: settings.handlerTimeoutMs,
+          retryDelaysMs: settings.handlerRetryDelaysMs,
+          around: reporting.handling,
+          onHandled: reporting.handled,
+          onDead: listeners.died,
+          onHandlerError(failure, label) {
+            reporting.handlerFailed(failure, label)
+            listeners.failed(failure)
+          },
+        },
+        onError: telemetry.failure,
+      })
+    : undefined
 
   const { onAccepted } = reporting
   const intake = createIntake({ classify, store, purchasableUids, codeNames, clock, onAccepted })
@@ -128,7 +127,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const lifecycle = createLifecycle({
     store,
     owner: ownerOf({ ...app, ...platformOptions, adopt: options.adoptStore }),
-    worker: worker || undefined,
+    worker,
     problems: (counts) =>
       mergeProblems([
         worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
@@ -148,29 +147,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   })
 
   const healthLog = createHealthLog({ health: lifecycle.health, telemetry, clock })
-  reporting.gauges(store, worker ? worker.areReadsPaused : undefined)
+  reporting.gauges(store, worker?.areReadsPaused)
 
   if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
   if (options.adoptStore) telemetry.warn('store_adopted')
 
-  function registered(unsubscribe: Unsubscribe): Unsubscribe {
-    if (worker) worker.handlersChanged()
-    return () => {
-      unsubscribe()
-      if (worker) worker.handlersChanged()
-    }
-  }
-
-  /** The same call, which keeps the process alive until it settles. */
-  function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-    const checked = async (...given: Arguments): Promise<T> => {
-      if (lifecycle.isClosed())
-        throw new MarketplaceError('closed', 'Cannot use the marketplace: it was closed')
-      return call(...given)
-    }
-    return (...given: Arguments): Promise<T> => lifecycle.during(checked(...given))
-  }
-
+  const { whileOpen } = lifecycle
   const { explain, ...records } = createRecords({
     ...{ store, rules, clock, explain: entitlements.explain, call: whileOpen },
     retention: options.retention,
@@ -191,11 +173,11 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
     on(event, handler) {
       requireEvent(registry, event)
-      return registered(handlers.on(event, handler))
+      return handlers.on(event, handler)
     },
-    onAny: (handler) => registered(handlers.onAny(handler as AnyHandler)),
-    onUnrecognised: (handler) => registered(handlers.onUnrecognised(handler)),
-    onPurchaseChange: (handler) => registered(handlers.onChange(handler)),
+    onAny: (handler) => handlers.onAny(handler as AnyHandler),
+    onUnrecognised: handlers.onUnrecognised,
+    onPurchaseChange: handlers.onChange,
     onDead: listeners.onDead,
     onHandlerError: listeners.onHandlerError,
 
@@ -216,8 +198,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       createRefreshAndWait({
         store,
         explain: entitlements.explain,
-        checked: (uid) => requireIdentifier(uid, 'business_uid'),
-        // A token and a read, after the pause that may still be due.
+        requireUid: (uid) => requireIdentifier(uid, 'business_uid'),
+        // Time for a token and a read, after the pause between two reads.
         timeoutMs: 2 * platformOptions.timeoutMs + SECOND,
         clock,
       }),

@@ -4,20 +4,35 @@ import { ConfigError } from './errors.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
 import { secretFaults } from './express/delivery-secret.js'
+import type { VerifyDelivery } from './express/take-delivery.js'
+import {
+  count,
+  duration,
+  group,
+  httpUrl,
+  isClock,
+  isObject,
+  oneOrMore,
+  sentences,
+  without,
+} from './option-checks.js'
 import type { PostgresPool } from './postgres/pool.js'
 import type { SubscriptionRecord } from './record.js'
 import type { Store } from './store/store.js'
 import { isStoreOrPool, storeFaults } from './store-option.js'
 import { isLogger, type Logger } from './telemetry/logger.js'
 
-/** What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction. */
+/**
+ * The options of `createMarketplace`. Times are milliseconds. Every default stands here, and every bound is checked
+ * at construction.
+ */
 export interface MarketplaceOptions<Custom extends EventDefinitions = Record<never, never>> {
   app: {
     clientId: string
     clientSecret: string
-    /** The app's own item or items. Without it every subscription that a notice or `track` names counts. */
+    /** The app's own item or items. Without it every subscription named by a notice or `track` counts. */
     purchasableUid?: string | string[] | undefined
-    /** The app's unique name or names: installs and uninstalls of other apps are then told apart. */
+    /** The app's unique name or names. Without it every install and uninstall counts as this app's. */
     codeName?: string | string[] | undefined
   }
   platform: {
@@ -26,9 +41,9 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     /** `{auth_url}` of its token endpoint. */
     authUrl: string
     fetch?: typeof globalThis.fetch | undefined
-    /** In all, for one call: connecting, headers and body. Default 10 s. */
+    /** Deadline of one call: connecting, headers and body together. Default 10 s. */
     timeoutMs?: number | undefined
-    /** Reads at once. Default 4. */
+    /** Concurrent reads. Default 4. */
     concurrency?: number | undefined
   }
   /** The last path segment of the address the platform delivers to: one, or several while rotating. */
@@ -38,76 +53,83 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
    * Default `sqlite:marketplace.db`.
    */
   store?: string | PostgresPool | Store | undefined
-  /** Takes the store over from another app, after `clientId` or `baseUrl` was changed on purpose. Default false. */
+  /** Takes over the store of another app, after you changed `clientId` or `baseUrl` on purpose. Default false. */
   adoptStore?: boolean | undefined
   /** Which records let a business in. Default: `purchase_state` is exactly `purchased`. */
   entitledWhen?: ((record: SubscriptionRecord) => boolean) | undefined
   freshness?:
     | {
-        /** How long `isEntitled` waits for a read that a delivery asked for. Default 2 s. */
+        /** How long `isEntitled` waits for a requested read. Default 2 s. */
         waitMs?: number | undefined
-        /** How often every subscription is read again whatever happens. Default 24 h. */
+        /** Interval of the regular read of every subscription. Default 24 h. */
         reconcileEveryMs?: number | undefined
-        /** How long an answer stands that the platform does not confirm. Default 72 h. */
+        /** How long an answer stays valid that the platform does not confirm. Default 72 h. */
         maxStaleMs?: number | undefined
       }
     | undefined
-  /** `false`: only receive and answer; other processes read and handle. */
+  /** `false`: this process only receives and answers; other processes read and handle. */
   worker?:
     | false
     | {
-        /** Handlers at once. Default 8. */
+        /** Concurrent handlers. Default 8. */
         concurrency?: number | undefined
-        /** How long one handler may take. Default 30 s. */
+        /** Deadline of one call of a handler. Default 30 s. */
         handlerTimeoutMs?: number | undefined
-        /** Pauses between tries of a handler. */
+        /**
+         * Pauses between tries of a handler; after the last one the entry is dead. Default: 12 pauses from 5 s to 24
+         * h.
+         */
         handlerRetryDelaysMs?: number[] | undefined
-        /** After how long the work of a process that died is taken over. Default 60 s. */
+        /** How long a lease lasts. After it another process takes over the work of a process that died. Default 60 s. */
         leaseMs?: number | undefined
-        /** How often to look for work that nobody told of. Default 1 s. */
+        /** Polling interval when no notification arrives. Default 1 s. */
         pollMs?: number | undefined
       }
     | undefined
   receiver?:
     | {
-        /** Default 64 KiB, counted after decoding. */
+        /** Largest body, counted after decoding. Default 64 KiB. */
         bodyLimitBytes?: number | undefined
-        /** Default 10 s. */
+        /** How long a body may take to arrive. Default 10 s. */
         bodyTimeoutMs?: number | undefined
-        /** How long a delivery waits for the disk before it is answered 503. Default 3 s. */
+        /** How long a delivery waits for the disk; after that the reply is 503. Default 3 s. */
         acceptTimeoutMs?: number | undefined
       }
     | undefined
-  /** How long the journal keeps what is over. */
+  /** Retention of finished entries: 7 d for events, 90 d for changes, 30 d for dead entries. */
   retention?:
     | { doneMs?: number | undefined; changesMs?: number | undefined; deadMs?: number | undefined }
     | undefined
-  /** A further check of a delivery whose secret was right: false refuses it with 403. */
+  /** A further check of a delivery with a right secret. Anything but true refuses it with 403. */
   verifyDelivery?: VerifyDelivery | undefined
   /** Events of a later version of the platform, by registration name. */
   events?: Custom | undefined
-  /** How long `close()` lets work finish. Default 10 s. */
+  /** How long `close()` waits for work under way. Default 10 s. */
   closeGraceMs?: number | undefined
-  /** pino, `console`, or anything of that shape: gets warnings, failures and changes of health as `(fields, message)`. */
+  /**
+   * pino, `console`, or another logger of that shape. Gets warnings, failures and changes of health as `(fields,
+   * message)`.
+   */
   logger?: Logger | undefined
-  /** The time source; for tests. */
+  /** The time source, for tests. */
   clock?: Clock | undefined
 }
 
-export type VerifyDelivery = (delivery: {
-  req: import('node:http').IncomingMessage
-  /** The body as text; undefined when the app's own parser had read it. */
-  text: string | undefined
-}) => boolean | Promise<boolean>
+export type { VerifyDelivery }
 
 const text = z.string().min(1, 'expected a text that is not empty')
 const fn = z.custom<(...args: never[]) => unknown>(
   (value) => typeof value === 'function',
   'expected a function',
 )
-const httpUrl = z
-  .string()
-  .refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
+const HANDLER_RETRY_DELAYS_MS = [
+  5 * SECOND,
+  30 * SECOND,
+  2 * MINUTE,
+  10 * MINUTE,
+  30 * MINUTE,
+  ...[1, 2, 4, 8, 12, 24, 24].map((hours) => hours * HOUR),
+]
 
 const OPTIONS = z.strictObject({
   app: z.strictObject({
@@ -150,7 +172,7 @@ const OPTIONS = z.strictObject({
             .max(30 * DAY),
         )
         .max(100)
-        .optional(),
+        .default(HANDLER_RETRY_DELAYS_MS),
       leaseMs: duration(60 * SECOND, SECOND, HOUR),
       pollMs: duration(SECOND, 10, MINUTE),
     }),
@@ -178,73 +200,12 @@ const OPTIONS = z.strictObject({
     .default(systemClock),
 })
 
-/** Options as used: every default in place. Throws a `ConfigError` that names all faults at once. */
+/** The options with every default in place. Throws a `ConfigError` that names all faults at once. */
 export function readOptions(options: unknown) {
   const result = OPTIONS.safeParse(options)
   if (result.success) return result.data
-  // Paths and rules only: a fault never repeats a value, which may be a secret.
+  // A fault has a path and a rule, never the value, which may be a secret.
   throw new ConfigError(sentences(result.error.issues))
 }
 
 export type ResolvedOptions = ReturnType<typeof readOptions>
-
-/** A check whose faults become the option's. */
-function without<T>(faultsOf: (value: T) => readonly string[]) {
-  return (value: T, context: z.RefinementCtx) => {
-    for (const message of faultsOf(value)) context.addIssue({ code: 'custom', message })
-  }
-}
-
-function duration(defaultMs: number, minMs: number, maxMs: number) {
-  return count(defaultMs, minMs, maxMs, ' ms')
-}
-
-function count(usual: number, min: number, max: number, unit = '') {
-  return z
-    .int('expected a whole number')
-    .min(min, `expected ${min}${unit} or more`)
-    .max(max, `expected ${max}${unit} or less`)
-    .default(usual)
-}
-
-/** An optional group of settings, all of them with defaults. */
-function group<Shape extends z.ZodRawShape>(shape: Shape) {
-  return z
-    .strictObject(shape, {
-      error: ({ code }) =>
-        code === 'invalid_type' ? 'expected an object of settings, or nothing for the defaults' : undefined,
-    })
-    .prefault({} as never)
-}
-
-function oneOrMore<T extends z.ZodType<string>>(each: T) {
-  return z.preprocess(
-    (value) => (typeof value === 'string' ? [value] : value),
-    z.array(each, 'expected a text, or several in an array').min(1, 'expected at least one'),
-  )
-}
-
-/** One sentence for each fault; of a choice, the faults of its last form, which is the one with fields. */
-function sentences(issues: readonly z.core.$ZodIssue[], path: readonly PropertyKey[] = []): string[] {
-  return issues.flatMap((issue) => {
-    const where = [...path, ...issue.path]
-    const last = issue.code === 'invalid_union' ? issue.errors.at(-1) : undefined
-    return last?.length ? sentences(last, where) : [`${where.join('.') || 'options'}: ${issue.message}`]
-  })
-}
-
-function isHttpUrl(value: string): boolean {
-  if (!URL.canParse(value)) return false
-  const { protocol, username, password, search, hash } = new URL(value)
-  return (protocol === 'https:' || protocol === 'http:') && username + password + search + hash === ''
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
-}
-
-function isClock(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const clock = value as Record<string, unknown>
-  return ['now', 'setTimeout', 'clearTimeout'].every((name) => typeof clock[name] === 'function')
-}

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { MarketplaceError } from './errors.js'
 
 /**
- * The fields the interface document gives a subscription record, in its order and with its notes. The last three are
- * carried by the `purchasable_subscription/updated` payload only. Nothing here says that a record has them:
- * see `SubscriptionRecord`.
+ * The fields of a subscription record, in the order and with the notes of the interface document. A record need not
+ * have all of them: see `SubscriptionRecord`.
  */
 export const RECORD_FIELDS = {
   uid: 'Subscription identifier.',
@@ -21,14 +20,17 @@ export const RECORD_FIELDS = {
   payment_type: 'A billing period; the value monthly is used.',
 } as const
 
-/** What the `purchasable_subscription/updated` payload carries beside `RECORD_FIELDS` (interface document). */
+/** The further fields of a `purchasable_subscription/updated` payload (interface document). */
 export const UPDATED_EVENT_FIELDS = {
   display_name: 'Code name of the app.',
   bundled_from_subscription_uid: 'Null in the sample.',
   is_active: 'Boolean.',
 } as const
 
-/** In the types of the document, and null, which the platform may send for anything. Prices have come as numbers too. */
+/**
+ * Each field has its documented type, or null, which the platform may send for any field. Prices have come as numbers
+ * too.
+ */
 interface DocumentedFields {
   buyer_uid?: string | null
   purchase_currency?: string | null
@@ -46,34 +48,37 @@ interface DocumentedFields {
 }
 
 /**
- * A subscription as the platform sent it. The three identifiers and `purchase_state` are strings; without one of them
- * there is no record. Every other field may be missing and is kept as it came. Those that the document names have the
- * documented types, which are not checked: a platform that sends another type is not refused.
+ * A subscription as the platform sent it. The three identifiers and `purchase_state` are strings; a value without one
+ * of them is not a record. Every other field may be missing, and keeps the value that the platform sent. The types of
+ * the documented fields are not checked: a record with another type is still accepted.
  */
 export interface SubscriptionRecord extends DocumentedFields {
   uid: string
   business_uid: string
   purchasable_uid: string
-  /** As it came: one of the documented states, or anything else; only `canonicalState` and `grants` interpret it. */
+  /** As the platform sent it: a documented state or any other text. Only `canonicalState` and `grants` interpret it. */
   purchase_state: string
   [field: string]: unknown
 }
 
 /**
- * A full record as an event carries it. An event only announces that the platform has something to show, so nothing but
- * the two identifiers is essential; compare `SubscriptionRecord`, which is read from the platform.
+ * A full record in an event. An event only announces a change, which is then read from the platform. So only the two
+ * identifiers are required; compare `SubscriptionRecord`, which is read from the platform.
  */
 export interface AnnouncedRecord extends DocumentedFields {
   uid: string
   business_uid: string
-  /** Null when the platform sent none, or nothing that can be an identifier. */
+  /** Null when the platform sent none, or a value that cannot be an identifier. */
   purchasable_uid: string | null
-  /** As it came; null when the platform sent no text. */
+  /** As the platform sent it; null when it is not a text. */
   purchase_state: string | null
   [field: string]: unknown
 }
 
-/** Not stated by the document; we chose what fits an index of every database and any identifier seen so far. */
+/**
+ * Not stated by the document; we chose a length that fits an index of every database and every identifier seen so
+ * far.
+ */
 export const MAX_IDENTIFIER_LENGTH = 255
 
 /** C0 with NUL, DEL and C1. */
@@ -82,7 +87,7 @@ const CONTROL = /\p{Cc}/u
 /** Why `value` cannot be an identifier, or undefined when it can. Never contains the value. */
 function identifierFault(value: unknown): string | undefined {
   if (typeof value === 'number') {
-    // Beyond 2^53 two identifiers would read as one and the same number.
+    // Beyond 2^53 two different identifiers would become the same number.
     return Number.isSafeInteger(value)
       ? undefined
       : 'expected an identifier, got a number that is not a safe integer'
@@ -98,24 +103,24 @@ function identifierFault(value: unknown): string | undefined {
 }
 
 /**
- * An identifier as a string: any format (they need not be UUIDs), numbers taken as strings. Nothing is trimmed or
+ * An identifier as a string, in any format (it need not be a UUID). A number becomes a string. Nothing is trimmed or
  * normalised, so two different identifiers stay different.
  */
 export const identifier = z.unknown().transform((value, { issues }): string => {
   const fault = identifierFault(value)
   if (fault === undefined) return String(value)
-  // Not addIssue: it made a refusal three times as dear, and every update notice is first refused as a record.
+  // Not `addIssue`: it made a refusal 3 × slower, and the record schema refuses every update notice first.
   issues.push({ code: 'custom', message: fault, input: value })
   return z.NEVER
 })
 
-/** An identifier that nothing depends on: null where the platform sent none, or something that cannot be one. */
+/** An optional identifier: null when the platform sent none, or a value that cannot be an identifier. */
 export const optionalIdentifier = z
   .unknown()
-  .optional() // without it zod refuses a missing key, whatever the transform makes of undefined
+  .optional() // without it zod refuses a missing key before the transform runs
   .transform(identifierOf)
 
-/** The one rule for identifiers: a text that is fit to be one, or a safe integer as its text; else null. */
+/** The one rule for identifiers: a fit text as it is, a safe integer as text, and null for every other value. */
 export function identifierOf(value: unknown): string | null {
   return identifierFault(value) === undefined ? String(value) : null
 }
@@ -127,7 +132,10 @@ export function requireIdentifier(value: unknown, name: string): string {
   throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
 }
 
-/** A record read from the platform. Only the essentials are checked; unknown values are never looked into, however deep. */
+/**
+ * A record read from the platform. Only the required fields are checked; further values are never examined, however
+ * deep.
+ */
 const subscriptionRecord = z.looseObject({
   uid: identifier,
   business_uid: identifier,
@@ -135,7 +143,7 @@ const subscriptionRecord = z.looseObject({
   purchase_state: z.string(),
 })
 
-/** A record that an event carries; see `AnnouncedRecord`. */
+/** The schema of a record in an event; see `AnnouncedRecord`. */
 export const announcedRecord: z.ZodType<AnnouncedRecord> = z.looseObject({
   uid: identifier,
   business_uid: identifier,
@@ -147,8 +155,8 @@ export const announcedRecord: z.ZodType<AnnouncedRecord> = z.looseObject({
 })
 
 /**
- * The record in `value`: a copy with identifiers as strings and every other field as it came (a `__proto__` key is
- * left out). Undefined when `value` is not an object, or lacks a usable `uid`, `business_uid`, `purchasable_uid` or
+ * A copy of the record in `value`: identifiers become strings, every other field stays unchanged, and a `__proto__` key
+ * is left out. Undefined when `value` is not an object, or lacks a usable `uid`, `business_uid`, `purchasable_uid` or
  * `purchase_state`. Never throws for JSON values.
  */
 export function parseRecord(value: unknown): SubscriptionRecord | undefined {
@@ -156,18 +164,20 @@ export function parseRecord(value: unknown): SubscriptionRecord | undefined {
   return result.success ? result.data : undefined
 }
 
-/**
- * A text from outside as every database keeps it: PostgreSQL takes no NUL, and half of a surrogate pair is not valid UTF-8.
- * For what people read and states are compared by; identifiers with such characters are refused instead.
- */
+/** Whether every database can store the text: PostgreSQL refuses NUL, and half of a surrogate pair is not valid UTF-8. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed()
+}
+
+/** A text made storable. For states and texts for people; identifiers that are not storable are refused instead. */
 export function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed()
 }
 
-/** `updated_at` as ms since 1970; NaN when it is missing or unreadable: then it says nothing about age. */
+/** `updated_at` as ms since 1970; NaN when it is missing or unreadable, so that no comparison holds. */
 export function updatedAtMs({ updated_at }: SubscriptionRecord): number {
   if (typeof updated_at !== 'string') return Number.NaN
-  // The platform's times are UTC. One without an offset would be read as this machine's own.
+  // The platform's times are UTC. JavaScript reads a time without an offset as local time.
   const hasOffset = !/\d\d:\d\d[\d:.]*$/.test(updated_at) || /[+-]\d\d:\d\d$/.test(updated_at)
   return Date.parse(hasOffset ? updated_at : `${updated_at}Z`)
 }

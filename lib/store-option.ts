@@ -10,17 +10,17 @@ import type { Warn } from './warnings.js'
 
 const SQLITE = /^sqlite:(?<path>.+)$/s
 const POSTGRES = /^postgres(?:ql)?:\/\//
-/** Also the name of the channel of its notifications; quoted wherever it is used, and cut by nobody. */
+/** The schema is also the name of the notification channel, so it must fit into 63 bytes. Always quoted. */
 const SCHEMA = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 const DEFAULT_SCHEMA = 'marketplace_webhooks'
 
-/** What is wrong with an address of a store; never repeats it, for it may hold a password. */
+/** The faults of a store address. They never repeat the address, which may contain a password. */
 export function storeFaults(address: string): string[] {
   const isAddress = SQLITE.test(address) || (POSTGRES.test(address) && URL.canParse(address))
   return isAddress ? [] : ['expected sqlite:<path>, sqlite::memory:, postgres://…, a pool of pg, or a Store']
 }
 
-/** Whether it can be a `Store`, or a pool of `pg`. */
+/** Whether `value` can be a `Store` or a pool of `pg`. */
 export function isStoreOrPool(value: unknown): boolean {
   return (
     typeof value === 'object' &&
@@ -29,7 +29,7 @@ export function isStoreOrPool(value: unknown): boolean {
   )
 }
 
-/** The store for an option that has no faults. Nothing is opened yet. */
+/** The store for a valid option. It is not opened yet. */
 export function storeFor(option: string | PostgresPool | Store, clock: Clock, warn?: Warn): Store {
   if (typeof option === 'string') {
     const path = SQLITE.exec(option)?.groups?.path
@@ -40,27 +40,27 @@ export function storeFor(option: string | PostgresPool | Store, clock: Clock, wa
   return isPool(option) ? postgresStore(option, { clock, warn }) : guardedStore(option)
 }
 
-/** A store on PostgreSQL, which can print what a role needs that did not make its tables. */
+/** A store on PostgreSQL, which can also print the grants of a role that does not own its tables. */
 export interface PostgresStore extends Store {
-  /** The SQL that gives `role` all the rights this store needs; to be run by the owner of the tables. */
+  /** The SQL that gives `role` all the rights this store needs. The owner of the tables runs it. */
   grants(role: string): string
 }
 
 /**
  * A store on PostgreSQL with settings of its own, for the option `store`.
  *
- * @param connection a `postgres://` address, or a pool of `pg` that stays the app's to close
+ * @param connection a `postgres://` address, or a pool of `pg`, which the app closes itself
  * @throws RangeError for a schema that is not a plain name
  */
 export function postgresStore(
   connection: string | PostgresPool,
   options: {
-    /** Where the tables stand; made at the first start. Default `marketplace_webhooks`. */
+    /** The schema of the tables, created at the first start. Default `marketplace_webhooks`. */
     schema?: string
-    /** Connections at most, one of them for notifications; for an address only. Default 10. */
+    /** The most connections, including one for notifications. Only with an address. Default 10. */
     maxConnections?: number
     clock?: Clock
-    /** Gets the codes of its warnings; without it they are process warnings. */
+    /** Gets the code of each warning. Without it they become process warnings. */
     warn?: Warn | undefined
   } = {},
 ): PostgresStore {

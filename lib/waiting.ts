@@ -1,5 +1,4 @@
-import type { Clock } from './clock.js'
-import { createLine } from './line.js'
+import { type Clock, SECOND } from './clock.js'
 
 /** Resolves after `ms`, or as soon as `signal` aborts. */
 export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<void> {
@@ -13,6 +12,28 @@ export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<v
     const timer = clock.setTimeout(end, ms)
     signal?.addEventListener('abort', end)
   })
+}
+
+/** How often a caller checks for work that another process may have finished without a notification. */
+const RECHECK_MS = SECOND / 4
+
+/**
+ * The pause between two looks at something that changes, in this process or another. `wait(ms)` resolves after at most
+ * `ms`, after 250 ms, or as soon as `end()` is called. Keeps the process alive meanwhile.
+ */
+export function createRecheck(clock: Clock) {
+  let end = () => {}
+  return {
+    end: () => end(),
+    wait: (ms: number) =>
+      new Promise<void>((resolve) => {
+        const timer = clock.setTimeout(resolve, Math.min(ms, RECHECK_MS), true)
+        end = () => {
+          clock.clearTimeout(timer)
+          resolve()
+        }
+      }),
+  }
 }
 
 /** The result of `promise`, or after `ms` a rejection with what `onLate` returns. The work behind it goes on. */
@@ -31,7 +52,7 @@ export async function withDeadline<T>(
 
 /**
  * The result of `promise`, or a rejection as soon as `signal` aborts, even if the promise itself ignores the signal.
- * The work behind it goes on for other callers; its later result is dropped.
+ * The work behind it goes on for other callers, and its later result is dropped.
  */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise
@@ -48,47 +69,7 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
   }
 }
 
-/**
- * Deadlines that are all the same time ahead, behind one timer: most work ends long before its own, and a timer for
- * each costs more than the rest of a short call.
- */
-export function createDeadlines(ms: number, clock: Clock) {
-  const waiting = createLine<{ at: number; onLate(): void; end(): void }>()
-  let timer: unknown
-
-  function arm() {
-    const next = waiting.first()
-    timer = next && clock.setTimeout(run, Math.max(0, next.at - clock.monotonic()))
-  }
-
-  function run() {
-    timer = undefined
-    const now = clock.monotonic()
-    for (let next = waiting.first(); next && next.at <= now; next = waiting.first()) {
-      next.end()
-      next.onLate()
-    }
-    arm()
-  }
-
-  return {
-    /** Calls `onLate` after `ms`; returns a function that calls it off. */
-    set(onLate: () => void): () => void {
-      const deadline = { at: clock.monotonic() + ms, onLate, end() {} }
-      deadline.end = waiting.add(deadline)
-      if (timer === undefined) arm()
-      return deadline.end
-    },
-    /** Lets go of the timer while no deadline is open: until then it stays armed, since the next call is likely soon. */
-    rest() {
-      if (waiting.first()) return
-      clock.clearTimeout(timer)
-      timer = undefined
-    },
-  }
-}
-
-/** Between two slices of work the app's event loop has its turn. */
+/** Gives the event loop of the app its turn between two slices of work. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

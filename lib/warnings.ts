@@ -1,33 +1,35 @@
-/** Every process warning of this package by its code, for the developer: what is wrong and what follows from it. */
+/** Every process warning of this package by its code: what happened, and what to do. */
 export const WARNINGS = {
   purchasable_uid_missing:
-    "app.purchasableUid is not set: every subscription that a notice or track() names counts as the app's own",
-  store_not_open: 'Until the store opens, no delivery is accepted and nobody is let in. It is tried again',
+    "app.purchasableUid is not set, so every subscription named by a notice or track() counts as the app's own. Set it",
+  store_not_open:
+    'Until the store opens, this process refuses every delivery and denies every business. It tries again by itself',
   store_adopted:
-    'adoptStore is set: this app takes the store over, whichever app it belonged to. Remove the option after one start',
-  handler_failed: 'It is tried again by its schedule; onHandlerError() reports each failed try',
+    'adoptStore is set, so this app takes over the store, even from another app. Remove the option after one start',
+  handler_failed:
+    'It is called again after each pause of worker.handlerRetryDelaysMs. onHandlerError() gets every failed try',
   otherwise_failed:
-    'This is what `otherwise` of handler() threw or rejected with. The request was answered with 500, or cut off where its reply had begun',
+    'The `otherwise` of handler() threw or rejected. The request got a 500, or its reply was cut off. Handle the error in your app',
   listen_unavailable:
-    'Notifications of PostgreSQL do not arrive here (a pooler in transaction mode?): this instance learns of a ' +
-    'change that another made within five seconds instead of at once. Nothing is lost by it',
+    'Notifications of PostgreSQL do not arrive here (a pooler in transaction mode?). This instance sees changes made ' +
+    'by others within five seconds instead of at once. Nothing is lost. For changes at once, connect directly',
   postgres_not_durable:
-    'PostgreSQL runs with fsync or full_page_writes off: what was acknowledged is lost when its machine fails',
+    'PostgreSQL runs with fsync or full_page_writes off: acknowledged deliveries are lost when its machine fails. Switch both on',
 } as const
 
 export type WarningCode = keyof typeof WARNINGS
 export type Warn = (code: WarningCode, why?: string) => void
 
-/** The words of the table, with `why` in front. */
+/** The message of the table, with `why` in front. */
 export function messageFor(code: WarningCode, why?: string): string {
   return why ? `${why}. ${WARNINGS[code]}` : WARNINGS[code]
 }
 
-/** Emits a process warning of type `MarketplaceWarning`, with `why` in front of the words of the table. Never throws. */
+/** Emits a process warning of type `MarketplaceWarning`, with `why` in front of its message. Never throws. */
 export function warn(code: WarningCode, why?: string): void {
   try {
     process.emitWarning(messageFor(code, why), { type: 'MarketplaceWarning', code })
   } catch {
-    // A warning must not stop what it warns of.
+    // A failed warning must not fail the work that caused it.
   }
 }

@@ -117,16 +117,16 @@ describe('the pages on errors', () => {
 })
 
 describe('the pages on decisions', () => {
-  it('have every reason in the words of the code', () => {
+  it('have every reason as in the code', () => {
     const written = tableWith('reason', 'entitled', 'known', 'Meaning').map(
       ({ reason, entitled, known, Meaning }) => [
         names(reason)[0],
-        { entitled: entitled === 'true', known: known === 'true', words: Meaning },
+        { entitled: entitled === 'true', known: known === 'true', meaning: Meaning },
       ],
     )
     const ranked = Object.entries(REASONS).sort(([, a], [, b]) => a.rank - b.rank)
     expect(written).toEqual(
-      ranked.map(([name, { entitled, known, words }]) => [name, { entitled, known, words }]),
+      ranked.map(([name, { entitled, known, meaning }]) => [name, { entitled, known, meaning }]),
     )
   })
 
@@ -221,7 +221,7 @@ describe('the pages on operating', () => {
 const PROBLEMS_COME_FROM = [
   'lifecycle.ts',
   'store/write-health.ts',
-  'work/intake.ts',
+  'work/other-items.ts',
   'work/read-outcomes.ts',
   'work/read-pause.ts',
   'work/worker.ts',

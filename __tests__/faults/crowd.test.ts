@@ -205,7 +205,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     await store.accept([eventOf('s1')])
     const claim = (await claimOne(store, { leaseMs: HOUR, except: [], urgencies: [1, 2] })) as ReadClaim
     const record = { uid: 's1', business_uid: 'b1', purchasable_uid: 'p', purchase_state: 'purchased' }
-    const found = { record, state: 'purchased', gone: null, confirmed: true }
+    const found = { record, state: 'purchased', gone: null }
     await store.finishRead(claim, { found, settled: true, failure: null, progress: null, nextInMs: HOUR })
     await sql(subscriptions('made up', `${Date.now() + HOUR}`))
     await sql(`update subscriptions set business_uid = 'b1'`)

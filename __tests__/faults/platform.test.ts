@@ -262,6 +262,7 @@ describe('E13 one layer alone tries again', () => {
         clientId: 'client',
         clientSecret: 'client-secret',
         timeoutMs: 300,
+        concurrency: 4,
         clock: systemClock,
       })
       const read = () => client.readSubscription({ subscriptionUid: 's1', businessUid: B1 })

@@ -213,6 +213,7 @@ function dispatcherOver(store: Store, clock = systemClock) {
     marketplace: () => undefined,
     concurrency: 8,
     timeoutMs: 30_000,
+    retryDelaysMs: [],
     leaseMs: 60_000,
     renewEveryMs: 10_000,
     pollMs: 50,

@@ -21,7 +21,7 @@ import {
   type MarketplaceError,
   type MarketplaceOptions,
 } from '../../lib/index.js'
-import { appToken } from '../../lib/platform/webhooks.js'
+import { appToken } from '../../lib/platform/token.js'
 import { SPANS } from '../../lib/telemetry/instruments.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { serve } from '../support/scene.js'

@@ -5,6 +5,7 @@ import express5 from 'express'
 import { createReceiver } from '../../lib/express/receiver.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { CERTIFICATE, KEY } from './certificate.js'
+import { RECEIVER_DEFAULTS } from './defaults.js'
 
 /**
  * A process that serves the router at /hooks/<SECRET> and a guarded route at /guarded on every kind of server, and sends
@@ -18,6 +19,7 @@ export const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 type Handle = (req: IncomingMessage, res: ServerResponse) => void
 
 const receive = createReceiver({
+  ...RECEIVER_DEFAULTS,
   isSecret: (candidate) => candidate === SECRET,
   // Long enough for a sender to be gone meanwhile.
   accept: async (envelopes) => {

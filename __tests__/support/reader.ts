@@ -1,5 +1,5 @@
 import { HOUR } from '../../lib/clock.js'
-import type { ReadResult } from '../../lib/platform/client.js'
+import type { ReadResult } from '../../lib/platform/read-result.js'
 import type { SubscriptionRecord } from '../../lib/record.js'
 import type { ReadClaim } from '../../lib/store/store.js'
 import { concludeRead } from '../../lib/work/conclude-read.js'
@@ -66,8 +66,7 @@ export function createReader() {
       const conclusion = concludeRead(claim, result, env)
       const { found, settled, progress, clearUninstalled } = conclusion
       if (found) {
-        const { confirmed, ...columns } = found
-        Object.assign(claim.subscription, columns, confirmed ? { readAt: now } : {})
+        Object.assign(claim.subscription, found, { readAt: now })
       }
       if (settled) claim.settledGeneration = claim.generation
       if (clearUninstalled) claim.uninstalledAt = null

@@ -123,7 +123,7 @@ export const FENCING: readonly Check[] = [
         install: { installed: true, at: null },
       })
       const { record } = claim.subscription
-      const found = { record, state: null, gone: 'revoked', confirmed: true } as const
+      const found = { record, state: null, gone: 'revoked' } as const
       const finish = { ...fails('token_refused'), settled: true, found, changes: [change] }
       assert.equal(await store.finishRead(claim, finish), false)
       has(await only(store, 'b1'), { state: 'purchased', gone: null, pending: true })

@@ -139,7 +139,7 @@ export function shows(claim: ReadClaim, state: string, more: Partial<ReadFinish>
   const { subscriptionUid: uid, businessUid: business_uid } = claim.subscription
   const record = { uid, business_uid, purchasable_uid: 'item', purchase_state: state }
   return {
-    found: { record, state, gone: null, confirmed: true },
+    found: { record, state, gone: null },
     settled: true,
     failure: null,
     progress: null,

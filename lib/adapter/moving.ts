@@ -29,7 +29,7 @@ export const MOVING: readonly Check[] = [
           return '1'
         },
       }))
-      const found = { record, state: 'purchased', gone: null, confirmed: true }
+      const found = { record, state: 'purchased', gone: null }
       await store.finishRead(claim, { ...shows(claim, 'purchased'), found, changes, candidate: null })
       same(seen, [
         ['b1', []],

@@ -53,7 +53,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
     return {
       business_uid,
       decision: shortened(decision),
-      cause: REASONS[decision.reason].words,
+      cause: REASONS[decision.reason].meaning,
       next: nextStepFor(decision.reason, states),
       subscriptions: page.map(rowsFor(person).subscriptionRow),
       after: page.length < SUBSCRIPTIONS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),

@@ -38,7 +38,7 @@ export interface SearchReply {
 export interface BusinessReply {
   business_uid: string
   decision: Decision
-  /** `words` of the reason. */
+  /** `meaning` of the reason. */
   cause: string
   next: NextStep
   subscriptions: SubscriptionRow[]

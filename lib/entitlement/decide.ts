@@ -10,16 +10,16 @@ export { REASONS, type Reason } from './reasons.js'
 export interface Decision extends OfThePast {
   business_uid: string
   entitled: boolean
-  /** False when the answer is not in yet (`not_read_yet`, `stale`, `store_unavailable`); then `entitled` is false. */
+  /** False while the answer is uncertain (`not_read_yet`, `stale`, `store_unavailable`); then `entitled` is false. */
   known: boolean
-  /** The items that entitle it now, each once. */
+  /** The items that entitle the business now, each once. */
   entitledItems: string[]
   reason: Reason
-  /** Reason, evidence and age in words for a support person. */
+  /** Reason, evidence and age, for a support person. */
   explanation: string
-  /** When the platform last confirmed what the decision rests on: ISO 8601, UTC; null when it never did. */
+  /** When the platform last confirmed the evidence: ISO 8601, UTC; null when it never did. */
   asOf: string | null
-  /** Whether the decision rests on something older than `maxStaleMs`, or could not be looked up just now. */
+  /** True when the evidence is older than `maxStaleMs`, or the store could not be read just now. */
   stale: boolean
   subscriptions: SubscriptionVerdict[]
 }
@@ -32,20 +32,20 @@ export interface SubscriptionVerdict {
   reason: Reason
   /** When the platform last confirmed it: ISO 8601, UTC. */
   asOf: string | null
-  /** A read was asked for and has not succeeded yet. */
+  /** A read was requested and has not succeeded yet. */
   pending: boolean
-  /** Error code of the last read, when it failed. */
+  /** Error code of the last read, if it failed. */
   failure: string | null
 }
 
 export interface DecisionRules {
-  /** The app's own items; empty: every subscription known counts. */
+  /** The app's own items. When empty, every known subscription counts. */
   purchasableUids: readonly string[]
   entitledWhen(record: SubscriptionRecord): boolean
   maxStaleMs: number
 }
 
-/** From what is known of a business to the answer: pure. One subscription that entitles is enough. */
+/** The decision for a business from its subscriptions: a pure function. One subscription that entitles is enough. */
 export function decide(
   business_uid: string,
   subscriptions: readonly Subscription[],
@@ -63,18 +63,27 @@ export function decide(
   )
   if (best?.reason !== 'other_app') return decision
   const itsOwn = rules.purchasableUids.join(', ')
-  const words = `It is of the item ${best.purchasable_uid}, and app.purchasableUid is ${itsOwn}.`
-  return { ...decision, explanation: `${decision.explanation} ${words}` }
+  const mismatch = `It is of the item ${best.purchasable_uid}, and app.purchasableUid is ${itsOwn}.`
+  return { ...decision, explanation: `${decision.explanation} ${mismatch}` }
 }
 
-/** What the answer rests on first. */
+/** Whether one of the subscriptions entitles, as `decide` answers without an explanation. */
+export function isEntitledBy(
+  subscriptions: readonly Subscription[],
+  rules: DecisionRules,
+  now: number,
+): boolean {
+  return subscriptions.some((subscription) => REASONS[reasonFor(subscription, rules, now)].entitled)
+}
+
+/** The verdict that decides first. */
 export function byWeight(verdicts: readonly SubscriptionVerdict[]): SubscriptionVerdict[] {
   return [...verdicts].sort(
     (a, b) => REASONS[a.reason].rank - REASONS[b.reason].rank || (b.asOf ?? '').localeCompare(a.asOf ?? ''),
   )
 }
 
-/** A decision that rests on no subscription. */
+/** A decision without a subscription. */
 export function decisionWithout(
   business_uid: string,
   reason: 'invalid_business_uid' | 'store_unavailable' | 'not_recorded',
@@ -102,11 +111,11 @@ function reasonFor(subscription: Subscription, rules: DecisionRules, now: number
   if (gone) return gone
   if (record === null) return reasonForUnread(subscription, rules)
   if (isOfOtherApp(record.purchasable_uid, rules)) return 'other_app'
-  if (!holds(rules.entitledWhen, record)) return 'not_purchased'
+  if (!passes(rules.entitledWhen, record)) return 'not_purchased'
   return readAt !== null && now - readAt <= rules.maxStaleMs ? 'purchased' : 'stale'
 }
 
-/** Not yet is not no: while the platform may lag behind its own event, nothing is known. */
+/** While the platform may lag behind its own event, a missing record does not mean no. */
 function reasonForUnread(
   { purchasableUid, failure, pending, verifying, refreshAt }: Subscription,
   rules: DecisionRules,
@@ -128,11 +137,11 @@ function isOfOtherApp(purchasableUid: string | null, { purchasableUids }: Decisi
   return purchasableUids.length > 0 && purchasableUid !== null && !purchasableUids.includes(purchasableUid)
 }
 
-// The app's own predicate: whatever it throws or answers but true, denies.
-function holds(entitledWhen: DecisionRules['entitledWhen'], record: SubscriptionRecord): boolean {
+/** Calls the app's own predicate: throwing, or returning anything but `true`, denies access. */
+function passes(entitledWhen: DecisionRules['entitledWhen'], record: SubscriptionRecord): boolean {
   try {
     const answer: unknown = entitledWhen(record)
-    // A promise is no yes, and must not end the process when it rejects.
+    // A promise denies too, and its rejection must not end the process.
     if (answer instanceof Promise) answer.catch(() => {})
     return answer === true
   } catch {
@@ -147,19 +156,19 @@ export function decisionOf(
   subscriptions: SubscriptionVerdict[],
   now: number,
 ): Decision {
-  const { entitled, known, words } = REASONS[reason]
+  const { entitled, known, meaning } = REASONS[reason]
   const stale = reason === 'stale' || reason === 'store_unavailable'
   const evidence = byWeight(subscriptions)
     .slice(0, MOST_EXPLAINED)
     .map((subscription) => describe(subscription, now))
   const rest = subscriptions.length - evidence.length
-  const explanation = [words, ...evidence, ...(rest > 0 ? [`And ${rest} more.`] : [])].join(' ')
+  const explanation = [meaning, ...evidence, ...(rest > 0 ? [`And ${rest} more.`] : [])].join(' ')
   const items = subscriptions.flatMap((each) => (each.entitled ? (each.purchasable_uid ?? []) : []))
   const entitledItems = entitled ? [...new Set(items)] : []
   return { business_uid, entitled, known, entitledItems, reason, explanation, asOf, stale, subscriptions }
 }
 
-/** Whoever knows the delivery secret can make up subscriptions of a business without end. */
+/** A bound: a sender with the delivery secret can forge any number of subscriptions of a business. */
 const MOST_EXPLAINED = 20
 
 function describe(

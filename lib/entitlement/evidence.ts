@@ -1,16 +1,16 @@
-/** What a decision has beside where `explain` was asked about a time. */
+/** The further fields of a decision about a past time (`explain` with `at`). */
 export interface OfThePast {
-  /** The time that was asked about: ISO 8601, UTC. */
+  /** The requested time: ISO 8601, UTC. */
   at?: string
-  /** What the answer rests on. */
+  /** The evidence of the answer. */
   restsOn?: Evidence[]
 }
 
-/** One subscription at a time of the past. `id` is the change's in the journal. */
+/** One subscription at a past time. `id` is the journal entry of the change. */
 export type Evidence =
   /** It was in the state `to`: the last change before the time, observed at `on`. */
   | { kind: 'change'; subscription_uid: string; id: string; on: string; to: string | null }
-  /** It was as it is now: since the time no change of it was observed. */
+  /** Its state was the current one: no change of it was observed since that time. */
   | { kind: 'record'; subscription_uid: string; asOf: string | null }
-  /** Its state at the time is not recorded; `why` in words. */
+  /** Its state at that time is not recorded; `why` explains it. */
   | { kind: 'not_recorded'; subscription_uid: string | null; why: string }

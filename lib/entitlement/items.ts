@@ -10,15 +10,15 @@ import {
 /** For an app with several items, such as plans. */
 export interface ItemOptions {
   /**
-   * Only a subscription of this item, or of any of these, entitles. Where it is there, it must name one: `undefined` and
-   * an empty list name none, and nothing entitles to that. Without it every item of the app counts.
+   * Only a subscription of this item, or of one of these, entitles. If the field is present it must name an item:
+   * `undefined` and an empty list name none, and deny. Without the field every item of the app counts.
    */
   purchasableUid?: PurchasableUids
 }
 
 export type PurchasableUids = string | number | readonly (string | number)[]
 
-/** Whether the decision entitles to what is asked for. Allocates nothing for texts: it answers every warm question. */
+/** Whether the decision entitles to the requested items. Allocates nothing for texts: every warm answer calls it. */
 export function entitlesTo({ entitled, entitledItems }: Decision, options: ItemOptions | undefined): boolean {
   if (!entitled || !namesItems(options)) return entitled
   const asked: unknown = options?.purchasableUid
@@ -27,7 +27,7 @@ export function entitlesTo({ entitled, entitledItems }: Decision, options: ItemO
   return false
 }
 
-/** The same decision about the items that are asked for: it rests on their subscriptions, and on those whose item is not known yet. */
+/** The decision about the requested items only: from their subscriptions, and from those whose item is not known yet. */
 export function decisionAbout(
   decision: Decision,
   options: ItemOptions | undefined,
@@ -46,11 +46,11 @@ export function decisionAbout(
   const [best] = byWeight(verdicts)
   const withoutOne = subscriptions.length > 0 ? 'other_item' : 'unknown_business'
   const about = decisionOf(business_uid, best?.reason ?? withoutOne, best?.asOf ?? null, verdicts, now)
-  // The last known answer while the database is down stays marked as such.
+  // An answer from memory while the database is down stays marked as stale.
   return decision.stale && reason !== 'stale' ? { ...about, stale: true } : about
 }
 
-/** The identifiers in `value`, as texts; null for what is not one. */
+/** The identifiers in `value`, as texts; null for a value that is not an identifier. */
 export function itemsOf(value: unknown): (string | null)[] {
   return (Array.isArray(value) ? value : [value]).map(identifierOf)
 }
@@ -59,7 +59,7 @@ export function isOneOfTheApps(item: string | null, purchasableUids: readonly st
   return item !== null && (purchasableUids.length === 0 || purchasableUids.includes(item))
 }
 
-/** In ms from `now`, when the first of what entitles is too old; a decision about one item must not outlive that. */
+/** Time from `now` until the first entitling subscription is too old, in ms. A cached decision must not outlive it. */
 export function firstStaleInMs(
   { subscriptions, entitled }: Decision,
   maxStaleMs: number,
@@ -70,7 +70,10 @@ export function firstStaleInMs(
   return Math.min(...times) + maxStaleMs - now
 }
 
-/** What is no object with options, such as a text or the index of a list, names no item and no way around that. */
+/**
+ * Whether `options` restrict the items. A value that is not an object (a text, the index of a list) does, and names
+ * none.
+ */
 function namesItems(options: ItemOptions | undefined): boolean {
   if (options === undefined) return false
   return typeof options !== 'object' || options === null || 'purchasableUid' in options

@@ -10,8 +10,8 @@ export const PURCHASE_STATES = {
 export type PurchaseState = keyof typeof PURCHASE_STATES
 
 /**
- * The transition table of the interface document, row by row. `none` is its "none (N/A)"; `emits` is the event of that
- * registration name, null where it says "No event is emitted". It shows no transition out of `canceled`.
+ * The transition table of the interface document, row by row. `none` stands for its "none (N/A)". `emits` is the
+ * registration name of the event, null for "No event is emitted". The document shows no transition out of `canceled`.
  */
 export const TRANSITIONS = [
   {
@@ -76,8 +76,8 @@ export interface Transition {
 }
 
 /**
- * The row of the table that applies in `current` to `trigger`; `condition` matters for a purchase only. Undefined where
- * the document shows none, as for everything after `canceled`.
+ * The row of the table for `trigger` in the state `current`; only a purchase has a `condition`. Undefined if the
+ * document shows none, as for every trigger after `canceled`.
  */
 export function transition(
   current: PurchaseState | 'none',
@@ -91,8 +91,8 @@ export function transition(
 }
 
 /**
- * One spelling for each state: the document writes both `cancelled` and `canceled`, which are `canceled` here. Every
- * other value, documented or not, is given back as it came, letter case and spaces included.
+ * One spelling for each state: the document writes both `cancelled` and `canceled`; this returns `canceled` for both.
+ * Returns every other value unchanged, documented or not, including letter case and spaces.
  */
 export function canonicalState(value: string): string {
   return value === 'cancelled' ? 'canceled' : value
@@ -103,7 +103,7 @@ export function grants(state: string | null | undefined): boolean {
   return state === 'purchased'
 }
 
-/** A state as the attribute of a metric: those come from a fixed set, and the platform may send any word. */
+/** A state as the attribute of a metric, which needs a fixed set of values, while the platform may send any text. */
 export function stateForMetrics(state: string | null): string {
   return state === null ? 'gone' : Object.hasOwn(PURCHASE_STATES, state) ? state : 'other'
 }

@@ -3,7 +3,7 @@ import { documentedEvent, hasBuiltInRows } from './documented-shapes.js'
 import type { BuiltInEvents, EventData, EventName } from './registry.js'
 import { completeSubject, type Subject } from './subject.js'
 
-/** The event that an envelope is, or why it is not one. */
+/** The event of an envelope, or why the envelope is not a known event. */
 export type Classification<R extends EventDefinitions = BuiltInEvents> = Recognised<R> | Unrecognised
 
 export type Recognised<R extends EventDefinitions = BuiltInEvents> = {
@@ -12,7 +12,7 @@ export type Recognised<R extends EventDefinitions = BuiltInEvents> = {
 
 export interface Unrecognised {
   recognised: false
-  /** At most 10 short sentences, each beginning with a path. They never contain a value. */
+  /** At most 10 short sentences, each with a path in front. They never contain a value. */
   issues: string[]
 }
 
@@ -23,11 +23,11 @@ const MAX_ISSUES = 10
 const MAX_ISSUE_LENGTH = 200
 
 /**
- * Returns `classify(envelope)`, which finds the event of `registry` that an envelope is. The wire pair of `entity_name`
- * and `event_type` selects the candidate rows; the shape of `data` decides between them. It never throws, whatever it is
- * given, and never changes the envelope.
+ * Returns `classify(envelope)`, which finds the event of an envelope in `registry`. The wire pair of `entity_name` and
+ * `event_type` selects the candidate rows; the shape of `data` decides between them. It accepts any value, never throws
+ * and never changes the envelope.
  *
- * `shortcut` finds most events without a schema, and may never find another one than the schemas would.
+ * `shortcut` recognises most events without a schema. It must recognise the same event as the schemas.
  */
 export function createClassifier<R extends EventDefinitions>(
   registry: R,
@@ -60,7 +60,7 @@ export function createClassifier<R extends EventDefinitions>(
       if (found.success) return { recognised: true, name, data: found.data, subject: found.subject }
       refusals.push(found)
     }
-    // zod creates its issues when they are first read, so a refusal costs little while another row may accept.
+    // zod creates issues only when they are read, so a refusal costs little if another row accepts.
     const issues = closest(refusals.map((refusal) => flatten(refusal.error.issues)))
     return unrecognised(...new Set(issues.map(sentence)))
   }
@@ -69,18 +69,21 @@ export function createClassifier<R extends EventDefinitions>(
     try {
       return examine(envelope) as Classification<R>
     } catch {
-      // No JSON value leads here; an object with a throwing getter does.
+      // Only for an object with a throwing getter; no JSON value has one.
       return unrecognised('envelope: it cannot be examined')
     }
   }
 }
 
-/** A newline is in no defined name, so no two pairs share a key. */
+/** No defined name contains a newline, so two pairs never share a key. */
 function pairOf(entityName: string, eventType: string): string {
   return `${entityName}\n${eventType}`
 }
 
-/** Parses `data` with the row's schema. An error thrown by an app's own schema or `subject` is an issue like any other. */
+/**
+ * Parses `data` with the row's schema. An error thrown by an app's own schema or `subject` is an issue like any
+ * other.
+ */
 function read(row: EventDefinition, data: unknown): Reading | Refusal {
   try {
     const parsed = row.data.safeParse(data)
@@ -95,7 +98,7 @@ function unrecognised(...issues: string[]): Unrecognised {
   return { recognised: false, issues: issues.slice(0, MAX_ISSUES) }
 }
 
-/** A union's issues are those of its closest option. */
+/** Replaces the issue of a union by the issues of its closest option. */
 function flatten(issues: readonly SchemaIssue[]): SchemaIssue[] {
   return issues.flatMap((issue) => {
     if (!issue.errors?.length) return [issue]
@@ -104,7 +107,7 @@ function flatten(issues: readonly SchemaIssue[]): SchemaIssue[] {
   })
 }
 
-/** Of several shapes that refused, the one with the fewest issues was probably meant. */
+/** The shape with the fewest issues was probably meant. */
 function closest(refusals: readonly SchemaIssue[][]): SchemaIssue[] {
   return refusals.reduce((least, issues) => (issues.length < least.length ? issues : least))
 }

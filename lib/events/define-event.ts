@@ -1,10 +1,7 @@
+import { TOKEN_KINDS, type TokenKind } from '../token-kinds.js'
 import type { Subject } from './subject.js'
 
-/** The kinds of token of the interface document, Authentication. */
-export const TOKEN_KINDS = ['app', 'business', 'directory'] as const
-export type TokenKind = (typeof TOKEN_KINDS)[number]
-
-/** What a schema must offer: a zod schema does, and so does anything else with such a `safeParse`. */
+/** A schema: of zod, or any other object with such a `safeParse`. */
 export interface EventSchema<Data = unknown> {
   safeParse(
     value: unknown,
@@ -26,7 +23,10 @@ export interface EventDefinition<Data = unknown, Token extends TokenKind = Token
   readonly data: EventSchema<Data>
   /** The kinds of token that may register it. */
   readonly tokens: readonly Token[]
-  /** Which subscription or business the event concerns; without it no read follows. A method, so that rows of any `Data` fit one table. */
+  /**
+   * Which subscription or business the event concerns; without it no read follows. A method, so that rows of any
+   * `Data` fit one table.
+   */
   subject?(data: Data): Partial<Subject>
 }
 
@@ -34,8 +34,8 @@ export interface EventDefinition<Data = unknown, Token extends TokenKind = Token
 export type EventDefinitions = Readonly<Record<string, EventDefinition>>
 
 /**
- * An event of the app's own, for what the platform sends beyond the interface document. Gives back the definition,
- * with the literal types that handlers are typed from; `createRegistry` checks it.
+ * Defines an event of the app's own, which the interface document does not have. Returns the definition with its literal
+ * types, from which the types of handlers derive. `createRegistry` checks it.
  */
 export function defineEvent<
   const Entity extends string,
@@ -48,14 +48,14 @@ export function defineEvent<
   return definition
 }
 
-/** What is wrong with a definition that did not come through the type checker, one sentence each. */
+/** The faults of a definition that the type checker did not see, one sentence each. */
 export function definitionFaults(name: string, definition: EventDefinition): string[] {
   const faults: string[] = []
   if (name === '') faults.push('an event needs a name')
   if (typeof definition !== 'object' || definition === null)
     return [...faults, `event "${name}" is not an object`]
   for (const field of ['entity_name', 'event_type'] as const) {
-    // A control character could never match: it would also break the lookup key of the pair.
+    // A name with a control character would never match, and would break the lookup key of the pair.
     const fit = typeof definition[field] === 'string' && /^\P{Cc}+$/u.test(definition[field])
     if (!fit) faults.push(`event "${name}" has no usable ${field}`)
   }

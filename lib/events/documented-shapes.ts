@@ -1,7 +1,7 @@
 import { type BuiltInEvents, EVENTS, type EventData, type EventName } from './registry.js'
 import { installSubject, noticeSubject, recordSubject, type Subject } from './subject.js'
 
-/** A built-in event, as the classifier gives it back. */
+/** A built-in event, as the classifier returns it. */
 export interface Documented {
   recognised: true
   name: EventName<BuiltInEvents>
@@ -10,10 +10,9 @@ export interface Documented {
 }
 
 /**
- * The event that an envelope is, when `data` has exactly a shape of the interface document: its fields and no others, each
- * identifier a text of plain ASCII. Undefined for everything else, which the schemas then judge. Nearly all deliveries have
- * such a shape, and plain code reads it several times quicker than a schema. It gives what the schemas give: a property test
- * compares the two.
+ * The event of an envelope whose `data` has exactly a shape of the interface document: its fields and no others, with
+ * plain ASCII identifiers. Undefined for every other envelope, which then goes to the schemas. Nearly all deliveries have
+ * such a shape, and plain code reads it several times faster than a schema. A property test compares both results.
  */
 export function documentedEvent(
   entityName: string,
@@ -26,7 +25,7 @@ export function documentedEvent(
       ? eventOf(entityName, eventType, data as Fields)
       : undefined
   } catch {
-    // A getter has thrown; no JSON value has one.
+    // A getter threw; no JSON value has one.
     return undefined
   }
 }
@@ -79,7 +78,7 @@ function installOf(
   return { recognised: true, name, data, subject: subjectOf(data) }
 }
 
-/** A full record may have any further fields, which are kept as they came. */
+/** A full record may have further fields, which keep their values. */
 function recordOf(fields: Fields): Documented | undefined {
   const { uid, business_uid, purchasable_uid, purchase_state } = fields
   if (!isPlain(uid) || !isPlain(business_uid) || !isPlain(purchasable_uid)) return undefined
@@ -99,19 +98,19 @@ const CHECKED = new Set(['uid', 'business_uid', 'purchasable_uid', 'purchase_sta
 const installed = installSubject('installed')
 const uninstalled = installSubject('uninstalled')
 
-/** Stricter than `identifierOf`: no text passes that it refuses. */
+/** Stricter than `identifierOf`: every text that passes here passes there too. */
 function isPlain(value: unknown): value is string {
   return typeof value === 'string' && /^[ -~]{1,255}$/.test(value)
 }
 
-/** Also of what is inherited, as the schemas see it. */
+/** Counts inherited fields too, as the schemas do. */
 function countOf(fields: Fields): number {
   let count = 0
   for (const _field in fields) count++
   return count
 }
 
-/** Whether the rows of a registry are the built-in ones: only of them this file knows the schemas. */
+/** Whether a registry has the built-in rows. The shortcut matches only their schemas. */
 export function hasBuiltInRows(registry: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(EVENTS).every(([name, row]) => registry[name] === row)
 }

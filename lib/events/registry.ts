@@ -5,11 +5,11 @@ import { application, appSubscription, notice, noticeOrRecord } from './schemas.
 import { installSubject, noticeSubject, recordSubject } from './subject.js'
 
 /**
- * The events of the interface document: its table "Events" and its table of registration tokens, as one.
- * Names of events, types of handlers, checks of tokens and the reading of deliveries all derive from here.
+ * The events of the interface document: its tables "Events" and registration tokens in one. Names of events, types of
+ * handlers, checks of tokens and the classification of deliveries all derive from it.
  *
- * Where rows share `entity_name` and `event_type`, the first whose `data` accepts is the event. So
- * `purchasable_subscription/updated` stands before `/update`: data that has both shapes is a record.
+ * Of rows with the same `entity_name` and `event_type`, the first whose `data` accepts is the event. So
+ * `purchasable_subscription/updated` precedes `/update`: data with both shapes is a record.
  */
 export const EVENTS = {
   'purchasable_subscription/create': {
@@ -17,7 +17,7 @@ export const EVENTS = {
     event_type: 'created',
     data: noticeOrRecord,
     tokens: ['app'],
-    // With a full record too it announces one of the app's own subscriptions, as its identifiers do.
+    // Even with a full record it is a notice: it announces one of the app's own subscriptions.
     subject: noticeSubject,
   },
   'purchasable_subscription/updated': {
@@ -72,7 +72,7 @@ export type Registry<Custom extends EventDefinitions = Record<never, never>> = B
 /** The registration names of a registry. */
 export type EventName<R extends EventDefinitions = BuiltInEvents> = keyof R & string
 
-/** `data` of an event as handlers get it: identifiers as strings, all other fields as they came. */
+/** `data` of an event as handlers get it: identifiers as strings, all other fields as the platform sent them. */
 export type EventData<Name extends EventName<R>, R extends EventDefinitions = BuiltInEvents> = Extract<
   ReturnType<R[Name]['data']['safeParse']>,
   { success: true }
@@ -86,7 +86,7 @@ export type TokensOf<
 
 /** An event as handlers get it. */
 export interface MarketplaceEvent<Name extends EventName<R>, R extends EventDefinitions = BuiltInEvents> {
-  /** The same at every try: the handler's idempotency key. Made by the receiver; the platform sends none. */
+  /** The same at every try: the handler's idempotency key. The receiver creates it; the platform sends none. */
   id: string
   /** The registration name. */
   name: Name
@@ -97,12 +97,12 @@ export interface MarketplaceEvent<Name extends EventName<R>, R extends EventDefi
   receivedAt: string
 }
 
-/** Any event of a registry; `name` tells which. */
+/** Any event of a registry, discriminated by `name`. */
 export type AnyEvent<R extends EventDefinitions = BuiltInEvents> = {
   [Name in EventName<R>]: MarketplaceEvent<Name, R>
 }[EventName<R>]
 
-/** What is wrong with an app's own definitions, one sentence each. */
+/** The faults of an app's own definitions, one sentence each. */
 export function eventFaults(custom: EventDefinitions): string[] {
   return Object.entries(custom).flatMap(([name, definition]) =>
     Object.hasOwn(EVENTS, name)
@@ -112,8 +112,8 @@ export function eventFaults(custom: EventDefinitions): string[] {
 }
 
 /**
- * The built-in events, and after them `custom`: where both accept the same data the built-in event is meant, so an
- * app's own definition cannot hide a purchase. Throws `config_invalid` with every fault at once.
+ * The built-in events, followed by `custom`. If both accept the same data, the built-in event wins, so an app's own
+ * definition cannot hide a purchase. Throws `config_invalid` with every fault at once.
  */
 export function createRegistry<const Custom extends EventDefinitions = Record<never, never>>(
   custom?: Custom,
@@ -123,12 +123,12 @@ export function createRegistry<const Custom extends EventDefinitions = Record<ne
   return Object.freeze(Object.assign(Object.create(null), EVENTS, custom)) as Registry<Custom>
 }
 
-/** Throws `event_unknown` for a name that the registry does not have. */
+/** Throws `event_unknown` for a name that is not in the registry. */
 export function requireEvent(registry: EventDefinitions, name: string) {
   if (Object.hasOwn(registry, name)) return
   const known = Object.keys(registry).join(', ')
   throw new MarketplaceError(
     'event_unknown',
-    `Cannot listen to ${name}: there is no such event, only ${known}`,
+    `Cannot register a handler for ${name}: it is not one of the events ${known}`,
   )
 }

@@ -8,12 +8,12 @@ import {
 } from '../record.js'
 
 /**
- * What `data` may look like, one schema for each shape of the interface document. Only the identifiers of the subscription
- * and of the business are essential. Nothing else, whether null, "", missing or of an odd type, makes an event
- * unrecognised: an event only announces what is then read, and losing a purchase for an odd field would be worse.
+ * The schemas of `data`, one for each shape of the interface document. Only the identifiers of the subscription and the
+ * business are required. Any other field may be null, "", missing or of another type: an event only announces a change,
+ * which is then read from the platform, and an odd field must not lose a purchase.
  */
 
-/** A string or a number as it came, and null for everything else, `""` included: dates come in many forms. */
+/** A string or a number unchanged, and null for every other value and `""`: dates come in many forms. */
 export const optionalText = z
   .unknown()
   .optional()
@@ -21,14 +21,14 @@ export const optionalText = z
     (typeof value === 'string' && value !== '') || typeof value === 'number' ? value : null,
   )
 
-/** The three identifiers. A notice without `purchasable_uid` still leads to a read, which shows what was purchased. */
+/** The three identifiers. A notice without `purchasable_uid` still requests a read, which shows the purchased item. */
 export const notice = z.looseObject({
   business_id: identifier,
   purchasable_uid: optionalIdentifier,
   subscription_uid: identifier,
 })
 
-/** A full record where a notice is documented: the notice's fields are taken from it and put beside its own. */
+/** A full record in place of a documented notice: the record with the fields of a notice added. */
 export const recordAsNotice = announcedRecord.transform(
   (record): AnnouncedRecord & z.output<typeof notice> => ({
     ...record,
@@ -37,10 +37,10 @@ export const recordAsNotice = announcedRecord.transform(
   }),
 )
 
-/** A full record first: data that has both shapes is a record. */
+/** A full record first: data with both shapes is a record. */
 export const noticeOrRecord = z.union([recordAsNotice, notice])
 
-/** The app's name, which an install is understood without: "" where the platform sent none. */
+/** The app's name, which an install does not need: "" if the platform sent none. */
 const appName = z
   .unknown()
   .optional()
@@ -49,7 +49,7 @@ const appName = z
 /** Install and uninstall as businesses and directories register them; `app_id` is the app's unique name. */
 export const appSubscription = z.looseObject({ business_id: identifier, app_id: appName })
 
-/** Install and uninstall as the app registers them; `event_time` as it came, documented as ISO 8601 with offset. */
+/** Install and uninstall as the app registers them. `event_time` stays as sent, documented as ISO 8601 with offset. */
 export const application = z.looseObject({
   business_id: identifier,
   app_code_name: appName,

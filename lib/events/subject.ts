@@ -1,28 +1,28 @@
 import { type AnnouncedRecord, identifierOf } from '../record.js'
 
-/** Which subscription, business and app an event concerns, whatever its shape: all that a read needs to know. */
+/** Which subscription, business and app an event concerns, in one shape for all events. */
 export interface Subject {
   subscription_uid: string | null
   business_uid: string | null
   purchasable_uid: string | null
-  /** The app's unique name or code name, where the event carries it. */
+  /** The app's unique name or code name, if the event has it. */
   app: string | null
-  /** When an install or uninstall happened, by the platform; ISO 8601 with its offset. */
+  /** When the install or uninstall happened, as the platform sent it: ISO 8601 with an offset. */
   event_time: string | null
   kind: SubjectKind
 }
 
 /**
- * `notice` names a subscription of the app · `record` a full record of any subscription of the business ·
- * `installed`, `uninstalled` concern the business as a whole · `other` leads to no read.
+ * `notice`: names a subscription of the app. `record`: a full record of any subscription of the business. `installed`,
+ * `uninstalled`: concern the business as a whole. `other`: requests no read.
  */
 export type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 const SUBJECT_KINDS = ['notice', 'record', 'installed', 'uninstalled', 'other'] as const
 
 /**
- * `subject` with null for each field that is missing or cannot be an identifier. An app's own definition may return
- * anything; no control character or overlong text passes here.
+ * `subject` with null for each field that is missing or cannot be an identifier. An app's own definition may return any
+ * value; this lets no control character and no overlong text pass.
  */
 export function completeSubject(subject: Partial<Subject> | undefined): Subject {
   const kind = subject?.kind
@@ -66,7 +66,7 @@ export function recordSubject(record: AnnouncedRecord): Subject {
   }
 }
 
-/** Of an install or uninstall, in either of its two forms. */
+/** The subject of an install or uninstall, in either of its two shapes. */
 export function installSubject(kind: 'installed' | 'uninstalled') {
   return (data: InstallData): Subject => ({
     subscription_uid: null,

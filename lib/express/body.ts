@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
-import { type Clock, SECOND, systemClock } from '../clock.js'
+import type { Clock } from '../clock.js'
+import { createDeadlines } from '../deadlines.js'
 import { type Body, type BodyRequest, bodyReadBefore } from './body-read-before.js'
 import { decode, tooLarge, unreadable } from './body-text.js'
-import { createDeadlines } from './deadlines.js'
 
 export interface BodyOptions {
   /** Most bytes a body may have, before and after decompression. */
-  limitBytes?: number | undefined
+  limitBytes: number
   /** Time from the call until the last byte must be here; one timer serves all bodies. */
-  timeoutMs?: number | undefined
-  clock?: Clock | undefined
+  timeoutMs: number
+  clock: Clock
 }
 
 /**
@@ -26,13 +26,8 @@ export interface BodyOptions {
  * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_too_large`,
  * `body_timeout`, `body_incomplete`, `body_not_utf8` or `body_already_read`. Messages never hold the body.
  */
-export function createBodyReader(options: BodyOptions = {}) {
-  const { limitBytes = 65_536, timeoutMs = 10 * SECOND, clock = systemClock } = options
-  const deadlines = createDeadlines<Refuse>({
-    timeoutMs,
-    clock,
-    onLate: (stop) => stop(unreadable('body_timeout', `it was not complete after ${timeoutMs} ms`)),
-  })
+export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) {
+  const deadlines = createDeadlines(timeoutMs, clock)
 
   return function readBody(req: BodyRequest, take: (body: Body) => void, refuse: Refuse): void {
     checkContentType(req.headers['content-type'])
@@ -58,11 +53,14 @@ export function createBodyReader(options: BodyOptions = {}) {
     const chunks: Buffer[] = []
     let size = 0
     let isOpen = true
+    const cancelDeadline = deadlines.set(() =>
+      stop(unreadable('body_timeout', `it was not complete after ${timeoutMs} ms`)),
+    )
 
     function stop(error: unknown): void {
       if (!isOpen) return
       isOpen = false
-      deadlines.stop(stop)
+      cancelDeadline()
       req.off('data', onData)
       refuse(error)
     }
@@ -83,7 +81,7 @@ export function createBodyReader(options: BodyOptions = {}) {
     function onEnd(): void {
       if (!isOpen) return
       isOpen = false
-      deadlines.stop(stop)
+      cancelDeadline()
       try {
         // A stream of HTTP/2 ends in the same way when its sender resets it.
         if (http2StreamOf(req)?.aborted) throw incomplete()
@@ -101,7 +99,6 @@ export function createBodyReader(options: BodyOptions = {}) {
     })
     // An earlier middleware may have paused the request, which `on('data')` does not undo.
     if (req.isPaused()) req.resume()
-    deadlines.start(stop)
   }
 }
 

@@ -3,15 +3,13 @@ import type { BodyRequest } from './body-read-before.js'
 import { pathOf, segmentAt } from './request-path.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 
-export type { DeliveryOutcome, Envelope, Receipt, ReceiverOptions, VerifyDelivery } from './take-delivery.js'
+export type { DeliveryOutcome, ReceiverOptions } from './take-delivery.js'
 
 /**
  * Returns the middleware that takes deliveries at `<mount>/<secret>`; see `createTakeDelivery` for its replies. Mount it
  * with `app.use(path, …)`, or give it to `node:http` or `node:http2` as it is. It answers every request itself, and
  * never throws. It never calls `next`, and declares it because adapters of other frameworks look at the number of parameters:
  * with three they take it for middleware in the form of Express.
- *
- * Throws `argument_invalid` at once when an option is out of bounds.
  */
 export function createReceiver(options: ReceiverOptions) {
   const takeDelivery = createTakeDelivery(options)

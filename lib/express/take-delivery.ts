@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Clock, SECOND, systemClock } from '../clock.js'
+import type { Clock } from '../clock.js'
+import { createDeadlines } from '../deadlines.js'
+import type { Envelope, Receipt } from '../envelope.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
 import { createBodyReader } from './body.js'
 import type { Body, BodyRequest } from './body-read-before.js'
-import { createDeadlines } from './deadlines.js'
 import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {
@@ -15,25 +16,13 @@ export interface ReceiverOptions {
   accept(envelopes: readonly Envelope[], secret?: number): Promise<readonly Receipt[]>
   /** A further check by the app; returning anything but true refuses the delivery. */
   verifyDelivery?: VerifyDelivery | undefined
-  bodyLimitBytes?: number | undefined
-  bodyTimeoutMs?: number | undefined
+  bodyLimitBytes: number
+  bodyTimeoutMs: number
   /** Time for `verifyDelivery` and `accept` together; then the reply is 503, and the sender may try again. */
-  acceptTimeoutMs?: number | undefined
-  clock?: Clock | undefined
+  acceptTimeoutMs: number
+  clock: Clock
   /** Called with the outcome of every request; the error's `cause` is what `accept` or `verifyDelivery` threw. */
   count?: ((outcome: DeliveryOutcome, error?: MarketplaceError) => void) | undefined
-}
-
-export interface Envelope {
-  value: unknown
-  /** The JSON text of `value` as it was sent; null when it is one of several, or when an earlier middleware has parsed it. */
-  text: string | null
-}
-
-export interface Receipt {
-  id: string
-  /** Why the envelope was not recognised, one sentence each; null when it was. */
-  issues: readonly string[] | null
 }
 
 export type VerifyDelivery = (delivery: {
@@ -64,27 +53,12 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * So all JSON is accepted, recognised or not, and nothing is acknowledged before it is on disk.
  *
  * A request goes from step to step by plain calls: promises and timers of its own for each made it a third slower.
- *
- * Throws `argument_invalid` at once when an option is out of bounds.
  */
 export function createTakeDelivery(options: ReceiverOptions) {
-  const { isSecret, whichSecret, accept, verifyDelivery, clock = systemClock, count } = options
-  const { bodyLimitBytes = 65_536, bodyTimeoutMs = 10 * SECOND, acceptTimeoutMs = 3 * SECOND } = options
-  for (const [name, value] of Object.entries({ bodyLimitBytes, bodyTimeoutMs, acceptTimeoutMs })) {
-    // NaN would never be reached, and a delay above 2^31 - 1 ms would pass at once.
-    if (typeof value !== 'number' || !(value >= 1 && value < 2 ** 31)) {
-      throw new MarketplaceError(
-        'argument_invalid',
-        `Cannot create the receiver: ${name} must be 1 to 2^31 - 1`,
-      )
-    }
-  }
+  const { isSecret, whichSecret, accept, verifyDelivery, clock, count } = options
+  const { bodyLimitBytes, bodyTimeoutMs, acceptTimeoutMs } = options
   const readBody = createBodyReader({ limitBytes: bodyLimitBytes, timeoutMs: bodyTimeoutMs, clock })
-  const deadlines = createDeadlines<(cause: unknown) => void>({
-    timeoutMs: acceptTimeoutMs,
-    clock,
-    onLate: (fail) => fail(new Error(`not done after ${acceptTimeoutMs} ms`)),
-  })
+  const deadlines = createDeadlines(acceptTimeoutMs, clock)
 
   return function takeDelivery(req: BodyRequest, res: ServerResponse, candidate: string): void {
     if (!isSecret(candidate)) {
@@ -148,7 +122,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
       }
     }
 
-    deadlines.start(fail)
+    const cancelDeadline = deadlines.set(() => fail(new Error(`not done after ${acceptTimeoutMs} ms`)))
     try {
       if (verifyDelivery === undefined) {
         accept(envelopes, secret).then(acknowledge, fail)
@@ -169,7 +143,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
 
     function end(answer: () => void): void {
       isOpen = false
-      deadlines.stop(fail)
+      cancelDeadline()
       answer()
     }
   }

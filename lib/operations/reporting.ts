@@ -6,7 +6,7 @@ import type { GaugeValues } from '../telemetry/metrics.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
 import { withDeadline } from '../waiting.js'
 import type { HandlerFailure } from '../work/call-handlers.js'
-import type { NamedItem } from '../work/intake.js'
+import type { NamedItem } from '../work/requested-reads.js'
 import type { Idle } from './idle.js'
 import type { WebhooksCheck } from './webhooks-check.js'
 

@@ -1,7 +1,7 @@
-import { type Clock, SECOND } from '../clock.js'
+import type { Clock } from '../clock.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
 import { untraced } from '../telemetry/spans.js'
-import { orAborted } from '../waiting.js'
+import { orAborted, withDeadline } from '../waiting.js'
 
 export interface HttpRequest {
   method: 'GET' | 'POST'
@@ -9,38 +9,38 @@ export interface HttpRequest {
   headers?: Record<string, string>
   body?: string
   signal?: AbortSignal | undefined
-  /** The address holds a secret: it must not reach a trace either. */
+  /** The address contains a secret, so it must not appear in a trace. */
   isSecretInUrl?: boolean
 }
 
 export interface HttpReply {
   status: number
   retryAfter: string | null
-  /** The body as JSON; undefined when it is none. */
+  /** The body as JSON; undefined when it is not JSON. */
   json: unknown
-  /** The body is a page (HTML or XML): an error, whatever the status. */
+  /** The body is a page (HTML or XML): an error with every status. */
   isPage: boolean
 }
 
 export interface Http {
   send(request: HttpRequest): Promise<HttpReply>
-  /** Gives up what is under way, which would keep the process alive until its deadline; and whatever comes later. */
+  /** Aborts all calls, which would keep the process alive until their deadline, and every later one. */
   close(): void
 }
 
 /**
- * The only place that calls the platform. One deadline over connecting, headers and body; a cap on the decoded body;
- * redirects refused, so that no header or query travels on.
+ * The only place that calls the platform. One deadline covers connecting, headers and body. The decoded body has a
+ * maximum size. Redirects are refused, so that no header or query reaches another server.
  *
- * Rejects only with a `MarketplaceError`, made anew: what fetch throws can hold the address, and that a secret.
+ * `send` rejects only with a new `MarketplaceError`: an error of fetch can contain the address, and with it a secret.
  */
 export function createHttp(options: {
   fetch?: typeof globalThis.fetch | undefined
-  timeoutMs?: number | undefined
+  timeoutMs: number
   maxReplyBytes?: number | undefined
   clock: Clock
 }): Http {
-  const { fetch = globalThis.fetch, timeoutMs = 10 * SECOND, maxReplyBytes = 1024 * 1024, clock } = options
+  const { fetch = globalThis.fetch, timeoutMs, maxReplyBytes = 1024 * 1024, clock } = options
   const underWay = new Set<AbortController>()
   let isClosed = false
 
@@ -48,11 +48,6 @@ export function createHttp(options: {
     const { method, url, headers = {}, body, signal, isSecretInUrl = false } = request
     const controller = new AbortController()
     underWay.add(controller)
-    let isLate = false
-    const timer = clock.setTimeout(() => {
-      isLate = true
-      controller.abort()
-    }, timeoutMs)
     const onAbort = () => controller.abort()
     if (isClosed || signal?.aborted) controller.abort()
     signal?.addEventListener('abort', onAbort, { once: true })
@@ -69,7 +64,7 @@ export function createHttp(options: {
       const response = await (isSecretInUrl ? untraced(call) : call())
       if (response.status >= 300 && response.status < 400) {
         response.body?.cancel().catch(() => {})
-        throw failure('platform_redirected', `it answered ${response.status}, and a redirect is not followed`)
+        throw failure('platform_redirected', `it answered ${response.status}, and redirects are not followed`)
       }
       const text = await readText(response, maxReplyBytes)
       return {
@@ -81,15 +76,17 @@ export function createHttp(options: {
     }
 
     try {
-      // Raced, because a fetch of the app's own may take no notice of the signal.
-      return await orAborted(exchange(), controller.signal)
+      // Raced, because a fetch of the app's own may ignore the signal.
+      const reply = orAborted(exchange(), controller.signal)
+      return await withDeadline(reply, timeoutMs, clock, () => {
+        controller.abort()
+        return failure('platform_timeout', `no complete answer within ${timeoutMs} ms`)
+      })
     } catch (error) {
       if (error instanceof MarketplaceError) throw error
-      if (isLate) throw failure('platform_timeout', `no complete answer within ${timeoutMs} ms`)
-      if (isClosed || signal?.aborted) throw failure('platform_unreachable', 'the call was given up')
+      if (isClosed || signal?.aborted) throw failure('platform_unreachable', 'the call was aborted')
       throw failure('platform_unreachable', `the connection failed (${networkCode(error)})`)
     } finally {
-      clock.clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
       underWay.delete(controller)
     }
@@ -104,7 +101,7 @@ export function createHttp(options: {
   }
 }
 
-/** Counts what comes out of the decoder: a small compressed reply can be a huge one. */
+/** Counts decoded bytes: a small compressed reply can be huge. */
 async function readText(response: Response, maxBytes: number): Promise<string> {
   if (!response.body) return ''
   const chunks: Uint8Array[] = []
@@ -112,7 +109,7 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
   const reader = response.body.getReader()
   for (;;) {
     const { done, value } = await reader.read()
-    // The decoder drops a byte order mark, which JSON.parse does not take.
+    // The decoder drops a byte order mark, which JSON.parse would refuse.
     if (done) return new TextDecoder().decode(Buffer.concat(chunks))
     bytes += value.byteLength
     if (bytes > maxBytes) {
@@ -135,7 +132,7 @@ function failure(code: ErrorCode, why: string): MarketplaceError {
   return new MarketplaceError(code, `Cannot call the platform: ${why}`)
 }
 
-/** Only the system's own word, such as ECONNREFUSED; messages can quote the address. */
+/** Only the system's code, such as ECONNREFUSED: a message can quote the address. */
 function networkCode(error: unknown): string {
   let cause = error as { code?: unknown; cause?: unknown } | null | undefined
   for (let depth = 0; typeof cause === 'object' && cause !== null && depth < 5; depth++) {

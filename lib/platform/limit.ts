@@ -1,4 +1,4 @@
-/** Lets at most `concurrency` calls run at once; the others wait their turn, or leave when their signal aborts. */
+/** Runs at most `concurrency` calls at once. The others wait in order, and reject when their signal aborts. */
 export function createLimit(concurrency: number) {
   let free = concurrency
   const waiting = new Set<() => void>()

@@ -3,16 +3,16 @@ import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
 
 export interface FetchedToken {
   accessToken: string
-  /** As the platform sent it: a number, a numeric text, anything else, or nothing. */
+  /** As the platform sent it: a number, a numeric text, any other value, or undefined. */
   expiresIn: unknown
 }
 
 export interface Tokens {
-  /** A token for the business: cached, or fetched once for all who wait. Rejects as `fetchToken` does. */
+  /** A token for the business: cached, or fetched once for all concurrent callers. Rejects as `fetchToken` does. */
   get(businessUid: string): Promise<string>
   /** Whether a token for the business is being fetched. */
   isFetching(businessUid: string): boolean
-  /** Forgets `token` if it is still the business's: 401 is the only proof that a token has ended. */
+  /** Deletes `token` if it is still the cached one. Only a 401 proves that a token has expired. */
   drop(businessUid: string, token: string): void
 }
 
@@ -26,7 +26,7 @@ export function createTokens(options: {
   const tokens = new LRUCache<string, { token: string; until: number }>({ max: maxEntries })
   const fetching = new Map<string, Promise<string>>()
 
-  async function fetchAndKeep(businessUid: string): Promise<string> {
+  async function fetchAndCache(businessUid: string): Promise<string> {
     try {
       const { accessToken, expiresIn } = await fetchToken(businessUid)
       tokens.set(businessUid, { token: accessToken, until: clock.monotonic() + lifetimeMs(expiresIn) })
@@ -42,7 +42,7 @@ export function createTokens(options: {
       if (cached && cached.until > clock.monotonic()) return cached.token
       let current = fetching.get(businessUid)
       if (!current) {
-        current = fetchAndKeep(businessUid)
+        current = fetchAndCache(businessUid)
         fetching.set(businessUid, current)
       }
       return current
@@ -54,7 +54,10 @@ export function createTokens(options: {
   }
 }
 
-/** `expires_in` less a minute, at most an hour. Not stated by the document; without it we chose five minutes. */
+/**
+ * `expires_in` minus a minute, at most an hour. Not stated by the document; without `expires_in` we chose five
+ * minutes.
+ */
 function lifetimeMs(expiresIn: unknown): number {
   const seconds = typeof expiresIn === 'string' && expiresIn.trim() !== '' ? Number(expiresIn) : expiresIn
   if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds <= 0) return 5 * MINUTE

@@ -82,7 +82,6 @@ export interface ReadFinish {
     record: SubscriptionRecord | null
     state: string | null
     gone: Subscription['gone']
-    confirmed: boolean
   }
   /** Whether the claimed generation is settled by this read. */
   settled: boolean

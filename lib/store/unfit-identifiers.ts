@@ -1,4 +1,5 @@
 import { MarketplaceError } from '../errors.js'
+import { isStorable } from '../record.js'
 
 /** Two identifiers must not be kept as one: some libraries cut at NUL, and half of a surrogate pair is no UTF-8. */
 export function refuseUnfit(row: {
@@ -17,13 +18,10 @@ export function refuseUnfit(row: {
 }
 
 function refuse(name: string, value: string | null | undefined) {
-  if (typeof value === 'string' && (value.includes('\0') || !isWellFormed.call(value))) {
+  if (typeof value === 'string' && !isStorable(value)) {
     throw new MarketplaceError(
       'argument_invalid',
       `Cannot keep ${name}: it has NUL or half of a surrogate pair`,
     )
   }
 }
-
-// Every supported Node has it; the library that TypeScript compiles for has not.
-const { isWellFormed } = String.prototype as unknown as { isWellFormed(this: string): boolean }

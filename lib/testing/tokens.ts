@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js'
-import type { TokenKind } from '../events/define-event.js'
+import type { TokenKind } from '../token-kinds.js'
 import { hexDigits } from './random.js'
 
 /** A token as the platform remembers it. `businessUid` is null for a directory's. */

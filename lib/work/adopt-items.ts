@@ -3,7 +3,7 @@ import { type Clock, MINUTE, SECOND } from '../clock.js'
 import type { Store } from '../store/store.js'
 import { sleep } from '../waiting.js'
 
-/** The configuration may have changed since the last start. Tried again until the store has taken it. */
+/** Makes the store adopt the app's items, which may have changed since the last start. Tries again until it succeeds. */
 export async function adoptItems(options: {
   store: Pick<Store, 'adoptItems'>
   purchasableUids: readonly string[]

@@ -1,7 +1,7 @@
-import type { ReadResult } from '../platform/client.js'
+import type { ReadResult } from '../platform/read-result.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 
-/** By `updated_at` where both have one: fields may come and move without a change. */
+/** Compares `updated_at` if both have one, because fields may appear and move without a change. */
 export function isUpdated(record: SubscriptionRecord, before: SubscriptionRecord | null): boolean {
   if (before === null) return true
   const [now, then] = [updatedAtMs(record), updatedAtMs(before)]
@@ -10,12 +10,12 @@ export function isUpdated(record: SubscriptionRecord, before: SubscriptionRecord
     : now !== then
 }
 
-/** By `updated_at`; a missing or unreadable one says nothing about age. */
+/** Compares `updated_at`; without a readable one no record is older. */
 export function isOlder(record: SubscriptionRecord, than: SubscriptionRecord | null): boolean {
   return than !== null && updatedAtMs(record) < updatedAtMs(than)
 }
 
-/** The business that the platform names for a subscription that was read as another's. */
+/** The business that the platform names for a subscription which the store has under another business. */
 export function ownerIn(
   result: ReadResult,
   { record }: { record: SubscriptionRecord | null },

@@ -1,6 +1,6 @@
 import { fullJitter, spread } from '../backoff.js'
 import { HOUR, MINUTE, SECOND } from '../clock.js'
-import type { ReadResult } from '../platform/client.js'
+import type { ReadResult } from '../platform/read-result.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 import type { ReadClaim, ReadFinish } from '../store/store.js'
 import { isOlder, isUpdated, ownerIn } from './compare-records.js'
@@ -15,25 +15,25 @@ import {
 } from './read-schedule.js'
 
 /**
- * A lag lasts seconds; what the platform has said for this long is its answer, even against an `updated_at` that runs
- * backward, and even against an uninstall. Not stated by the document; we chose it far above any lag seen.
+ * A lag lasts seconds. An answer that the platform repeats for this long counts, even with an older `updated_at`, and
+ * even after an uninstall. Not stated by the document; we chose it far above any lag seen.
  */
 const LAG_LIMIT_MS = HOUR
-/** A record that disappears is believed gone after three reads over a minute. */
+/** A record that disappears counts as gone after three reads over a minute. */
 const MISSING_READS = 3
 const MISSING_OVER_MS = MINUTE
-/** A refusal counts as the platform's last word after both. */
+/** A refusal counts as final after this many tries and this time. */
 const REFUSED_TRIES = 12
 const REFUSED_OVER_MS = 72 * HOUR
 const RETRY_BASE_MS = SECOND
 const RETRY_CAP_MS = 5 * MINUTE
 
 /**
- * What a read's result means for a subscription: pure, and a table by the result's kind.
+ * The conclusion from a read's result: a pure function, with a case for each kind of result.
  *
- * Reads of one subscription follow one another (its lease), so of two records with the same `updated_at` the later read
- * is the later truth. An older `updated_at` never replaces a newer one, unless the platform has kept to it for an hour.
- * What was read once is never given up.
+ * The lease makes reads of one subscription follow one another, so of two records with the same `updated_at` the later
+ * read wins. An older `updated_at` never replaces a newer one, unless the platform has repeated it for an hour. A
+ * subscription that was read once is never given up.
  */
 export function concludeRead(claim: ReadClaim, result: ReadResult, env: ConcludeEnvironment): Conclusion {
   const { now, random, reconcileEveryMs, waitMs, stateOf, hasServedSince, ofCandidate } = env
@@ -64,14 +64,14 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
 
   function shown(record: SubscriptionRecord): Conclusion {
     const state = stateOf(record)
-    // What comes back after it was gone need not be the change that an event promised.
+    // A record that reappears need not be the change that an event announced.
     const isNews = before.gone === null && (state !== before.state || isUpdated(record, before.record))
     const owed = isNews ? progress.owed - 1 : progress.owed
     const verified = before.record === null ? 0 : progress.verified
     const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[verified] : undefined
     const isServedLongAfterUninstall = uninstalledAt !== null && now - uninstalledAt >= LAG_LIMIT_MS
     return {
-      found: { record, state, gone: null, confirmed: true },
+      found: { record, state, gone: null },
       settled: true,
       failure: null,
       progress: remember(verifyInMs === undefined ? {} : { owed, verified: verified + 1 }),
@@ -86,7 +86,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
   function shownOlder(record: SubscriptionRecord): Conclusion {
     const insists = { state: stateOf(record), updatedAt: updatedAtMs(record) }
     const { dissent } = progress
-    // Its unknown fields may move, and it may be updated: it is still what the platform keeps to.
+    // The same answer, even if unknown fields move or `updated_at` advances.
     const isSame = dissent?.state === insists.state && insists.updatedAt >= dissent.updatedAt
     const since = isSame ? dissent.since : now
     if (now - since >= LAG_LIMIT_MS) return shown(record)
@@ -106,8 +106,9 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
   }
 
   /**
-   * Never read, and the platform does not show it. It may lag behind its own event, so it is read again soon and soon
-   * after; then ever more rarely. Given up only when it was refused often and for long while others were served.
+   * A subscription that was never read and is not shown. The platform may lag behind its own event, so it is read again
+   * soon, then less and less often. It is given up only after many refusals over a long time, while the platform served
+   * other reads.
    */
   function notShownYet(code: string, settled: boolean): Conclusion {
     const refusals = progress.refusals + 1
@@ -127,16 +128,16 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     }
   }
 
-  /** A record we had is not shown. */
+  /** The platform does not show a record that was read before. */
   function disappeared(): Conclusion {
     const missing = progress.missing + 1
     const missingSince = progress.missingSince ?? now
     if (missing >= MISSING_READS && now - missingSince >= MISSING_OVER_MS) {
       return {
-        found: { record: before.record, state: null, gone: 'missing', confirmed: true },
+        found: { record: before.record, state: null, gone: 'missing' },
         settled: true,
         failure: 'platform_record_missing',
-        // Looked at again as after an event: who paid must not wait a day for a record that comes back.
+        // Verified as after an event: a business that paid must not wait a day if the record comes back.
         progress: remember({ owed: 1, verified: 1, goneSince: now }),
         nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
         urgency: 3,
@@ -148,10 +149,10 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     return { ...failed('platform_record_missing', inMs, { missing, missingSince }), ...candidateAfter(false) }
   }
 
-  /** Uninstalled, and the platform no longer gives us a token for the business: together that ends it. */
+  /** The business uninstalled the app, and the platform refuses a token for it: together that revokes. */
   function revoked(): Conclusion {
     return {
-      found: { record: before.record, state: null, gone: 'revoked', confirmed: true },
+      found: { record: before.record, state: null, gone: 'revoked' },
       settled: true,
       failure: 'token_refused',
       progress: remember({ goneSince: now }),
@@ -162,15 +163,13 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     }
   }
 
-  /** Gone, and still not shown: after an event it is looked for soon, else the more rarely the longer it is gone. */
+  /** Gone, and still not shown. After an event it is read again soon, otherwise less often the longer it is gone. */
   function stillGone(code: string, isConfirmed: boolean): Conclusion {
     const verifyInMs = nextVerification()
     const goneSince = progress.goneSince ?? now
     const { owed, verified } = progress
     return {
-      ...(isConfirmed
-        ? { found: { record: before.record, state: null, gone: before.gone, confirmed: true } }
-        : {}),
+      ...(isConfirmed ? { found: { record: before.record, state: null, gone: before.gone } } : {}),
       settled: isConfirmed,
       failure: code,
       progress: remember({ owed, verified: verified + 1, goneSince }),
@@ -190,7 +189,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     const retryMs = isLasting
       ? reconcileInMs
       : spread(pauseAfterRefusal(refusals, now - refusedSince), 0.2, random)
-    // After an event a subscription is read soon, also when it has been refused for days.
+    // A subscription that an event just named is read soon, even if all reads have been refused for days.
     const inMs = Math.min(nextVerification() ?? retryMs, retryMs, reconcileInMs)
     const verified = progress.verified + 1
     return {
@@ -210,7 +209,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     }
   }
 
-  /** The delay before the next verification; undefined when no event is waiting for one, or all have been made. */
+  /** The delay before the next verification; undefined if no event waits for one, or all are done. */
   function nextVerification(): number | undefined {
     return progress.owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
   }
@@ -220,8 +219,9 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
   }
 
   /**
-   * The candidate is dropped when it was tried to the end. The record of a subscription that was read before may name
-   * the business that it went to: that is tried next time. Of one that was never read it is somebody else's.
+   * The candidate business for the next read. If the record of a known subscription names another business, that is the
+   * candidate; for a subscription that was never read such a record is somebody else's. A candidate is dropped when all
+   * its tries are used up.
    */
   function candidateAfter(isTheEnd: boolean): Pick<ReadFinish, 'candidate'> {
     const owner = ownerIn(result, before)
@@ -230,20 +230,20 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     return isTheEnd && isAnswered ? { candidate: null } : {}
   }
 
-  /** What the business that had it loses; nothing when it had nothing. */
+  /** The loss of the business that had the subscription; none if it had no state. */
   function lost(): Move[] {
     const { businessUid, state: from, record } = before
     return from === null ? [] : [{ businessUid, from, to: null, record }]
   }
 
-  /** Nothing, one move, or for a record of another business: what the one loses and the other gains. */
+  /** No move, one move, or for a record of another business two: the loss of one and the gain of the other. */
   function movesTo(state: string, record: SubscriptionRecord): Move[] {
     const businessUid = record.business_uid
     if (businessUid !== before.businessUid) return [...lost(), { businessUid, from: null, to: state, record }]
     return state === before.state ? [] : [{ businessUid, from: before.state, to: state, record }]
   }
 
-  /** A good read forgets everything but what `changes` names. */
+  /** Keeps only the fields in `changes`; every other counter starts anew. */
   function remember(changes: Partial<Progress>): string {
     return progressText(generation, changes)
   }

@@ -1,8 +1,8 @@
-import type { ReadResult } from '../platform/client.js'
+import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { ReadClaim, ReadFinish } from '../store/store.js'
 
-/** A move of the effective purchase_state, for one business. */
+/** A change of the effective purchase_state, for one business. */
 export interface Move {
   businessUid: string
   from: string | null
@@ -19,17 +19,17 @@ export interface ConcludeEnvironment {
   now: number
   random: () => number
   reconcileEveryMs: number
-  /** How long callers wait for a read: what is not shown at first is read again within it. */
+  /** How long callers wait for a read. A subscription that is not shown at first is read again within this time. */
   waitMs: number
-  /** The purchase_state a record stands for. */
+  /** The canonical purchase_state of a record. */
   stateOf(record: SubscriptionRecord): string
-  /** Whether this process has seen the platform serve others since then, and it does now. */
+  /** Whether the platform has served other reads of this process since `time`, and still does. */
   hasServedSince(time: number): boolean
-  /** What was read for the candidate in the same claim, where it was not found either. */
+  /** The result of the read for the candidate business in the same claim, if it found no record either. */
   ofCandidate?: ReadResult | undefined
 }
 
-/** For a read that was not made: all as it was before the claim; what was not known yet is not known now. */
+/** The finish of a read that was not made: everything stays as before the claim. */
 export function untouched({ subscription: { failure, verifying }, progress }: ReadClaim): ReadFinish {
   return { settled: false, failure, verifying, progress, nextInMs: 0 }
 }

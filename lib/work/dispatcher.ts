@@ -1,4 +1,4 @@
-import { type Clock, SECOND } from '../clock.js'
+import type { Clock } from '../clock.js'
 import {
   type DeadEntry,
   type Entry,
@@ -7,21 +7,21 @@ import {
   MAX_LAPSES,
   type Store,
 } from '../store/store.js'
-import { createDeadlines } from '../waiting.js'
 import { createHandlerCalls } from './call-handlers.js'
 import { createLaneFinishes } from './lane-finishes.js'
+import { createLaneSlots, PATIENCE_MS } from './lane-slots.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createSlices } from './slices.js'
 
 /** Entries that one claim reads: SQLite takes about 4 ms for as many lanes with payloads of some hundred bytes. */
 const ENTRIES = 256
-/** Lanes of one claim, at most. Half as many, so that each may hand out two: that shows whether lanes are deep. */
+/**
+ * The most lanes of one claim. Half of `ENTRIES`, so that each lane may hand out two: that shows whether lanes are
+ * deep.
+ */
 const MAX_LANES = ENTRIES / 2
-/** Lanes that are leased before a slot is free, at most, and for how long: as many as are worked off meanwhile. */
+/** The most lanes leased before a slot is free. The next ones are leased when fewer than half of them wait. */
 const MAX_AHEAD = MAX_LANES
-const AHEAD_MS = 40
-/** So long a lane may wait for a slot, or hold one while others are due. */
-const PATIENCE_MS = SECOND
 
 interface Lane extends LaneClaim {
   /** Its handlers have run: it waits for its finish to be written, without a slot. */
@@ -31,8 +31,8 @@ interface Lane extends LaneClaim {
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
 /**
- * Takes journal entries to the app's handlers: at least once, in order within a lane, never two of one lane at once.
- * At most `concurrency` lanes have handlers running. Where handlers return at once, more lanes are leased ahead.
+ * Hands journal entries to the app's handlers: at least once, in order within a lane, never two of one lane at once.
+ * At most `concurrency` lanes have handlers running. If handlers return at once, more lanes are leased ahead.
  */
 export function createDispatcher(
   options: HandlerCallsOptions & {
@@ -51,23 +51,16 @@ export function createDispatcher(
   const { onHandled = () => {}, onDead } = options
   const calls = createHandlerCalls(options)
   const finishes = createLaneFinishes({ store, clock })
+  const slots = createLaneSlots({ concurrency, maxAhead: MAX_AHEAD, clock })
   const slices = createSlices(clock)
-  const patience = createDeadlines(PATIENCE_MS, clock)
-  let inSlots = 0
-  /** Lanes that may have been taken back: before their next entry is handled, the store is asked. */
+  /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
-  const queue: (() => void)[] = []
-  /** How long a lane holds its slot, lately. */
-  let slotMs = Number.POSITIVE_INFINITY
-  /** Fewer where lanes are deep: then each hands out more entries, for one lease and one finish. */
+  /** Fewer when lanes are deep: each then hands out more entries, for one lease and one finish. */
   let lanesAtOnce = MAX_LANES
-
-  /** Lanes that wait for a slot at most. The next are leased while half of them still wait. */
-  const ahead = () => Math.min(MAX_AHEAD, Math.floor((concurrency * AHEAD_MS) / slotMs))
 
   const loop: LeaseLoop<Lane> = createLeaseLoop<Lane>({
     concurrency,
-    ahead,
+    ahead: slots.ahead,
     isWaiting: (lane) => lane.isHandled,
     maxWaiting: 2 * MAX_AHEAD,
     leaseMs,
@@ -77,22 +70,24 @@ export function createDispatcher(
     onError,
     renew: (lane) => store.renewLane(lane, leaseMs),
     run,
-    async claim(free) {
-      const topics = handlers.topics()
-      if (topics.length === 0) return []
-      // Not in the turn of the event loop in which a batch was written.
-      await slices.turn()
-      const limit = Math.min(lanesAtOnce, free)
-      const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
-      const lanes = await store.claimLanes({ limit, entries: ENTRIES, leaseMs, topics, exceptKeys })
-      const handedOut = lanes.reduce((sum, { entries }) => sum + entries.length, 0)
-      lanesAtOnce =
-        handedOut > ENTRIES * 0.75
-          ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
-          : Math.min(MAX_LANES, lanesAtOnce * 2)
-      return lanes.map((lane) => ({ ...lane, isHandled: false }))
-    },
+    claim,
   })
+
+  async function claim(free: number): Promise<Lane[]> {
+    const topics = handlers.topics()
+    if (topics.length === 0) return []
+    // Not in the turn of the event loop in which a batch was written.
+    await slices.turn()
+    const limit = Math.min(lanesAtOnce, free)
+    const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
+    const lanes = await store.claimLanes({ limit, entries: ENTRIES, leaseMs, topics, exceptKeys })
+    const handedOut = lanes.reduce((sum, { entries }) => sum + entries.length, 0)
+    lanesAtOnce =
+      handedOut > ENTRIES * 0.75
+        ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
+        : Math.min(MAX_LANES, lanesAtOnce * 2)
+    return lanes.map((lane) => ({ ...lane, isHandled: false }))
+  }
 
   async function run(lane: Lane, signal: AbortSignal) {
     const ended: { entry: Entry; result: EntryEnd['result'] }[] = []
@@ -112,71 +107,32 @@ export function createDispatcher(
       if (isHeld) for (const { entry, result } of written) note(entry, result)
     }
 
-    if (await takeSlot(signal)) {
+    if (await slots.take(signal)) {
       const beganAt = clock.monotonic()
       try {
         for (const entry of lane.entries) {
           await slices.turn()
           if (signal.aborted || !isHeld || clock.monotonic() - beganAt > PATIENCE_MS) break
           if (doubted.delete(lane) && !(await store.renewLane(lane, leaseMs).catch(() => true))) break
-          const result =
-            lane.lapses >= MAX_LAPSES
-              ? ({ kind: 'dead', error: 'its handlers ended the process again and again' } as const)
-              : await calls.call(entry, signal)
+          const result = lane.lapses >= MAX_LAPSES ? ENDED_THE_PROCESS : await calls.call(entry, signal)
           if (!result) break
           ended.push({ entry, result })
           if (result.kind === 'retry') break
-          // Written while the next is handled: a process that ends repeats little.
+          // Written while the next entry is handled, so that little is repeated if the process ends.
           writing ??= write().finally(() => {
             writing = undefined
           })
           writing.catch(() => {})
         }
       } finally {
-        leaveSlot(lane, beganAt)
+        lane.isHandled = true
+        slots.leave(beganAt)
+        if (slots.waiting() <= slots.ahead() / 2) loop.wake()
       }
     }
     isOver = true
     await writing
     if (isHeld && !isReleased) await write()
-  }
-
-  /** Whether it has a slot now; false when it waited too long, or lost its lease meanwhile. */
-  function takeSlot(signal: AbortSignal): boolean | Promise<boolean> {
-    // Claimed so slowly that the lease is over: it may be somebody else's.
-    if (signal.aborted) return false
-    if (inSlots < concurrency) {
-      inSlots++
-      return true
-    }
-    return new Promise((resolve) => {
-      const end = (has: boolean) => {
-        inTime()
-        signal.removeEventListener('abort', giveUp)
-        const at = queue.indexOf(enter)
-        if (at >= 0) queue.splice(at, 1)
-        if (has) inSlots++
-        resolve(has)
-      }
-      const enter = () => end(true)
-      const giveUp = () => end(false)
-      // What was leased ahead is given back when those before it turn out to be slow.
-      const inTime = patience.set(() => {
-        slotMs = Number.POSITIVE_INFINITY
-        giveUp()
-      })
-      signal.addEventListener('abort', giveUp, { once: true })
-      queue.push(enter)
-    })
-  }
-
-  function leaveSlot(lane: Lane, beganAt: number) {
-    const ms = Math.max(0.01, clock.monotonic() - beganAt)
-    slotMs = Number.isFinite(slotMs) ? slotMs * 0.9 + ms * 0.1 : ms
-    inSlots--
-    lane.isHandled = true
-    queue[0]?.()
-    if (queue.length <= ahead() / 2) loop.wake()
   }
 
   function note(entry: Entry, result: EntryEnd['result']) {
@@ -192,13 +148,18 @@ export function createDispatcher(
     async close(graceMs: number) {
       await loop.close(graceMs)
       calls.rest()
-      patience.rest()
+      slots.rest()
     },
-    /** What was known of a business (null: of any) has changed: it may have been erased, and its lanes taken back. */
+    /** The store's data of a business (null: of any) has changed: it may have been erased, and its lanes revoked. */
     doubt(business: string | null) {
       for (const lane of loop.items())
         if (business === null || lane.entries.some(({ businessUid }) => businessUid === business))
           doubted.add(lane)
     },
   }
+}
+
+const ENDED_THE_PROCESS: EntryEnd['result'] = {
+  kind: 'dead',
+  error: `the process ended ${MAX_LAPSES} times in a row while its handlers ran`,
 }

@@ -9,19 +9,19 @@ export interface HandlerContext<M> {
   marketplace: M
 }
 
-/** A handler has dealt with it when it returns or its promise resolves; anything else is tried again. */
+/** Succeeds when it returns or its promise resolves. Otherwise it is called again. */
 export interface Handler<Payload, M> {
   (payload: Payload, context: HandlerContext<M>): unknown
-  // With a property beside its signature, TypeScript compares handlers in both directions where they are parameters of
-  // methods: a marketplace with events of its own then fits where any marketplace is expected.
+  // With a property beside the signature, TypeScript compares handlers bivariantly as parameters of methods. So a
+  // marketplace with events of its own fits where any marketplace is expected.
   readonly name?: string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: handlers of all payloads stand in one list; `on…` are the typed doors
+// biome-ignore lint/suspicious/noExplicitAny: one list has handlers of all payloads; the methods `on…` are typed
 export type AnyHandler = Handler<any, any>
 
-/** The app's handlers: who wants which entry of the journal. */
-export function createHandlers() {
+/** The app's handlers, by the journal entries they handle. Calls `onTopicsChange` when one was added or removed. */
+export function createHandlers({ onTopicsChange = () => {} }: { onTopicsChange?: () => void } = {}) {
   const byName = new Map<string, Set<AnyHandler>>()
   const any = new Set<AnyHandler>()
   const unrecognised = new Set<AnyHandler>()
@@ -31,11 +31,15 @@ export function createHandlers() {
 
   function add(handlers: Set<AnyHandler>, topic: Topic, handler: AnyHandler) {
     requireFunction(handler)
-    // A wrapper, so that one function registered twice is two handlers and each unsubscribes itself.
+    // A wrapper: one function registered twice counts as two handlers, and each unsubscribes only itself.
     const own: AnyHandler = (payload, context) => handler(payload, context)
     handlers.add(own)
     labels.set(own, `${topic}#${++count}`)
-    return () => void handlers.delete(own)
+    onTopicsChange()
+    return () => {
+      handlers.delete(own)
+      onTopicsChange()
+    }
   }
 
   return {
@@ -54,7 +58,7 @@ export function createHandlers() {
       return [...(byName.get(name) ?? []), ...any]
     },
 
-    /** What this process handles: other entries it does not claim. */
+    /** The topics this process handles. It claims no other entries. */
     topics(): Topic[] {
       return [
         ...[...byName].flatMap(([name, { size }]) => (size > 0 ? topicOf({ kind: 'event', name }) : [])),
@@ -69,7 +73,7 @@ export function createHandlers() {
   }
 }
 
-/** Found only when it is called, what is no function would have made every entry dead. */
+/** Checks at registration: a value that is not a function would fail at each call and make every entry dead. */
 export function requireFunction(handler: unknown) {
   if (typeof handler !== 'function')
     throw new MarketplaceError('argument_invalid', 'Cannot register the handler: it is not a function')

@@ -1,16 +1,14 @@
-import { fullJitter } from '../backoff.js'
-import { type Clock, SECOND } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
+import type { Clock } from '../clock.js'
 import type { LaneFinish, Store } from '../store/store.js'
 import { nextTurn, sleep } from '../waiting.js'
+import { isRetryable, writePauseMs } from './write-while-leased.js'
 
-/** Entries in one transaction: as many, each of a lane of its own, take SQLite about 4 ms. */
+/** Entries in one transaction. SQLite takes about 4 ms if each is of another lane. */
 const BATCH = 128
 
 /**
- * Writes what became of entries, many lanes in one transaction: while one batch is written, the next collects.
- * A database that is away for a moment must not cost a whole lease: what could not be written is tried again as long as
- * its lane is leased.
+ * Writes the results of entries, many lanes in one transaction: while one batch is written, the next collects. A short
+ * outage of the database must not cost a whole lease, so a failed write is tried again while its lane is leased.
  */
 export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>; clock: Clock }) {
   const { store, clock } = options
@@ -25,10 +23,9 @@ export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>;
         failures = 0
         for (const { finish, resolve } of batch) resolve(held.has(finish.id))
       } catch (error) {
-        const mayPass = error instanceof MarketplaceError && error.retryable
-        const again = batch.filter(({ lost }) => mayPass && !lost.aborted)
+        const again = batch.filter(({ lost }) => isRetryable(error) && !lost.aborted)
         for (const each of batch) if (!again.includes(each)) each.reject(error)
-        if (again[0]) await sleep(fullJitter(failures++, SECOND / 4, 5 * SECOND), clock, again[0].lost)
+        if (again[0]) await sleep(writePauseMs(failures++), clock, again[0].lost)
         for (const each of again.filter(({ lost }) => lost.aborted)) each.reject(error)
         waiting = [...again.filter(({ lost }) => !lost.aborted), ...waiting]
       }
@@ -51,8 +48,8 @@ export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>;
 
   return {
     /**
-     * Writes what `take` gives when the turn has come: what ended until then shares the transaction. Whether the lease
-     * was still held; rejects when it could not be written before the lease was lost.
+     * Writes the finish that `take` returns, called just before the write, so that later results share the transaction.
+     * Resolves with whether the lease was still held. Rejects if it was lost before the write succeeded.
      */
     write(take: () => LaneFinish, lost: AbortSignal): Promise<boolean> {
       return new Promise((resolve, reject) => {

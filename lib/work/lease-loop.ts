@@ -1,53 +1,59 @@
 import { spread } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { createLine } from '../line.js'
+import { createLease, type Lease } from './lease.js'
 
 export interface LeaseLoop<Item = unknown> {
   start(): void
   /** Looks for work now, or after `inMs`. */
   wake(inMs?: number): void
-  /** A running item has begun to wait, so that its slot is free: looks without a rest. */
+  /** A running item has begun to wait, so its slot is free: looks without a rest. */
   slotFreed(): void
-  /** Stops claiming, lets what runs finish for `graceMs`, then aborts it; resolves when all of it has ended or let go. */
+  /**
+   * Stops claiming, waits `graceMs` for running items, then aborts them. Resolves when they have ended or were left
+   * behind.
+   */
   close(graceMs: number): Promise<void>
-  /** When the loop last looked for work, by the monotonic clock; a loop that has not for long is stuck. */
+  /** When the loop last looked for work, by the monotonic clock. If that is long ago, the loop is stuck. */
   lookedAt(): number
-  running(): number
-  /** What runs now. */
+  /** The running items. */
   items(): Item[]
 }
 
-/** The lease of one item that runs. */
-interface Lease {
-  /** Counts on from `heldUntil`, unless it has ended. */
-  keep(heldUntil: number, renewInMs: number): void
-  end(): void
-}
-
-/** Wake-ups during this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
+/** Wake-ups within this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
 const REST_MS = 10
 
-/** Each holds a lease, which is renewed while it waits. */
+/** Each waiting item holds a lease, which is renewed while it waits. */
 const MAX_WAITING = 250
 
 /**
- * Takes leased items and runs them, at most `concurrency` at once: the one loop behind reading and handling.
- * It looks when woken, when an item ends, and every `pollMs` whatever else fails to wake it. A lease is renewed while its
- * item runs; when it is lost, or could not be renewed until its end, the item's signal is aborted. All of it goes by the
- * monotonic clock: a wall clock that is set neither ends a lease nor delays a look.
+ * Leases items and runs them, at most `concurrency` at once: the one loop behind reading and handling.
+ *
+ * | state | entered | left |
+ * |---|---|---|
+ * | new | creation; wake-ups are remembered | `start()`: looking. `close()`: closed |
+ * | looking | `start()`; the timer; a free slot. Claims and runs items until no slot is free or no item is due | the last claim ends: waiting. `close()`: closed, after that claim |
+ * | waiting | a look has ended; the timer waits for the earliest wake-up, at most about `pollMs` | the timer, or an item ends: looking. `close()`: closed |
+ * | closed | `close()`; claims nothing, waits for running items, then aborts them | never |
+ *
+ * The signal of an item aborts when its lease is lost (`lease.ts`). All times are monotonic: setting the wall clock
+ * neither ends a lease nor delays a look.
  */
 export function createLeaseLoop<Item>(options: {
   concurrency: number
-  /** Whether a running item only waits for something, and so takes no slot; at most `maxWaiting` do. */
+  /** Whether a running item only waits, and so takes no slot; at most `maxWaiting` items do. */
   isWaiting?(item: Item): boolean
   maxWaiting?: number
-  /** How many more than `concurrency` are leased; `run` lets them wait for a slot. Claimed when half of them are missing. */
+  /**
+   * How many more than `concurrency` are leased; `run` makes them wait for a slot. Claimed when half of them are
+   * missing.
+   */
   ahead?(): number
-  /** Whether a claim of fewer than asked has leased all there is, so that the next may rest. */
+  /** Whether a claim of fewer items than `limit` has leased all due ones, so that the next look may rest. */
   isExhaustive?: boolean
   /** Leases up to `limit` items. */
   claim(limit: number): Promise<Item[]>
-  /** Never rejects for what the item is about; what it throws goes to `onError`. */
+  /** Handles failures of the item itself; `onError` gets any other rejection. */
   run(item: Item, signal: AbortSignal): Promise<void>
   renew(item: Item): Promise<boolean>
   leaseMs: number
@@ -56,61 +62,48 @@ export function createLeaseLoop<Item>(options: {
   clock: Clock
   onError(error: unknown): void
 }): LeaseLoop<Item> {
-  const {
-    concurrency,
-    isWaiting = () => false,
-    maxWaiting = MAX_WAITING,
-    ahead = () => 0,
-    isExhaustive = false,
-    claim,
-    run,
-    renew,
-    leaseMs,
-    renewEveryMs,
-    pollMs,
-    clock,
-    onError,
-  } = options
+  const { concurrency, isWaiting = () => false, maxWaiting = MAX_WAITING, ahead = () => 0 } = options
+  const { isExhaustive = false, claim, run, renew, leaseMs, renewEveryMs, pollMs, clock, onError } = options
   const running = createLine<{ item: Item; controller: AbortController; done: Promise<void> }>()
   let state: 'new' | 'started' | 'closed' = 'new'
-  let turn: Promise<void> | undefined
-  /** During the turn, which may have been past the look at its slots. */
+  let looking: Promise<void> | undefined
+  /** A slot became free during a look, which may have counted its slots before. */
   let isSlotFreed = false
   let isExhausted = false
   let lookedAt = clock.monotonic()
   let restUntil = 0
   let pollAt = 0
   let timer: unknown
-  // When to look next, in steps of REST_MS, so that there are never many.
-  const wanted = new Set<number>()
+  /** The times of the next looks, in steps of REST_MS, so there are never many. */
+  const wakeUps = new Set<number>()
 
   function lookAt(time: number) {
-    // A poll comes first; retries that are hours ahead must not pile up here.
+    // A poll comes first, and retries that are hours ahead must not pile up here.
     if (time > clock.monotonic() + 2 * pollMs) return
-    const slot = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS
+    const step = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS
     // A flood of wake-ups asks for the same look again and again.
-    if (wanted.has(slot) && timer !== undefined) return
-    wanted.add(slot)
+    if (wakeUps.has(step) && timer !== undefined) return
+    wakeUps.add(step)
     arm()
   }
 
   function arm() {
-    if (state !== 'started' || turn) return
+    if (state !== 'started' || looking) return
     clock.clearTimeout(timer)
-    timer = clock.setTimeout(look, Math.max(0, Math.min(pollAt, ...wanted) - clock.monotonic()))
+    timer = clock.setTimeout(look, Math.max(0, Math.min(pollAt, ...wakeUps) - clock.monotonic()))
   }
 
   function look() {
     clock.clearTimeout(timer)
     timer = undefined
-    if (state !== 'started' || turn) return
+    if (state !== 'started' || looking) return
     isSlotFreed = false
     const now = clock.monotonic()
-    for (const time of wanted) if (time <= now) wanted.delete(time)
-    turn = takeAll()
+    for (const time of wakeUps) if (time <= now) wakeUps.delete(time)
+    looking = takeAll()
       .catch(onError)
       .finally(() => {
-        turn = undefined
+        looking = undefined
         restUntil = clock.monotonic() + REST_MS
         pollAt = clock.monotonic() + spread(pollMs, 0.2)
         if (isSlotFreed) slotFreed()
@@ -135,23 +128,24 @@ export function createLeaseLoop<Item>(options: {
   }
 
   /**
-   * Runs what one claim leased. Until `heldUntil` nobody else can have it: a lease is counted from before it was asked
-   * for. Most items end long before the first renewal: until then one timer stands for all of them.
+   * Runs the items of one claim. One timer serves all their leases until the first renewal, before which most items
+   * end.
    */
   function begin(items: readonly Item[], heldUntil: number) {
-    const aheadMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
+    const firstMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
     const leases: Lease[] = []
     let left = items.length
     const timer = clock.setTimeout(
       () => {
-        for (const lease of leases) lease.keep(heldUntil, renewEveryMs - aheadMs)
+        for (const lease of leases) lease.startRenewal(heldUntil, renewEveryMs - firstMs)
       },
-      Math.max(0, aheadMs),
+      Math.max(0, firstMs),
     )
     for (const item of items) {
       const controller = new AbortController()
-      if (aheadMs <= 0) controller.abort()
-      const lease = createLease(item, controller)
+      const onLost = () => controller.abort()
+      if (firstMs <= 0) onLost()
+      const lease = createLease({ renew: () => renew(item), onLost, leaseMs, renewEveryMs, clock })
       leases.push(lease)
       const done = run(item, controller.signal)
         .catch(onError)
@@ -165,45 +159,9 @@ export function createLeaseLoop<Item>(options: {
     }
   }
 
-  function createLease(item: Item, controller: AbortController): Lease {
-    let lapse: unknown
-    let renewal: unknown
-    let isOver = false
-    const abort = () => controller.abort()
-    const holdUntil = (time: number) => {
-      clock.clearTimeout(lapse)
-      // The answer may have come so late that somebody else has it already.
-      if (time <= clock.monotonic()) abort()
-      else lapse = clock.setTimeout(abort, time - clock.monotonic())
-    }
-    const renewIn = (ms: number) => {
-      renewal = clock.setTimeout(async () => {
-        const askedAt = clock.monotonic()
-        // A renewal that could not be asked for is tried again; the lease's end decides.
-        const held = await renew(item).catch(() => undefined)
-        if (isOver) return
-        if (held === false) return abort()
-        if (held) holdUntil(askedAt + leaseMs)
-        renewIn(renewEveryMs)
-      }, ms)
-    }
-    return {
-      keep(heldUntil, renewInMs) {
-        if (isOver) return
-        holdUntil(heldUntil)
-        renewIn(renewInMs)
-      },
-      end() {
-        isOver = true
-        clock.clearTimeout(renewal)
-        clock.clearTimeout(lapse)
-      },
-    }
-  }
-
-  /** Without a rest, where anything is waiting for the slot: it has waited. */
+  /** Looks without a rest if due items may wait for the slot. */
   function slotFreed() {
-    if (turn) isSlotFreed = true
+    if (looking) isSlotFreed = true
     else if (isExhausted) lookAt(clock.monotonic())
     else look()
   }
@@ -225,21 +183,20 @@ export function createLeaseLoop<Item>(options: {
       await endWithin(graceMs)
       if (running.size === 0) return
       for (const { controller } of running.values()) controller.abort()
-      // Whatever ignores its signal is left behind: its lease runs out and somebody else takes the item.
+      // An item that ignores its signal is left behind. Its lease runs out, and somebody else takes it.
       await endWithin(Math.min(graceMs, SECOND))
     },
 
     lookedAt: () => lookedAt,
-    running: () => running.size,
     items: () => running.values().map(({ item }) => item),
   }
 
-  /** Resolves when nothing runs any more, or the time is up. Keeps the process alive that long and no longer. */
+  /** Resolves when no item runs any more, or after `ms`. Keeps the process alive until then. */
   function endWithin(ms: number) {
     return new Promise<void>((resolve) => {
       const timer = clock.setTimeout(resolve, ms, true)
-      // A claim under way may still begin something.
-      Promise.resolve(turn)
+      // A claim under way may still begin items.
+      Promise.resolve(looking)
         .then(() => Promise.all(running.values().map(({ done }) => done)))
         .then(() => {
           clock.clearTimeout(timer)

@@ -1,12 +1,12 @@
 import { requireFunction } from './handlers.js'
 
-/** Listeners of one kind. What one throws, or rejects with, goes to `onError` and keeps nobody else from being called. */
+/** Listeners of one kind. `onError` gets the error of a failed one, and the others are still called. */
 export function createListeners<T>(onError: (error: unknown) => void) {
   const listeners = new Set<(value: T) => void>()
   return {
     add(listener: (value: T) => void): () => void {
       requireFunction(listener)
-      // A wrapper, so that one function added twice is two listeners and each removes itself.
+      // A wrapper: one function added twice counts as two listeners, and each removes only itself.
       const own = (value: T) => listener(value)
       listeners.add(own)
       return () => void listeners.delete(own)
@@ -14,7 +14,7 @@ export function createListeners<T>(onError: (error: unknown) => void) {
 
     call(value: T) {
       for (const listener of listeners) {
-        // A promise that rejects, too, must not end the process.
+        // A rejected promise must not end the process either.
         const called = (async () => listener(value))()
         called.catch(onError)
       }

@@ -1,17 +1,17 @@
 import type { Entry } from '../store/store.js'
 
-/** A delivery that is no known event, as `onUnrecognised` gets it. */
+/** A delivery that is not a known event, as `onUnrecognised` gets it. */
 export interface UnrecognisedDelivery {
   id: string
-  /** As it came. */
+  /** The envelope as the platform sent it. */
   envelope: unknown
-  /** Why it was not recognised, one sentence each; never its values. */
+  /** Why it was not recognised, one sentence each. They never contain its values. */
   issues: string[]
   /** ISO 8601, UTC. */
   receivedAt: string
 }
 
-/** From what the journal keeps to what handlers get. */
+/** Turns journal entries into the payloads of handlers. */
 export function createPayloads(
   classify: (envelope: unknown) => { recognised: true; name: string; data: unknown } | { recognised: false },
 ) {
@@ -20,7 +20,7 @@ export function createPayloads(
     if (kind === 'change') return value
     const receivedAt = new Date(receivedMs).toISOString()
     if (kind === 'unrecognised') return { id, envelope: value, issues: issues ?? [], receivedAt }
-    // Classified again rather than kept twice. Under other definitions than those of its arrival it keeps its name.
+    // Classified again, so that `data` is not stored twice. If the definitions have changed, the entry keeps its name.
     const { entity_name, event_type, data } = value as {
       entity_name: unknown
       event_type: unknown

@@ -4,7 +4,7 @@ import type { SubscriptionRecord } from '../record.js'
 import { type NewChange, type Subscription, subscriptionKey } from '../store/store.js'
 import type { Move } from './conclusion.js'
 
-/** A change as it is written into the journal and handed to `onPurchaseChange`. */
+/** A change as the journal stores it and `onPurchaseChange` gets it. */
 export interface PurchaseChange {
   /** The same at every try: the handler's idempotency key. */
   id: string
@@ -13,9 +13,12 @@ export interface PurchaseChange {
   /** The purchase_state before and after; null: never read, or no longer shown by the platform. */
   from: string | null
   to: string | null
-  /** Why `to` is null: the platform does not show it, shows it no longer after an uninstall, or it is another business's now. */
+  /**
+   * Why `to` is null. `missing`: the platform does not show it. `revoked`: the business uninstalled. `moved`: it is
+   * another business's now.
+   */
   gone: 'missing' | 'revoked' | 'moved' | null
-  /** Whether the business may use the app after this change, all its subscriptions considered. */
+  /** Whether the business may use the app after this change, by all its subscriptions. */
   entitled: boolean
   /** The record as last read. */
   record: SubscriptionRecord | null
@@ -23,16 +26,16 @@ export interface PurchaseChange {
   observedAt: string
 }
 
-/** The change for the store to write. Whether it entitles is asked of the business's subscriptions as written. */
+/** The change for the store to write. The store calls `payload` with the subscriptions of the business as written. */
 export function changeOf(
   { businessUid, from, to, record }: Move,
   options: {
     subscriptionUid: string
-    entitledBy(subscriptions: Subscription[], now: number): boolean
+    isEntitledBy(subscriptions: Subscription[], now: number): boolean
     clock: Clock
   },
 ): NewChange {
-  const { subscriptionUid, entitledBy, clock } = options
+  const { subscriptionUid, isEntitledBy, clock } = options
   const id = newId(clock.now())
   return {
     id,
@@ -46,7 +49,7 @@ export function changeOf(
         from,
         to,
         gone: to === null ? goneIn(subscriptions, subscriptionUid) : null,
-        entitled: entitledBy(subscriptions, now),
+        entitled: isEntitledBy(subscriptions, now),
         record,
         observedAt: new Date(now).toISOString(),
       }

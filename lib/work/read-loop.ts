@@ -3,18 +3,18 @@ import type { ReadClaim } from '../store/store.js'
 import { createLeaseLoop } from './lease-loop.js'
 import { createReadSlots } from './read-slots.js'
 
-/** A lease loop over reads: leases some ahead, and lets the next begin while a read is being written. */
+/** A lease loop over reads. Leases some ahead, and begins the next read while another one is written. */
 export function createReadLoop(options: {
   concurrency: number
-  /** Whether a read only waits for something, and so takes no slot. */
+  /** Whether a read only waits, and so takes no slot. */
   isWaiting(claim: ReadClaim): boolean
-  /** Leases up to `limit`; fewer: nothing else may be read now. */
+  /** Leases up to `limit` reads. Fewer: no other read is due. */
   claim(limit: number): Promise<ReadClaim[]>
   /** Reads and writes; calls `onWriting` once the platform has answered. */
   read(claim: ReadClaim, signal: AbortSignal, onWriting: () => void): Promise<void>
-  /** Whether what was leased ahead may still begin. */
+  /** Whether a read leased ahead may still begin. */
   mayBegin(): boolean
-  /** For what does not begin. */
+  /** Returns a read that does not begin. */
   giveBack(claim: ReadClaim): Promise<void>
   onSlotFree?(claim: ReadClaim): void
   onEnd(claim: ReadClaim): void

@@ -1,10 +1,10 @@
 import { type Clock, SECOND } from '../clock.js'
-import type { ReadResult } from '../platform/client.js'
+import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionCounts } from '../store/store.js'
 
-/** Of how many businesses the last read counts. */
+/** The number of businesses whose last read counts. */
 const WINDOW = 20
-/** An outage this short mends itself, and is not worth a word. */
+/** A shorter outage ends by itself and is not reported. */
 const OUTAGE_AFTER_MS = 30 * SECOND
 
 interface BadOutcome {
@@ -15,7 +15,7 @@ interface BadOutcome {
 }
 type Outcome = { kind: 'good' } | BadOutcome
 
-/** What became of the last read of each of the latest businesses: many refusals at once are one fact about us or the platform. */
+/** The outcomes of the last reads. Many refusals together show a problem of the app's configuration or the platform. */
 export function createReadOutcomes({ clock }: { clock: Clock }) {
   const latest = new Map<string, Outcome>()
   let foundAt = Number.NEGATIVE_INFINITY
@@ -42,7 +42,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
       latest.delete(businessUid)
       if (outcome === undefined) return
       if (outcome === 'good') {
-        // A good answer shows that the platform serves: what it refused before, and never showed, may be made up.
+        // The platform serves reads, so subscriptions that it refused and never showed may be forged.
         if (result.kind === 'found') {
           foundAt = clock.monotonic()
           for (const [uid, each] of latest) if (each.kind !== 'good' && !each.wasRead) latest.delete(uid)
@@ -58,7 +58,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
       }
     },
 
-    /** Whether a read has found something since `time` (of the wall clock), and reads are not refused in numbers now. */
+    /** Whether a read has found a record since `time` (wall clock), and most reads are not refused now. */
     hasServedSince: (time: number) =>
       clock.monotonic() - foundAt <= clock.now() - time && problem() === undefined,
 
@@ -69,7 +69,10 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
   }
 }
 
-/** What a process finds in the store that has not read much itself: after a restart, or without a worker. */
+/**
+ * The refusals recorded in the store, for a process that has not read much itself: after a restart, or without a
+ * worker.
+ */
 export function knownRefused({ active, refused, knownGivenUp }: SubscriptionCounts): string[] {
   return [
     ...(isMost(refused, active)
@@ -81,7 +84,7 @@ export function knownRefused({ active, refused, knownGivenUp }: SubscriptionCoun
   ]
 }
 
-/** At least three and more than half; all, where there are fewer. */
+/** At least three and more than half, or all of them. */
 function isMost(some: number, all: number): boolean {
   return some > 0 && (some === all || (some >= 3 && some * 2 > all))
 }
@@ -102,7 +105,7 @@ function outcomeOf(result: ReadResult): 'good' | { kind: 'refused' | 'failed'; c
       }
     case 'outage':
       return { kind: 'failed', code: result.code }
-    // These pause all reads, and have their own words.
+    // These pause all reads; `read-pause.ts` reports them.
     case 'throttled':
     case 'credentials_refused':
       return undefined

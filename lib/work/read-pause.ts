@@ -1,7 +1,7 @@
 import { type Clock, SECOND } from '../clock.js'
-import type { ReadResult } from '../platform/client.js'
+import type { ReadResult } from '../platform/read-result.js'
 
-/** Too many calls, or our own credentials: every read would meet the same, so all wait. */
+/** Pauses all reads after a rate limit or refused credentials, because every other read would get the same reply. */
 export function createReadPause(clock: Clock) {
   let until = Number.NEGATIVE_INFINITY
   let why = ''

@@ -1,21 +1,21 @@
 import type { ReadClaim } from '../store/store.js'
 
-/** The reader's memory between tries of one subscription, kept beside it by the store. */
+/** The counters of the reader for one subscription. The store keeps them between tries. */
 export interface Progress {
-  /** The generation the counters below are about; a further request starts them anew. */
+  /** The generation that the counters belong to; a further request resets some of them. */
   generation: number
-  /** Requests that no change has been seen for yet: each promised one, and several may have come together. */
+  /** Requests for which no read has shown a change yet. Each announced one. */
   owed: number
   verified: number
   outages: number
   refusals: number
   refusedSince: number | null
   refusedAt: number | null
-  /** Reads in a row that did not show a record we had. */
+  /** Consecutive reads that did not show a known record. */
   missing: number
   missingSince: number | null
   goneSince: number | null
-  /** An older state that the platform keeps to, and since when. */
+  /** An older state that the platform repeats, and since when. */
   dissent: { state: string; updatedAt: number; since: number } | null
 }
 
@@ -37,12 +37,12 @@ export function recallProgress({ progress: text, generation }: ReadClaim, now: n
   const progress: Progress =
     text === null ? FRESH : notAfter(now, { ...FRESH, ...(JSON.parse(text) as Partial<Progress>) })
   if (progress.generation === generation) return progress
-  // A further request promises a further change; what the platform has been refusing, hiding or insisting on stays.
+  // A further request announces a further change. The counters of refusals, missing records and dissent stay.
   const owed = progress.owed + generation - progress.generation
   return { ...progress, generation, owed, verified: 0, outages: 0 }
 }
 
-/** Nothing has lasted since a time to come: that was noted by a wall clock which was ahead, and is right now. */
+/** Replaces times in the future by `now`: the wall clock was ahead when they were recorded. */
 function notAfter(now: number, progress: Progress): Progress {
   const past = (time: number | null) => (time === null ? null : Math.min(time, now))
   const { dissent } = progress
@@ -56,7 +56,7 @@ function notAfter(now: number, progress: Progress): Progress {
   }
 }
 
-/** What is not named in `changes` is forgotten. */
+/** The counters as JSON. Every counter that is not in `changes` starts anew. */
 export function progressText(generation: number, changes: Partial<Progress>): string {
   return JSON.stringify({ ...FRESH, ...changes, generation })
 }

@@ -1,15 +1,15 @@
 import { MINUTE, SECOND } from '../clock.js'
 
-/** Re-reads while an event promised a change that no read has shown yet: a read may lag behind its event. */
+/** Verifications after an event whose change no read has shown yet: the platform may lag behind its own event. */
 export const VERIFY_DELAYS_MS: readonly number[] = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE]
 
-/** When what was never read is read again for those who wait for the answer: shares of `freshness.waitMs`. */
+/** When a new subscription is read again for waiting callers: shares of `freshness.waitMs`. */
 export const EARLY_SHARES: readonly number[] = [0.25, 0.85]
 
-/** Re-reads of a record that is not shown any more, before it is believed gone. */
+/** Re-reads of a record that is not shown any more, before it counts as gone. */
 export const MISSING_RECHECK_MS: readonly number[] = [20 * SECOND, 40 * SECOND]
 
-/** Of what was never read: two early reads for those who wait for the answer, then as every verification. */
+/** The next read of a new subscription: two early ones for waiting callers, then as every verification. */
 export function stepAfter(
   { owed, verified }: { owed: number; verified: number },
   sinceRequestMs: number,
@@ -26,16 +26,17 @@ export function stepAfter(
 }
 
 /**
- * The pause after a refusal of what was read before: 2 s, 4 s and so on up to 5 min, then a tenth of the time since the
- * first refusal, at most half an hour. So a mended mistake is found after a tenth of the time that it lasted, and a
- * business that is refused for good costs two calls an hour until refusals count as the last word.
+ * The pause after a refused read of a subscription that was read before: 2 s, 4 s and so on up to 5 min, then a tenth of
+ * the time since the first refusal, at most half an hour. So the app finds that a mistake has been put right after a
+ * tenth of the time that it lasted, and a business that is always refused costs two calls an hour until the refusals
+ * count as final.
  */
 export function pauseAfterRefusal(refusals: number, sinceMs: number): number {
   const atFirst = Math.min(5 * MINUTE, SECOND * 2 ** Math.min(refusals, 30))
   return Math.min(30 * MINUTE, Math.max(atFirst, sinceMs / 10))
 }
 
-/** Ever more rarely: half of the time that it has lasted, and five minutes at least. */
+/** A growing interval: half of the time passed so far, at least five minutes. */
 export function halfSince(ms: number): number {
   return Math.max(5 * MINUTE, ms / 2)
 }

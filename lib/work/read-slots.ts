@@ -1,70 +1,58 @@
 import { type Clock, SECOND } from '../clock.js'
 import type { ReadClaim } from '../store/store.js'
+import { createSlotQueue } from './slot-queue.js'
 
 /**
- * Reads that are leased before a slot is free: as many as end in this time, or in that of two claims. So a claim on a
- * slow database costs no slot its time, and what is asked for next waits hardly longer.
+ * Reads are leased before a slot is free: as many as end in this time, or in the time of two claims. So no slot waits
+ * for a claim on a slow database, and a new request waits hardly longer.
  */
 const AHEAD_MS = 25
 const MAX_AHEAD = 64
-/** So long a read that was leased ahead waits for a slot: when those before it turn out to be slow it is given back. */
+/** How long a read leased ahead waits for a slot. If the reads before it are slow, it goes back to the store. */
 const PATIENCE_MS = SECOND / 2
-/** Reads that have ended and are being written, at most: their slots are free. */
+/** The most reads being written, whose slots are free. */
 const MAX_WRITING = 64
 
 /**
- * The slots of a loop of reads. While the platform answers at once more is leased than there are slots, so that a slot
- * never waits for the store.
+ * The slots of a loop of reads. While the platform answers at once, more reads are leased than there are slots, so no
+ * slot waits for the store.
  */
 export function createReadSlots(options: {
   concurrency: number
-  /** Whether a read only waits for something, and so takes no slot. */
+  /** Whether a read only waits, and so takes no slot. */
   isWaiting(claim: ReadClaim): boolean
   clock: Clock
 }) {
   const { concurrency, isWaiting, clock } = options
-  const queue = new Set<() => void>()
-  const giveUps = new Set<() => void>()
   const inSlots = new Map<ReadClaim, number>()
   const writing = new Set<ReadClaim>()
-  /** How long a claim takes, lately. */
+  /** Moving average of the time that a claim takes. */
   let claimMs = 0
-  /** How long a read holds its slot, lately. */
+  /** Moving average of the time that a read holds its slot. */
   let slotMs = Number.POSITIVE_INFINITY
   let isClosed = false
+  const queue = createSlotQueue({
+    patienceMs: PATIENCE_MS,
+    clock,
+    onLate() {
+      slotMs = Number.POSITIVE_INFINITY
+    },
+  })
 
   function take(claim: ReadClaim, signal: AbortSignal): boolean | Promise<boolean> {
     if (signal.aborted || isClosed) return false
     admit()
-    if (queue.size === 0 && isFree()) {
+    if (queue.size() === 0 && isFree()) {
       inSlots.set(claim, clock.monotonic())
       return true
     }
-    return new Promise((resolve) => {
-      const end = (has: boolean) => {
-        clock.clearTimeout(patience)
-        signal.removeEventListener('abort', giveUp)
-        queue.delete(enter)
-        giveUps.delete(giveUp)
-        if (has) inSlots.set(claim, clock.monotonic())
-        resolve(has)
-      }
-      const enter = () => end(true)
-      const giveUp = () => end(false)
-      const patience = clock.setTimeout(() => {
-        slotMs = Number.POSITIVE_INFINITY
-        giveUp()
-      }, PATIENCE_MS)
-      signal.addEventListener('abort', giveUp, { once: true })
-      queue.add(enter)
-      giveUps.add(giveUp)
-    })
+    return queue.wait(signal, () => inSlots.set(claim, clock.monotonic()))
   }
 
   return {
-    /** Whether it may begin now; false when it is to be given back. */
+    /** True: the read may begin. False: give it back. */
     take,
-    /** It is being written: its slot is the next one's. */
+    /** The read is being written, so its slot goes to the next one. */
     written(claim: ReadClaim) {
       const beganAt = inSlots.get(claim)
       if (beganAt === undefined || writing.size >= MAX_WRITING) return
@@ -75,9 +63,9 @@ export function createReadSlots(options: {
       writing.delete(claim)
       leave(claim)
     },
-    /** Whether it holds neither a slot nor a place in the queue. */
+    /** Whether the read is being written without a slot. */
     isWriting: (claim: ReadClaim) => writing.has(claim),
-    /** How many more than the slots may be leased. */
+    /** How many reads more than slots may be leased. */
     ahead() {
       const aheadMs = Math.max(AHEAD_MS, 2 * claimMs)
       return isClosed ? 0 : Math.min(MAX_AHEAD, Math.floor((concurrency * aheadMs) / slotMs))
@@ -85,10 +73,11 @@ export function createReadSlots(options: {
     claimTook(ms: number) {
       claimMs = claimMs * 0.8 + Math.min(ms, PATIENCE_MS) * 0.2
     },
-    /** What waits for a slot is given back. */
+    /** Gives back every read that waits for a slot. */
     close() {
       isClosed = true
-      for (const giveUp of giveUps) giveUp()
+      queue.clear()
+      queue.rest()
     },
   }
 
@@ -102,10 +91,7 @@ export function createReadSlots(options: {
   }
 
   function admit() {
-    for (const enter of queue) {
-      if (!isFree()) return
-      enter()
-    }
+    while (queue.size() > 0 && isFree()) queue.admit()
   }
 
   function isFree(): boolean {

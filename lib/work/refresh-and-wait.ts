@@ -1,38 +1,36 @@
-import { type Clock, SECOND } from '../clock.js'
+import type { Clock } from '../clock.js'
 import type { Store } from '../store/store.js'
+import { createRecheck } from '../waiting.js'
 
-/** Asks for a read of everything known of a business and waits until it is read, or has failed, or time is up. */
+/**
+ * Returns `refresh(businessUid)`: requests a read of all its subscriptions and waits until they are read, have
+ * failed, or time is up.
+ */
 export function createRefreshAndWait<Decision>(options: {
   store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'subscribe'>
   explain(businessUid: string): Promise<Decision>
-  /** Throws for what is no identifier. */
-  checked(businessUid: string | number): string
+  /** Throws if the value is not an identifier. */
+  requireUid(businessUid: string | number): string
   timeoutMs: number
   clock: Clock
 }) {
-  const { store, explain, checked, timeoutMs, clock } = options
+  const { store, explain, requireUid, timeoutMs, clock } = options
 
   return async function refresh(given: string | number): Promise<Decision> {
-    const businessUid = checked(given)
+    const businessUid = requireUid(given)
     const deadline = clock.monotonic() + timeoutMs
-    let look = () => {}
-    const unsubscribe = store.subscribe(() => look())
+    const recheck = createRecheck(clock)
+    const unsubscribe = store.subscribe(recheck.end)
     try {
       await store.requestRefresh({ kind: 'business', businessUid, install: null })
       for (;;) {
-        // A read that failed has been tried: it goes on by itself, and the decision says so.
-        const owed = (await store.subscriptionsOf(businessUid)).some(
+        // A failed read counts as done: it is tried again in the background, and the decision names the failure.
+        const isReading = (await store.subscriptionsOf(businessUid)).some(
           (each) => each.pending && each.failure === null,
         )
         const leftMs = deadline - clock.monotonic()
-        if (!owed || leftMs <= 0) break
-        await new Promise<void>((resolve) => {
-          const timer = clock.setTimeout(resolve, Math.min(SECOND / 4, leftMs), true)
-          look = () => {
-            clock.clearTimeout(timer)
-            resolve()
-          }
-        })
+        if (!isReading || leftMs <= 0) break
+        await recheck.wait(leftMs)
       }
     } finally {
       unsubscribe()

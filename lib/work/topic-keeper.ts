@@ -2,16 +2,19 @@ import { spread } from '../backoff.js'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import type { Store, Topic } from '../store/store.js'
 
-/** How often the store is told that this process still handles its topics. */
+/** Interval at which this process reports its topics to the store. */
 const REPEAT_MS = 30 * SECOND
-/** A topic that nobody named for so long is retired: its entries wait, and stand in nobody's way. */
+/** A topic that no process has reported for so long is retired: its entries wait without blocking others. */
 const RETIRE_MS = 3 * MINUTE
-/** A receiver that looked just before a handler was added has committed by then. */
+/** After this time, a receiver that read the topics just before a handler was added has committed its entries. */
 const SECOND_LOOK_MS = 15 * SECOND
-/** Events that came so shortly before a handler was added are handed to it too. */
+/** A new handler also gets events that came this shortly before it was added. */
 const MARGIN_MS = SECOND
 
-/** Keeps the topics that this process handles known to all that receive, and what waited for them moving. */
+/**
+ * Reports the topics of this process to all receivers through the store, and releases the entries that waited for
+ * them.
+ */
 export function createTopicKeeper(options: {
   store: Pick<Store, 'handleTopics'>
   topics(): Topic[]
@@ -19,11 +22,11 @@ export function createTopicKeeper(options: {
   onError(error: unknown): void
 }) {
   const { store, topics, clock, onError } = options
-  /** When a handler for it was added, and when the store was first told; null: not yet. `settled`: looked twice since. */
+  /** When a topic was added, and when the store first knew it (null: not yet). `isSettled`: reported twice since. */
   const added = new Map<Topic, { at: number; knownAt: number | null; isSettled: boolean }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let running = false
-  let isAskedAgain = false
+  let isRequestedAgain = false
   let timer: unknown
 
   function note() {
@@ -35,11 +38,11 @@ export function createTopicKeeper(options: {
       }
   }
 
-  async function keep() {
+  async function report() {
     clock.clearTimeout(timer)
     if (state !== 'started') return
     if (running) {
-      isAskedAgain = true
+      isRequestedAgain = true
       return
     }
     running = true
@@ -63,10 +66,10 @@ export function createTopicKeeper(options: {
     }
     running = false
     if (state !== 'started') return
-    if (isAskedAgain) {
-      isAskedAgain = false
-      void keep()
-    } else timer = clock.setTimeout(keep, nextMs)
+    if (isRequestedAgain) {
+      isRequestedAgain = false
+      void report()
+    } else timer = clock.setTimeout(report, nextMs)
   }
 
   return {
@@ -74,12 +77,12 @@ export function createTopicKeeper(options: {
       if (state !== 'new') return
       state = 'started'
       note()
-      void keep()
+      void report()
     },
     /** A handler was added or removed. */
     changed() {
       note()
-      void keep()
+      void report()
     },
     close() {
       state = 'closed'

@@ -8,19 +8,19 @@ import { createTopicKeeper } from './topic-keeper.js'
 type RefresherOptions = Parameters<typeof createRefresher>[0]
 type DispatcherOptions = Parameters<typeof createDispatcher>[0]
 
-/** The two loops and the sweeping: created, started, woken and stopped together. */
+/** The loops of reading and handling, and the sweeping of old entries: created, started, woken and stopped together. */
 export function createWorker(options: {
   store: Store
   leaseMs: number
   pollMs: number
   clock: Clock
-  keep: Retention
+  retention: Retention
   reading: Omit<RefresherOptions, keyof Shared>
   handling: Omit<DispatcherOptions, keyof Shared>
-  /** What went wrong where nobody waits for it; the area is a word for logs. */
+  /** Gets every failure that no caller waits for; `area` is for logs. */
   onError(area: 'reading' | 'handling' | 'sweeping', error: unknown): void
 }) {
-  const { store, leaseMs, pollMs, clock, keep, reading, handling, onError } = options
+  const { store, leaseMs, pollMs, clock, retention, reading, handling, onError } = options
   const shared = { store, leaseMs, renewEveryMs: leaseMs / 6, pollMs, clock }
   const refresher = createRefresher({ ...shared, ...reading, onError: (error) => onError('reading', error) })
   const dispatcher = createDispatcher({
@@ -45,8 +45,8 @@ export function createWorker(options: {
   })
 
   async function sweep() {
-    // A small batch at a time with a pause between: what is past its time must not hold up what comes in.
-    const { rows, dead } = await store.prune(keep).catch((error) => {
+    // Small batches with a pause between them: sweeping must not delay deliveries.
+    const { rows, dead } = await store.prune(retention).catch((error) => {
       onError('sweeping', error)
       return { rows: 0, dead: [] }
     })
@@ -54,7 +54,7 @@ export function createWorker(options: {
     if (state === 'started') sweeping = clock.setTimeout(sweep, rows > 0 ? SECOND / 20 : HOUR)
   }
 
-  /** Whether a loop has not looked for work for so long that it must be stuck, or its process was. */
+  /** Whether a loop has not looked for work for so long that it, or the whole process, must be stuck. */
   function isStuck() {
     const idleMs = clock.monotonic() - Math.min(refresher.lookedAt(), dispatcher.lookedAt())
     return idleMs > Math.max(MINUTE, 3 * pollMs)
@@ -69,7 +69,7 @@ export function createWorker(options: {
       topics.start()
       sweeping = clock.setTimeout(sweep, SECOND)
     },
-    /** A handler was added or removed: what waited for it need not wait for the next look. */
+    /** A handler was added or removed. Its waiting entries are handled at once, not at the next poll. */
     handlersChanged() {
       topics.changed()
       dispatcher.wake()
@@ -89,7 +89,7 @@ export function createWorker(options: {
   }
 }
 
-/** What both loops are given alike. */
+/** The options that both loops share. */
 interface Shared {
   store: unknown
   leaseMs: unknown

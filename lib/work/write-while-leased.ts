@@ -4,8 +4,8 @@ import { MarketplaceError } from '../errors.js'
 import { sleep } from '../waiting.js'
 
 /**
- * Writes a result until it is written, or its lease is lost: a database that restarts for a moment must not cost a
- * whole lease. What trying again cannot mend is thrown at once.
+ * Repeats a failed write until it succeeds or the lease is lost: a short restart of the database must not cost a whole
+ * lease. Throws an error that is not retryable at once.
  */
 export async function writeWhileLeased<T>(
   write: () => Promise<T>,
@@ -16,10 +16,18 @@ export async function writeWhileLeased<T>(
     try {
       return await write()
     } catch (error) {
-      const mayPass = error instanceof MarketplaceError && error.retryable
-      if (!mayPass || lost.aborted) throw error
-      await sleep(fullJitter(failures, SECOND / 4, 5 * SECOND), clock, lost)
+      if (!isRetryable(error) || lost.aborted) throw error
+      await sleep(writePauseMs(failures), clock, lost)
       if (lost.aborted) throw error
     }
   }
+}
+
+export function isRetryable(error: unknown): boolean {
+  return error instanceof MarketplaceError && error.retryable
+}
+
+/** The pause after a failed write of a result. */
+export function writePauseMs(failures: number): number {
+  return fullJitter(failures, SECOND / 4, 5 * SECOND)
 }

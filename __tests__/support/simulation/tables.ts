@@ -227,7 +227,7 @@ export function createTables(): Database & {
       row.state = found.state
       row.gone = found.gone
       // What was held while the process stood still is known for no longer than its lease.
-      if (found.confirmed) row.readAt = Math.min(now(), row.refreshAt as number)
+      row.readAt = Math.min(now(), row.refreshAt as number)
       if (found.record) {
         row.business = found.record.business_uid
         row.purchasable = found.record.purchasable_uid

@@ -1,0 +1,89 @@
+import { LRUCache } from 'lru-cache'
+import { type Clock, SECOND } from '../clock.js'
+import { type Decision, decisionWithout } from './decide.js'
+import { firstStaleInMs } from './items.js'
+
+export interface CachedDecision {
+  decision: Decision
+  /** `isEntitled`'s answer, made once: a warm answer allocates nothing. */
+  answer: Promise<boolean>
+  /** Monotonic, as all times here: setting the wall clock neither ends nor extends an answer. */
+  freshUntil: number
+  /** Until then it may answer while the store is down. */
+  staleAt: number
+}
+
+export const YES = Promise.resolve(true)
+export const NO = Promise.resolve(false)
+
+/**
+ * The decisions in memory, by business. Known and unknown businesses have a cache each, so unknown ones evict no
+ * known one.
+ */
+export function createDecisionCache(options: {
+  maxStaleMs: number
+  /** How long a commit stays unseen if its notification is lost. */
+  ttlMs?: number | undefined
+  /** The most entries of each cache. */
+  maxEntries?: number | undefined
+  clock: Clock
+}) {
+  const { maxStaleMs, ttlMs = 5 * SECOND, maxEntries = 10_000, clock } = options
+  const known = new LRUCache<string, CachedDecision>({ max: maxEntries })
+  const unknown = new LRUCache<string, CachedDecision>({ max: maxEntries })
+
+  return {
+    /** Undefined when the decision is not in memory, or not fresh. */
+    fresh(businessUid: string): CachedDecision | undefined {
+      const cached = known.get(businessUid) ?? unknown.get(businessUid)
+      return cached && cached.freshUntil > clock.monotonic() ? cached : undefined
+    },
+
+    /**
+     * `isCurrent`: no change was committed while the decision was made. Otherwise it only answers while the store is
+     * down.
+     */
+    set(businessUid: string, decision: Decision, isCurrent: boolean) {
+      const now = clock.monotonic()
+      const staleInMs =
+        decision.asOf === null
+          ? Number.POSITIVE_INFINITY
+          : Date.parse(decision.asOf) + maxStaleMs - clock.now()
+      const freshMs = Math.min(ttlMs, firstStaleInMs(decision, maxStaleMs, clock.now()))
+      const [cache, other] = decision.subscriptions.length > 0 ? [known, unknown] : [unknown, known]
+      cache.set(businessUid, {
+        decision,
+        answer: decision.entitled ? YES : NO,
+        freshUntil: isCurrent ? now + freshMs : Number.NEGATIVE_INFINITY,
+        staleAt: now + staleInMs,
+      })
+      other.delete(businessUid)
+    },
+
+    /** The answer while the store is down: the last decision until it is too old, then no. */
+    lastKnown(businessUid: string): Decision {
+      const last = known.peek(businessUid)
+      if (last?.decision.asOf && clock.monotonic() <= last.staleAt) return { ...last.decision, stale: true }
+      return decisionWithout(businessUid, 'store_unavailable', clock.now())
+    },
+
+    /** Ends the freshness of one decision, or of all (null). It may still answer while the store is down. */
+    expire(businessUid: string | null) {
+      const expired =
+        businessUid === null
+          ? [...known.values(), ...unknown.values()]
+          : [known.peek(businessUid) ?? unknown.peek(businessUid)]
+      for (const cached of expired) if (cached) cached.freshUntil = Number.NEGATIVE_INFINITY
+    },
+
+    /** Deletes one decision, or all (null). */
+    forget(businessUid: string | null) {
+      for (const cache of [known, unknown]) {
+        if (businessUid === null) cache.clear()
+        else cache.delete(businessUid)
+      }
+    },
+  }
+}
+
+export type DecisionCache = ReturnType<typeof createDecisionCache>

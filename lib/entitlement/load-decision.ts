@@ -1,0 +1,106 @@
+import { type Clock, SECOND } from '../clock.js'
+import type { Store, Subscription } from '../store/store.js'
+import { createRecheck } from '../waiting.js'
+import { type Decision, type DecisionRules, decide } from './decide.js'
+import type { DecisionCache } from './decision-cache.js'
+
+interface Load {
+  decision: Promise<Decision>
+  /** A commit about the business: the load reads the store again. `isSuperseded`: its earlier answers no longer hold. */
+  outdate(isSuperseded: boolean): void
+}
+
+/**
+ * Decides from the store, once for all concurrent callers of a business. Waits up to `waitMs` for a requested read, and
+ * repeats a load that a commit outdated before anyone sees its result.
+ */
+export function createDecisionLoads(options: {
+  store: Pick<Store, 'subscriptionsOf'>
+  rules: DecisionRules
+  waitMs: number
+  cache: Pick<DecisionCache, 'set' | 'lastKnown'>
+  clock: Clock
+  during<T>(looking: Promise<T>): Promise<T>
+}) {
+  const { store, rules, waitMs, cache, clock, during } = options
+  const loads = new Map<string, Load>()
+  // One query a second tests a database that does not respond, not one for each caller.
+  let silentUntil = Number.NEGATIVE_INFINITY
+
+  function load(businessUid: string): Promise<Decision> {
+    let current = loads.get(businessUid)
+    if (!current) {
+      if (silentUntil > clock.monotonic()) return Promise.resolve(cache.lastKnown(businessUid))
+      current = begin(businessUid)
+      loads.set(businessUid, current)
+    }
+    return current.decision
+  }
+
+  function begin(businessUid: string): Load {
+    const recheck = createRecheck(clock)
+    let outdated = false
+    let superseded = false
+
+    async function run(): Promise<Decision> {
+      const begunAt = clock.monotonic()
+      let queriedAt = begunAt
+      try {
+        for (;;) {
+          outdated = false
+          superseded = false
+          queriedAt = clock.monotonic()
+          const subscriptions = await store.subscriptionsOf(businessUid)
+          const waitedMs = clock.monotonic() - begunAt
+          // A flood of deliveries must not keep callers waiting: after this time they get an answer that is not cached.
+          if (outdated && waitedMs < Math.max(waitMs, SECOND)) continue
+          const decision = decide(businessUid, subscriptions, rules, clock.now())
+          const patienceMs = Math.min(worthWaitingMs(subscriptions, decision), waitMs - waitedMs)
+          if (patienceMs <= 0) {
+            if (!superseded) cache.set(businessUid, decision, !outdated)
+            return decision
+          }
+          await recheck.wait(patienceMs)
+        }
+      } catch {
+        if (clock.monotonic() - queriedAt >= SECOND) silentUntil = clock.monotonic() + SECOND
+        return cache.lastKnown(businessUid)
+      } finally {
+        loads.delete(businessUid)
+      }
+    }
+
+    return {
+      decision: during(run()),
+      outdate(isSuperseded) {
+        outdated = true
+        superseded ||= isSuperseded
+        recheck.end()
+      },
+    }
+  }
+
+  /** How much longer to wait for requested reads that may still change the decision. */
+  function worthWaitingMs(subscriptions: Subscription[], { entitled }: Decision): number {
+    const now = clock.now()
+    const waits = subscriptions
+      .filter((each) => each.requestedAt !== null && mayChange(each, entitled))
+      // A request in the future means that a clock leapt.
+      .map((each) => waitMs - Math.max(0, now - (each.requestedAt as number)))
+    return Math.max(0, ...waits)
+  }
+
+  return {
+    load,
+    /** Outdates the load of one business, or all loads (null). */
+    outdate(businessUid: string | null, isSuperseded: boolean) {
+      if (businessUid !== null) loads.get(businessUid)?.outdate(isSuperseded)
+      else for (const each of loads.values()) each.outdate(isSuperseded)
+    },
+  }
+}
+
+/** A read under way may change any answer. A verification, which may show a new subscription, changes only a no. */
+function mayChange({ record, pending, verifying, failure }: Subscription, entitled: boolean): boolean {
+  return (pending && failure === null) || (verifying && record === null && !entitled)
+}

@@ -1,0 +1,33 @@
+import { MarketplaceError } from '../errors.js'
+import type { TokenKind } from '../token-kinds.js'
+
+/** A token and its kind. Logs never show the value: it is neither enumerable nor part of JSON. */
+export interface Token<Kind extends TokenKind = TokenKind> {
+  readonly kind: Kind
+  readonly value: string
+}
+
+/** A token the platform issued to the app for a business (the token endpoint's `access_token`). */
+export const appToken = (value: string) => token('app', value)
+/** A token of a business. */
+export const businessToken = (value: string) => token('business', value)
+/** A token of a directory. */
+export const directoryToken = (value: string) => token('directory', value)
+
+function token<const Kind extends TokenKind>(kind: Kind, value: string): Token<Kind> {
+  if (!isHeaderSafe(value)) {
+    throw new MarketplaceError(
+      'argument_invalid',
+      `Cannot use the ${kind} token: expected one line of ASCII text`,
+    )
+  }
+  // A getter: `inspect` with `showHidden` prints the value of a property that is merely not enumerable.
+  return Object.freeze(
+    Object.defineProperty({ kind } as { kind: Kind; value: string }, 'value', { get: () => value }),
+  )
+}
+
+/** Whether a value can be a token in a header: one line of visible ASCII of at most 8 KiB. */
+export function isHeaderSafe(token: unknown): token is string {
+  return typeof token === 'string' && token.length <= 8_192 && /^[\x21-\x7e]+$/.test(token)
+}

@@ -1,0 +1,96 @@
+import { type Clock, MINUTE } from '../clock.js'
+import type { ReadResult } from '../platform/read-result.js'
+import type { SubscriptionRecord } from '../record.js'
+import { MAX_LAPSES, type ReadClaim, type Store, type Subscription } from '../store/store.js'
+import { ownerIn } from './compare-records.js'
+import { concludeRead } from './conclude-read.js'
+import { type Conclusion, untouched } from './conclusion.js'
+import { changeOf } from './purchase-change.js'
+import type { createReadOutcomes } from './read-outcomes.js'
+import type { createReadPause } from './read-pause.js'
+import { writeWhileLeased } from './write-while-leased.js'
+
+export interface ReadingOptions {
+  store: Pick<Store, 'finishRead'>
+  read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
+  stateOf(record: SubscriptionRecord): string
+  isEntitledBy(subscriptions: Subscription[], now: number): boolean
+  reconcileEveryMs: number
+  /** How long callers wait for the first read of a new subscription. */
+  waitMs: number
+  clock: Clock
+  random?: () => number
+  /** Called after every read that was written. */
+  onRead?(claim: ReadClaim, result: ReadResult, conclusion: Conclusion): void
+}
+
+/** One leased read from start to finish: reads the subscription, concludes, and writes the conclusion. */
+export function createRefreshSubscription(
+  options: ReadingOptions & {
+    outcomes: ReturnType<typeof createReadOutcomes>
+    pause: ReturnType<typeof createReadPause>
+  },
+) {
+  const { store, read, stateOf, isEntitledBy, reconcileEveryMs, waitMs, outcomes, pause } = options
+  const { clock, random = Math.random, onRead = () => {} } = options
+
+  /** Reads with the business of the row. If that shows no record, reads with the candidate business too. */
+  async function readFor(claim: ReadClaim, signal: AbortSignal) {
+    const { subscriptionUid, businessUid } = claim.subscription
+    const result = await read({ subscriptionUid, businessUid, signal })
+    outcomes.note(businessUid, claim.subscription.record !== null, result)
+    if (signal.aborted || !['missing', 'refused', 'token_refused'].includes(result.kind)) return { result }
+    const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
+    if (candidate === null || candidate === businessUid) return { result }
+    // Only a record that names this very business counts: the client discards any other.
+    const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })
+    return ofCandidate.kind === 'found' ? { result: ofCandidate } : { result, ofCandidate }
+  }
+
+  /** Makes the subscription due again at once. Without the lease this changes nothing. */
+  async function giveBack(claim: ReadClaim) {
+    await store.finishRead(claim, { ...untouched(claim), nextInMs: 0 })
+  }
+
+  return {
+    giveBack,
+
+    /** Calls `onWriting` once the platform has answered. Undefined: no conclusion was written. */
+    async refresh(
+      claim: ReadClaim,
+      signal: AbortSignal,
+      onWriting: () => void,
+    ): Promise<Conclusion | undefined> {
+      if (claim.lapses >= MAX_LAPSES) {
+        // This read may end the process, so others go first. It is never given up, because the business may have paid.
+        await store.finishRead(claim, { ...untouched(claim), failure: 'lease_lapsed', nextInMs: 5 * MINUTE })
+        return undefined
+      }
+      const { result, ofCandidate } = await readFor(claim, signal)
+      if (signal.aborted) {
+        await giveBack(claim)
+        return undefined
+      }
+      pause.after(result)
+      const conclusion = concludeRead(claim, result, {
+        now: clock.now(),
+        random,
+        reconcileEveryMs,
+        waitMs,
+        stateOf,
+        hasServedSince: outcomes.hasServedSince,
+        ofCandidate,
+      })
+      const { moves, ...finish } = conclusion
+      const written = {
+        ...finish,
+        changes: moves.map((move) => changeOf(move, { subscriptionUid: claim.id, isEntitledBy, clock })),
+      }
+      const isHeld = writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
+      onWriting()
+      if (!(await isHeld)) return undefined
+      onRead(claim, result, conclusion)
+      return conclusion
+    },
+  }
+}
