@@ -55,6 +55,7 @@ function scene(handlerMs: number) {
     payloadOf: ({ id }) => ({ id }),
     marketplace: () => undefined,
     timeoutMs: HOUR,
+    retryDelaysMs: [],
     concurrency: CONCURRENCY,
     leaseMs: HOUR,
     renewEveryMs: HOUR,
