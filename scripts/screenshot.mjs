@@ -19,7 +19,7 @@ try {
     executablePath: await chromium.executablePath(),
     args: chromium.args.filter((arg) => arg !== '--single-process'),
   })
-  const page = await browser.newPage({ viewport: { width: 1180, height: 760 }, colorScheme: 'light' })
+  const page = await browser.newPage({ viewport: { width: 1180, height: 660 }, colorScheme: 'light' })
   await page.goto(url)
   await page.locator('.cover', { hasText: 'A customer pays' }).click()
   for (const step of ['Step 2 of 3', 'Step 3 of 3']) {
