@@ -166,6 +166,11 @@ describe('the page of the example app', () => {
     await press(page, 'Bring the platform back')
     await press(page, 'Start the app')
     await headlineIs(page, 'Let in')
+    await page
+      .locator('#causes > li')
+      .first()
+      .getByText(/update, acknowledged, try \d/)
+      .waitFor()
     await text(page, '#known', 'purchased')
   }, 40_000)
 

@@ -55,8 +55,8 @@ export async function openStage({ here }: { here: string }) {
   })
 
   simulator.on('delivery', (delivery) => {
-    const { status, attempt } = delivery
-    if (status !== 200 && attempt === 1) waitingDeliveries += 1
+    const { status, attempt, error } = delivery
+    if (status !== 200 && attempt === 1 && error !== 'dropped') waitingDeliveries += 1
     if (status === 200 && attempt > 1) waitingDeliveries -= 1
     if (status === 200 || attempt === 1) timeline.add(wordsOfDelivery(delivery))
   })

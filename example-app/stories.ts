@@ -122,22 +122,23 @@ export const STORIES = {
         press: 'Miss a payment, then pay',
         button: 'missAndPay',
         before:
-          'Life goes on: the café misses a payment, and pays it. Two more webhooks, and nobody is there.',
-        after:
-          'No reply. This simulated platform sends them again every second; a real one may not, and need not: the next read shows the truth.',
+          'Meanwhile the café misses a payment, and pays it. The demo drops both webhooks, so that no second try can help.',
+        after: 'Both are lost for good. Nobody has to find them: the next read shows what is true.',
         act: missAndPay,
-        until: (since) => since.some(({ kind, tone }) => kind === 'delivery' && tone === 'bad'),
+        until: (since) =>
+          since.filter(({ kind, tone }) => kind === 'delivery' && tone === 'bad').length === 2,
       },
       {
         press: 'Start the app',
         button: 'startApp',
         before: 'The app starts again, with the same database.',
-        after: 'The line was still on disk: the subscription was read back, and the café is let in.',
+        after:
+          'The line was still on disk: the subscription was read back, as it is by now, and the café is let in.',
         act: (stage) => stage.startApp(),
         until: decided('Let in'),
       },
     ],
-    end: 'What was acknowledged is on disk; what was not is read back. Nothing is lost.',
+    end: 'What was acknowledged is on disk, and what was missed shows in the next read. Nothing is lost.',
   },
 } as const satisfies Record<string, Story>
 
@@ -189,12 +190,14 @@ function visited(status: number) {
     since.some(({ kind, text }) => kind === 'visit' && text.includes(` ${status} `))
 }
 
-function missAndPay({ timeline, perform }: Stage, businessUid: string) {
+function missAndPay({ simulator, timeline, perform }: Stage, businessUid: string) {
+  const lost = simulator.faults.add({ on: 'delivery', kind: 'drop', business_uid: businessUid })
   const text = `${nameOf(businessUid)} misses a payment, then pays`
   timeline.asOne({ kind: 'platform', business_uid: businessUid, text }, () => {
     must(perform('failPayment', businessUid))
     must(perform('confirmPayment', businessUid))
   })
+  lost.remove()
 }
 
 function must(why: string | null) {

@@ -68,6 +68,7 @@ export function createStories({ stories, code, playStep, choose, tell }) {
     if (button.getAttribute('aria-busy') === 'true' || button.getAttribute('aria-disabled') === 'true') return
     const [story, number] = [chosen, done]
     button.setAttribute('aria-busy', 'true')
+    choose(story.business_uid)
     element('strip').scrollIntoView({ block: 'nearest' })
     const why = await playStep(story.name, number)
     button.removeAttribute('aria-busy')

@@ -13,7 +13,7 @@ const PARTS = {
   delivery: {
     parts: ['webhook', 'package'],
     words: ({ text, tone }) =>
-      tone === 'bad' ? `A webhook finds nobody: ${text}.` : `A webhook, kept on disk: ${text}.`,
+      tone === 'bad' ? `A webhook fails: ${text}.` : `A webhook, kept on disk: ${text}.`,
   },
   token: { parts: ['read'], words: ({ text }) => `${text}, to read the subscription with.` },
   read: { parts: ['read', 'platform'], words: ({ text }) => `${text}: this is the truth.` },
