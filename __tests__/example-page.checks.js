@@ -12,6 +12,7 @@ globalThis.pageChecks = {
   partsInSight,
   watchStrip,
   litOfStrip,
+  shortestLight,
 }
 
 /** Texts whose contrast is below 4.5 : 1 (WCAG 2.2, 1.4.3, which exempts inactive controls). */
@@ -104,12 +105,19 @@ function watchStrip() {
   globalThis.litParts = []
   new MutationObserver(() => {
     const lit = [...document.querySelectorAll('#strip [data-lit="now"]')].map(({ dataset }) => dataset.part)
-    if (lit.length > 0 && lit.join() !== globalThis.litParts.at(-1)) globalThis.litParts.push(lit.join())
+    const parts = lit.join()
+    if (parts && parts !== globalThis.litParts.at(-1)?.parts)
+      globalThis.litParts.push({ parts, at: performance.now() })
   }).observe(document.getElementById('strip'), { subtree: true, attributeFilter: ['data-lit'] })
 }
 
 function litOfStrip() {
-  return globalThis.litParts
+  return globalThis.litParts.map(({ parts }) => parts)
+}
+
+/** The shortest time in milliseconds that parts were lit before others were. */
+function shortestLight() {
+  return Math.min(...globalThis.litParts.slice(1).map(({ at }, i) => at - globalThis.litParts[i].at))
 }
 
 /** How wide the page would like to be. */

@@ -73,6 +73,8 @@ describe('the page of the example app fits, can be read, and is fit for screen r
 describe('the page of the example app', () => {
   it('stands still for those who want it to', async () => {
     const page = await openDemo(demo().url, { business: 'Bakery Lindt' })
+    await press(page, 'Buy and pay')
+    await page.waitForSelector('.wire[data-lit="now"]')
     expect(await askPage(page, 'movingElements')).toEqual([])
     const moving = await openDemo(demo().url, { reducedMotion: 'no-preference' })
     expect(await askPage(moving, 'movingElements')).not.toEqual([])

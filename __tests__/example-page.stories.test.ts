@@ -37,7 +37,8 @@ describe('the first screen of the example app', () => {
     )
     expect(order).not.toContain(-1)
     expect(order).toEqual([...order].sort((a, b) => a - b))
-  })
+    expect(await askPage(page, 'shortestLight')).toBeGreaterThan(500)
+  }, 40_000)
 })
 
 describe('the stories of the example app', () => {
