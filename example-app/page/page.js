@@ -33,7 +33,7 @@ const business = () => state.businesses.find(({ uid }) => uid === chosen) ?? sta
 
 const guide = await (await fetch('guide')).json()
 for (const row of document.querySelectorAll('.with-code')) addCode(row, guide.code, codeOf)
-createStories({ ...guide, playStep, choose, tell: (text) => tell(text, true) })
+createStories({ ...guide, playStep, choose, announce: (text) => announce(text, true) })
 
 const source = new EventSource('happenings')
 source.addEventListener('error', () => showLive(false))
@@ -60,7 +60,7 @@ function showLive(now) {
   element('lost').hidden = now
   if (!isNews) return
   setText('lost-at', clockTime(seenAt))
-  tell(now ? '' : `${NOT_CONNECTED}.`, true)
+  announce(now ? '' : `${NOT_CONNECTED}.`, true)
   if (!now && business()) show()
 }
 
@@ -76,7 +76,7 @@ function show() {
   const news = showAnswer(business(), state)
   // A step of a story is read out with its own words.
   const isInStory = document.activeElement?.closest('.player')
-  if (news && isLive && !isInStory) tell(news, inView.size > 0)
+  if (news && isLive && !isInStory) announce(news, inView.size > 0)
   if (!strip.isPlaying()) stations.show(business(), state)
   for (const button of document.querySelectorAll('[data-action]')) {
     allow(button, business().whyNot[button.dataset.action])
@@ -134,11 +134,11 @@ document.addEventListener('click', async ({ target }) => {
   const button = target.closest('button')
   if (!button) return
   if (button.getAttribute('aria-disabled') === 'true') {
-    return tell(`${button.textContent}: not now. ${button.title}.`)
+    return announce(`${button.textContent}: not now. ${button.title}.`)
   }
   if (!button.closest('.freely .pair') || button.matches('.opener')) return
   if (button.getAttribute('aria-busy') === 'true') return
-  tell('')
+  announce('')
   button.setAttribute('aria-busy', 'true')
   await press(button)
   button.removeAttribute('aria-busy')
@@ -149,11 +149,11 @@ async function press(button) {
   const at = `businesses/${encodeURIComponent(chosen)}`
   if (button.id === 'open-report') {
     const reply = await ask('GET', `${at}/report`)
-    if (reply.status !== undefined) showReport(reply, (text) => tell(text, true))
+    if (reply.status !== undefined) showReport(reply, (text) => announce(text, true))
   } else if (button.id === 'check') {
     const { why } = await ask('POST', `${at}/check`)
     if (!why)
-      tell(business().decision?.asOf ? 'Read again just now.' : 'Asked again: there is nothing to read.')
+      announce(business().decision?.asOf ? 'Read again just now.' : 'Asked again: there is nothing to read.')
   } else await ask('POST', action ? `${at}/actions/${action}` : `stage/${codeOf(button)}`)
 }
 
@@ -167,16 +167,16 @@ async function playStep(name, number) {
 async function ask(method, path) {
   try {
     const reply = await (await fetch(path, { method })).json()
-    if (reply.why) tell(reply.why)
+    if (reply.why) announce(reply.why)
     return reply
   } catch {
-    tell(`${NOT_CONNECTED}.`)
+    announce(`${NOT_CONNECTED}.`)
     return { why: NOT_CONNECTED }
   }
 }
 
 /** The one line that is read out; seen as well unless it is to be read elsewhere on the screen. */
-function tell(text, isElsewhere = false) {
+function announce(text, isElsewhere = false) {
   element('status').classList.toggle('unseen', isElsewhere)
   setText('status', text)
 }

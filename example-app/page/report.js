@@ -9,15 +9,15 @@ export function clearReport() {
   place.replaceChildren()
 }
 
-/** `tell` reads the answer out. */
-export function showReport({ status, body }, tell) {
+/** `announce` reads the answer out. */
+export function showReport({ status, body }, announce) {
   const line = make('p', 'request')
   line.append(
     make('code', '', 'GET /reports'),
     make('strong', '', status ? `${status} ${STATUS_WORDS[status] ?? ''}` : 'no answer'),
   )
   line.dataset.status = status
-  tell(`The report answers ${status ? `${status} ${STATUS_WORDS[status] ?? ''}` : 'nothing'}.`)
+  announce(`The report answers ${status ? `${status} ${STATUS_WORDS[status] ?? ''}` : 'nothing'}.`)
   place.replaceChildren(line, status === 200 ? chart(body) : make('p', 'detail', detail(status, body)))
 }
 

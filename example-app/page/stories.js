@@ -6,9 +6,9 @@ const element = (id) => document.getElementById(id)
 
 /**
  * `playStep(name, number)` does what a step is about and resolves to null, or to why it could not be done; `choose(uid)`
- * brings its business to the door; `tell(text)` reads out what has happened, which the player shows.
+ * brings its business to the door; `announce(text)` reads out what has happened, which the player shows.
  */
-export function createStories({ stories, code, playStep, choose, tell }) {
+export function createStories({ stories, code, playStep, choose, announce }) {
   let chosen
   /** How many steps of the chosen story are over. */
   let done = 0
@@ -78,7 +78,7 @@ export function createStories({ stories, code, playStep, choose, tell }) {
     done += 1
     show()
     element('player').scrollIntoView({ block: 'nearest' })
-    tell(`Step ${done} of ${story.steps.length}: ${story.steps[number].after}`)
+    announce(`Step ${done} of ${story.steps.length}: ${story.steps[number].after}`)
     if (hadFocus) element('story-press').querySelector('button').focus({ preventScroll: true })
   }
 
