@@ -6,6 +6,13 @@ globalThis.pageChecks = {
   hasFocusInSearch,
   outlineOfFocus,
   neededWidth,
+  liveRegions,
+  isGrey,
+  isHeadlineGrey,
+  partsInSight,
+  watchStrip,
+  litOfStrip,
+  shortestLight,
 }
 
 /** Texts whose contrast is below 4.5 : 1 (WCAG 2.2, 1.4.3, which exempts inactive controls). */
@@ -63,6 +70,54 @@ function hasFocusInSearch() {
 
 function outlineOfFocus() {
   return getComputedStyle(document.activeElement).outlineStyle
+}
+
+/** What a screen reader reads out by itself, by id. */
+function liveRegions() {
+  const roles = ['alert', 'log', 'status', 'timer', 'marquee'].map((role) => `[role="${role}"]`)
+  const all = document.querySelectorAll([...roles, '[aria-live]', 'output'].join())
+  return [...all].map(({ id, className }) => id || className)
+}
+
+/** Whether nothing on the page has a colour. */
+function isGrey() {
+  return getComputedStyle(document.documentElement).filter === 'grayscale(1)'
+}
+
+/** Whether the answer is in the colour of any text. */
+function isHeadlineGrey() {
+  const colourOf = (selector) => getComputedStyle(document.querySelector(selector)).color
+  return colourOf('#headline') === colourOf('body')
+}
+
+/** The headings of what is on the first screen in full. */
+function partsInSight() {
+  return [...document.querySelectorAll('h1, .station, .cover')].flatMap((element) => {
+    const { top, bottom } = element.getBoundingClientRect()
+    return top >= 0 && bottom <= innerHeight
+      ? [(element.querySelector('h3, strong') ?? element).textContent]
+      : []
+  })
+}
+
+/** From now on writes down which parts of the strip are lit together. */
+function watchStrip() {
+  globalThis.litParts = []
+  new MutationObserver(() => {
+    const lit = [...document.querySelectorAll('#strip [data-lit="now"]')].map(({ dataset }) => dataset.part)
+    const parts = lit.join()
+    if (parts && parts !== globalThis.litParts.at(-1)?.parts)
+      globalThis.litParts.push({ parts, at: performance.now() })
+  }).observe(document.getElementById('strip'), { subtree: true, attributeFilter: ['data-lit'] })
+}
+
+function litOfStrip() {
+  return globalThis.litParts.map(({ parts }) => parts)
+}
+
+/** The shortest time in milliseconds that parts were lit before others were. */
+function shortestLight() {
+  return Math.min(...globalThis.litParts.slice(1).map(({ at }, i) => at - globalThis.litParts[i].at))
 }
 
 /** How wide the page would like to be. */

@@ -1,57 +1,22 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals'
-import chromium from '@sparticuz/chromium'
-import { type Browser, type BrowserContextOptions, chromium as browserType, type Page } from 'playwright-core'
-import { until } from './support/until.js'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import type { Page } from 'playwright-core'
+import { endDemo, headlineIs, openDemo, press, startDemo, tabTo, text, useDemo } from './example-page.demo.js'
+import { askPage, troubles, useBrowser } from './support/browser.js'
+import { onCleanUp } from './support/clean-up.js'
 
-const PROJECT = resolve(__dirname, '..')
-/** Where to look at what the page looks like. */
-const SCREENSHOTS = join(tmpdir(), 'example-page-screenshots')
-const PHONE = { width: 360, height: 740 }
-
-let demo: ChildProcess
-let temporary: string
-let url: string
-let browser: Browser
-const troubles: string[] = []
-
-beforeAll(async () => {
-  await mkdir(SCREENSHOTS, { recursive: true })
-  temporary = await mkdtemp(join(tmpdir(), 'example-page-'))
-  demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo.ts'], {
-    cwd: PROJECT,
-    env: { ...process.env, TMPDIR: temporary, PORT: '0' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  url = await addressOf(demo)
-  browser = await browserType.launch({
-    executablePath: await chromium.executablePath(),
-    // In a single process the first page that closes takes the others with it.
-    args: chromium.args.filter((arg) => arg !== '--single-process'),
-    headless: true,
-  })
-}, 60_000)
-
-// A browser opens six connections to an address, and every page keeps one for what happens.
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
-
-afterAll(async () => {
-  await browser?.close()
-  demo?.kill('SIGKILL')
-  await rm(temporary, { recursive: true, force: true })
-})
+useBrowser()
+const demo = useDemo()
 
 describe('the page of the example app', () => {
-  it('lets a business in that buys, opens the report to it, and shows the way of the event', async () => {
-    const page = await open({ business: 'Bakery Lindt' })
-    await headlineIs(page, 'Not let in')
+  it('begins neutral, lets a business in that buys, and opens the report to it', async () => {
+    const page = await open('Bakery Lindt')
+    await headlineIs(page, 'Nothing bought yet')
     await text(page, '#reason', 'unknown_business')
+    expect(await page.getAttribute('#answer', 'data-answer')).toBe('none')
+    expect(await askPage(page, 'isHeadlineGrey')).toBe(true)
 
     await press(page, 'Buy and pay')
     await headlineIs(page, 'Let in')
@@ -61,69 +26,101 @@ describe('the page of the example app', () => {
     await press(page, 'Open the report')
     await page.waitForSelector('.request[data-status="200"]')
     expect(await page.locator('.bars li').count()).toBe(7)
-    for (const lane of ['platform', 'delivery', 'token', 'read', 'change', 'decision']) {
-      await page.waitForSelector(`#happenings [data-lane="${lane}"]`)
+    expect(await askPage(page, 'isHeadlineGrey')).toBe(false)
+  })
+
+  it('shows what came of one press as one group, which nobody reads out', async () => {
+    const page = await open('Radhaus Becker')
+    const before = await page.locator('#causes > li').count()
+    await press(page, 'Buy and pay')
+    await headlineIs(page, 'Let in')
+    const group = page.locator('#causes > li').first()
+    for (const kind of ['delivery', 'token', 'read', 'change', 'decision']) {
+      await group.locator(`[data-kind="${kind}"]`).waitFor()
     }
+    expect(await group.locator('.title').textContent()).toBe(
+      'Radhaus Becker buys the app, and the payment succeeds',
+    )
+    expect(await group.locator('.took').textContent()).toMatch(/^answer after [\d.]+ m?s$/)
+    await press(page, 'Cancel')
+    await headlineIs(page, 'Not let in')
+    await page.locator('#causes > li').first().locator('[data-kind="change"]').waitFor()
+    expect(await page.locator('#causes > li').count()).toBe(before + 2)
+    expect(await askPage(page, 'liveRegions')).toEqual(['status'])
+    await text(page, '#status', 'Radhaus Becker: Not let in (not purchased).')
+  })
+
+  it('shows one time, which says when the platform confirmed it', async () => {
+    const page = await openCustomer('Bakery Lindt')
+    const words = (await page.textContent('#answer')) ?? ''
+    expect(words.match(/\bago\b/g)).toHaveLength(1)
+    expect(words.match(/\d+ (s|min|h)\b/g)).toHaveLength(1)
+    expect(words.match(/confirmed/gi)).toHaveLength(1)
   })
 
   it('asks again when told to, also where nothing is known', async () => {
-    const page = await open({ business: 'Salon Aurora' })
-    await text(page, '#reason', 'unknown_business')
-    const said = await page.textContent('#said')
-    await until('a second has passed', async () => {
-      await press(page, 'Check again')
-      return (await page.textContent('#said')) !== said
-    })
-  })
-
-  it('denies it when a payment fails, and lets it in again when the payment is confirmed', async () => {
-    const page = await open({ business: 'Bakery Lindt' })
-    await press(page, 'Miss a payment')
-    await headlineIs(page, 'Not let in')
-    await text(page, '#reason', 'not_purchased')
-    await press(page, 'Open the report')
-    await page.waitForSelector('.request[data-status="402"]')
-    expect(await page.locator('.bars').count()).toBe(0)
-
-    await press(page, 'Confirm payment')
-    await headlineIs(page, 'Let in')
-    await text(page, '#announcement', 'Bakery Lindt: Let in (purchased)')
+    const page = await open('Salon Aurora')
+    await press(page, 'Check again')
+    await text(page, '#status', 'Asked again: there is nothing to read.')
+    const other = await openCustomer('Bakery Lindt')
+    await press(other, 'Check again')
+    await text(other, '#status', 'Read again just now.')
+    await other.locator('#causes > li').first().locator('[data-kind="read"]').waitFor()
+    await other.getByText(/^[01] s ago$/).waitFor()
   })
 
   it('says of a button that cannot be pressed why', async () => {
-    const page = await open({ business: 'Salon Aurora' })
-    const cancel = page.getByRole('button', { name: 'Cancel' })
+    const page = await open('Salon Aurora')
+    const cancel = page.getByRole('button', { name: 'Cancel', exact: true })
     expect(await cancel.getAttribute('aria-disabled')).toBe('true')
     expect(await cancel.getAttribute('title')).toBe('Nothing has been bought yet')
     await cancel.focus()
     await page.keyboard.press('Enter')
-    await text(page, '#note', 'Cancel: not now. Nothing has been bought yet.')
+    await text(page, '#status', 'Cancel: not now. Nothing has been bought yet.')
     await text(page, '#truth', 'nothing bought')
   })
 
+  it('shows behind each button, when asked, the code that runs', async () => {
+    const page = await open()
+    expect(await page.locator('.code:visible').count()).toBe(0)
+    const buttons = page.locator('.freely .pair')
+    expect(await buttons.count()).toBe(await page.locator('.freely .with-code button:not(.opener)').count())
+    for (const pair of await buttons.all()) {
+      await pair.locator('.opener').click()
+      const pieces = await page.locator('.code:visible .piece').all()
+      expect(pieces.length).toBeGreaterThan(0)
+      for (const piece of pieces) {
+        const [, file] = /, (\S+)$/.exec((await piece.locator('pre').getAttribute('aria-label')) ?? '') ?? []
+        const source = await readFile(join(__dirname, '..', 'example-app', String(file)), 'utf8')
+        expect(unindented(source)).toContain(unindented((await piece.locator('code').textContent()) ?? '-'))
+      }
+      await pair.locator('.opener').click()
+    }
+    expect(await page.locator('.code:visible').count()).toBe(0)
+    await page.getByRole('button', { name: 'Code behind Open the report' }).click()
+    await page.locator('.code:visible').getByText('marketplace.requireEntitlement(').waitFor()
+  }, 40_000)
+
   it('can be used with the keyboard alone', async () => {
-    const page = await open({})
+    const page = await open()
     await page.waitForSelector('#businesses input:checked')
     await tabTo(page, 'Bakery Lindt')
     await page.keyboard.press('ArrowDown')
-    expect(await focused(page)).toBe('Yoga Studio Mitte')
+    expect(await askPage(page, 'focusedWords')).toBe('Yoga Studio Mitte')
     await tabTo(page, 'Buy, payment fails')
-    expect(await ask(page, 'outlineOfFocus')).toBe('solid')
+    expect(await askPage(page, 'outlineOfFocus')).toBe('solid')
     await page.keyboard.press('Enter')
     await text(page, '#reason', 'not_purchased')
     await tabTo(page, 'Confirm payment')
     await page.keyboard.press('Space')
     await headlineIs(page, 'Let in')
-    await page.keyboard.press('Shift+Tab')
-    await page.keyboard.press('Shift+Tab')
-    await page.keyboard.press('Shift+Tab')
     await tabTo(page, 'Open the report', 'Shift+Tab')
     await page.keyboard.press('Enter')
     await page.waitForSelector('.request[data-status="200"]')
   })
 
   it('shows that a decision is being made while the platform is slow', async () => {
-    const page = await open({ business: 'Radhaus Becker' })
+    const page = await open('Salon Aurora')
     await press(page, 'Slow it down')
     await press(page, 'Buy and pay')
     await page.waitForSelector('#answer[aria-busy="true"]')
@@ -133,11 +130,20 @@ describe('the page of the example app', () => {
     await press(page, 'Make it quick again')
   })
 
-  it('keeps the last answer while the platform is cut off, and loses nothing when the app is killed', async () => {
-    const page = await open({ business: 'Café Morgenrot' })
+  it('says of a subscription that has not been read that it has not been read yet', async () => {
+    const page = await open('Café Morgenrot')
+    await press(page, 'Cut the platform off')
     await press(page, 'Buy and pay')
+    await headlineIs(page, 'Cannot say yet')
+    await page.locator('.subscriptions').getByText('not read yet').waitFor()
+    await text(page, '#strip-known', 'not read yet')
+    await press(page, 'Bring the platform back')
     await headlineIs(page, 'Let in')
+    await page.locator('.subscriptions').getByText('purchased').waitFor()
+  })
 
+  it('keeps the last answer while the platform is cut off, and shows a killed app as stopped', async () => {
+    const page = await openCustomer('Café Morgenrot')
     await press(page, 'Cut the platform off')
     await press(page, 'Miss a payment')
     await page.locator('.trouble').getByText('last read failed').waitFor()
@@ -145,106 +151,82 @@ describe('the page of the example app', () => {
     await text(page, '#known', 'purchased')
 
     await press(page, 'Kill the app')
-    await headlineIs(page, 'The app is not running')
+    await headlineIs(page, 'The app is stopped')
+    expect(await page.getAttribute('#answer', 'data-answer')).toBe('stopped')
+    expect(await page.getAttribute('#answer', 'aria-busy')).toBe('false')
+    expect(await page.textContent('#explanation')).toContain('No webhook waits for it now.')
+    await press(page, 'Confirm payment')
+    await page.getByText('1 webhook waits.').waitFor()
+    await text(page, '#strip-answer', 'Stopped')
+    await text(page, '#strip-known', 'Stopped, 1 webhook waits')
+
     await press(page, 'Bring the platform back')
     await press(page, 'Start the app')
-    await headlineIs(page, 'Not let in')
-    await text(page, '#known', 'suspended')
+    await headlineIs(page, 'Let in')
+    await page
+      .locator('#causes > li')
+      .first()
+      .getByText(/update, acknowledged, try \d/)
+      .waitFor()
+    await text(page, '#known', 'purchased')
   }, 40_000)
 
-  it('fits a phone without scrolling sideways, and can be read by day and by night', async () => {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      for (const [name, viewport] of [
-        ['phone', PHONE] as const,
-        ['desk', { width: 1280, height: 900 }] as const,
-      ]) {
-        const page = await open({ business: 'Bakery Lindt', viewport, colorScheme })
-        await press(page, 'Open the report')
-        await page.waitForSelector('.bars')
-        await page.evaluate('scrollTo(0, 0)')
-        await page.waitForSelector('#announcement.unseen', { state: 'attached' })
-        const file = join(SCREENSHOTS, `${name}-${colorScheme}.png`)
-        await page.screenshot({ path: file, fullPage: true })
-        expect((await stat(file)).size).toBeGreaterThan(10_000)
-        expect(await ask(page, 'neededWidth')).toBe(viewport.width)
-        expect(await ask(page, 'faintTexts')).toEqual([])
-      }
-    }
-  }, 60_000)
+  it('turns grey and says so while the demo is gone, and goes on when it is back', async () => {
+    const noted = troubles.length
+    let other = await startDemo()
+    onCleanUp(() => endDemo(other))
+    const page = await openDemo(other.url, { business: 'Bakery Lindt' })
+    expect(await askPage(page, 'isGrey')).toBe(false)
+    expect(await page.locator('#lost').isVisible()).toBe(false)
 
-  it('stands still for those who want it to', async () => {
-    const page = await open({ business: 'Bakery Lindt', reducedMotion: 'reduce' })
-    expect(await ask(page, 'movingElements')).toEqual([])
-  })
+    endDemo(other)
+    await text(page, '#live', 'Not connected')
+    expect(await page.locator('#lost').innerText()).toMatch(
+      /^The demo cannot be reached. What you see is how things stood at \d\d:\d\d:\d\d\. .+npm run demo/,
+    )
+    expect(await askPage(page, 'isGrey')).toBe(true)
+    const buttons = page.locator('.freely .pair > :not(.opener)')
+    for (const button of await buttons.all()) expect(await button.getAttribute('aria-disabled')).toBe('true')
+    // The browser itself writes that it cannot connect.
+    troubles.length = noted
+
+    other = await startDemo(Number(new URL(other.url).port))
+    await text(page, '#live', 'Connected')
+    expect(await askPage(page, 'isGrey')).toBe(false)
+    await press(page, 'Buy and pay')
+    await headlineIs(page, 'Let in')
+    troubles.length = noted
+  }, 60_000)
 
   it('leaves no error in the console', () => {
     expect(troubles).toEqual([])
   })
 
   it('ends with Ctrl-C, and leaves no database behind', async () => {
-    const ended = once(demo, 'exit')
-    demo.kill('SIGINT')
+    const { process: running, temporary } = demo()
+    const ended = once(running, 'exit')
+    running.kill('SIGINT')
     expect(await ended).toEqual([0, null])
     expect((await readdir(temporary)).filter((name) => name.startsWith('reports-demo-'))).toEqual([])
   })
 })
 
-/** The address the demo prints. */
-function addressOf({ stdout }: ChildProcess): Promise<string> {
-  return new Promise((found, failed) => {
-    let printed = ''
-    stdout?.on('data', (chunk) => {
-      printed += chunk
-      const [, address] = /^Open (\S+)$/m.exec(printed) ?? []
-      if (address) found(address)
-    })
-    stdout?.on('end', () => failed(new Error(`expected an address, and the demo printed: ${printed}`)))
-  })
+function open(business?: string): Promise<Page> {
+  return openDemo(demo().url, business ? { business } : {})
 }
 
-async function open({ business, ...options }: BrowserContextOptions & { business?: string }): Promise<Page> {
-  const page = await browser.newPage(options)
-  page.setDefaultTimeout(15_000)
-  page.on('pageerror', (error) => troubles.push(String(error)))
-  page.on('console', (message) => {
-    if (message.type() === 'error') troubles.push(message.text())
-  })
-  await page.goto(url)
-  if (business) await page.getByLabel(business).check()
+/** The page of a business that has bought. */
+async function openCustomer(business: string): Promise<Page> {
+  const page = await open(business)
+  if ((await page.textContent('#headline')) !== 'Let in') await press(page, 'Buy and pay')
+  await headlineIs(page, 'Let in')
   return page
 }
 
-/** Presses what can be pressed: a button whose last press is still under way takes no other. */
-function press(page: Page, name: string): Promise<void> {
-  const buttons = page.locator('button:not([aria-disabled="true"]):not([aria-busy])')
-  return buttons.and(page.getByText(name, { exact: true })).click()
-}
-
-function headlineIs(page: Page, words: string): Promise<void> {
-  return text(page, '#headline', words)
-}
-
-async function text(page: Page, selector: string, words: string): Promise<void> {
-  await page
-    .locator(selector)
-    .and(page.getByText(words, { exact: true }))
-    .waitFor({ state: 'attached' })
-}
-
-async function tabTo(page: Page, name: string, key = 'Tab'): Promise<void> {
-  for (let pressed = 0; pressed < 40; pressed++) {
-    if ((await focused(page)) === name) return
-    await page.keyboard.press(key)
-  }
-  throw new Error(`expected to reach "${name}" with ${key}`)
-}
-
-function focused(page: Page): Promise<unknown> {
-  return ask(page, 'focusedWords')
-}
-
-/** Calls a function of example-page.checks.js in the page. As text, since the page's own rules refuse other scripts. */
-async function ask(page: Page, name: string): Promise<unknown> {
-  const checks = await readFile(join(__dirname, 'example-page.checks.js'), 'utf8')
-  return page.evaluate(`{ ${checks}; pageChecks.${name}() }`)
+/** What is left of code when only its words count. */
+function unindented(code: string): string {
+  return code
+    .split('\n')
+    .map((line) => line.trim())
+    .join('\n')
 }

@@ -17,23 +17,6 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
     if (why) throw new Error(why)
   }
 
-  /** Kills the app the moment its acknowledgement has reached the platform; the read it was about to make is slow. */
-  async function killAfterTheAcknowledgement(name: ActionName) {
-    const slow = faults.add({ on: 'read', kind: 'slow', ms: 3_000 })
-    const killed = new Promise<void>((resolve, reject) => {
-      const stop = simulator.on('delivery', ({ status }) => {
-        stop()
-        if (status === 200) stage.killApp().then(resolve, reject)
-        else
-          reject(new Error(`expected the delivery to be acknowledged, and the reply was ${status ?? 'none'}`))
-      })
-    })
-    does(name)
-    await killed
-    slow.remove()
-    await stage.startApp()
-  }
-
   /** The platform, being cut off, cannot tell that somebody tried; the app can. */
   async function readHasFailed() {
     const deadline = Date.now() + 10_000
@@ -71,7 +54,10 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
     },
     {
       title: 'It is confirmed, and the app is killed between its acknowledgement and its read',
-      act: () => killAfterTheAcknowledgement('confirmPayment'),
+      async act() {
+        await stage.killAfterTheAcknowledgement('confirmPayment', businessUid)
+        await stage.startApp()
+      },
       until: changedTo('purchased'),
       expect: LET_IN,
     },
@@ -139,5 +125,5 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
 
 function changedTo(state: string) {
   return (since: readonly Happening[]) =>
-    since.some(({ lane, text }) => lane === 'change' && text.endsWith(`→ ${state}`))
+    since.some(({ kind, text }) => kind === 'change' && text.endsWith(`→ ${state}`))
 }

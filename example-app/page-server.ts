@@ -2,17 +2,23 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import express, { type Response } from 'express'
+import { REASONS } from '../lib/index.js'
 import { isActionName, stateOf, whyNotAll } from './actions.js'
 import { BUSINESSES } from './businesses.js'
+import { readCode } from './code.js'
 import type { Stage } from './stage.js'
+import { isStoryName, playStep, STORIES } from './stories.js'
 import { watchDecisions } from './watcher.js'
 
 /** At most this often a new state goes to the page; what happens in between is in the next one. */
 const STATE_EVERY_MS = 40
 
+/** A page that lost its connection tries again this often. */
+const RETRY_MS = 1_000
+
 /**
- * Serves the page, tells it what happens as server-sent events (`state`: how all stands; `happening`: one line of the
- * timeline), and does what its buttons ask. It listens on 127.0.0.1 only; port 0 takes a free one.
+ * Serves the page, sends it what happens as server-sent events (`state`: how all stands; `past`: the timeline so far;
+ * `happening`: one more line of it), and does what its buttons ask. It listens on 127.0.0.1 only; port 0 takes a free one.
  */
 export async function servePage(options: { stage: Stage; here: string; port: number }) {
   const { stage, here, port } = options
@@ -33,10 +39,14 @@ export async function servePage(options: { stage: Stage; here: string; port: num
       isCutOff: stage.isCutOff(),
       isSlow: stage.isSlow(),
       isAppRunning: stage.app.isRunning(),
+      waitingDeliveries: stage.waitingDeliveries(),
       businesses: BUSINESSES.map(({ uid, name }) => {
         const standing = stage.standing(uid)
         const truth = { state: stateOf(standing), presence: standing.presence }
-        return { uid, name, truth, whyNot: whyNotAll(standing), ...watcher.of(uid) }
+        const watched = watcher.of(uid)
+        // Without the evidence of `explanation`, whose ages would grow old on the page.
+        const words = watched.decision && REASONS[watched.decision.reason].words
+        return { uid, name, truth, whyNot: whyNotAll(standing), ...watched, words }
       }),
     }
   }
@@ -49,11 +59,19 @@ export async function servePage(options: { stage: Stage; here: string; port: num
     next()
   })
   app.use(express.static(join(here, 'page')))
+  // The look of the console, so that it stands once.
+  app.get('/look.css', (_req, res) => res.sendFile(join(here, '..', 'lib', 'console', 'page', 'look.css')))
+  const guide = {
+    stories: Object.entries(STORIES).map(([name, story]) => ({ name, ...story })),
+    code: await readCode(here),
+  }
+  app.get('/guide', (_req, res) => void res.json(guide))
 
   app.get('/happenings', (_req, res) => {
     res.set('Content-Type', 'text/event-stream').flushHeaders()
+    res.write(`retry: ${RETRY_MS}\n\n`)
     send(res, 'state', state())
-    for (const happening of stage.timeline.all()) send(res, 'happening', happening)
+    send(res, 'past', stage.timeline.all())
     pages.add(res)
     res.on('close', () => pages.delete(res))
   })
@@ -65,14 +83,18 @@ export async function servePage(options: { stage: Stage; here: string; port: num
     res.status(why ? 409 : 200).json({ why })
   })
   app.get('/businesses/:uid/report', async (req, res) => {
-    const report = await stage.report(req.params.uid).catch(() => ({ status: 0, body: null }))
-    res.json(report)
+    res.json(await stage.visit(req.params.uid))
   })
   app.post('/businesses/:uid/check', async (req, res) => {
     await stage.checkAgain(req.params.uid).catch(() => {})
     // Also where nothing is known, and so nothing happens that would make it ask.
     await watcher.ask(req.params.uid)
     res.json({ why: null })
+  })
+  app.post('/stories/:name/steps/:number', async (req, res) => {
+    const { name, number } = req.params
+    const why = isStoryName(name) ? await playStep(stage, name, Number(number)) : 'There is no such story'
+    res.status(why ? 409 : 200).json({ why })
   })
   const switches: Record<string, () => unknown> = {
     cutOff: stage.cutOff,
@@ -109,6 +131,6 @@ function isBusiness(uid: string): boolean {
   return BUSINESSES.some((business) => business.uid === uid)
 }
 
-function send(page: Response, event: 'state' | 'happening', data: unknown) {
+function send(page: Response, event: 'state' | 'past' | 'happening', data: unknown) {
   page.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
 }

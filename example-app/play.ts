@@ -62,7 +62,12 @@ export function exitCodeOf(verdicts: readonly Verdict[]): 0 | 1 {
   return verdicts.length > 0 && verdicts.every(({ faults }) => faults.length === 0) ? 0 : 1
 }
 
-function becomes(isSo: () => boolean, stage: PlayStage, timeoutMs: number): Promise<boolean> {
+/** Resolves to whether it became so in time. */
+export function becomes(
+  isSo: () => boolean,
+  stage: Pick<PlayStage, 'listen'>,
+  timeoutMs: number,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const look = () => {
       if (isSo()) end(true)

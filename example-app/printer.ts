@@ -1,7 +1,7 @@
 import { nameOf } from './businesses.js'
-import type { Happening, Lane } from './timeline.js'
+import type { Happening, Kind } from './timeline.js'
 
-const LANES: Record<Lane, string> = {
+const KINDS: Record<Kind, string> = {
   platform: 'platform',
   delivery: 'delivery →',
   token: 'token ←',
@@ -9,6 +9,7 @@ const LANES: Record<Lane, string> = {
   change: 'change',
   event: 'app',
   decision: 'decision',
+  visit: 'visit',
   stage: 'stage',
 }
 
@@ -28,14 +29,14 @@ export function createPrinter(out: NodeJS.WriteStream) {
   return {
     heading: (text: string) => print(`\n${paint(text, 'bold')}`),
     line: print,
-    happening({ at, lane, text, tone, business_uid }: Happening) {
+    happening({ at, kind, text, tone, business_uid }: Happening) {
       const seconds = ((at - begun) / 1_000).toFixed(3).padStart(8)
       const whose =
         business_uid && !text.startsWith(nameOf(business_uid))
           ? paint(`  ${nameOf(business_uid)}`, 'dim')
           : ''
       const styled = paint(text, tone === 'plain' ? undefined : tone)
-      print(`${paint(seconds, 'dim')}  ${LANES[lane].padEnd(11)} ${styled}${whose}`)
+      print(`${paint(seconds, 'dim')}  ${KINDS[kind].padEnd(11)} ${styled}${whose}`)
     },
     good: (text: string) => print(paint(`${' '.repeat(10)}✓ ${text}`, 'good')),
     bad: (text: string) => print(paint(`${' '.repeat(10)}✗ ${text}`, 'bad')),

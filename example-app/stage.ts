@@ -4,15 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Decision } from '../lib/index.js'
 // An installed app writes: from 'marketplace-webhooks/testing'
-import { createSimulator, type FaultHandle } from '../lib/testing/index.js'
+import { createSimulator, type Delivery } from '../lib/testing/index.js'
 import { ACTIONS, type ActionName, type Standing } from './actions.js'
 import { createAppProcess } from './app-process.js'
 import { BUSINESSES, nameOf } from './businesses.js'
 import { createTimeline } from './timeline.js'
-import { wordsOfActivity, wordsOfDelivery, wordsOfRequest } from './words.js'
-
-/** Long enough to see the app wait for a read; it waits 2 s before it says that it does not know yet. */
-const SLOW_MS = 1_200
+import { createTrouble } from './trouble.js'
+import { wordsOfActivity, wordsOfDelivery, wordsOfRequest, wordsOfVisit } from './words.js'
 
 export type Stage = Awaited<ReturnType<typeof openStage>>
 
@@ -36,8 +34,8 @@ export async function openStage({ here }: { here: string }) {
   })
   const { baseUrl, authUrl } = await simulator.start()
   for (const { uid } of BUSINESSES) simulator.addBusiness(uid)
-  let outage: FaultHandle | undefined
-  let slowness: FaultHandle | undefined
+  const trouble = createTrouble({ simulator, timeline })
+  let waitingDeliveries = 0
 
   const app = createAppProcess({
     script: join(here, 'receiver.ts'),
@@ -53,11 +51,14 @@ export async function openStage({ here }: { here: string }) {
       STORE: `sqlite:${join(folder, 'reports.db')}`,
     },
     onActivity: (activity) => timeline.add(wordsOfActivity(activity)),
-    onDied: (why) => timeline.add({ lane: 'stage', text: `Unexpected: ${why}`, tone: 'bad' }),
+    onDied: (why) => timeline.begin({ kind: 'stage', text: `Unexpected: ${why}`, tone: 'bad' }),
   })
 
   simulator.on('delivery', (delivery) => {
-    if (delivery.status === 200 || delivery.attempt === 1) timeline.add(wordsOfDelivery(delivery))
+    const { status, attempt, error } = delivery
+    if (status !== 200 && attempt === 1 && error !== 'dropped') waitingDeliveries += 1
+    if (status === 200 && attempt > 1) waitingDeliveries -= 1
+    if (status === 200 || attempt === 1) timeline.add(wordsOfDelivery(delivery))
   })
   simulator.on('request', (request) => {
     // A killed process leaves its request behind; the platform answers it all the same.
@@ -73,66 +74,72 @@ export async function openStage({ here }: { here: string }) {
     return { business_uid: businessUid, subscription, presence: presence.get(businessUid) ?? 'none' }
   }
 
+  /** Does it, or says in words why it cannot be done. */
+  function perform(name: ActionName, businessUid: string): string | null {
+    const { says, whyNot, perform } = ACTIONS[name]
+    const now = standing(businessUid)
+    const why = whyNot(now)
+    if (why) return why
+    timeline.begin({ kind: 'platform', business_uid: businessUid, text: `${nameOf(businessUid)} ${says}` })
+    perform(simulator, now)
+    if (name === 'install') presence.set(businessUid, 'installed')
+    if (name === 'uninstall') presence.delete(businessUid)
+    if (name.startsWith('buy') && now.presence === 'none') presence.set(businessUid, 'bought')
+    return null
+  }
+
+  /** The first try to deliver to a business that ends from now on. */
+  function nextDeliveryOf(businessUid: string): Promise<Delivery> {
+    return new Promise((resolve) => {
+      const stop = simulator.on('delivery', (delivery) => {
+        if (delivery.business_uid !== businessUid) return
+        stop()
+        resolve(delivery)
+      })
+    })
+  }
+
+  /** The paid page; status 0 when the app does not answer. */
+  function report(businessUid: string): Promise<{ status: number; body: unknown }> {
+    return app.request('GET', '/reports', businessUid).catch(() => ({ status: 0, body: null }))
+  }
+
   return {
     simulator,
     app,
     timeline,
     standing,
-
-    /** Does it, or says in words why it cannot be done. */
-    perform(name: ActionName, businessUid: string): string | null {
-      const { says, whyNot, perform } = ACTIONS[name]
-      const now = standing(businessUid)
-      const why = whyNot(now)
-      if (why) return why
-      timeline.add({ lane: 'platform', business_uid: businessUid, text: `${nameOf(businessUid)} ${says}` })
-      perform(simulator, now)
-      if (name === 'install') presence.set(businessUid, 'installed')
-      if (name === 'uninstall') presence.delete(businessUid)
-      if (name.startsWith('buy') && now.presence === 'none') presence.set(businessUid, 'bought')
-      return null
-    },
-
-    isCutOff: () => outage !== undefined,
-    cutOff() {
-      if (outage) return
-      timeline.add({
-        lane: 'stage',
-        text: 'The platform is cut off: it delivers, but nobody can reach it',
-        tone: 'bad',
-      })
-      outage = simulator.faults.add({ on: 'platform', kind: 'down' })
-    },
-    bringBack() {
-      if (!outage) return
-      outage.remove()
-      outage = undefined
-      timeline.add({ lane: 'stage', text: 'The platform can be reached again', tone: 'good' })
-    },
-    isSlow: () => slowness !== undefined,
-    slowDown() {
-      slowness ??= simulator.faults.add({ on: 'platform', kind: 'slow', ms: SLOW_MS })
-      timeline.add({
-        lane: 'stage',
-        text: `The platform takes ${SLOW_MS / 1_000} s for every answer`,
-        tone: 'bad',
-      })
-    },
-    speedUp() {
-      slowness?.remove()
-      slowness = undefined
-      timeline.add({ lane: 'stage', text: 'The platform answers at once again', tone: 'good' })
-    },
+    perform,
+    ...trouble,
+    /** Deliveries that got no reply and are sent again until they get one. */
+    waitingDeliveries: () => waitingDeliveries,
 
     async startApp() {
       if (app.isRunning()) return
+      timeline.begin({ kind: 'stage', text: 'The app starts' })
       await app.start()
-      timeline.add({ lane: 'stage', text: 'The app is running', tone: 'good' })
+      timeline.add({ kind: 'stage', text: 'The app is running', tone: 'good' })
     },
     async killApp() {
       const gone = app.kill()
-      timeline.add({ lane: 'stage', text: 'The app is killed (SIGKILL)', tone: 'bad' })
+      timeline.begin({ kind: 'stage', text: 'The app is killed (SIGKILL)', tone: 'bad' })
       await gone
+    },
+    /** Kills the app the moment its acknowledgement has reached the platform; the read it was about to make is slow. */
+    async killAfterTheAcknowledgement(name: ActionName, businessUid: string) {
+      const slow = simulator.faults.add({ on: 'read', kind: 'slow', ms: 3_000 })
+      try {
+        const why = perform(name, businessUid)
+        if (why) throw new Error(why)
+        const { status } = await nextDeliveryOf(businessUid)
+        if (status !== 200)
+          throw new Error(`expected an acknowledgement, and the reply was ${status ?? 'none'}`)
+        const gone = app.kill()
+        timeline.add({ kind: 'stage', text: 'The app is killed (SIGKILL)', tone: 'bad' })
+        await gone
+      } finally {
+        slow.remove()
+      }
     },
 
     /** The app's own answer, with its reason. */
@@ -143,10 +150,17 @@ export async function openStage({ here }: { here: string }) {
     },
     /** The same after reading the platform again. */
     async checkAgain(businessUid: string): Promise<void> {
+      const text = `${nameOf(businessUid)} asks the app to check again`
+      timeline.begin({ kind: 'visit', business_uid: businessUid, text })
       await app.request('POST', '/access/refresh', businessUid)
     },
-    /** The paid page. */
-    report: (businessUid: string) => app.request('GET', '/reports', businessUid),
+    report,
+    /** The same, as a visit that is seen. */
+    async visit(businessUid: string) {
+      const reply = await report(businessUid)
+      timeline.addAlone(wordsOfVisit(businessUid, reply.status))
+      return reply
+    },
 
     async close() {
       await app.stop()

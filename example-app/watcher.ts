@@ -51,9 +51,9 @@ export function watchDecisions(stage: Stage, onUpdate: () => void) {
     onUpdate()
   }
 
-  const unlisten = stage.timeline.listen(({ lane, business_uid }) => {
+  const unlisten = stage.timeline.listen(({ kind, business_uid }) => {
     onUpdate()
-    if (lane === 'decision' || lane === 'platform') return
+    if (kind === 'decision' || kind === 'platform' || kind === 'visit') return
     if (business_uid) void ask(business_uid)
     else for (const { uid } of BUSINESSES) void ask(uid)
   })

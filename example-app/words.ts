@@ -1,15 +1,28 @@
+import { STATUS_CODES } from 'node:http'
 import type { Decision } from '../lib/index.js'
 import type { Delivery, PlatformRequest } from '../lib/testing/index.js'
 import type { Activity } from './app.js'
+import { nameOf } from './businesses.js'
 
 /** The decision in a line, for the timeline. */
 export function wordsOfDecision({ business_uid, entitled, known, reason }: Decision) {
   const answer = entitled ? 'Let in' : known ? 'Not let in' : 'Cannot say yet'
   return {
-    lane: 'decision',
+    kind: 'decision',
     business_uid,
     text: `${answer}: ${reason}`,
-    tone: entitled ? 'good' : 'bad',
+    tone: entitled ? 'good' : reason === 'unknown_business' ? 'plain' : 'bad',
+  } as const
+}
+
+/** What a visitor of the paid page got. */
+export function wordsOfVisit(businessUid: string, status: number) {
+  const answer = status === 0 ? 'no answer' : `${status} ${STATUS_CODES[status] ?? ''}`
+  return {
+    kind: 'visit',
+    business_uid: businessUid,
+    text: `${nameOf(businessUid)} opens the report: ${answer}`,
+    tone: status === 200 ? 'good' : status === 0 ? 'bad' : 'plain',
   } as const
 }
 
@@ -23,7 +36,7 @@ export function wordsOfDelivery({ business_uid, event, status, error, attempt, f
         ? `acknowledged${attempt > 1 ? `, try ${attempt}` : ''}`
         : `refused with ${status}`
   const text = `${event}, ${outcome}${struck(faults)}`
-  return { lane: 'delivery', business_uid, text, tone: isAccepted ? 'plain' : 'bad' } as const
+  return { kind: 'delivery', business_uid, text, tone: isAccepted ? 'plain' : 'bad' } as const
 }
 
 export function wordsOfRequest(
@@ -38,7 +51,7 @@ export function wordsOfRequest(
     status === undefined ? `${tried}: no reply` : isGood ? what : `${tried}: refused with ${status}`
   const text = `${outcome}${isHeard ? '' : ', answered to a process that is gone'}${struck(faults)}`
   return {
-    lane: endpoint,
+    kind: endpoint,
     ...(business_uid ? { business_uid } : {}),
     text,
     tone: isGood ? 'plain' : 'bad',
@@ -50,17 +63,17 @@ export function wordsOfActivity(activity: Activity) {
     case 'change': {
       const { business_uid, from, to, entitled } = activity.change
       const text = `${from ?? 'nothing'} → ${to ?? 'no longer accessible'}`
-      return { lane: 'change', business_uid, text, tone: entitled ? 'good' : 'bad' } as const
+      return { kind: 'change', business_uid, text, tone: entitled ? 'good' : 'bad' } as const
     }
     case 'installed':
       return {
-        lane: 'event',
+        kind: 'event',
         business_uid: activity.business_uid,
         text: 'The app prepares a workspace',
       } as const
     case 'dead':
       return {
-        lane: 'event',
+        kind: 'event',
         text: `A handler gave up on ${activity.name}: ${activity.error}`,
         tone: 'bad',
       } as const

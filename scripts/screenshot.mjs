@@ -1,4 +1,4 @@
-// Takes docs/screenshot.png: the example app's page after a purchase, with the Chromium of the tests.
+// Takes docs/screenshot.png: the example app's page in the story of a purchase, with the Chromium of the tests.
 import { spawn } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -19,14 +19,13 @@ try {
     executablePath: await chromium.executablePath(),
     args: chromium.args.filter((arg) => arg !== '--single-process'),
   })
-  const page = await browser.newPage({ viewport: { width: 1180, height: 760 }, colorScheme: 'light' })
+  const page = await browser.newPage({ viewport: { width: 1180, height: 660 }, colorScheme: 'light' })
   await page.goto(url)
-  await page.getByLabel('Bakery Lindt').check()
-  const press = (name) => page.getByRole('button', { name, exact: true }).click()
-  await press('Buy and pay')
-  await page.getByText('Let in', { exact: true }).first().waitFor()
-  await press('Open the report')
-  await page.waitForSelector('.bars')
+  await page.locator('.cover', { hasText: 'A customer pays' }).click()
+  for (const step of ['Step 2 of 3', 'Step 3 of 3']) {
+    await page.locator('#story-press .primary').click()
+    await page.getByText(step, { exact: true }).waitFor()
+  }
   await page.evaluate('scrollTo(0, 0)')
   await page.screenshot({ path: FILE })
   await browser.close()

@@ -1,89 +1,100 @@
-import { clockTime } from './clock-time.js'
-
 /** Whether the chosen business is let in, and why. */
+import { make, setText } from './make.js'
+
 const element = (id) => document.getElementById(id)
 
-export function showAnswer(business, { isAppRunning }) {
-  const { name, decision, truth, isChecking, askedAt } = business
-  const answer =
-    !isAppRunning || !decision ? 'waiting' : decision.entitled ? 'yes' : decision.known ? 'no' : 'waiting'
-  const card = element('answer')
-  card.dataset.answer = answer
-  element('announcement').dataset.answer = answer
-  card.setAttribute('aria-busy', String(isChecking))
-
-  const headline = !isAppRunning
-    ? 'The app is not running'
-    : { yes: 'Let in', no: 'Not let in', waiting: decision ? 'Cannot say yet' : 'One moment' }[answer]
-  const explanation = !isAppRunning
-    ? 'Nobody can ask it. What the platform delivers now is refused, and has to be sent again.'
-    : (decision?.explanation ?? 'The app has not answered yet.')
-  setText('headline', headline)
-  setText('explanation', explanation)
-  setText('said', decision && isAppRunning ? `The app said so at ${clockTime(askedAt)}` : '')
-  setText('reason', decision?.reason ?? '–')
-  showStates(decision, truth)
-  showAge(business)
-  showSubscriptions(decision?.subscriptions ?? [])
-  // Told once for each answer, not whenever the age in its words moves on.
-  setText(
-    'announcement',
-    `${name}: ${headline}${isAppRunning && decision ? ` (${decision.reason.replaceAll('_', ' ')})` : ''}`,
-  )
+const HEADLINES = {
+  yes: 'Let in',
+  no: 'Not let in',
+  none: 'Nothing bought yet',
+  waiting: 'Cannot say yet',
+  stopped: 'The app is stopped',
 }
 
-/** On a phone the announcement is to be seen too, while the answer itself is out of sight. */
-new IntersectionObserver(([{ isIntersecting }]) => {
-  element('announcement').classList.toggle('unseen', isIntersecting)
-}).observe(element('headline'))
+/** `none`: nobody has heard of a purchase, which is where every business begins. */
+export function answerOf({ decision }, { isAppRunning }) {
+  if (!isAppRunning) return 'stopped'
+  if (!decision) return 'waiting'
+  if (decision.reason === 'unknown_business') return 'none'
+  return decision.entitled ? 'yes' : decision.known ? 'no' : 'waiting'
+}
+
+/** Gives back the answer in a line when it is another one than before. */
+export function showAnswer(business, state) {
+  const { uid, name, decision, truth, isChecking } = business
+  const answer = answerOf(business, state)
+  const card = element('answer')
+  const before = `${card.dataset.of} ${card.dataset.answer} ${element('reason').textContent}`
+  card.dataset.of = uid
+  card.dataset.answer = answer
+  card.setAttribute('aria-busy', String(isChecking))
+
+  setText('headline', HEADLINES[answer])
+  setText('explanation', explanationOf(answer, business, state))
+  const reason = answer === 'stopped' ? '–' : (decision?.reason ?? '–')
+  setText('reason', reason)
+  setText('truth', truth.state === 'none' ? 'nothing bought' : truth.state)
+  const known = stateKnown(decision)
+  setText('known', known)
+  const isSame = truth.state === 'none' || known.endsWith(truth.state) || decision?.reason === 'revoked'
+  element('known').dataset.same = String(isSame)
+  showAge(business)
+  showSubscriptions(decision?.subscriptions ?? [], state)
+  const isNews = before.startsWith(uid) && before !== `${uid} ${answer} ${reason}`
+  return isNews
+    ? `${name}: ${HEADLINES[answer]}${reason === '–' ? '' : ` (${reason.replaceAll('_', ' ')})`}.`
+    : ''
+}
+
+/** What the app knows of the newest subscription. */
+export function stateKnown(decision) {
+  const newest = decision?.subscriptions.at(-1)
+  return newest ? stateOf(newest) : 'nothing known'
+}
 
 /** Grows older by itself. */
 export function showAge({ decision }) {
-  const words = decision?.asOf ? `${age(decision.asOf)} ago${decision.stale ? ', too long' : ''}` : 'never'
+  const words = decision?.asOf ? `${age(decision.asOf)} ago${decision.stale ? ', too long' : ''}` : 'not yet'
   setText('age', decision ? words : '–')
 }
 
-function showStates(decision, truth) {
-  const known =
-    decision?.subscriptions.at(-1)?.purchase_state ??
-    (decision?.subscriptions.length ? 'not read' : 'nothing')
-  setText('truth', truth.state === 'none' ? 'nothing bought' : truth.state)
-  setText('known', known === 'nothing' ? 'nothing heard' : known)
-  const isSame = truth.state === known || (truth.state === 'none' && known === 'nothing')
-  element('known').dataset.same = String(isSame || decision?.reason === 'revoked')
+function explanationOf(answer, { words }, { waitingDeliveries }) {
+  if (answer === 'none')
+    return 'No purchase of this business has been announced. Its report is closed until it buys the app.'
+  if (answer !== 'stopped') return words ?? 'The app has not answered yet.'
+  const waiting =
+    waitingDeliveries === 0
+      ? 'No webhook waits for it now.'
+      : waitingDeliveries === 1
+        ? '1 webhook waits.'
+        : `${waitingDeliveries} webhooks wait.`
+  return `Webhooks get no reply, and this simulated platform sends them again every second until the app runs. What was acknowledged before is on disk. ${waiting}`
 }
 
-function showSubscriptions(subscriptions) {
+function showSubscriptions(subscriptions, { isAppRunning }) {
   element('subscriptions-title').hidden = subscriptions.length === 0
-  const items = subscriptions.map(({ subscription_uid, purchase_state, pending, failure, entitled }) => {
-    const item = document.createElement('li')
-    const uid = Object.assign(document.createElement('code'), {
-      textContent: subscription_uid,
-      title: subscription_uid,
-    })
-    const state = Object.assign(document.createElement('span'), {
-      className: 'state',
-      textContent: purchase_state ?? 'not shown',
-    })
+  const items = subscriptions.map((subscription) => {
+    const { subscription_uid, pending, failure, entitled } = subscription
+    const state = make('span', 'state', stateOf(subscription))
     state.dataset.entitled = String(entitled)
-    item.append(uid, state)
-    const trouble = failure ? `last read failed: ${failure}` : pending ? 'a read is under way' : ''
-    if (trouble)
-      item.append(
-        Object.assign(document.createElement('span'), { className: 'trouble', textContent: trouble }),
-      )
+    const item = make('li', '', make('code', '', subscription_uid), state)
+    const trouble = failure
+      ? `last read failed: ${failure}`
+      : pending && isAppRunning
+        ? 'a read is under way'
+        : ''
+    if (trouble) item.append(make('span', 'trouble', trouble))
     return item
   })
   element('subscriptions').replaceChildren(...items)
+}
+
+function stateOf({ purchase_state, asOf }) {
+  return purchase_state ?? (asOf === null ? 'not read yet' : 'no longer shown')
 }
 
 function age(iso) {
   const seconds = Math.max(0, Math.round((Date.now() - Date.parse(iso)) / 1_000))
   if (seconds < 120) return `${seconds} s`
   return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`
-}
-
-/** Untouched when equal, so that live regions speak only of news. */
-function setText(id, text) {
-  if (element(id).textContent !== text) element(id).textContent = text
 }

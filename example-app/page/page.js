@@ -1,61 +1,111 @@
-/** The page: keeps what the server tells, shows the chosen business, and sends what is pressed. */
+/** The page: keeps what the server sends, shows the chosen business, and sends what is pressed. */
 import { showAge, showAnswer } from './answer.js'
-import { createHappenings } from './happenings.js'
+import { clockTime } from './clock-time.js'
+import { addCode } from './code.js'
+import { createLog } from './log.js'
+import { make, setText } from './make.js'
 import { clearReport, showReport } from './report.js'
+import { createStations } from './stations.js'
+import { createStories } from './stories.js'
+import { createStrip } from './strip.js'
 
 const element = (id) => document.getElementById(id)
-const happenings = createHappenings(element('happenings'), element('empty'))
+const NOT_CONNECTED = 'The demo cannot be reached'
+
+const log = createLog(element('causes'))
+const stations = createStations()
+const strip = createStrip(element('strip'), (kind) => business() && stations.show(business(), state, kind))
 let state = { businesses: [] }
+let isLive = false
+let seenAt = Date.now()
 let shownAnswer
 let chosen = new URLSearchParams(location.hash.slice(1)).get('business')
 
+/** The places that show the answer and are on the screen. */
+const inView = new Set()
+const observer = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) inView[isIntersecting ? 'add' : 'delete'](target)
+})
+observer.observe(element('headline'))
+observer.observe(element('strip-answer'))
+
 const business = () => state.businesses.find(({ uid }) => uid === chosen) ?? state.businesses[0]
 
+const guide = await (await fetch('guide')).json()
+for (const row of document.querySelectorAll('.with-code')) addCode(row, guide.code, codeOf)
+createStories({ ...guide, playStep, choose, announce: (text) => announce(text, true) })
+
 const source = new EventSource('happenings')
-source.addEventListener('open', () => showLive(true))
 source.addEventListener('error', () => showLive(false))
-source.addEventListener('happening', ({ data }) => happenings.add(JSON.parse(data)))
+source.addEventListener('past', ({ data }) => log.past(JSON.parse(data)))
+source.addEventListener('happening', ({ data }) => {
+  const happening = JSON.parse(data)
+  log.add(happening)
+  if (happening.business_uid === undefined || happening.business_uid === chosen) strip.add(happening)
+})
 source.addEventListener('state', ({ data }) => {
   state = JSON.parse(data)
+  seenAt = Date.now()
+  showLive(true)
   show()
 })
 
-function showLive(isLive) {
-  element('live').dataset.live = isLive ? 'yes' : 'no'
-  element('live').textContent = isLive ? 'Live' : 'Not connected'
+/** Without the demo everything is grey, and says so: it may be out of date. */
+function showLive(now) {
+  const isNews = isLive !== now
+  isLive = now
+  document.body.dataset.live = now ? 'yes' : 'no'
+  element('live').dataset.live = now ? 'yes' : 'no'
+  setText('live', now ? 'Connected' : 'Not connected')
+  element('lost').hidden = now
+  if (!isNews) return
+  setText('lost-at', clockTime(seenAt))
+  announce(now ? '' : `${NOT_CONNECTED}.`, true)
+  if (!now && business()) show()
 }
 
 function show() {
   chosen ??= state.businesses[0].uid
-  // What the report answered speaks of the answer that was; it does not outlive it.
   const { decision } = business()
+  // What the report answered belongs to the answer that was; it does not outlive it.
   const answer = `${chosen} ${decision?.entitled} ${decision?.known} ${state.isAppRunning}`
   if (answer !== shownAnswer) clearReport()
   shownAnswer = answer
-  happenings.choose(chosen)
+  log.choose(chosen)
   showBusinesses()
-  showAnswer(business(), state)
+  const news = showAnswer(business(), state)
+  // A step of a story is read out with its own words.
+  const isInStory = document.activeElement?.closest('.player')
+  if (news && isLive && !isInStory) announce(news, inView.size > 0)
+  if (!strip.isPlaying()) stations.show(business(), state)
   for (const button of document.querySelectorAll('[data-action]')) {
     allow(button, business().whyNot[button.dataset.action])
   }
   for (const button of document.querySelectorAll('[data-switch]')) showSwitch(button)
-  const down = state.isAppRunning ? null : 'The app is not running'
   allow(element('open-report'), null)
-  allow(element('check'), down)
+  allow(element('check'), state.isAppRunning ? null : 'The app is stopped')
+  for (const button of document.querySelectorAll('.player .primary')) allow(button, null)
 }
 
 /** A button that cannot be pressed stays reachable, so that everybody can learn why. */
 function allow(button, whyNot) {
-  button.setAttribute('aria-disabled', String(Boolean(whyNot)))
-  button.title = whyNot ?? ''
+  const why = isLive ? whyNot : NOT_CONNECTED
+  button.setAttribute('aria-disabled', String(Boolean(why)))
+  button.title = why ?? ''
 }
 
 function showSwitch(button) {
   button.dataset.wordsOn ??= button.textContent
   const { switch: name, wordsOn, wordsOff } = button.dataset
   const isOn = name === 'isAppDown' ? !state.isAppRunning : state[name]
-  button.textContent = isOn ? wordsOff : wordsOn
+  if (button.textContent !== (isOn ? wordsOff : wordsOn)) button.textContent = isOn ? wordsOff : wordsOn
   button.dataset.isOn = String(isOn)
+  allow(button, null)
+}
+
+/** What a button would do now, by its name in the code. */
+function codeOf({ dataset: { code, isOn, on, off } }) {
+  return code ?? (isOn === 'true' ? off : on)
 }
 
 function showBusinesses() {
@@ -63,58 +113,72 @@ function showBusinesses() {
   for (const { uid, name, decision } of state.businesses) {
     let input = list.querySelector(`input[value="${uid}"]`)
     if (!input) {
-      const label = document.createElement('label')
-      input = Object.assign(document.createElement('input'), { type: 'radio', name: 'business', value: uid })
-      const dot = Object.assign(document.createElement('span'), { className: 'dot' })
-      label.append(input, dot, name)
-      list.append(label)
+      input = Object.assign(make('input'), { type: 'radio', name: 'business', value: uid })
+      list.append(make('label', '', input, make('span', 'dot'), name))
     }
     input.checked = uid === chosen
     input.parentElement.dataset.entitled = String(decision?.entitled ?? false)
-    input.parentElement.title = decision?.entitled ? 'Let in' : 'Not let in'
   }
 }
 
-element('businesses').addEventListener('change', ({ target }) => {
-  chosen = target.value
+function choose(uid) {
+  if (uid !== chosen) strip.clear()
+  chosen = uid
   history.replaceState(null, '', `#business=${chosen}`)
-  note('')
   show()
-})
+}
+
+element('businesses').addEventListener('change', ({ target }) => choose(target.value))
 
 document.addEventListener('click', async ({ target }) => {
   const button = target.closest('button')
-  if (!button || button.getAttribute('aria-busy') === 'true') return
-  if (button.getAttribute('aria-disabled') === 'true')
-    return note(`${button.textContent}: not now. ${button.title}.`)
-  note('')
-  button.setAttribute('aria-busy', 'true')
-  try {
-    await press(button)
-  } catch {
-    note('That did not reach the demo. Is it still running?')
-  } finally {
-    button.removeAttribute('aria-busy')
+  if (!button) return
+  if (button.getAttribute('aria-disabled') === 'true') {
+    return announce(`${button.textContent}: not now. ${button.title}.`)
   }
+  if (!button.closest('.freely .pair') || button.matches('.opener')) return
+  if (button.getAttribute('aria-busy') === 'true') return
+  announce('')
+  button.setAttribute('aria-busy', 'true')
+  await press(button)
+  button.removeAttribute('aria-busy')
 })
 
 async function press(button) {
-  const { action, on, off, isOn } = button.dataset
+  const { action } = button.dataset
   const at = `businesses/${encodeURIComponent(chosen)}`
-  if (button.id === 'open-report') showReport(await ask('GET', `${at}/report`))
-  else if (button.id === 'check') await ask('POST', `${at}/check`)
-  else if (action) await ask('POST', `${at}/actions/${action}`)
-  else await ask('POST', `stage/${isOn === 'true' ? off : on}`)
+  if (button.id === 'open-report') {
+    const reply = await ask('GET', `${at}/report`)
+    if (reply.status !== undefined) showReport(reply, (text) => announce(text, true))
+  } else if (button.id === 'check') {
+    const { why } = await ask('POST', `${at}/check`)
+    if (!why)
+      announce(business().decision?.asOf ? 'Read again just now.' : 'Asked again: there is nothing to read.')
+  } else await ask('POST', action ? `${at}/actions/${action}` : `stage/${codeOf(button)}`)
 }
 
+async function playStep(name, number) {
+  const { why } = await ask('POST', `stories/${name}/steps/${number}`)
+  if (!why) await strip.rest()
+  return why
+}
+
+/** What the demo replies. What keeps it from doing it is shown. */
 async function ask(method, path) {
-  const reply = await (await fetch(path, { method })).json()
-  if (reply.why) note(reply.why)
-  return reply
+  try {
+    const reply = await (await fetch(path, { method })).json()
+    if (reply.why) announce(reply.why)
+    return reply
+  } catch {
+    announce(`${NOT_CONNECTED}.`)
+    return { why: NOT_CONNECTED }
+  }
 }
 
-function note(text) {
-  element('note').textContent = text
+/** The one line that is read out; seen as well unless it is to be read elsewhere on the screen. */
+function announce(text, isElsewhere = false) {
+  element('status').classList.toggle('unseen', isElsewhere)
+  setText('status', text)
 }
 
-setInterval(() => business() && showAge(business()), 1_000)
+setInterval(() => isLive && business() && showAge(business()), 1_000)

@@ -1,4 +1,6 @@
 /** What opening the paid page came to: the report itself, or why not. */
+import { make } from './make.js'
+
 const STATUS_WORDS = { 200: 'OK', 401: 'Unauthorized', 402: 'Payment Required', 503: 'Service Unavailable' }
 
 const place = document.getElementById('report')
@@ -7,18 +9,20 @@ export function clearReport() {
   place.replaceChildren()
 }
 
-export function showReport({ status, body }) {
+/** `announce` reads the answer out. */
+export function showReport({ status, body }, announce) {
   const line = make('p', 'request')
   line.append(
     make('code', '', 'GET /reports'),
     make('strong', '', status ? `${status} ${STATUS_WORDS[status] ?? ''}` : 'no answer'),
   )
   line.dataset.status = status
+  announce(`The report answers ${status ? `${status} ${STATUS_WORDS[status] ?? ''}` : 'nothing'}.`)
   place.replaceChildren(line, status === 200 ? chart(body) : make('p', 'detail', detail(status, body)))
 }
 
 function detail(status, body) {
-  if (!status) return 'The app is not running.'
+  if (!status) return 'The app is stopped: nobody is there to answer.'
   return body?.detail ?? ''
 }
 
@@ -37,8 +41,4 @@ function chart({ title, days }) {
   }
   figure.append(make('figcaption', '', title), bars)
   return figure
-}
-
-function make(tag, className = '', textContent = '') {
-  return Object.assign(document.createElement(tag), { className, textContent })
 }

@@ -1,0 +1,94 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ACTIONS, type ActionName } from './actions.js'
+
+/** A piece of this example's code, cut from the file that runs. */
+export interface Code {
+  /** Whose code it is: the app a seller writes, or the demo around it, which plays the platform. */
+  of: 'app' | 'demo'
+  file: string
+  text: string
+}
+
+/** Where a piece begins: a line of a file, by its first words. */
+type Place = readonly [of: Code['of'], file: string, beginning: string]
+
+const ROUTER: Place = ['app', 'app.ts', "app.use('/webhooks/marketplace'"]
+const ON_CHANGE: Place = ['app', 'app.ts', 'marketplace.onPurchaseChange(']
+const KILL: Place = ['demo', 'app-process.ts', 'function end(']
+
+/** What runs when a button is pressed, by the name of the button. */
+export const PLACES = {
+  ...actionsFrom('actions.ts'),
+  install: [
+    ['demo', 'actions.ts', 'install: {'],
+    ['app', 'app.ts', "marketplace.on('application/installed'"],
+  ],
+  openReport: [
+    ['app', 'app.ts', "app.use('/reports'"],
+    ['app', 'app.ts', "app.get('/reports'"],
+  ],
+  checkAgain: [['app', 'app.ts', "app.post('/access/refresh'"]],
+  cutOff: [['demo', 'trouble.ts', 'outage = simulator.faults.add(']],
+  bringBack: [['demo', 'trouble.ts', 'outage.remove(']],
+  slowDown: [['demo', 'trouble.ts', 'slowness = simulator.faults.add(']],
+  speedUp: [['demo', 'trouble.ts', 'slowness.remove(']],
+  killApp: [['demo', 'app-process.ts', "kill: () => end('SIGKILL')"], KILL],
+  startApp: [
+    ['demo', 'app-process.ts', 'const started = fork('],
+    ['app', 'receiver.ts', 'const { app, marketplace } = createReportsApp('],
+    ['app', 'receiver.ts', 'await marketplace.start('],
+  ],
+  buyAndKill: [['demo', 'stage.ts', 'async killAfterTheAcknowledgement('], ROUTER],
+  missAndPay: [
+    ['demo', 'stories.ts', 'function missAndPay('],
+    ['demo', 'actions.ts', 'failPayment: {'],
+    ['demo', 'actions.ts', 'confirmPayment: {'],
+  ],
+} as const satisfies Record<string, readonly Place[]>
+
+export type ButtonName = keyof typeof PLACES
+
+/** The code behind each button. Throws when a file no longer has the line that a piece begins with. */
+export async function readCode(here: string): Promise<Record<ButtonName, Code[]>> {
+  const rows = Object.entries(PLACES).map(async ([name, places]) => [
+    name,
+    await Promise.all(
+      places.map(async ([of, file, beginning]) => {
+        const source = await readFile(join(here, file), 'utf8')
+        return { of, file, text: cut(source, beginning) }
+      }),
+    ),
+  ])
+  return Object.fromEntries(await Promise.all(rows))
+}
+
+/** The one line that begins so, with what is indented below it and the line that closes it; comments above it left out. */
+export function cut(source: string, beginning: string): string {
+  const lines = source.split('\n')
+  const starts = lines.flatMap((line, i) => (line.trimStart().startsWith(beginning) ? [i] : []))
+  const [start] = starts
+  if (start === undefined || starts.length > 1)
+    throw new Error(`expected one line that begins with ${beginning}, and there are ${starts.length}`)
+  const indent = indentOf(lines[start])
+  const below = lines.slice(start + 1)
+  const deeper = below.findIndex((line) => line.trim() !== '' && indentOf(line) <= indent)
+  const length = deeper < 0 ? below.length : deeper
+  const isClosed = length > 0 && /^[)\]}]/.test(below[length]?.trim() ?? '')
+  const piece = lines.slice(start, start + 1 + length + (isClosed ? 1 : 0))
+  return piece
+    .map((line) => line.slice(indent))
+    .join('\n')
+    .trimEnd()
+}
+
+function indentOf(line = ''): number {
+  return line.length - line.trimStart().length
+}
+
+/** Each action is a row of the table; what it leads to arrives at the router, and ends as a change. */
+function actionsFrom(file: string) {
+  const names = Object.keys(ACTIONS) as ActionName[]
+  const rows = names.map((name) => [name, [['demo', file, `${name}: {`], ROUTER, ON_CHANGE]])
+  return Object.fromEntries(rows) as Record<ActionName, readonly Place[]>
+}
