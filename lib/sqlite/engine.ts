@@ -94,6 +94,7 @@ export function createSqliteEngine(options: {
     compile: (query) => query.compile(db),
     given: givenRow,
     insertsAtOnce: INSERTS_AT_ONCE,
+    rewritesIndexes: true,
     queriesOf: (step) => queriesOf(step, opened().time.now()),
     // A WAL lives in shared memory: every process on the file is on this machine.
     isLocal: true,
