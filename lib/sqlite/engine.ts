@@ -93,6 +93,7 @@ export function createSqliteEngine(options: {
     compile: (query) => query.compile(reading.placeholder),
     given: givenRow,
     insertsAtOnce: INSERTS_AT_ONCE,
+    rewritesIndexes: true,
     queriesOf: (step) => queriesOf(step, opened().time.now()),
     // A WAL lives in shared memory: every process on the file is on this machine.
     isLocal: true,

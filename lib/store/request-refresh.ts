@@ -1,7 +1,8 @@
+import { dueBy, urgencyBy } from './requested-read.js'
 import type { Engine, Given, Script } from './schema.js'
 import { prepare, prepareInsert } from './script.js'
-import { type Connection, type Sql, sql } from './sql.js'
-import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, type RefreshRequest } from './store.js'
+import { type Connection, sql } from './sql.js'
+import type { RefreshRequest } from './store.js'
 
 export interface Requested {
   request: RefreshRequest
@@ -24,6 +25,7 @@ interface Named {
 /** Requests for reads: the generation goes up, and the row is due as soon as reads may follow. */
 export function createRefreshRequests(engine: Engine) {
   const requestNamed = prepareInsert(engine, NAMED, named)
+  const requestOrdinary = prepare(engine, NAMED, ordinary)
   const requestKnown = prepare(engine, KNOWN, known)
   const requestBusinesses = prepare(engine, BUSINESSES, businesses)
   const lock = prepare(engine, { uid: 'text', business: 'text' }, locked)
@@ -77,7 +79,8 @@ export function createRefreshRequests(engine: Engine) {
           ...[...named.keys(), ...known.keys()].map((uid) => ({ uid, business: null })),
           ...[...businesses.keys()].map((business) => ({ uid: null, business })),
         ])
-      if (named.size > 0) yield requestNamed(sorted(named))
+      const unusual = yield* allButOrdinary(sorted(named))
+      if (unusual.length > 0) yield requestNamed(unusual)
       if (known.size > 0) yield requestKnown(sorted(known))
       if (businesses.size > 0) yield requestBusinesses(sorted(businesses))
     },
@@ -96,6 +99,31 @@ export function createRefreshRequests(engine: Engine) {
         returning subscription_uid`.execute(trx)
       return rows.length
     },
+  }
+
+  /**
+   * SQLite writes anew the entries of every index of which an update names a column, whether it changes or not. So
+   * what is named as it is known, which is nearly all, is updated by a statement that names few; answers the rest.
+   */
+  function* allButOrdinary(rows: readonly Named[]): Script<readonly Named[]> {
+    if (!engine.rewritesIndexes || rows.length === 0) return rows
+    const updated = (yield { ...requestOrdinary(rows), answers: true }) as readonly { uid: string }[]
+    if (updated.length === 0) return rows
+    const uids = new Set(updated.map(({ uid }) => uid))
+    return rows.filter(({ uid }) => !uids.has(uid))
+  }
+
+  function ordinary({ of }: Given<keyof typeof NAMED>) {
+    return sql`
+      update subscriptions set
+        generation = generation + ${of('times')}, requested_at = ${of('now')},
+        owed_since = coalesce(owed_since, ${of('now')}),
+        urgency = ${urgencyBy(sql`case when ${of('event')} = 1 then unread else 2 end`)},
+        quiet_until_read = case when ${of('quiet')} = 1 and unread = 1 then quiet_until_read else 0 end,
+        refresh_at = ${dueBy(of('now'))}
+      where subscription_uid = ${of('uid')} and business_uid = ${of('business')}
+        and unread < 2 and failure is null and ${of('other')} = 0
+      returning subscription_uid as uid`
   }
 
   function locked({ table }: Given) {
@@ -134,8 +162,8 @@ export function createRefreshRequests(engine: Engine) {
         quiet_until_read = case when excluded.quiet_until_read = 1 and
           (${isFirst} or (subscriptions.unread = 1 and subscriptions.quiet_until_read = 1)) then 1 else 0 end,
         unread = case when subscriptions.unread = 2 and excluded.unread = 1 then 1 else subscriptions.unread end,
-        urgency = ${urgency(sql`case when excluded.urgency = 1 and subscriptions.unread = 0 then 0 else excluded.urgency end`)},
-        refresh_at = case when not (${isOther}) then ${due(sql`excluded.requested_at`)} end,
+        urgency = ${urgencyBy(sql`case when excluded.urgency = 1 and subscriptions.unread = 0 then 0 else excluded.urgency end`)},
+        refresh_at = case when not (${isOther}) then ${dueBy(sql`excluded.requested_at`)} end,
         business_uid = case when ${isFirst} then excluded.business_uid else subscriptions.business_uid end,
         purchasable_uid = case when ${isFirst} then excluded.purchasable_uid else subscriptions.purchasable_uid end,
         candidate_business_uid = case
@@ -143,40 +171,14 @@ export function createRefreshRequests(engine: Engine) {
           else subscriptions.candidate_business_uid end`
   }
 
-  /**
-   * Due now, or when the pause after the last read is over (which a clock that was set back would make long). A leased
-   * row keeps its lease's end (the finish sees that it was requested again), an overdue one its place. What waits for
-   * the end of a pause already waits for the last of its requests, up to the longest interval.
-   */
-  function due(now: Sql) {
-    const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
-    const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
-    return sql`case
-      when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${now}
-        then subscriptions.refresh_at
-      when subscriptions.not_before > ${pauseFromNow} then ${now}
-      when subscriptions.generation > subscriptions.settled_generation and subscriptions.refresh_at <= ${last}
-        then case when ${pauseFromNow} < ${last} then ${pauseFromNow} else ${last} end
-      when subscriptions.not_before > ${now} then subscriptions.not_before
-      else ${now} end`
-  }
-
-  /** A request while another is open does not make it wait longer. */
-  function urgency(asked: unknown) {
-    return sql`case
-      when subscriptions.generation > subscriptions.settled_generation and subscriptions.urgency < ${asked}
-        then subscriptions.urgency
-      else ${asked} end`
-  }
-
   function known({ table }: Given) {
     return sql`
       update subscriptions set
         generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
         owed_since = coalesce(subscriptions.owed_since, marks.now),
-        urgency = ${urgency(byMark)},
+        urgency = ${urgencyBy(byMark)},
         quiet_until_read = ${quietByMark},
-        refresh_at = ${due(sql`marks.now`)}
+        refresh_at = ${dueBy(sql`marks.now`)}
       from ${table} as marks
       where subscriptions.subscription_uid = marks.uid and subscriptions.unread < 2`
   }
@@ -188,9 +190,9 @@ export function createRefreshRequests(engine: Engine) {
       update subscriptions set
         generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
         owed_since = coalesce(subscriptions.owed_since, marks.now),
-        urgency = ${urgency(byMark)},
+        urgency = ${urgencyBy(byMark)},
         quiet_until_read = ${quietByMark},
-        refresh_at = ${due(sql`marks.now`)},
+        refresh_at = ${dueBy(sql`marks.now`)},
         uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
           when marks.installed = 0 then marks.now end,
         install_at = case when ${isLast} then marks.at else subscriptions.install_at end

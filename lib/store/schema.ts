@@ -157,6 +157,8 @@ export interface Engine {
   compile(query: Sql): Query
   /** The rows of a step that has these columns; `count` of them at once, where the step only inserts. */
   given<Name extends string>(columns: Record<Name, 'text' | 'integer'>, count?: number): Given<Name>
+  /** Whether an update writes index entries anew that it does not change. */
+  rewritesIndexes?: boolean
   /** Rows that one statement inserts, where a step runs once for each row. */
   insertsAtOnce?: number
   /** A step as queries with their values. */
