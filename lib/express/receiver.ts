@@ -3,13 +3,14 @@ import type { BodyRequest } from './body-read-before.js'
 import { pathOf, segmentAt } from './request-path.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 
-export type { DeliveryOutcome, Envelope, Receipt, ReceiverOptions, VerifyDelivery } from './take-delivery.js'
+export type { Envelope, Receipt } from './envelopes.js'
+export type { DeliveryOutcome, ReceiverOptions, VerifyDelivery } from './take-delivery.js'
 
 /**
  * Returns the middleware that takes deliveries at `<mount>/<secret>`; see `createTakeDelivery` for its replies. Mount it
- * with `app.use(path, …)`, or give it to `node:http` or `node:http2` as it is. It answers every request itself, and
- * never throws. It never calls `next`, and declares it because adapters of other frameworks look at the number of parameters:
- * with three they take it for middleware in the form of Express.
+ * with `app.use(path, …)`, or pass it to `node:http` or `node:http2` directly. It answers every request itself, never
+ * throws, and never calls `next`. It declares `next` because adapters of other frameworks count parameters: they treat a
+ * function with three as Express middleware.
  *
  * Throws `argument_invalid` at once when an option is out of bounds.
  */

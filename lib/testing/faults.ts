@@ -7,7 +7,7 @@ export type Endpoint = 'register' | 'read' | 'token'
 /** Where a fault strikes: one call, all three of them (`platform`), or the deliveries to registered targets. */
 export type FaultPoint = Endpoint | 'platform' | 'delivery'
 
-/** Milliseconds, or the bounds between which the seed chooses each time. */
+/** Milliseconds, or the bounds between which the seed chooses a value each time. */
 export type Span = number | readonly [least: number, most: number]
 
 type OnCall = { on: Endpoint | 'platform' }
@@ -19,17 +19,17 @@ interface StatusFault {
   status: number
   /** The Retry-After header: seconds, or whatever text. */
   retryAfter?: number | string
-  /** Sent as JSON, or as HTML when it is a string; the platform's usual error body unless told. */
+  /** Sent as JSON, or as HTML if it is a string. Default: the platform's usual error body. */
   body?: unknown
   /** Further headers, such as the `location` of a redirect. */
   headers?: Record<string, string>
 }
 
-/** Which traffic a fault strikes, and how often. Everything left out matches everything. */
+/** Which traffic a fault strikes, and how often. An omitted field matches everything. */
 export interface FaultAim {
   /** Ends after this many strikes. */
   times?: number
-  /** The chance of a strike, 0 to 1, drawn from the seed for each subject apart. */
+  /** The chance of a strike, 0 to 1, drawn from the seed for each subject separately. */
   probability?: number
   business_uid?: string
   subscription_uid?: string
@@ -37,7 +37,7 @@ export interface FaultAim {
   event?: string
 }
 
-/** One fault: where, what, and how often. `FAULT_KINDS` says in words what each does. */
+/** One fault: where, what, and how often. `FAULT_KINDS` describes each kind. */
 export type Fault = FaultAim &
   (
     | (OnCall & { kind: 'slow'; ms: Span })
@@ -57,31 +57,31 @@ export type FaultKind = Fault['kind']
 const CALLS: readonly FaultPoint[] = ['register', 'read', 'token', 'platform']
 
 /**
- * Every kind of fault. One request or delivery takes at most one fault of each stage, the first added that strikes:
- * `when` it happens, `what` it holds, and how it `end`s.
+ * Every kind of fault. At most one fault of each stage strikes a request or delivery, the one added first. The stages
+ * are the time (`when`), the content (`what`) and the end (`end`).
  */
 export const FAULT_KINDS = {
   slow: { stage: 'when', on: CALLS, does: 'answers after a pause' },
-  delay: { stage: 'when', on: ['delivery'], does: 'sends later, so that others overtake it' },
+  delay: { stage: 'when', on: ['delivery'], does: 'sends it later, so that others overtake it' },
   lag: { stage: 'what', on: ['read'], does: 'shows the state from before the latest changes' },
   wrongRecord: { stage: 'what', on: ['read'], does: 'answers with the record of another subscription' },
   extraRecords: { stage: 'what', on: ['read'], does: 'puts records of others in front of the right one' },
   duplicate: { stage: 'what', on: ['delivery'], does: 'sends further copies' },
-  status: { stage: 'end', on: CALLS, does: 'answers with a status of your choice, and does nothing' },
+  status: { stage: 'end', on: CALLS, does: 'does nothing, and answers with a status of your choice' },
   html: { stage: 'end', on: CALLS, does: 'answers with an HTML page, status 200 by default' },
   hang: { stage: 'end', on: CALLS, does: 'never answers' },
-  truncate: { stage: 'end', on: CALLS, does: 'does what was asked, and cuts the reply in half' },
-  reset: { stage: 'end', on: CALLS, does: 'resets the connection once the request was read' },
-  down: { stage: 'end', on: CALLS, does: 'destroys every connection: the platform is cut off' },
+  truncate: { stage: 'end', on: CALLS, does: 'handles the request, and sends half of the reply' },
+  reset: { stage: 'end', on: CALLS, does: 'resets the connection after reading the request' },
+  down: { stage: 'end', on: CALLS, does: 'closes every connection: the platform cannot be reached' },
   drop: { stage: 'end', on: ['delivery'], does: 'never sends it' },
   hangUp: { stage: 'end', on: ['delivery'], does: 'closes the connection right after the request' },
-  reorder: { stage: 'end', on: ['delivery'], does: 'holds deliveries back and releases them shuffled' },
+  reorder: { stage: 'end', on: ['delivery'], does: 'holds deliveries and releases them in another order' },
 } as const satisfies Record<
   FaultKind,
   { stage: 'when' | 'what' | 'end'; on: readonly FaultPoint[]; does: string }
 >
 
-/** What is about to happen, for faults to aim at. `key` names it alike in every run of one seed. */
+/** A request or delivery that a fault may strike. Its `key` is the same in every run with one seed. */
 export interface Subject {
   key: string
   businessUid?: string | undefined
@@ -89,7 +89,7 @@ export interface Subject {
   event?: string | undefined
 }
 
-/** A fault in force, with its number in order of adding. */
+/** An active fault, with its number in the order of adding. */
 export type ActiveFault = Fault & { readonly number: number }
 
 /** The faults that strike one request or delivery. */
@@ -104,30 +104,30 @@ export interface Strike {
 export interface FaultHandle {
   /** How often it has struck. */
   readonly strikes: number
-  /** Ends it. Deliveries it holds back are released. */
+  /** Ends it, and releases the deliveries it holds. */
   remove(): void
 }
 
-/** The rules in force: deciding is theirs, doing is the caller's. */
+/** The active faults. They decide; the caller carries the decision out. */
 export interface FaultRules {
   add(fault: Fault): FaultHandle
   clear(): void
   strike(point: Endpoint | 'delivery', subject: Subject): Strike
-  /** Whether every request to these endpoints is refused for now. */
+  /** Whether every request to these endpoints is refused at present. */
   isDown(endpoints: readonly Endpoint[]): boolean
 }
 
 interface Rule {
   fault: ActiveFault
   strikes: number
-  /** Tries so far by subject: the n-th try of a subject is decided alike whatever happens to the others. */
+  /** Tries so far by subject. The decision about the n-th try of a subject does not depend on other subjects. */
   tries: Map<string, number>
 }
 
-/** @param onChange called when a fault was added, or is over (struck its last, removed, cleared). */
+/** @param onChange called when a fault was added, or has ended (last strike, removed, cleared). */
 export function createFaultRules(
   seed: Seeded,
-  onChange: (fault: ActiveFault, is: 'added' | 'over') => void,
+  onChange: (fault: ActiveFault, change: 'added' | 'ended') => void,
 ): FaultRules {
   let rules: Rule[] = []
   let added = 0
@@ -135,7 +135,7 @@ export function createFaultRules(
   function end(rule: Rule): void {
     if (!rules.includes(rule)) return
     rules = rules.filter((other) => other !== rule)
-    onChange(rule.fault, 'over')
+    onChange(rule.fault, 'ended')
   }
 
   return {
@@ -202,7 +202,7 @@ function within(span: Span, random: () => number): number {
   return Math.round(span[0] + (span[1] - span[0]) * random())
 }
 
-/** Bounds, so that a slip of the pen cannot fill memory or hold a run for ever. */
+/** Bounds, so that a typing mistake cannot fill the memory or stop a run. */
 const BOUNDS = {
   times: [1, 1e9],
   probability: [0, 1],
