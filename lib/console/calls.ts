@@ -1,15 +1,15 @@
 import type { Role } from './roles.js'
 
-/** One call of the page. `act`: it changes something, so it takes a POST with a token and leaves an action in the journal. */
+/** One call of the page. `act`: it changes something, so it requires a POST with a token, and the journal records it. */
 export interface CallRule {
   kind: 'read' | 'act'
-  /** The least role that may call it, checked on the server for every call. */
+  /** The lowest role that may call it. The server checks it for every call. */
   role: Role
-  /** In words, for the documentation. */
+  /** A description for the documentation. */
   does: string
 }
 
-/** Every call of the console. There is no other way in, and what is not named here does not exist. */
+/** Every call of the console. */
 export const CALLS = {
   session: { kind: 'read', role: 'support', does: 'see who is signed in' },
   search: { kind: 'read', role: 'support', does: 'find a business or a subscription' },
@@ -21,22 +21,22 @@ export const CALLS = {
   history: { kind: 'read', role: 'support', does: 'see the timeline of a business' },
   answerAt: { kind: 'read', role: 'support', does: 'see the answer at a time' },
   subscriptions: { kind: 'read', role: 'support', does: 'list subscriptions' },
-  entry: { kind: 'read', role: 'support', does: 'see an entry of the journal' },
-  attention: { kind: 'read', role: 'support', does: 'see what is dead and what is tried again' },
+  entry: { kind: 'read', role: 'support', does: 'see a journal entry' },
+  attention: { kind: 'read', role: 'support', does: 'see dead and retrying entries' },
   group: { kind: 'read', role: 'support', does: 'list the entries of a group' },
   shapes: { kind: 'read', role: 'support', does: 'see unrecognised deliveries by their shape' },
   webhooks: {
     kind: 'read',
     role: 'support',
-    does: 'see which events come in, other items and wrong secrets',
+    does: 'see which events arrive, other items and wrong secrets',
   },
-  live: { kind: 'read', role: 'support', does: 'watch what comes in' },
+  live: { kind: 'read', role: 'support', does: 'watch new entries' },
   health: { kind: 'read', role: 'support', does: 'see the health' },
   previewReplay: { kind: 'read', role: 'operator', does: 'preview a replay' },
   refresh: { kind: 'act', role: 'support', does: 'read a business again' },
   track: { kind: 'act', role: 'support', does: 'track a subscription' },
   replay: { kind: 'act', role: 'operator', does: 'replay an entry, a group, or all' },
-  export: { kind: 'act', role: 'operator', does: 'export what is kept of a business' },
+  export: { kind: 'act', role: 'operator', does: 'export the stored data of a business' },
   erase: { kind: 'act', role: 'operator', does: 'erase a business' },
 } as const satisfies Record<string, CallRule>
 

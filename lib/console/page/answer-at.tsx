@@ -4,7 +4,7 @@ import { read } from './calls.js'
 import { useAct } from './hooks.js'
 import { Box, Button, Field, Trouble } from './parts.js'
 
-/** The answer as it was, by the recorded changes. Times are those of this browser. */
+/** The answer at a time of the past, from the recorded changes. Times are in the time zone of the browser. */
 export function AnswerAt({ business_uid, onClose }: { business_uid: string; onClose: () => void }) {
   const [at, setAt] = useState(localTime(new Date()))
   const [answer, setAnswer] = useState<Replies['answerAt'] | undefined>()
@@ -30,7 +30,7 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
         }}
       >
         <Field
-          label="Time (of this browser)"
+          label="Time (in your time zone)"
           type="datetime-local"
           value={at}
           onInput={setAt}
@@ -47,7 +47,7 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
               <p>{answer.decision.explanation}</p>
               <ul class="sample">
                 {answer.decision.restsOn?.map((evidence) => (
-                  <li key={`${evidence.kind} ${evidence.subscription_uid}`}>{wordsOf(evidence)}</li>
+                  <li key={`${evidence.kind} ${evidence.subscription_uid}`}>{sentenceOf(evidence)}</li>
                 ))}
               </ul>
             </div>
@@ -67,12 +67,12 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
 
 type Evidence = NonNullable<Replies['answerAt']['decision']['restsOn']>[number]
 
-function wordsOf(evidence: Evidence): string {
+function sentenceOf(evidence: Evidence): string {
   const of = evidence.subscription_uid === null ? '' : `${evidence.subscription_uid}: `
   if (evidence.kind === 'not_recorded') return `${of}${evidence.why}`
   if (evidence.kind === 'change')
-    return `${of}changed to ${evidence.to ?? 'gone'}, seen ${new Date(evidence.on).toLocaleString()}`
-  return `${of}as it is now, for it has not changed since`
+    return `${of}changed to ${evidence.to ?? 'gone'}, read ${new Date(evidence.on).toLocaleString()}`
+  return `${of}same as now, because it has not changed since`
 }
 
 function localTime(date: Date): string {

@@ -8,7 +8,7 @@ import { Subscriptions } from './subscriptions.js'
 import { Timeline } from './timeline.js'
 import { Verdict } from './verdict.js'
 
-/** Start page: one search, then everything about a business. `rest`: its identifier, and the subscription that was searched. */
+/** The start page: a search, then all about one business. `rest`: its identifier, and the subscription that was found. */
 export function Business({ rest: [business_uid, subscription_uid] }: { rest: string[] }) {
   return (
     <>
@@ -33,7 +33,7 @@ function Search() {
     if (!found) return
     const { business_uid, subscription_uid } = found
     if (business_uid === null)
-      setNote('There is no identifier in this. Paste one of a business or of a subscription.')
+      setNote('This text contains no identifier. Paste the identifier of a business or a subscription.')
     else goTo('business', business_uid, ...(subscription_uid === null ? [] : [subscription_uid]))
   }
 

@@ -7,11 +7,11 @@ import { Box, Button, Field, Trouble, When } from './parts.js'
 
 export type Selection = Inputs['previewReplay']
 
-/** Shows what a replay would do, then does it. */
+/** Shows the effect of a replay, then runs it. */
 export function Replay(props: {
   selection: Selection
   onClose: () => void
-  onDone: (words: string) => void
+  onDone: (summary: string) => void
 }) {
   const { selection, onClose, onDone } = props
   const { data: preview, error: failed } = useLoad((signal) => read('previewReplay', selection, signal), [])
@@ -23,9 +23,8 @@ export function Replay(props: {
     const result = await run(() => act('replay', { ...selection, reason }))
     if (!result) return
     const { replayed, left } = result
-    const handed =
-      replayed === 1 ? '1 entry was handed over again.' : `${replayed} entries were handed over again.`
-    onDone(left > 0 ? `${handed} ${left} are left: replay again for those.` : handed)
+    const summary = replayed === 1 ? '1 entry was replayed.' : `${replayed} entries were replayed.`
+    onDone(left > 0 ? `${summary} ${left} remain: replay again for those.` : summary)
     onClose()
   }
 
@@ -38,10 +37,10 @@ export function Replay(props: {
         }}
       >
         <Trouble error={failed} />
-        {!preview && !failed && <p>Looking…</p>}
+        {!preview && !failed && <p>Loading…</p>}
         {preview && (
           <>
-            <p id="preview">{preview.words}</p>
+            <p id="preview">{preview.effect}</p>
             {preview.takes > 1 && preview.oldest && preview.newest && (
               <p class="row-words">
                 From <When at={preview.oldest} /> to <When at={preview.newest} />, of {preview.businesses}{' '}
@@ -61,7 +60,7 @@ export function Replay(props: {
           </>
         )}
         <Field
-          label={isOne ? 'Why (optional, kept with your name)' : 'Why (kept with your name)'}
+          label={isOne ? 'Reason (optional, recorded with your name)' : 'Reason (recorded with your name)'}
           value={reason}
           onInput={setReason}
           isRequired={!isOne}
