@@ -69,10 +69,12 @@ describe('the page of the console', () => {
     await search(page, 'https://platform.example/businesses/business-lost')
     await headline(page, 'Not known here')
     expect(await page.textContent('#next-step')).toBe(
-      "Ask for the subscription's id, which the platform shows with the purchase, and track it.",
+      'Ask the customer for the identifier of the subscription, which the platform shows with the purchase, and track it.',
     )
     await press(page, 'Track…')
-    await page.getByLabel('Identifier of the subscription').fill(JSON.stringify({ data: { subscription_uid: uid } }))
+    await page
+      .getByLabel('Identifier of the subscription')
+      .fill(JSON.stringify({ data: { subscription_uid: uid } }))
     await press(page, 'Track')
     await headline(page, 'May use the app')
     await page.getByText('track by sue@example.com (support)').waitFor()
@@ -93,7 +95,7 @@ describe('the page of the console', () => {
       await press(page, 'Show the answer')
       return (await page.locator('.then .headline').textContent()) === 'Could use the app'
     })
-    await page.getByText(/: changed to purchased, seen|as it is now/).waitFor()
+    await page.getByText(/: changed to purchased, read|same as now/).waitFor()
     await page.keyboard.press('Escape')
     await page.waitForSelector('dialog', { state: 'detached' })
 
@@ -262,9 +264,7 @@ describe('the page of the console', () => {
     await page.getByText('Passes the oldest 1000 of 1100 entries of application/installed').waitFor()
     await page.getByLabel('Reason (recorded with your name)').fill('fixed')
     await press(page, 'Replay 1000 entries')
-    await page
-      .getByText('1000 entries were replayed. 100 remain: replay again for those.')
-      .waitFor()
+    await page.getByText('1000 entries were replayed. 100 remain: replay again for those.').waitFor()
   }, 120_000)
 
   it('works behind a proxy that changes the prefix, with and without a slash at the end', async () => {
