@@ -45,9 +45,9 @@ export const ACCEPTING: readonly Check[] = [
       }
       await store.accept([full, bare])
       const [first, second] = await entries(store)
-      for (const [kept, { refresh: _, ...given }] of [[first, full] as const, [second, bare] as const]) {
-        has(kept, { ...given, issues: given.issues && [...given.issues], attempt: 1, lapses: 0 })
-        isNumber(kept?.receivedAt, 'receivedAt')
+      for (const [stored, { refresh: _, ...given }] of [[first, full] as const, [second, bare] as const]) {
+        has(stored, { ...given, issues: given.issues && [...given.issues], attempt: 1, lapses: 0 })
+        isNumber(stored?.receivedAt, 'receivedAt')
       }
     },
   },
@@ -59,9 +59,9 @@ export const ACCEPTING: readonly Check[] = [
       await store.accept([once])
       await store.accept([twice, eventOf('s2')])
       await store.accept([twice])
-      const kept = await store.listEntries({ subscriptionUid: 's1' })
+      const stored = await store.listEntries({ subscriptionUid: 's1' })
       same(
-        kept.map(({ id, payload }) => [id, payload]),
+        stored.map(({ id, payload }) => [id, payload]),
         [[once.id, 'first']],
       )
       assert.equal((await store.counts()).pending, 2)

@@ -93,15 +93,15 @@ export const IDENTIFIERS: readonly Check[] = [
           [0, bad.length + 1, bad.length + 2].map((i) => results[i]?.status),
           ['fulfilled', 'fulfilled', 'fulfilled'],
         )
-        const kept = bad.filter((_, i) => results[i + 1]?.status === 'fulfilled')
-        const uids = [...good, ...kept].map(({ subscriptionUid }) => subscriptionUid)
+        const stored = bad.filter((_, i) => results[i + 1]?.status === 'fulfilled')
+        const uids = [...good, ...stored].map(({ subscriptionUid }) => subscriptionUid)
         assert.equal((await store.counts()).subscriptions, uids.length, 'two identifiers have become one')
 
         const claims = await claimedAll(store)
         same(idsOf(claims).sort(), uids.sort())
         for (const claim of claims)
           assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
-        same(idsOf(await store.listEntries({})).sort(), [...good, ...kept].map(({ id }) => id).sort())
+        same(idsOf(await store.listEntries({})).sort(), [...good, ...stored].map(({ id }) => id).sort())
         const leased = await entries(store)
         assert.equal(
           (

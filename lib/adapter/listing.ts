@@ -143,7 +143,7 @@ export const LISTING: readonly Check[] = [
         assert.equal(await renew(store, lost, LONG), false)
         same(await finish(store, [ending(lost, DEAD)]), [])
       }
-      const holder = await lab.until('the lease is over', async () => (await entries(store))[0])
+      const holder = await lab.until('the lease expires', async () => (await entries(store))[0])
       has(holder, { id: late.id, attempt: 1 })
       same(await entries(store), [])
       same(await finish(store, [ending(late, DEAD)]), [])

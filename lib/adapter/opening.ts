@@ -127,8 +127,8 @@ export const OPENING: readonly Check[] = [
       const again = await lab.reopen()
       const results = await accepting
       const accepted = events.filter((_, i) => results[i]?.status === 'fulfilled').map(({ id }) => id)
-      const kept = (await again.listEntries({})).map(({ id }) => id).reverse()
-      same(kept, accepted)
+      const stored = (await again.listEntries({})).map(({ id }) => id).reverse()
+      same(stored, accepted)
     },
   },
   {

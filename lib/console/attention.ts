@@ -1,18 +1,10 @@
-import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { JournalEntry } from '../index.js'
+import { addToGroup, type Group, shown } from './attention-groups.js'
 import type { ConsoleMarketplace } from './needs.js'
 import { Refusal } from './refusal.js'
 import type { Person } from './roles.js'
 import { rowsFor } from './rows.js'
-import type {
-  AttentionGroup,
-  AttentionReply,
-  AttentionStatus,
-  EntryRow,
-  ReplayPreview,
-  Replies,
-} from './shapes.js'
+import type { AttentionReply, AttentionStatus, EntryRow, ReplayPreview, Replies } from './shapes.js'
 
 /** Limit of examined entries of one status, and how many are read at a time. Other work has its turn between two pages. */
 const MOST_EXAMINED = 10_000
@@ -26,11 +18,6 @@ const ROWS_A_PAGE = 50
 interface Found {
   groups: Map<string, Group>
   isAll: boolean
-}
-interface Group extends AttentionGroup {
-  /** Newest first. */
-  ids: string[]
-  businesses: Set<string>
 }
 
 /** Dead and retrying entries, grouped by their handlers and the error. */
@@ -64,7 +51,7 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
           limit: PAGE,
           ...(before === undefined ? {} : { before }),
         })
-        for (const entry of page) add(groups, status, entry)
+        for (const entry of page) addToGroup(groups, status, entry)
         before = page.at(-1)?.id
         if (page.length < PAGE) break
         await nextTurn()
@@ -185,51 +172,4 @@ function effectOf(takes: number, matched: number, which: string): string {
     return `Passes 1 entry ${which} to its handlers again, starting with the first try. ${again}`
   const some = matched > takes ? `the oldest ${takes} of ${matched} entries` : `${takes} entries`
   return `Passes ${some} ${which} to their handlers again, oldest first, starting with the first try. ${again}`
-}
-
-function add(groups: Map<string, Group>, status: AttentionStatus, entry: JournalEntry) {
-  const { id, kind, name, receivedAt, business_uid } = entry
-  // Masked for operators too: values in errors would put each entry into its own group.
-  const error = withoutNumbers(rowsFor(SUPPORT).errorOf(entry) ?? 'no error was recorded')
-  const key = createHash('sha256')
-    .update(JSON.stringify([status, kind, name, error]))
-    .digest('base64url')
-    .slice(0, 22)
-  const group = groups.get(key)
-  if (group === undefined) {
-    const businesses = new Set(business_uid === null ? [] : [business_uid])
-    groups.set(key, {
-      key,
-      status,
-      kind,
-      name,
-      error,
-      count: 1,
-      oldest: receivedAt,
-      newest: receivedAt,
-      ids: [id],
-      businesses,
-    })
-    return
-  }
-  group.count++
-  group.ids.push(id)
-  if (business_uid !== null) group.businesses.add(business_uid)
-  if (receivedAt < group.oldest) group.oldest = receivedAt
-  if (receivedAt > group.newest) group.newest = receivedAt
-}
-
-const SUPPORT: Person = { name: 'anybody', role: 'support' }
-
-/** Removes identifiers and numbers, so that equal failures form one group. */
-function withoutNumbers(error: string): string {
-  return error
-    .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '#')
-    .replace(/\b[\w-]*\d[\w-]*\b/g, '#')
-    .slice(0, 300)
-}
-
-function shown(group: Group): AttentionGroup {
-  const { ids: _ids, businesses: _businesses, ...rest } = group
-  return rest
 }

@@ -58,11 +58,11 @@ export function createExport(options: {
     return {
       business_uid,
       exportedAt: isoOf(now),
-      subscriptions: subscriptions.map((kept) => ({
-        ...statusOf(kept, rules, now),
-        candidate_business_uid: kept.candidateBusinessUid,
-        installAt: isoOf(kept.installAt),
-        uninstalledAt: isoOf(kept.uninstalledAt),
+      subscriptions: subscriptions.map((row) => ({
+        ...statusOf(row, rules, now),
+        candidate_business_uid: row.candidateBusinessUid,
+        installAt: isoOf(row.installAt),
+        uninstalledAt: isoOf(row.uninstalledAt),
       })),
       candidateOf: candidates.map(({ subscriptionUid }) => subscriptionUid),
       journal: [...entries.values()].sort(

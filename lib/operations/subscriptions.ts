@@ -78,8 +78,8 @@ export function createSubscriptionQueries(options: {
         ...(after === undefined ? {} : { after }),
       }
       for await (const page of subscriptionPages(store, where, WINDOW)) {
-        for (const kept of page) {
-          const status = statusOf(kept, rules, clock.now())
+        for (const row of page) {
+          const status = statusOf(row, rules, clock.now())
           const fits =
             (state === undefined || status.state === state) &&
             (reason === undefined || status.reason === reason) &&
@@ -92,29 +92,29 @@ export function createSubscriptionQueries(options: {
 
     async get(subscriptionUid: string | number): Promise<SubscriptionStatus | undefined> {
       const uid = requireIdentifier(subscriptionUid, 'subscription_uid')
-      const [kept] = await store.listSubscriptions({ subscriptionUid: uid, limit: 1 })
-      return kept && statusOf(kept, rules, clock.now())
+      const [row] = await store.listSubscriptions({ subscriptionUid: uid, limit: 1 })
+      return row && statusOf(row, rules, clock.now())
     },
   }
 }
 
-export function statusOf(kept: KeptSubscription, rules: DecisionRules, now: number): SubscriptionStatus {
-  const [verdict] = decide(kept.businessUid, [kept], rules, now).subscriptions
-  const { state, record, failure, gone, pending } = kept
+export function statusOf(row: KeptSubscription, rules: DecisionRules, now: number): SubscriptionStatus {
+  const [verdict] = decide(row.businessUid, [row], rules, now).subscriptions
+  const { state, record, failure, gone, pending } = row
   return {
-    subscription_uid: kept.subscriptionUid,
-    business_uid: kept.businessUid,
+    subscription_uid: row.subscriptionUid,
+    business_uid: row.businessUid,
     purchasable_uid: verdict?.purchasable_uid ?? null,
     state,
     reason: verdict?.reason ?? 'unknown_business',
     record,
-    readAt: isoOf(kept.readAt),
-    requestedAt: isoOf(kept.requestedAt),
-    refreshAt: isoOf(kept.refreshAt),
+    readAt: isoOf(row.readAt),
+    requestedAt: isoOf(row.requestedAt),
+    refreshAt: isoOf(row.refreshAt),
     failure,
     gone,
     pending,
-    createdAt: isoOf(kept.createdAt),
+    createdAt: isoOf(row.createdAt),
   }
 }
 

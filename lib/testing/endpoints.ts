@@ -1,5 +1,6 @@
 import { EVENTS } from '../events/registry.js'
-import type { ActiveFault, Endpoint, Subject } from './faults.js'
+import type { ActiveFault, Subject } from './fault-rules.js'
+import type { Endpoint } from './faults.js'
 import { readable } from './full-subscription.js'
 import { isEventName, isTargetUrl, type Registrations } from './registrations.js'
 import type { Token, Tokens } from './tokens.js'

@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import type { Clock } from '../clock.js'
 import { type Answerer, type Call, ENDPOINTS, type Reply, refusal } from './endpoints.js'
-import type { ActiveFault, Endpoint, FaultKind, FaultRules, Subject } from './faults.js'
+import type { ActiveFault, FaultRules, Subject } from './fault-rules.js'
+import type { Endpoint, FaultKind } from './faults.js'
 
 /** One request to the platform, without secrets. */
 export interface PlatformRequest {

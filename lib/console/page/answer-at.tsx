@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Replies } from '../shapes.js'
 import { read } from './calls.js'
 import { useAct } from './hooks.js'
-import { Box, Button, Field, Trouble } from './parts.js'
+import { Box, Button, Field, Form, Trouble } from './parts.js'
 
 /** The answer at a time of the past, from the recorded changes. Times are in the time zone of the browser. */
 export function AnswerAt({ business_uid, onClose }: { business_uid: string; onClose: () => void }) {
@@ -23,12 +23,7 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
 
   return (
     <Box title="Answer at a time" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) ask()
-        }}
-      >
+      <Form isBusy={isBusy} onSubmit={ask}>
         <Field
           label="Time (in your time zone)"
           type="datetime-local"
@@ -60,7 +55,7 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
           </Button>
           <Button onClick={onClose}>Close</Button>
         </div>
-      </form>
+      </Form>
     </Box>
   )
 }

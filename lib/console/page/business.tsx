@@ -3,7 +3,7 @@ import { Browse } from './browse.js'
 import { BusinessActions } from './business-actions.js'
 import { read } from './calls.js'
 import { goTo, useAct, useLoad } from './hooks.js'
-import { Button, Field, Trouble } from './parts.js'
+import { Button, Field, Form, Trouble } from './parts.js'
 import { Subscriptions } from './subscriptions.js'
 import { Timeline } from './timeline.js'
 import { Verdict } from './verdict.js'
@@ -39,13 +39,7 @@ function Search() {
 
   return (
     <search>
-      <form
-        class="search"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) find()
-        }}
-      >
+      <Form class="search" isBusy={isBusy} onSubmit={find}>
         <Field
           label="Business or subscription"
           hint="Paste an identifier, an address, or a whole delivery."
@@ -57,7 +51,7 @@ function Search() {
           Find
         </Button>
         <Trouble error={error ?? (note || undefined)} />
-      </form>
+      </Form>
     </search>
   )
 }

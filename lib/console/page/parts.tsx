@@ -68,6 +68,27 @@ export function Field(props: {
   )
 }
 
+/** A form that is not sent while its action is under way. */
+export function Form(props: {
+  isBusy: boolean
+  onSubmit: () => void
+  class?: string
+  children: ComponentChildren
+}) {
+  const { isBusy, onSubmit, class: className, children } = props
+  return (
+    <form
+      class={className}
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (!isBusy) onSubmit()
+      }}
+    >
+      {children}
+    </form>
+  )
+}
+
 /** An error, which screen readers announce at once. */
 export function Trouble({ error }: { error: string | undefined }) {
   return <div role="alert">{error && <p class="trouble">{error}</p>}</div>

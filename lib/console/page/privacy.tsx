@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { act } from './calls.js'
 import { useAct } from './hooks.js'
-import { Button, Field, Trouble } from './parts.js'
+import { Button, Field, Form, Trouble } from './parts.js'
 
 /** Exports the stored data of a business as a file, and erases it. */
 export function Privacy(_: { rest: string[] }) {
@@ -37,12 +37,7 @@ function Export() {
         Saves the stored data of a business as a file: its subscriptions, and the journal entries that name
         it.
       </p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) save()
-        }}
-      >
+      <Form isBusy={isBusy} onSubmit={save}>
         <Field label="Business to export" value={business_uid} onInput={setBusiness} isRequired />
         <Field
           label="Reason of the export (recorded with your name)"
@@ -57,7 +52,7 @@ function Export() {
           {note}
         </p>
         <Trouble error={error} />
-      </form>
+      </Form>
     </section>
   )
 }
@@ -88,12 +83,7 @@ function Erase() {
         Deletes the stored data of a business. It cannot be undone. Later deliveries store new data. The
         journal records the erasure with the time and your name.
       </p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy && isSame) erase()
-        }}
-      >
+      <Form isBusy={isBusy || !isSame} onSubmit={erase}>
         <Field label="Business to erase" value={business_uid} onInput={setBusiness} isRequired />
         <Field label="Type its identifier again" value={typed} onInput={setTyped} isRequired />
         <Field
@@ -109,7 +99,7 @@ function Erase() {
           {note}
         </p>
         <Trouble error={error} />
-      </form>
+      </Form>
     </section>
   )
 }

@@ -3,7 +3,7 @@ import type { Inputs } from '../inputs.js'
 import { act, read } from './calls.js'
 import { nameOf } from './entry.js'
 import { useAct, useLoad } from './hooks.js'
-import { Box, Button, Field, Trouble, When } from './parts.js'
+import { Box, Button, Field, Form, Trouble, When } from './parts.js'
 
 export type Selection = Inputs['previewReplay']
 
@@ -30,12 +30,7 @@ export function Replay(props: {
 
   return (
     <Box title="Replay" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) replay()
-        }}
-      >
+      <Form isBusy={isBusy} onSubmit={replay}>
         <Trouble error={failed} />
         {!preview && !failed && <p>Loading…</p>}
         {preview && (
@@ -73,7 +68,7 @@ export function Replay(props: {
           </Button>
           <Button onClick={onClose}>Cancel</Button>
         </div>
-      </form>
+      </Form>
     </Box>
   )
 }

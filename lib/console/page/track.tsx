@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { BusinessReply } from '../shapes.js'
 import { act, read } from './calls.js'
 import { useAct } from './hooks.js'
-import { Box, Button, Field, Trouble } from './parts.js'
+import { Box, Button, Field, Form, Trouble } from './parts.js'
 
 export function Track(props: {
   business_uid: string
@@ -29,12 +29,7 @@ export function Track(props: {
 
   return (
     <Box title="Track a subscription" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) track()
-        }}
-      >
+      <Form isBusy={isBusy} onSubmit={track}>
         <p>
           The app reads the subscription from the platform now, and again regularly. It counts only if the
           platform shows it for this business.
@@ -54,7 +49,7 @@ export function Track(props: {
           </Button>
           <Button onClick={onClose}>Cancel</Button>
         </div>
-      </form>
+      </Form>
     </Box>
   )
 }
