@@ -34,7 +34,10 @@ describe('the command line', () => {
     [['simulate', 'application/installed', '--to', 'localhost:1'], /absolute address/],
     [['register', 'ftp://my-app.example/'], /absolute address/],
     [['register', 'https://my-app.example/hooks'], /Give --business/],
-    [['register', 'https://my-app.example/hooks', '--business', 'b1', '--event', 'odd'], /Unknown event: odd/],
+    [
+      ['register', 'https://my-app.example/hooks', '--business', 'b1', '--event', 'odd'],
+      /Unknown event: odd/,
+    ],
     [['dev', '--port', '70000'], /--port must be 0/],
     [['migrate', '--print-grants', 'role'], /the store is not on PostgreSQL/],
     [['import', 'not-there.csv'], /Cannot read not-there.csv: the file does not exist/],
