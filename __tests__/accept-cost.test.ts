@@ -53,11 +53,11 @@ describe('what a batch of deliveries costs', () => {
     const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
     await acceptAtOnce(store, 100)
     const queries = await queriesOf(() => acceptAtOnce(store, 100))
-    const requests = queries.filter(({ sql }) => /(into|update) subscriptions/.test(sql))
+    const requests = queries.filter(({ text }) => /(into|update) subscriptions/.test(text))
     expect(requests).toHaveLength(100)
     // In the indexes by business, by failure, and of what was never read.
-    for (const { sql } of requests) {
-      const named = sql.slice(sql.indexOf(' set'), sql.indexOf('where subscription_uid'))
+    for (const { text } of requests) {
+      const named = text.slice(text.indexOf(' set'), text.indexOf('where subscription_uid'))
       expect(named).toMatch(/\brefresh_at = /)
       expect(named).not.toMatch(/[,t]\s+(business_uid|failure|unread|state|gone) = /)
     }

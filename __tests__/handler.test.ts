@@ -135,13 +135,13 @@ describe('the path of the handler', () => {
     [{ path: 'https://a.example/hooks' }, 'path must begin with /'],
     [{ path: '/hooks?a=1' }, 'no query'],
     [{ path: '/hooks#a' }, 'no query'],
-    [{ path: '//hooks' }, 'as it stands in a URL'],
-    [{ path: '/a/../hooks' }, 'as it stands in a URL'],
-    [{ path: '/a b' }, 'as it stands in a URL'],
-    [{ path: '/café' }, 'as it stands in a URL'],
+    [{ path: '//hooks' }, 'written as in a URL'],
+    [{ path: '/a/../hooks' }, 'written as in a URL'],
+    [{ path: '/a b' }, 'written as in a URL'],
+    [{ path: '/café' }, 'written as in a URL'],
     [{ path: '/hooks', otherwise: {} }, 'otherwise must be a function'],
     [{ path: '/hooks', otherwise: null }, 'otherwise must be a function'],
-    [{ path: '/', otherwise: () => {} }, 'no request left'],
+    [{ path: '/', otherwise: () => {} }, 'leaves none for otherwise'],
   ])('is refused at once where it could never work: %j', (options, why) => {
     expect(() => createHandler(OPTIONS, options as never)).toThrow(
       expect.objectContaining({ code: 'argument_invalid', message: expect.stringContaining(why) }),

@@ -62,7 +62,7 @@ describe('idle()', () => {
     await deliver(sampleDelivery('application/installed'))
     await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toMatchObject({
       code: 'not_idle',
-      message: 'Cannot wait any longer after 50 ms: an entry of the journal is due or under way',
+      message: 'Cannot become idle within 50 ms: an entry of the journal is due or under way',
     })
     open()
     await marketplace.idle()

@@ -24,7 +24,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     expect(summary).toMatchObject({
       pending: 0,
       ended: 'complete',
-      explanation: 'All 40 lines were answered.',
+      explanation: 'All 40 lines have a result.',
     })
     expect(seen.map(({ line }) => line).sort((a, b) => a - b)).toEqual(sold.map((_, i) => i + 1))
     expect(seen.filter(({ result }) => result !== 'read').sort((a, b) => a.line - b.line)).toEqual([
@@ -122,7 +122,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     })
     expect(summary).toMatchObject({ ended: 'unanswered', done: 3, pending: 3 })
     expect(summary.explanation).toMatch(
-      /^No read was answered for 0.05 s, .* 3 are pending: does a worker run/,
+      /^No read was answered for 0.05 s, .* 3 lines pending. Check with health\(\) that a worker runs/,
     )
     expect(seen.map(({ result }) => result)).toEqual(['pending', 'pending', 'pending'])
     expect((await marketplace.health()).counts).toMatchObject({ requested: 3 })
@@ -263,11 +263,11 @@ describe('importSubscriptions', () => {
       'an unknown option',
       [],
       { quiet: true },
-      'quiet is not one of its options, which are announce, onProgress',
+      'there is no option quiet; the options are announce, onProgress',
     ],
-    ['a wrong announce', [], { announce: 'no' }, 'expected true or false as announce'],
-    ['a wrong signal', [], { signal: 1 }, 'expected an AbortSignal as signal'],
-    ['no time', [], { answerTimeoutMs: 0 }, 'expected a number of ms above 0'],
+    ['a wrong announce', [], { announce: 'no' }, 'announce must be true or false'],
+    ['a wrong signal', [], { signal: 1 }, 'signal must be an AbortSignal'],
+    ['no time', [], { answerTimeoutMs: 0 }, 'answerTimeoutMs must be a number of ms above 0'],
   ])('refuses %s', async (_what, lines, options, why) => {
     const marketplace = openMarketplace(await startPlatform())
     const importing = marketplace.importSubscriptions(lines as never, options as never)

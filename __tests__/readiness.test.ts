@@ -35,7 +35,7 @@ describe('readiness()', () => {
     await marketplace.start()
     const fault = store.faults.add({ on: 'subscriptionsOf', kind: 'hang' })
     const { ready, reasons } = await marketplace.readiness()
-    expect({ ready, reasons }).toEqual({ ready: false, reasons: ['the store has not answered within 0.9 s'] })
+    expect({ ready, reasons }).toEqual({ ready: false, reasons: ['the store did not answer within 0.9 s'] })
     fault.remove()
     expect(await marketplace.readiness()).toMatchObject({ ready: true })
   })
@@ -56,7 +56,7 @@ describe('readiness()', () => {
   it('ends with the beginning of close(), while handlers still run', async () => {
     const { marketplace } = await createScene()
     const closing = marketplace.close()
-    expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['it was closed'] })
+    expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['the marketplace was closed'] })
     await closing
   })
 })

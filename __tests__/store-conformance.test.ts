@@ -23,24 +23,24 @@ const STORES: Record<string, StoreConformanceOptions> = {
 
 /** The rows of docs/faults.md that a check covers. */
 const ROWS: Record<string, string> = {
-  'accept: an id that is kept already is no reason to refuse those beside it': 'C9',
-  'accept: a NUL is kept, or refused alone: its siblings are kept and nothing is stuck': 'B7, C9',
-  'accept: half a surrogate pair is kept, or refused alone: its siblings are kept and nothing is stuck':
+  'accept: stores the other events of a batch with an id that is already stored': 'C9',
+  'accept: a NUL is stored, or refused alone: its siblings are stored and nothing blocks': 'B7, C9',
+  'accept: half a surrogate pair is stored, or refused alone: its siblings are stored and nothing blocks':
     'B7, C9',
-  'accept: an identifier of 10,000 characters is kept, or refused alone: its siblings are kept and nothing is stuck':
+  'accept: an identifier of 10,000 characters is stored, or refused alone: its siblings are stored and nothing blocks':
     'B7, C9',
-  'accept: counts every event of one subscription, in one call and in calls at once, and owes one lease':
+  'accept: counts every event of one subscription, in one call and in concurrent calls, and makes one lease due':
     'C10',
-  'accept: events that follow each other after a read are one read, due when they cease, and never later than the longest interval':
+  'accept: a burst of events after a read causes one read, due when the burst ends, at the latest after the longest interval':
     'D1',
-  'finishRead: what was read before a lapse never replaces what was read after it': 'D6',
+  'finishRead: a result from before a lapse never replaces a later one': 'D6',
 }
 
 /**
  * libsql 0.5 aborts the process when it reads text that is no UTF-8, and SQLite makes such text of half a surrogate pair
  * in JSON: these checks are run apart, so that the others can be.
  */
-const BYTES = /half a surrogate pair|cannot be kept is refused|whatever characters/
+const BYTES = /half a surrogate pair|that cannot be stored|whatever characters/
 
 describe.each(Object.entries(STORES))('the store on %s', (store, options) => {
   for (const { name, run } of storeConformance(options)) {

@@ -45,7 +45,7 @@ export async function servePage(options: { stage: Stage; here: string; port: num
         const truth = { state: stateOf(standing), presence: standing.presence }
         const watched = watcher.of(uid)
         // Without the evidence of `explanation`, whose ages would grow old on the page.
-        const words = watched.decision && REASONS[watched.decision.reason].words
+        const words = watched.decision && REASONS[watched.decision.reason].meaning
         return { uid, name, truth, whyNot: whyNotAll(standing), ...watched, words }
       }),
     }

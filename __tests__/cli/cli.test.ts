@@ -27,17 +27,20 @@ describe('the command line', () => {
     [['explain', 'b1', '--limit', '3'], /unknown option '--limit'/],
     [['refresh', 'b1', '--wait', 'long'], /Expected a whole number/],
     [['journal', 'list', '--status', 'odd'], /Allowed choices are pending/],
-    [['journal', 'list', '--dead', '--retrying'], /Give one of --dead/],
-    [['journal', 'replay'], /Which entries\?/],
-    [['journal', 'replay', 'an-id', '--dead'], /either an id/],
+    [['journal', 'list', '--dead', '--retrying'], /Give only one of --dead/],
+    [['journal', 'replay'], /Give an id, --dead/],
+    [['journal', 'replay', 'an-id', '--dead'], /either an id or a filter/],
     [['simulate', 'application/odd', '--to', 'http://localhost:1/'], /Allowed choices/],
     [['simulate', 'application/installed', '--to', 'localhost:1'], /absolute address/],
     [['register', 'ftp://my-app.example/'], /absolute address/],
     [['register', 'https://my-app.example/hooks'], /Give --business/],
-    [['register', 'https://my-app.example/hooks', '--business', 'b1', '--event', 'odd'], /no event odd/],
-    [['dev', '--port', '70000'], /port from 0/],
-    [['migrate', '--print-grants', 'role'], /Only a store on PostgreSQL/],
-    [['import', 'not-there.csv'], /There is no file not-there.csv/],
+    [
+      ['register', 'https://my-app.example/hooks', '--business', 'b1', '--event', 'odd'],
+      /Unknown event: odd/,
+    ],
+    [['dev', '--port', '70000'], /--port must be 0/],
+    [['migrate', '--print-grants', 'role'], /the store is not on PostgreSQL/],
+    [['import', 'not-there.csv'], /Cannot read not-there.csv: the file does not exist/],
   ])('ends with 2 and says why, for %j', async (args, why) => {
     const { code, stdout, stderr } = await runCli(args as string[], { env: SETTINGS })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -110,11 +113,11 @@ describe('a file of options', () => {
     ['broken.json', `{"clientSecret":"canary-of-a-file"`, 'not valid JSON'],
     ['broken.mjs', `export default {{ clientSecret: 'canary-of-a-file' }`, 'SyntaxError'],
     ['throws.cjs', `throw new Error('canary-of-a-file')`, 'Cannot load'],
-    ['list.json', '[]', 'expected the options'],
+    ['list.json', '[]', 'must be the options'],
     ['marketplace.cjs', 'module.exports = { router() {} }', 'it exports a marketplace'],
-    ['options.txt', '', 'expected a .json'],
+    ['options.txt', '', 'it must be a .json'],
     ['gone.json', undefined, 'ENOENT'],
-    ['weak.json', JSON.stringify({ ...OPTIONS, deliverySecrets: 'canary' }), 'Mend them in weak.json'],
+    ['weak.json', JSON.stringify({ ...OPTIONS, deliverySecrets: 'canary' }), 'Correct them in weak.json'],
   ])('that cannot be used ends with 2, and nothing of it is shown: %s', async (file, text, why) => {
     const cwd = temporaryFolder()
     if (text !== undefined) writeFileSync(join(cwd, file), text)
@@ -168,7 +171,7 @@ describe('register and simulate', () => {
     const args = ['register', 'https://my-app.example/hooks', '--business', 'unknown']
     const { code, stderr } = await runCli(args, { env: settingsFor(platform, 'sqlite:none.db') })
     expect(code).toBe(3)
-    expect(stderr).toContain('has the business installed the app')
+    expect(stderr).toContain('business has installed the app')
   })
 })
 

@@ -24,7 +24,7 @@ describe('marketplace-webhooks dev', () => {
     await dev.prints('quit')
     await press(dev, 'k', 'the platform is down')
     await press(dev, 'b', /purchasable_subscription\/create business-1 -> .*200/)
-    await press(dev, 'k', 'the platform is up again')
+    await press(dev, 'k', 'the platform works again')
     await dev.prints('business-1: none -> purchased, ')
     await press(dev, '\u0003', '')
     expect(await dev.ended).toMatchObject({ code: 0 })
@@ -76,14 +76,14 @@ describe('marketplace-webhooks dev', () => {
     expect(stdout + stderr).not.toContain(client.clientSecret)
   }, 60_000)
 
-  it('says when its port is taken', async () => {
+  it('says when its port is in use', async () => {
     const first = startCli(['dev', '--port', '0', '--json'])
     await first.prints('"started"')
     const [{ baseUrl }] = jsonLines<{ baseUrl: string }>(first.stdout()) as [{ baseUrl: string }]
     const { port } = new URL(baseUrl)
     const second = await startCli(['dev', '--port', port]).ended
     expect(second).toMatchObject({ code: 2, stdout: '' })
-    expect(second.stderr).toContain('is taken')
+    expect(second.stderr).toContain('is in use')
   }, 60_000)
 })
 

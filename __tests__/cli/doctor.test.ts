@@ -8,7 +8,7 @@ import { until } from '../support/until.js'
 interface Finding {
   status: string
   text: string
-  mend?: string
+  fix?: string
 }
 
 describe('doctor', () => {
@@ -32,7 +32,7 @@ describe('doctor', () => {
     })
     expect(code).toBe(0)
     expect(checks.events?.text).toContain('application/uninstalled')
-    expect(checks.read?.text).toContain('s1 was read: purchased')
+    expect(checks.read?.text).toContain('the platform shows s1: purchased')
     expect(await marketplace.journal.list({ kind: 'unrecognised' })).toHaveLength(1)
 
     const text = await runCli(args, { env })
@@ -91,7 +91,7 @@ describe('doctor', () => {
       const args = ['doctor', '--public-url', `${url}${path}`, ...more]
       const { code, checks } = await examine(args, { ...env, ...changed })
       expect(checks[check]).toMatchObject({ status, text: expect.stringContaining(text) })
-      if (status === 'failed') expect(checks[check]?.mend).toMatch(/\S/)
+      if (status === 'failed') expect(checks[check]?.fix).toMatch(/\S/)
       expect(code).toBe(status === 'failed' ? 1 : 0)
     },
     60_000,
@@ -105,7 +105,7 @@ describe('doctor', () => {
     const { code, checks } = await examine(['doctor', '--public-url', `${url}/hooks`], other)
     expect(checks.delivery).toMatchObject({
       status: 'failed',
-      mend: expect.stringContaining('another database'),
+      fix: expect.stringContaining('another database'),
     })
     expect(code).toBe(1)
   })
@@ -115,7 +115,7 @@ describe('doctor', () => {
     const anHourAgo = await serve((req, res) => forward(req, res, platform.authUrl))
     const { code, checks } = await examine(['doctor'], { ...env, MARKETPLACE_AUTH_URL: anHourAgo })
     expect(checks.token).toMatchObject({ status: 'ok' })
-    expect(checks.clock).toMatchObject({ status: 'failed', mend: expect.stringContaining('NTP') })
+    expect(checks.clock).toMatchObject({ status: 'failed', fix: expect.stringContaining('NTP') })
     expect(checks.clock?.text).toMatch(/3(59|60)\d s behind/)
     expect(code).toBe(1)
   })

@@ -9,7 +9,7 @@ import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-const NOBODY_ANSWERS = 'No read has been answered so far'
+const NOBODY_ANSWERS = 'No read is finished so far'
 const NOBODY = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
 
 describe('a file of customers', () => {
@@ -50,10 +50,10 @@ describe('a file of customers', () => {
     expect(lines.map(({ why }) => why)).toEqual([
       null,
       expect.stringContaining('subscription_uid'),
-      'it has 2 columns, and the head has 3',
+      'it has 2 columns, but the header has 3',
       null,
       expect.stringContaining('subscription_uid'),
-      'a quote is opened and not closed',
+      'a quote is not closed',
     ])
     const json = await dryRun(
       '{"subscription_uid":"s1","business_uid":"b1"}\n{"broken"\n[]\n{"subscription_uid":7}',
@@ -67,7 +67,7 @@ describe('a file of customers', () => {
   })
 
   it.each([
-    ['', 'There is no line'],
+    ['', 'it is empty'],
     ['uid,business\ns1,b1', 'no column subscription_uid and no business_uid'],
     ['[{"subscription_uid":"s1"}]', 'it is a JSON array'],
     [Buffer.from([0x73, 0xff, 0xfe, 0x0a]), 'not UTF-8'],
@@ -90,7 +90,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     const { platform, env, file, count } = await customers(120)
     const asked = await runCli(['import', file, '--no-wait', '--json'], { env })
     expect(asked.code).toBe(0)
-    expect(jsonLines(asked.stdout).at(-1)).toMatchObject({ summary: { asked: count } })
+    expect(jsonLines(asked.stdout).at(-1)).toMatchObject({ summary: { requested: count } })
 
     const marketplace = openMarketplace(platform, { store: env.MARKETPLACE_STORE as string })
     await until('the app has read them', async () => (await marketplace.health()).counts?.requested === 0)

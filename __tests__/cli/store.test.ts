@@ -19,7 +19,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(yes.stdout).toMatch(/^b-paid: YES, it may use the app\.\nreason +purchased\n/)
     const no = await run(['explain', ' b-late '])
     expect(no.code).toBe(1)
-    expect(no.stdout).toMatch(/^b-late: NO, .*next step +Ask the business to look at its payment/s)
+    expect(no.stdout).toMatch(/^b-late: NO, .*next step +Ask the business to check its payment/s)
     const unknown = await run(['explain', 'b-unknown', '--json'])
     expect(unknown.code).toBe(1)
     expect(jsonLines<Decision>(unknown.stdout)).toMatchObject([
@@ -95,7 +95,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(await run(['track', 's-lost', '--business', 'b-lost'])).toMatchObject({ code: 0 })
     const alone = await run(['refresh', 'b-lost', '--wait', '1', '--json'])
     expect(alone.code).toBe(3)
-    expect(alone.stderr).toContain('Is the app running, with its worker on?')
+    expect(alone.stderr).toContain('Check that the app runs with its worker on')
     expect(jsonLines(alone.stdout)[0]).toMatchObject({ isRead: false, reason: 'not_read_yet' })
 
     const marketplace = open()
@@ -177,7 +177,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     if (name === 'PostgreSQL' || isShareable()) expect(code).toBe(0)
     else {
       expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
-      expect(stderr).toContain('use the console')
+      expect(stderr).toContain('Use the console')
     }
   })
 

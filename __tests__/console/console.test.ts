@@ -205,7 +205,7 @@ describe('consoleRouter', () => {
       const reply = await consoleCaller(`${url}/ops`, 'operator').act('refresh', { business_uid: 'b' })
       expect([reply.status, reply.body.detail, isRead]).toEqual([
         500,
-        'The console could not do this.',
+        'The call failed with an unexpected error. Try again.',
         false,
       ])
     })

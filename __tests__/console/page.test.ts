@@ -51,7 +51,7 @@ describe('the page of the console', () => {
     await page.keyboard.press('Enter')
     steps++
     await headline(page, 'May not use the app')
-    expect(await page.textContent('#next-step')).toContain('When they have, press Read again.')
+    expect(await page.textContent('#next-step')).toContain('After the payment, press Read again.')
     await box.waitFor()
     await press(page, 'Read again')
     steps++
@@ -69,13 +69,15 @@ describe('the page of the console', () => {
     await search(page, 'https://platform.example/businesses/business-lost')
     await headline(page, 'Not known here')
     expect(await page.textContent('#next-step')).toBe(
-      "Ask for the subscription's id, which the platform shows with the purchase, and track it.",
+      'Ask the customer for the identifier of the subscription, which the platform shows with the purchase, and track it.',
     )
     await press(page, 'Track…')
-    await page.getByLabel('Id of the subscription').fill(JSON.stringify({ data: { subscription_uid: uid } }))
-    await press(page, 'Track it')
+    await page
+      .getByLabel('Identifier of the subscription')
+      .fill(JSON.stringify({ data: { subscription_uid: uid } }))
+    await press(page, 'Track')
     await headline(page, 'May use the app')
-    await page.getByText('sue@example.com (support) did track').waitFor()
+    await page.getByText('track by sue@example.com (support)').waitFor()
   })
 
   it('shows the answer at a time, the timeline, and an entry without its values', async () => {
@@ -89,16 +91,16 @@ describe('the page of the console', () => {
     await press(page, 'Show the answer')
     await until('the second of the purchase has passed', async () => {
       const now = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19)
-      await page.getByLabel('Time (of this browser)').fill(now)
+      await page.getByLabel('Time (in your time zone)').fill(now)
       await press(page, 'Show the answer')
       return (await page.locator('.then .headline').textContent()) === 'Could use the app'
     })
-    await page.getByText(/: changed to purchased, seen|as it is now/).waitFor()
+    await page.getByText(/: changed to purchased, read|same as now/).waitFor()
     await page.keyboard.press('Escape')
     await page.waitForSelector('dialog', { state: 'detached' })
 
     await press(page, 'Delivery purchasable_subscription/create')
-    await page.getByText('Its shape (values are for operators)').waitFor()
+    await page.getByText('Shape (only operators see values)').waitFor()
   })
 
   it('replays a group with a preview and a reason, and keeps who did it', async () => {
@@ -118,10 +120,10 @@ describe('the page of the console', () => {
 
     repair()
     await press(page, 'Replay the group…')
-    await page.getByText('Hands 3 entries of application/installed to their handlers again').waitFor()
-    await page.getByLabel('Why (kept with your name)').fill('the ledger is back')
+    await page.getByText('Passes 3 entries of application/installed to their handlers again').waitFor()
+    await page.getByLabel('Reason (recorded with your name)').fill('the ledger is back')
     await press(page, 'Replay 3 entries')
-    await page.getByText('3 entries were handed over again.').waitFor()
+    await page.getByText('3 entries were replayed.').waitFor()
     await until(
       'all are done',
       async () => (await marketplace.journal.list({ status: 'done', kind: 'event' })).length >= 3,
@@ -132,8 +134,8 @@ describe('the page of the console', () => {
       action: 'replay',
       reason: '3 entries of application/installed; the ledger is back',
     })
-    await press(page, 'Look again')
-    await page.getByText('Nothing is dead, and nothing is tried again.').waitFor()
+    await press(page, 'Reload')
+    await page.getByText('There are no dead and no retrying entries.').waitFor()
   })
 
   it('shows support what failed, and no way to replay it', async () => {
@@ -170,7 +172,7 @@ describe('the page of the console', () => {
     await page.getByText('Paused').waitFor()
     platform.install('business-2')
     await platform.settled()
-    await press(page, 'Go on')
+    await press(page, 'Continue')
     await page.locator('#live').getByText('business-2').first().waitFor()
     expect(await page.locator('#live').getByText('business-1').count()).toBeGreaterThan(0)
   })
@@ -180,8 +182,8 @@ describe('the page of the console', () => {
     platform.install('business-1')
     await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
     const page = await open(url, 'support', '#/health')
-    await page.getByText('It works, and somebody should look').waitFor()
-    await page.getByText('mend what the error names, then replay the group').waitFor()
+    await page.getByText('It works, but needs attention').waitFor()
+    await page.getByText('fix the cause of the error, then replay the group').waitFor()
   })
 
   it('exports a business as a file, and erases it once its identifier was typed', async () => {
@@ -190,17 +192,17 @@ describe('the page of the console', () => {
     await until('it is read', () => marketplace.isEntitled('business-1'))
     const page = await open(url, 'operator', '#/privacy')
     await page.getByLabel('Business to export').fill('business-1')
-    await page.getByLabel('Why export it').fill('request 12')
+    await page.getByLabel('Reason of the export').fill('request 12')
     const [download] = await Promise.all([page.waitForEvent('download'), press(page, 'Export')])
     expect(download.suggestedFilename()).toBe('business-business-1.json')
 
     await page.getByLabel('Business to erase').fill('business-1')
     await page.getByLabel('Type its identifier again').fill('business-2')
-    await page.getByLabel('Why erase it').fill('request 12')
-    expect(await page.getByRole('button', { name: 'Erase for good' }).isDisabled()).toBe(true)
+    await page.getByLabel('Reason of the erasure').fill('request 12')
+    expect(await page.getByRole('button', { name: 'Erase' }).isDisabled()).toBe(true)
     await page.getByLabel('Type its identifier again').fill('business-1')
-    await press(page, 'Erase for good')
-    await page.getByText(/Erased: \d+ rows of business-1/).waitFor()
+    await press(page, 'Erase')
+    await page.getByText(/Erased \d+ rows of business-1/).waitFor()
     expect(await marketplace.explain('business-1')).toMatchObject({ reason: 'unknown_business' })
   })
 
@@ -216,10 +218,10 @@ describe('the page of the console', () => {
     await page.getByText('1 entry', { exact: true }).waitFor()
     await tabTo(page, 'Replay the group…')
     await page.keyboard.press('Enter')
-    await page.getByText('Hands 1 entry of application/installed').waitFor()
-    await page.keyboard.type('mended')
+    await page.getByText('Passes 1 entry of application/installed').waitFor()
+    await page.keyboard.type('fixed')
     await page.keyboard.press('Enter')
-    await page.getByText('1 entry was handed over again.').waitFor()
+    await page.getByText('1 entry was replayed.').waitFor()
     await until('the focus is back', async () => (await askPage(page, 'focusedWords')) !== '')
   })
 
@@ -235,7 +237,7 @@ describe('the page of the console', () => {
     await press(page, 'Next page')
     await page.getByText('s-00099').waitFor()
     await search(page, 's-09999')
-    await headline(page, 'Not yet: being checked')
+    await headline(page, 'Not yet: the purchase is being checked')
     await press(page, 'Show more subscriptions')
     await page.getByText('s-00039').waitFor()
   }, 60_000)
@@ -259,12 +261,10 @@ describe('the page of the console', () => {
     await press(page, 'Newer entries')
     repair()
     await press(page, 'Replay the group…')
-    await page.getByText('Hands the oldest 1000 of 1100 entries of application/installed').waitFor()
-    await page.getByLabel('Why (kept with your name)').fill('mended')
+    await page.getByText('Passes the oldest 1000 of 1100 entries of application/installed').waitFor()
+    await page.getByLabel('Reason (recorded with your name)').fill('fixed')
     await press(page, 'Replay 1000 entries')
-    await page
-      .getByText('1000 entries were handed over again. 100 are left: replay again for those.')
-      .waitFor()
+    await page.getByText('1000 entries were replayed. 100 remain: replay again for those.').waitFor()
   }, 120_000)
 
   it('works behind a proxy that changes the prefix, with and without a slash at the end', async () => {
@@ -284,7 +284,7 @@ describe('the page of the console', () => {
       await search(page, 'business-1')
       await page.getByText('Delivery application/installed').waitFor()
       await press(page, 'Read again')
-      await page.getByText('Read again: the answer is the same.').waitFor()
+      await page.getByText('Read again: the answer has not changed.').waitFor()
     }
   })
 
@@ -305,7 +305,7 @@ describe('the page of the console', () => {
         await fits(chapter.toLowerCase().replace(' ', '-'))
         if (chapter !== 'Needs attention') continue
         await press(page, 'Open one')
-        await page.getByText('Its content').waitFor()
+        await page.getByRole('heading', { name: 'Content' }).waitFor()
         await fits('entry')
         await press(page, 'Close')
         await press(page, 'Replay the group…')

@@ -15,7 +15,7 @@ import {
 
 export const ACCEPTING: readonly Check[] = [
   {
-    name: 'accept: keeps an event, and owes a read of the subscription it names',
+    name: 'accept: stores an event and requests a read of its subscription',
     async check({ store }) {
       const event = eventOf('s1', { businessUid: 'b1' })
       await store.accept([event])
@@ -26,9 +26,9 @@ export const ACCEPTING: readonly Check[] = [
     },
   },
   {
-    name: 'accept: keeps every field of an event as it was handed over',
+    name: 'accept: stores every field of an event unchanged',
     async check({ store }) {
-      // The text itself is kept: white space, the order of keys, a key twice, escapes, numbers beyond every float.
+      // The text itself is stored: white space, the order of keys, a repeated key, escapes, numbers too large for a float.
       const payload =
         '{ "b": 1, "a": "\\u0000 \\ud83d \'\\"\\\\ € 🧾", "a": 1e400, "n": 12345678901234567890 }'
       const full = eventOf('s1', { payload, name: 'application/installed' })
@@ -45,30 +45,30 @@ export const ACCEPTING: readonly Check[] = [
       }
       await store.accept([full, bare])
       const [first, second] = await entries(store)
-      for (const [kept, { refresh: _, ...given }] of [[first, full] as const, [second, bare] as const]) {
-        has(kept, { ...given, issues: given.issues && [...given.issues], attempt: 1, lapses: 0 })
-        isNumber(kept?.receivedAt, 'receivedAt')
+      for (const [stored, { refresh: _, ...given }] of [[first, full] as const, [second, bare] as const]) {
+        has(stored, { ...given, issues: given.issues && [...given.issues], attempt: 1, lapses: 0 })
+        isNumber(stored?.receivedAt, 'receivedAt')
       }
     },
   },
   {
-    name: 'accept: keeps an event once whose id is already kept, as it was first',
+    name: 'accept: ignores an event whose id is already stored',
     async check({ store }) {
       const once = eventOf('s1', { payload: '"first"' })
       const twice = { ...once, payload: '"second"' }
       await store.accept([once])
       await store.accept([twice, eventOf('s2')])
       await store.accept([twice])
-      const kept = await store.listEntries({ subscriptionUid: 's1' })
+      const stored = await store.listEntries({ subscriptionUid: 's1' })
       same(
-        kept.map(({ id, payload }) => [id, payload]),
+        stored.map(({ id, payload }) => [id, payload]),
         [[once.id, 'first']],
       )
       assert.equal((await store.counts()).pending, 2)
     },
   },
   {
-    name: 'accept: keeps an event once that comes several times in one call, or in calls at once',
+    name: 'accept: stores an event once if it occurs several times in one call or in concurrent calls',
     async check({ store }) {
       const [a, b] = [eventOf('s1'), eventOf('s2')]
       await store.accept([a, a, b, a])
@@ -78,7 +78,7 @@ export const ACCEPTING: readonly Check[] = [
     },
   },
   {
-    name: 'accept: an id that is kept already is no reason to refuse those beside it',
+    name: 'accept: stores the other events of a batch with an id that is already stored',
     async check({ store }) {
       const a = eventOf('s1')
       await store.accept([a])
@@ -89,14 +89,14 @@ export const ACCEPTING: readonly Check[] = [
     },
   },
   {
-    name: 'accept: keeps nothing, and resolves, when it is handed nothing',
+    name: 'accept: resolves and stores nothing for an empty list',
     async check({ store }) {
       await store.accept([])
       assert.equal((await store.counts()).pending, 0)
     },
   },
   {
-    name: 'accept: keeps a thousand events of one call, in their order',
+    name: 'accept: stores a thousand events of one call in their order',
     async check({ store }) {
       const events = Array.from({ length: 1_000 }, (_, i) => eventOf(`s${i % 7}`, { key: `k${i}` }))
       await store.accept(events)
@@ -105,7 +105,7 @@ export const ACCEPTING: readonly Check[] = [
     },
   },
   {
-    name: 'accept: keeps what two hundred calls hand over at once',
+    name: 'accept: stores the events of two hundred concurrent calls',
     async check({ store }) {
       const events = Array.from({ length: 200 }, (_, i) => eventOf(`s${i}`))
       await Promise.all(events.map((event) => store.accept([event])))
@@ -114,7 +114,7 @@ export const ACCEPTING: readonly Check[] = [
     },
   },
   {
-    name: 'accept: counts every event of one subscription, in one call and in calls at once, and owes one lease',
+    name: 'accept: counts every event of one subscription, in one call and in concurrent calls, and makes one lease due',
     async check({ store }) {
       await store.accept([eventOf('s1'), eventOf('s1'), eventOf('s1')])
       await Promise.all(Array.from({ length: 47 }, () => store.accept([eventOf('s1')])))
@@ -126,7 +126,7 @@ export const ACCEPTING: readonly Check[] = [
     },
   },
   {
-    name: 'accept: an event that wants nothing is kept, and nothing is owed',
+    name: 'accept: stores an event without a refresh request and requests no read',
     async check({ store }) {
       await store.accept([eventOf('s1', { refresh: null })])
       has(await store.counts(), { pending: 1, subscriptions: 0, requested: 0 })
@@ -134,7 +134,7 @@ export const ACCEPTING: readonly Check[] = [
     },
   },
   {
-    name: 'accept: an event during a read adds to the generation, and does not make it due for another',
+    name: 'accept: an event during a read increments the generation and does not allow a second lease',
     async check({ store }) {
       await store.accept([eventOf('s1')])
       const claim = await claimed(store)

@@ -18,7 +18,7 @@ const APART_MS = 20
 
 export const BURSTS: readonly Check[] = [
   {
-    name: 'accept: events that follow each other after a read are one read, due when they cease, and never later than the longest interval',
+    name: 'accept: a burst of events after a read causes one read, due when the burst ends, at the latest after the longest interval',
     async check(lab) {
       // A machine that stands still for longer than the pause shows nothing.
       for (let n = 1; n <= 20; n++) if ((await burst(lab, `s${n}`)) > 1) return

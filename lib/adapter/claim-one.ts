@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type { ClaimReads, ReadClaim, Store } from '../store/store.js'
 
-/** One read, if any is due. */
+/** Leases one read, if any is due. */
 export async function claimOne(
   store: Pick<Store, 'claimReads'>,
   options: Omit<ClaimReads, 'limit'>,
 ): Promise<ReadClaim | undefined> {
   const claims = await store.claimReads({ limit: 1, ...options })
-  assert(claims.length <= 1, 'claimReads leases more than it was asked for')
+  assert(claims.length <= 1, 'claimReads has leased more than the limit')
   return claims[0]
 }

@@ -4,7 +4,7 @@ import { type Check, claimed, claimedAll, eventOf, idsOf, LONG, named, same } fr
 
 export const CLAIMING_SEVERAL: readonly Check[] = [
   {
-    name: 'claimReads: leases as many as it is asked for, of the classes that are chosen, and one of a business',
+    name: 'claimReads: leases up to the limit, of the chosen urgencies, and one subscription of each business',
     async check({ store }) {
       const seen: Urgency[][] = []
       await store.accept(
@@ -22,7 +22,7 @@ export const CLAIMING_SEVERAL: readonly Check[] = [
         [1, 2, 1, 2],
       )
       same(seen.slice(-4), [[], [1], [1, 2], [1, 2, 1]])
-      // Another of a business that is read now waits; nothing more is chosen once there is none.
+      // Another subscription of a business that is being read waits. When no other is left, nothing more is chosen.
       const except = claims.map((claim) => claim.subscription.businessUid)
       const others = await store.claimReads({ ...ask, limit: 9, except })
       same(
@@ -35,7 +35,7 @@ export const CLAIMING_SEVERAL: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: of what was never read takes the longest due and the newest by turns',
+    name: 'claimReads: takes the longest due and the newest unread subscription in turns',
     async check({ store, pass }) {
       for (let i = 0; i < 6; i++) {
         await store.accept([eventOf(`s${i}`, { businessUid: `b${i}` })])

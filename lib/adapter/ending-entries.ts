@@ -6,7 +6,7 @@ const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as c
 
 export const ENDING: readonly Check[] = [
   {
-    name: 'finishLanes: ends those whose lease is held, leaves the others alone, and answers which it ended',
+    name: 'finishLanes: finishes lanes whose lease is held, no others, and returns their ids',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'b1', 'c1'))
@@ -23,7 +23,7 @@ export const ENDING: readonly Check[] = [
     },
   },
   {
-    name: 'finishLanes: says of each what became of it, and why',
+    name: 'finishLanes: stores the outcome and the error of each entry',
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'c1'))
       const results = [DONE, retry(LATER), { kind: 'dead', error: 'it is broken: é €' } as const]
@@ -42,10 +42,10 @@ export const ENDING: readonly Check[] = [
     },
   },
   {
-    name: 'finishLanes: whatever characters an error has, the entry ends, and so do its siblings',
+    name: 'finishLanes: finishes an entry and its siblings whatever characters the error contains',
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'c1'))
-      // A message cut in the middle of a character, and one that quotes a body.
+      // A message cut in the middle of a character, and messages that quote a body.
       const errors = ['TypeError: \ud83d', 'Error: a\u0000b', 'Error: \udc00\u001b[0m']
       const leased = await entries(store)
       const finishes = leased.map((each, i) => ending(each, { kind: 'dead', error: errors[i] ?? '' }))

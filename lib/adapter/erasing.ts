@@ -25,16 +25,16 @@ import {
 
 export const ERASING: readonly Check[] = [
   {
-    name: 'erase: deletes the subscriptions and entries of a business, keeps a record of it, and all of others',
+    name: 'erase: deletes the subscriptions and entries of one business and records the erasure',
     async check({ store }) {
       await known(store, 's1', 'purchased', 'b1')
       await known(store, 's2', 'purchased', 'b2')
       await store.accept([
         eventOf('s1', { id: 'e1', businessUid: 'b1' }),
-        // Of its subscription, and named for another business.
+        // Of a subscription of the business, with another business.
         eventOf('s1', { id: 'e2', businessUid: 'b2' }),
         eventOf('s2', { id: 'e4', businessUid: 'b2' }),
-        // Of the business, and named for another's subscription.
+        // Of the business, with a subscription of another one.
         eventOf('s2', { id: 'e3', businessUid: 'b1' }),
         eventOf('', {
           id: 'e5',
@@ -67,7 +67,7 @@ export const ERASING: readonly Check[] = [
     },
   },
   {
-    name: 'erase: what comes in later is new',
+    name: 'erase: stores later events as new data',
     async check({ store }) {
       await known(store, 's1', 'purchased', 'b1')
       await store.erase('b1', record('erasure'))
@@ -78,7 +78,7 @@ export const ERASING: readonly Check[] = [
     },
   },
   {
-    name: 'erase: a read that had begun brings nothing back',
+    name: 'erase: a read under way restores nothing',
     async check({ store }) {
       await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
@@ -86,14 +86,14 @@ export const ERASING: readonly Check[] = [
       assert.equal(await store.finishRead(claim, shows(claim, 'purchased', changeOf('b1'))), false)
       same(await store.subscriptionsOf('b1'), [])
       same(idsOf(await store.listEntries({})), ['erasure'])
-      // Nor when there is something new of that name.
+      // Nor after a new subscription with the same uid.
       await store.requestRefresh(named('s1', 'b1'))
       assert.equal(await store.finishRead(claim, shows(claim, 'purchased', changeOf('b1'))), false)
       has(await only(store, 'b1'), { record: null })
     },
   },
   {
-    name: 'erase: a read of another business that had begun and finds this one brings nothing back, and is made again',
+    name: 'erase: a read under way that finds the erased business restores nothing and is repeated',
     async check(lab) {
       const { store } = lab
       await known(store, 's1', 'purchased', 'b2')
@@ -112,7 +112,7 @@ export const ERASING: readonly Check[] = [
     },
   },
   {
-    name: 'erase: a read that tries this business as a candidate loses its lease, and the candidate is forgotten',
+    name: 'erase: a read with the business as its candidate loses its lease, and the candidate is removed',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1', 'b2'))
@@ -127,7 +127,7 @@ export const ERASING: readonly Check[] = [
     },
   },
   {
-    name: 'erase: a handler that had begun ends nothing, and no other is begun beside it for its key',
+    name: 'erase: a handler under way finishes nothing, and no second one of its lane starts beside it',
     async check(lab) {
       const { store } = lab
       await store.accept(['e1', 'e2'].map((id) => eventOf('s1', { id, businessUid: 'b1' })))
@@ -143,13 +143,13 @@ export const ERASING: readonly Check[] = [
       same(idsOf(await store.listEntries({})), ['erasure'])
       await store.accept([eventOf('s1', { id: 'n1', businessUid: 'b1' })])
       await store.accept([eventOf('s2', { id: 'n2', businessUid: 'b1' })])
-      const next = await lab.until('the short lease is over', async () => (await entries(store))[0])
+      const next = await lab.until('the short lease expires', async () => (await entries(store))[0])
       has(next, { id: 'n2', attempt: 1, lapses: 0 })
       same(await entries(store), [])
     },
   },
   {
-    name: 'erase: more than one batch of each',
+    name: 'erase: deletes more rows than one batch has',
     async check({ store }) {
       const many = Array.from({ length: 450 }, (_, i) =>
         eventOf(`s${i % 120}`, { id: `e${i}`, businessUid: 'b1' }),
@@ -163,7 +163,7 @@ export const ERASING: readonly Check[] = [
     },
   },
   {
-    name: 'erase: everyone hears that the answer of before must not be used',
+    name: 'erase: sends the hint that the earlier answer is superseded',
     async check({ store }) {
       const hints: unknown[] = []
       store.subscribe((hint) => hints.push(hint))
@@ -192,9 +192,9 @@ function recordOf(uid: string) {
 const uidsOf = (rows: readonly { subscriptionUid: string }[]) =>
   rows.map(({ subscriptionUid }) => subscriptionUid)
 
-/** The next lease, when the pause after a read is over. */
+/** The next lease, after the pause that follows a read. */
 function claimedAgain(lab: Lab) {
-  return lab.until('the pause is over', () =>
+  return lab.until('the pause has ended', () =>
     claimOne(lab.store, { urgencies: [0, 1, 2, 3, 4], leaseMs: LONG, except: [] }),
   )
 }

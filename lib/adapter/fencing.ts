@@ -19,10 +19,10 @@ import {
 
 const change = { id: 'late', key: 'k', businessUid: 'b1', payload: () => '"late"' }
 
-/** What holds when a lease is no longer the caller's. */
+/** A caller whose lease has expired, ended or was forged. */
 export const FENCING: readonly Check[] = [
   {
-    name: 'finishRead: false, and nothing written, when the lease has passed to somebody else',
+    name: 'finishRead: returns false and writes nothing when another holder has the lease',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1', 'b1'))
@@ -34,7 +34,7 @@ export const FENCING: readonly Check[] = [
       assert.equal(await store.finishRead(late, shows(late, 'purchased', { changes: [change] })), false)
       same(await only(store, 'b1'), before)
       same(await store.listEntries({}), [])
-      same(await claimedAll(store), [], 'the late finish has ended the lease of the holder')
+      same(await claimedAll(store), [], 'the late finish ended the lease of the holder')
       assert.equal(await store.finishRead(holder, shows(holder, 'suspended')), true)
       assert.equal(await store.finishRead(late, shows(late, 'purchased', { changes: [change] })), false)
       has(await only(store, 'b1'), { state: 'suspended', pending: false })
@@ -42,7 +42,7 @@ export const FENCING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: false, and nothing written, the second time',
+    name: 'finishRead: returns false and writes nothing the second time',
     async check({ store }) {
       await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
@@ -57,7 +57,7 @@ export const FENCING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: false for a lease of another subscription, or one made up',
+    name: 'finishRead: returns false for the lease of another subscription and for a forged one',
     async check({ store }) {
       await store.accept([
         eventOf('s1', { businessUid: 'b1', refresh: named('s1', 'b1') }),
@@ -73,7 +73,7 @@ export const FENCING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: what was read before a lapse never replaces what was read after it',
+    name: 'finishRead: a result from before a lapse never replaces a later one',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1', 'b1'))
@@ -93,7 +93,7 @@ export const FENCING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: an uninstall, a candidate or a business that is named during the read outlives it',
+    name: 'finishRead: preserves an uninstall, a candidate or a business that was named during the read',
     async check(lab) {
       const { store } = lab
       const next = () => lab.until('it is due', async () => (await claimedAll(store))[0])
@@ -111,7 +111,7 @@ export const FENCING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: an install that comes during the read is not followed by a revocation',
+    name: 'finishRead: does not revoke after an install during the read',
     async check(lab) {
       const { store } = lab
       await known(store, 's1', 'purchased', 'b1')

@@ -19,12 +19,12 @@ import {
   shows,
 } from './lab.js'
 
-/** A statement and its transaction may look at the clock at different moments. */
+/** A statement and its transaction may read the clock at different moments. */
 const MOMENT_MS = 1_000
 
 export const FINISHING: readonly Check[] = [
   {
-    name: 'finishRead: writes the record as it was found, its state, and when',
+    name: 'finishRead: stores the record unchanged, with its state and the time',
     async check({ store }) {
       await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
@@ -48,7 +48,7 @@ export const FINISHING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: a read that showed nothing leaves what is known, and says why it failed',
+    name: 'finishRead: a failed read preserves the record and stores the failure',
     async check(lab) {
       const { store } = lab
       await known(store, 's1', 'purchased', 'b1')
@@ -67,7 +67,7 @@ export const FINISHING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: a gone subscription keeps its record as evidence; a read that found something moves readAt',
+    name: 'finishRead: preserves the record of a subscription that is gone; only a confirmed read changes readAt',
     async check(lab) {
       const { store } = lab
       await known(store, 's1', 'purchased', 'b1')
@@ -88,7 +88,7 @@ export const FINISHING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: hands the reader its own memory back at the next claim, as it was',
+    name: 'finishRead: returns progress unchanged with the next claim',
     async check(lab) {
       const { store } = lab
       const progress = '{ "tries": 2, "why": "\\u0000 €" }'
@@ -101,7 +101,7 @@ export const FINISHING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: makes it due in the time named, at once for 0, and never for null',
+    name: 'finishRead: makes the next read due after nextInMs, at once for 0, and never for null',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1', 'b1'))
@@ -120,7 +120,7 @@ export const FINISHING: readonly Check[] = [
   },
   ...[null, LATER, 0].map(
     (nextInMs): Check => ({
-      name: `finishRead: a read requested during a read is due after the pause, although the next read was to come ${nextInMs === null ? 'never' : `in ${nextInMs} ms`}`,
+      name: `finishRead: a read requested during a read is due after the pause, whatever nextInMs is (${nextInMs})`,
       async check(lab) {
         const { store } = lab
         await store.requestRefresh(named('s1', 'b1'))
@@ -136,7 +136,7 @@ export const FINISHING: readonly Check[] = [
     }),
   ),
   {
-    name: 'finishRead: an event after a read makes the next due no earlier than the pause, and no later',
+    name: 'finishRead: an event after a read makes the next one due exactly after the pause',
     async check({ store }) {
       await known(store, 's1', 'purchased', 'b1')
       for (let i = 0; i < 5; i++) await store.accept([eventOf('s1', { businessUid: 'b1' })])
@@ -147,7 +147,7 @@ export const FINISHING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: forgets the uninstall only when told',
+    name: 'finishRead: clears the uninstall only with clearUninstalled',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1', 'b1'))
@@ -165,7 +165,7 @@ export const FINISHING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: writes the change in the same transaction, from the business\u2019s rows as written',
+    name: 'finishRead: writes the change in the same transaction, from the new rows of the business',
     async check({ store }) {
       await known(store, 's1', 'canceled', 'b1')
       await known(store, 's9', 'purchased', 'b2')
@@ -201,7 +201,7 @@ export const FINISHING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: when the change cannot be written, nothing is, and the lease is still held',
+    name: 'finishRead: writes nothing when the change cannot be written, and the lease remains',
     async check({ store }) {
       await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)
@@ -220,7 +220,7 @@ export const FINISHING: readonly Check[] = [
   },
 ]
 
-/** Wants it, and leases it when the pause is over. */
+/** Requests the read, and leases it after the pause. */
 async function due(lab: Lab, request: Parameters<Store['requestRefresh']>[0]): Promise<ReadClaim> {
   await lab.store.requestRefresh(request)
   return next(lab)

@@ -22,13 +22,13 @@ import {
 
 export const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as const
 
-/** Entries by name: the letter is the key. */
+/** Events with these ids. The first letter is the lane. */
 export const inLine = (...ids: string[]) =>
   ids.map((id) => eventOf(id, { id, key: id[0] as string, refresh: null }))
 
 export const HANDING_OVER: readonly Check[] = [
   {
-    name: 'claimLanes: leases the oldest of each key, oldest first, and no second one of a key',
+    name: 'claimLanes: leases the oldest entry of each lane, oldest first, and no second one of a lane',
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'a2', 'c1', 'b2'))
       const first = await entries(store)
@@ -42,7 +42,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: leases no more than the limit, those due longest before the others',
+    name: 'claimLanes: leases up to the limit, the longest due first',
     async check(lab) {
       for (const id of ['a1', 'b1', 'c1', 'd1']) {
         await lab.store.accept(inLine(id))
@@ -53,7 +53,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: one that is leased or to be tried again holds back those behind it, and no others',
+    name: 'claimLanes: a leased or retrying entry delays the later entries of its lane only',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
@@ -65,7 +65,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: what stands behind one to be tried again is due as soon as that is over',
+    name: 'claimLanes: entries after a retrying one are due as soon as it has ended',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
@@ -93,7 +93,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: one that is done or dead holds back nothing',
+    name: 'claimLanes: a done or dead entry delays nothing',
     async check({ store }) {
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
       const [a1, b1] = await two(store)
@@ -102,7 +102,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: leases only lanes whose head has a topic that was asked for',
+    name: 'claimLanes: leases only lanes whose head has one of the given topics',
     async check({ store }) {
       const [event, odd, behind] = inLine('a1', 'b1', 'a2')
       assert(event && odd && behind)
@@ -123,7 +123,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: hands out the first entries of a lane, in order, up to one of a topic that was not asked for',
+    name: 'claimLanes: returns the first entries of a lane, in order, up to an entry of another topic',
     async check({ store }) {
       const [a1, a2, a3, a4] = inLine('a1', 'a2', 'a3', 'a4')
       assert(a1 && a2 && a3 && a4)
@@ -144,7 +144,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: of many lanes hands out no more entries than it was told, and one of each at least',
+    name: 'claimLanes: returns at most the given number of entries, and at least one of each lane',
     async check({ store }) {
       await store.accept(inLine(...['a', 'b', 'c'].flatMap((key) => [1, 2, 3, 4].map((n) => `${key}${n}`))))
       same(idsOf(await entries(store, { limit: 2, entries: 4 })), ['a1', 'a2', 'b1', 'b2'])
@@ -152,7 +152,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: leaves out the keys it is told to, also when their lease has run out',
+    name: 'claimLanes: leaves out the excepted lanes, also after their lease has expired',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'b1'))
@@ -165,7 +165,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: after a lease that ran out hands out the head alone, until it is ended',
+    name: 'claimLanes: returns only the head after a lease has expired, until the head is finished',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2', 'a3'))
@@ -181,7 +181,7 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: a change stands in line behind an older event of its key',
+    name: 'claimLanes: a change follows an older event of its lane',
     async check({ store }) {
       await store.accept([eventOf('s1', { id: 'e1', key: 'k' })])
       const claim = await claimed(store)
@@ -194,12 +194,12 @@ export const HANDING_OVER: readonly Check[] = [
     },
   },
   {
-    name: 'each entry is handed over once, and each key in its order, however many take part',
+    name: 'handling: each entry is handled once, and each lane in its order, with several workers',
     check: (lab) => handOver(lab, [lab.store]),
   },
 ]
 
-/** Eight that claim, handle and finish, a part of them through each store. */
+/** Eight workers claim, handle and finish entries, each through one of the stores. */
 export async function handOver(lab: Lab, stores: readonly Lab['store'][]): Promise<void> {
   const lines = [...'abcdefgh'].map((key) => [1, 2, 3, 4, 5].map((n) => `${key}${n}`))
   for (const i of [0, 1, 2, 3, 4]) await lab.store.accept(inLine(...lines.map((line) => line[i] ?? '')))
@@ -208,7 +208,7 @@ export async function handOver(lab: Lab, stores: readonly Lab['store'][]): Promi
 
   async function handle(store: Lab['store']) {
     for (const each of await entries(store, { limit: 3 })) {
-      assert(!active.has(each.key), `two of the key ${each.key} are leased at once`)
+      assert(!active.has(each.key), `two entries of the lane ${each.key} are leased at once`)
       active.add(each.key)
       await new Promise((resolve) => setImmediate(resolve))
       order.push(each.id)

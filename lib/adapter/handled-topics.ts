@@ -19,11 +19,11 @@ import {
 } from './lab.js'
 
 const UPDATE = 'event:purchasable_subscription/update'
-const KEEP = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
+const RETENTION = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
 
 export const HANDLED_TOPICS: readonly Check[] = [
   {
-    name: 'accept: an event that nobody handles is unhandled: final, and claimed by nobody',
+    name: 'accept: an event without a handler is unhandled, which is final, and is never claimed',
     async check(lab) {
       const store = await withoutHandlers(lab)
       await store.accept([eventOf('s1', { id: 'e1' })])
@@ -35,7 +35,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'accept: an event is pending when its name, or every event, has a handler',
+    name: 'accept: an event is pending if its name, or every event, has a handler',
     async check(lab) {
       for (const topic of [UPDATE, EVERY_EVENT]) {
         const store = await withoutHandlers(lab)
@@ -49,7 +49,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'handleTopics: changes wait until somebody handles them, and then come in order',
+    name: 'handleTopics: changes wait for a handler, and then are claimed in order',
     async check(lab) {
       const store = await withoutHandlers(lab)
       const ids = await manyChanges(store, 3)
@@ -63,7 +63,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'handleTopics: thousands that wait become pending, each in its lane',
+    name: 'handleTopics: thousands of waiting entries become pending, each in its lane',
     async check(lab) {
       const store = await withoutHandlers(lab)
       await handling(store, [EVERY_EVENT])
@@ -96,7 +96,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'handleTopics: what stands in a lane for a topic that nobody names any more waits, and holds back nothing',
+    name: 'handleTopics: an entry of a retired topic waits and delays nothing in its lane',
     async check(lab) {
       const store = await withoutHandlers(lab)
       await handling(store, [UPDATE, 'event:application/installed', 'change'])
@@ -117,7 +117,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'handleTopics: what came before the first process that works waits for it, and is unhandled then or pending',
+    name: 'handleTopics: an event before the first worker waits for it, then becomes pending or unhandled',
     async check(lab) {
       const store = await withoutHandlers(lab)
       await store.accept([
@@ -131,7 +131,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'handleTopics: hands over events that were unhandled for a moment, and no older ones',
+    name: 'handleTopics: recently unhandled events become pending, older ones do not',
     async check(lab) {
       const store = await withoutHandlers(lab)
       await handling(store, [])
@@ -148,7 +148,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'replayEntry: of an entry that nobody handles: it waits, and is pending when somebody does',
+    name: 'replayEntry: an entry without a handler waits, and becomes pending when it has one',
     async check(lab) {
       const store = await withoutHandlers(lab)
       await store.accept([eventOf('s1', { id: 'e1' })])
@@ -159,7 +159,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'replayEntry: of an older entry than those in its lane comes first',
+    name: 'replayEntry: an entry older than the others of its lane comes first',
     async check({ store }) {
       await store.accept([eventOf('s1', { id: 'e1', key: 'k' }), eventOf('s1', { id: 'e2', key: 'k' })])
       await finish(store, [ending(await entry(store), DONE)])
@@ -175,23 +175,23 @@ export const HANDLED_TOPICS: readonly Check[] = [
     },
   },
   {
-    name: 'prune: what waited for a handler to the end of its retention is dead, answered once, and not deleted',
+    name: 'prune: an entry that waited for a handler until the end of its retention becomes dead, is returned once, and is not deleted',
     async check(lab) {
       const store = await withoutHandlers(lab)
       const ids = await manyChanges(store, 3)
       await lab.pass(5)
-      same(await store.prune(KEEP), { rows: 0, dead: [] })
-      const { rows, dead } = await store.prune({ ...KEEP, changesMs: 0 })
+      same(await store.prune(RETENTION), { rows: 0, dead: [] })
+      const { rows, dead } = await store.prune({ ...RETENTION, changesMs: 0 })
       assert.equal(rows, 3)
       same(idsOf(dead).sort(), [...ids].sort())
       has(dead[0], { kind: 'change', businessUid: 'b1', subscriptionUid: 's1', attempts: 0 })
       assert.match(dead[0]?.error ?? '', /handler/)
-      same(await store.prune({ ...KEEP, changesMs: 0 }), { rows: 0, dead: [] })
+      same(await store.prune({ ...RETENTION, changesMs: 0 }), { rows: 0, dead: [] })
       has(await store.counts(), { dead: 3, waiting: 0 })
     },
   },
   {
-    name: 'prune: an entry that is tried again and again is never deleted',
+    name: 'prune: a retrying entry is never deleted',
     async check(lab) {
       const { store } = lab
       await store.accept([eventOf('s1', { id: 'e1' })])
@@ -211,13 +211,13 @@ async function withoutHandlers(lab: Lab): Promise<Store> {
   return store
 }
 
-/** Nobody has named the events' topics lately; changes have a handler. */
+/** Retires the topics of events. Changes have a handler. */
 async function retired(lab: Lab, store: Store) {
   await lab.pass(20)
   await store.handleTopics({ topics: ['change'], rescueMs: 0, retireMs: 10 })
 }
 
-/** Changes of one subscription. */
+/** Writes changes of one subscription, and returns their ids. */
 async function manyChanges(store: Store, count: number): Promise<string[]> {
   const ids: string[] = []
   for (let n = 1; n <= count; n++) {

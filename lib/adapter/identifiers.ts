@@ -15,7 +15,7 @@ import {
   shows,
 } from './lab.js'
 
-/** Forms that some database takes for one another, for a number, for a pattern or for its own syntax. */
+/** Forms that some database treats as equal, as a number, as a pattern or as its own syntax. */
 const FORMS = [
   ...[
     '7',
@@ -37,7 +37,7 @@ const FORMS = [
   ...['x'.repeat(254), 'x'.repeat(255), '€'.repeat(255), '🧾'.repeat(127)],
 ]
 
-/** What an adapter may refuse, but only by itself. */
+/** Identifiers that an adapter may refuse, but without refusing others. */
 const UNFIT = {
   'a NUL': ['s\u0000', 's\u0000s'],
   'half a surrogate pair': ['s\ud800', 's\ud801'],
@@ -46,7 +46,7 @@ const UNFIT = {
 
 export const IDENTIFIERS: readonly Check[] = [
   {
-    name: 'accept: identifiers of any printable form stay as they are, and apart',
+    name: 'accept: identifiers of any printable form stay unchanged and distinct',
     async check({ store }) {
       const events = FORMS.map((uid) => eventOf(uid, { businessUid: uid, id: `of ${uid}`, key: uid }))
       await store.accept(events)
@@ -70,7 +70,7 @@ export const IDENTIFIERS: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: leaves out businesses whose identifiers are of any printable form',
+    name: 'claimReads: excepts businesses with identifiers of any printable form',
     async check({ store }) {
       await store.accept(FORMS.map((uid) => eventOf(uid, { businessUid: uid })))
       for (const uid of FORMS) {
@@ -82,7 +82,7 @@ export const IDENTIFIERS: readonly Check[] = [
   },
   ...Object.entries(UNFIT).map(
     ([what, unfit]): Check => ({
-      name: `accept: ${what} is kept, or refused alone: its siblings are kept and nothing is stuck`,
+      name: `accept: ${what} is stored, or refused alone: its siblings are stored and nothing blocks`,
       async check({ store }) {
         const bad = unfit.map((uid, i) => eventOf(uid, { businessUid: `b${i}`, id: `bad ${i}` }))
         const good = ['g1', 'g2', 'g3'].map((uid) => eventOf(uid, { id: uid }))
@@ -93,15 +93,15 @@ export const IDENTIFIERS: readonly Check[] = [
           [0, bad.length + 1, bad.length + 2].map((i) => results[i]?.status),
           ['fulfilled', 'fulfilled', 'fulfilled'],
         )
-        const kept = bad.filter((_, i) => results[i + 1]?.status === 'fulfilled')
-        const uids = [...good, ...kept].map(({ subscriptionUid }) => subscriptionUid)
+        const stored = bad.filter((_, i) => results[i + 1]?.status === 'fulfilled')
+        const uids = [...good, ...stored].map(({ subscriptionUid }) => subscriptionUid)
         assert.equal((await store.counts()).subscriptions, uids.length, 'two identifiers have become one')
 
         const claims = await claimedAll(store)
         same(idsOf(claims).sort(), uids.sort())
         for (const claim of claims)
           assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
-        same(idsOf(await store.listEntries({})).sort(), [...good, ...kept].map(({ id }) => id).sort())
+        same(idsOf(await store.listEntries({})).sort(), [...good, ...stored].map(({ id }) => id).sort())
         const leased = await entries(store)
         assert.equal(
           (
@@ -116,15 +116,15 @@ export const IDENTIFIERS: readonly Check[] = [
     }),
   ),
   {
-    name: 'want: what cannot be kept is refused alone',
+    name: 'requestRefresh: refuses only the identifiers that cannot be stored',
     async check({ store }) {
       const unfit = Object.values(UNFIT).flat()
-      const wanted = ['g1', ...unfit, 'g2']
-      const results = await Promise.allSettled(wanted.map((uid) => store.requestRefresh(named(uid, 'b1'))))
+      const requested = ['g1', ...unfit, 'g2']
+      const results = await Promise.allSettled(requested.map((uid) => store.requestRefresh(named(uid, 'b1'))))
       const good = [results[0], results.at(-1)].map((result) => result?.status)
       same(good, ['fulfilled', 'fulfilled'])
-      const kept = wanted.filter((_, i) => results[i]?.status === 'fulfilled')
-      same(idsOf(await claimedAll(store)).sort(), kept.sort())
+      const stored = requested.filter((_, i) => results[i]?.status === 'fulfilled')
+      same(idsOf(await claimedAll(store)).sort(), stored.sort())
     },
   },
 ]

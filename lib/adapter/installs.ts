@@ -6,18 +6,18 @@ const business = (businessUid: string, installed: boolean | null = null, at: num
 
 export const INSTALLS: readonly Check[] = [
   {
-    name: 'want business: notes an uninstall, which an install ends and anything else leaves',
+    name: 'requestRefresh of a business: stores an uninstall, which only an install clears',
     async check(lab) {
       const { store } = lab
-      const noted = async () => {
+      const uninstalledAt = async () => {
         const claim = await lab.until('the next read is due', async () => (await claimedAll(store))[0])
         await store.finishRead(claim, fails('platform_timeout'))
         return claim.uninstalledAt
       }
       await store.requestRefresh(named('s1', 'b1'))
-      assert.equal(await noted(), null)
+      assert.equal(await uninstalledAt(), null)
       await store.requestRefresh(business('b1', false))
-      const at = await noted()
+      const at = await uninstalledAt()
       isNumber(at, 'uninstalledAt')
       for (const other of [
         business('b1', null),
@@ -26,22 +26,22 @@ export const INSTALLS: readonly Check[] = [
         { kind: 'known', subscriptionUid: 's1', businessUid: 'b1' } as const,
       ]) {
         await store.requestRefresh(other)
-        if (other.businessUid === 'b1') assert.equal(await noted(), at)
+        if (other.businessUid === 'b1') assert.equal(await uninstalledAt(), at)
       }
       await store.requestRefresh(business('b1', true))
-      assert.equal(await noted(), null)
+      assert.equal(await uninstalledAt(), null)
     },
   },
   {
-    name: 'want business: of an install and an uninstall in one call, the last counts',
+    name: 'requestRefresh of a business: the last of an install and an uninstall in one call counts',
     async check({ store }) {
       await store.requestRefresh(named('s1', 'b1'))
       await store.requestRefresh(named('s2', 'b2'))
       await store.requestRefresh(named('s3', 'b3'))
-      const says = (businessUid: string, installed: boolean, at?: number) =>
+      const event = (businessUid: string, installed: boolean, at?: number) =>
         eventOf('none', { key: businessUid, businessUid, refresh: business(businessUid, installed, at) })
-      await store.accept([says('b1', false), says('b2', true), says('b1', true), says('b2', false)])
-      await store.accept([says('b3', false, 2_000), says('b3', true, 1_000)])
+      await store.accept([event('b1', false), event('b2', true), event('b1', true), event('b2', false)])
+      await store.accept([event('b3', false, 2_000), event('b3', true, 1_000)])
       const claims = new Map((await claimedAll(store)).map((claim) => [claim.id, claim]))
       has(claims.get('s1'), { uninstalledAt: null, generation: 3 })
       has(claims.get('s2'), { generation: 3 })
@@ -51,25 +51,25 @@ export const INSTALLS: readonly Check[] = [
     },
   },
   {
-    name: 'want business: of installs and uninstalls the last to happen counts, in whatever order they come',
+    name: 'requestRefresh of a business: the latest install or uninstall counts, in any order of arrival',
     async check({ store }) {
       const ago = (seconds: number) => Date.now() - seconds * 1_000
-      const cases: [isNoted: boolean, ...told: [installed: boolean, at: number | null][]][] = [
+      const cases: [isUninstalled: boolean, ...reports: [installed: boolean, at: number | null][]][] = [
         [true, [false, ago(60)], [true, ago(90)]],
         [false, [true, ago(40)], [false, ago(50)]],
         [false, [false, ago(60)], [true, ago(40)]],
-        // Without a time it counts as of now.
+        // A report without a time counts as of now.
         [true, [true, ago(40)], [false, null]],
         [true, [false, null], [true, ago(30)]],
-        // And so does a time that is still to come: it must not stand for years.
+        // So does a time in the future: otherwise it would count for years.
         [true, [true, ago(-1e9)], [false, null]],
       ]
       for (const i of cases.keys()) await store.requestRefresh(named(`s${i}`, `b${i}`))
-      for (const [i, [, ...told]] of cases.entries())
-        for (const [installed, at] of told) await store.requestRefresh(business(`b${i}`, installed, at))
+      for (const [i, [, ...reports]] of cases.entries())
+        for (const [installed, at] of reports) await store.requestRefresh(business(`b${i}`, installed, at))
       const claims = new Map((await claimedAll(store)).map((claim) => [claim.id, claim.uninstalledAt]))
-      for (const [i, [isNoted]] of cases.entries())
-        assert.equal(claims.get(`s${i}`) !== null, isNoted, `${i}`)
+      for (const [i, [isUninstalled]] of cases.entries())
+        assert.equal(claims.get(`s${i}`) !== null, isUninstalled, `${i}`)
     },
   },
 ]

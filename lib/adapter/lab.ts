@@ -27,32 +27,32 @@ export { claimOne } from './claim-one.js'
 
 export interface Check {
   name: string
-  /** Left out where the caller does not offer this. */
+  /** The check is left out if the caller does not offer this. */
   needs?: 'reopen' | 'beside'
   check(lab: Lab): Promise<void>
 }
 
-/** One check's own stores and time. */
+/** The stores and the time of one check. */
 export interface Lab {
-  /** Open and empty at the start; every topic has a handler. */
+  /** Open and empty at the start. Every topic has a handler. */
   store: Store
-  /** One more over another empty database; not opened, and without handlers. */
+  /** Creates a store over another empty database, not opened, without handlers. */
   create(): Promise<Store>
-  /** Closes `store`, and answers a new one over its data, open. */
+  /** Closes `store`, and returns a new open one over its data. */
   reopen(): Promise<Store>
-  /** One more over the data of `store`, open. */
+  /** Returns another open store over the data of `store`. */
   beside(): Promise<Store>
-  /** Lets this much of the store's time pass. */
+  /** Lets the store's time advance. */
   pass(ms: number): Promise<void>
-  /** Asks again and again until the answer is neither undefined nor false. */
+  /** Calls `ask` repeatedly until it returns neither undefined nor false. */
   until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T>
   close(): Promise<void>
 }
 
-/** A lease that no check outlives, and one that runs out at once. */
+/** A lease longer than any check, and one that expires soon. */
 export const LONG = 600_000
 export const SHORT = 50
-/** Far enough ahead for nothing to come due by itself. */
+/** Later than the end of any check. */
 export const LATER = 3_600_000
 
 const DEADLINE_MS = 10_000
@@ -61,8 +61,8 @@ export async function createLab(options: StoreConformanceOptions): Promise<Lab> 
   const { createStore, reopen, beside, advance } = options
   const stores: Store[] = []
 
-  async function kept(store: Store | Promise<Store> | undefined): Promise<Store> {
-    assert(store, 'the caller answered no store')
+  async function registered(store: Store | Promise<Store> | undefined): Promise<Store> {
+    assert(store, 'the option returned no store')
     const made = await store
     for (const method of ['open', 'subscribe', ...STORE_METHODS] as const)
       assert.equal(typeof made[method], 'function', `the store has no method ${method}`)
@@ -76,14 +76,14 @@ export async function createLab(options: StoreConformanceOptions): Promise<Lab> 
   }
 
   const lab: Lab = {
-    store: await kept(createStore()),
-    create: () => kept(createStore()),
+    store: await registered(createStore()),
+    create: () => registered(createStore()),
     async reopen() {
       await lab.store.close()
-      lab.store = await opened(await kept(reopen?.(lab.store)))
+      lab.store = await opened(await registered(reopen?.(lab.store)))
       return lab.store
     },
-    beside: async () => opened(await kept(beside?.(lab.store))),
+    beside: async () => opened(await registered(beside?.(lab.store))),
     async pass(ms) {
       await (advance ? advance(ms) : sleep(ms))
     },
@@ -110,7 +110,7 @@ export async function createLab(options: StoreConformanceOptions): Promise<Lab> 
   return lab
 }
 
-/** An event that names a subscription, unless told otherwise. */
+/** An event that names a subscription, unless `more` changes that. */
 export function eventOf(subscriptionUid: string, more: Partial<NewEvent> = {}): NewEvent {
   const businessUid = more.businessUid ?? businessOf(subscriptionUid)
   return {
@@ -134,7 +134,7 @@ export function named(subscriptionUid: string, businessUid = businessOf(subscrip
   return { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: 'item' }
 }
 
-/** A good read that found this state; the next one is far away. */
+/** The finish of a successful read that found this state. The next read is due later. */
 export function shows(claim: ReadClaim, state: string, more: Partial<ReadFinish> = {}): ReadFinish {
   const { subscriptionUid: uid, businessUid: business_uid } = claim.subscription
   const record = { uid, business_uid, purchasable_uid: 'item', purchase_state: state }
@@ -148,12 +148,12 @@ export function shows(claim: ReadClaim, state: string, more: Partial<ReadFinish>
   }
 }
 
-/** A read that showed nothing. */
+/** The finish of a failed read. */
 export function fails(failure: string, nextInMs: number | null = LATER): ReadFinish {
   return { settled: false, failure, progress: null, nextInMs }
 }
 
-/** The lease of whatever is due for a read now. */
+/** Leases one due subscription. */
 export async function claimed(
   store: Store,
   options: { urgencies?: readonly Urgency[]; leaseMs?: number; except?: string[] } = {},
@@ -165,18 +165,18 @@ export async function claimed(
 
 export const ALL_URGENCIES: readonly Urgency[] = [0, 1, 2, 3, 4]
 
-/** Every subscription that is due, each leased. */
+/** Leases every due subscription. */
 export async function claimedAll(store: Store): Promise<ReadClaim[]> {
   const claims: ReadClaim[] = []
   for (;;) {
     const claim = await claimOne(store, { urgencies: ALL_URGENCIES, leaseMs: LONG, except: [] })
     if (!claim) return claims
     claims.push(claim)
-    assert(claims.length < 10_000, 'claimReads never comes to an end')
+    assert(claims.length < 10_000, 'claimReads never returns nothing')
   }
 }
 
-/** Learns of a subscription and reads it once: known, and not due. */
+/** Stores a subscription and reads it once, so that it is known and not due. */
 export async function known(
   store: Store,
   subscriptionUid: string,
@@ -197,7 +197,7 @@ export async function only(store: Store, businessUid: string): Promise<Subscript
 
 export const EVERY_TOPIC: readonly Topic[] = [EVERY_EVENT, 'unrecognised', 'change']
 
-/** Handlers of these topics are known to all; none of them is retired. */
+/** Registers handlers of these topics. None of them is retired. */
 export function handling(store: Store, topics: readonly Topic[], rescueMs = 0): Promise<void> {
   return store.handleTopics({ topics, rescueMs, retireMs: LATER })
 }
@@ -205,7 +205,7 @@ export function handling(store: Store, topics: readonly Topic[], rescueMs = 0): 
 /** An entry with the lease of its lane. */
 export type HeldEntry = Entry & { leaseToken: string; lapses: number }
 
-/** The heads of due lanes. */
+/** Leases due lanes and returns their entries, by default the heads. */
 export async function entries(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry[]> {
   const claims = await store.claimLanes({
     limit: 100,
@@ -216,15 +216,15 @@ export async function entries(store: Store, options: Partial<ClaimLanes> = {}): 
     ...options,
   })
   return claims.flatMap(({ id, leaseToken, lapses, entries: handedOut }) => {
-    assert(handedOut.length > 0, `the lane ${id} was leased and nothing of it handed out`)
+    assert(handedOut.length > 0, `the lane ${id} was leased without an entry`)
     return handedOut.map((each) => ({ ...each, leaseToken, lapses }))
   })
 }
 
-/** The one entry that is due now. */
+/** Leases the only due entry. */
 export async function entry(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry> {
   const found = await entries(store, options)
-  assert.equal(found.length, 1, `claimLanes handed out ${found.length} entries`)
+  assert.equal(found.length, 1, `claimLanes returned ${found.length} entries`)
   return found[0] as HeldEntry
 }
 
@@ -236,7 +236,7 @@ export function ending(
   return { id: key, leaseToken, results: [{ id, attempt, result }], keep }
 }
 
-/** Finishes lanes; answers the entries of those whose lease was held. */
+/** Finishes lanes, and returns the entries of those whose lease was held. */
 export async function finish(store: Store, finishes: readonly LaneFinish[]): Promise<string[]> {
   const held = await store.finishLanes(finishes)
   return finishes.flatMap(({ id, results }) => (held.includes(id) ? idsOf(results) : []))

@@ -16,10 +16,10 @@ import {
   same,
 } from './lab.js'
 
-/** How long a lane is leased, and to whom. */
+/** The holder and the duration of the lease of a lane. */
 export const LANE_LEASES: readonly Check[] = [
   {
-    name: 'claimLanes: to twenty that ask at once each entry is leased to at most one, and one of a key',
+    name: 'claimLanes: twenty concurrent claims lease each entry at most once, and one of each lane',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine(...[...'abcdefghij'].flatMap((key) => [`${key}1`, `${key}2`])))
@@ -37,7 +37,7 @@ export const LANE_LEASES: readonly Check[] = [
     },
   },
   {
-    name: 'claimLanes: a lease that runs out is handed to the next, counted as a try and as a lapse',
+    name: 'claimLanes: an expired lease passes to the next claim, counted as a try and as a lapse',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2'))
@@ -59,7 +59,7 @@ export const LANE_LEASES: readonly Check[] = [
     },
   },
   {
-    name: 'renewLane: holds a lease beyond its first end; false when it is finished, passed on or made up',
+    name: 'renewLane: extends a lease; returns false for one that is finished, passed on or forged',
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'b1'))

@@ -22,7 +22,7 @@ import {
 
 export const LEASING: readonly Check[] = [
   {
-    name: 'claimReads: answers nothing when nothing is due: nothing known, read, given up, or later',
+    name: 'claimReads: returns nothing when nothing is due',
     async check({ store }) {
       const nothing = async () => same(await claimedAll(store), [])
       await nothing()
@@ -36,7 +36,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: says what the read has to know',
+    name: 'claimReads: returns the data that a read needs',
     async check({ store }) {
       await store.accept([eventOf('s1', { businessUid: 'b1' })])
       await store.requestRefresh({
@@ -60,7 +60,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: names every lease otherwise',
+    name: 'claimReads: gives every lease another token',
     async check(lab) {
       const { store } = lab
       await store.accept([eventOf('s1'), eventOf('s2')])
@@ -70,7 +70,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: leases nothing of the businesses it is told to leave out',
+    name: 'claimReads: leases nothing of the excepted businesses',
     async check({ store }) {
       await store.accept(['s1', 's2'].map((uid) => eventOf(uid, { businessUid: 'b1' })))
       await store.accept([eventOf('s3', { businessUid: 'b2' })])
@@ -82,7 +82,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: a read is of the urgency of what asked for it, and keeps it when it fails',
+    name: 'claimReads: a read has the urgency of its request, also after a failure',
     async check(lab) {
       const { store } = lab
       const urgencyOf = async (uid: string) => {
@@ -115,7 +115,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: looks in the classes in the order it is told, and in each the longest due first',
+    name: 'claimReads: takes the urgencies in the given order, and in each the longest due first',
     async check({ store, pass }) {
       await store.requestRefresh(named('s2'))
       await pass(3)
@@ -128,7 +128,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: very many that are due of a business that is read do not hide what is behind them',
+    name: 'claimReads: very many due subscriptions of an excepted business do not hide the later ones',
     async check({ store }) {
       await store.accept(
         Array.from({ length: 1_000 }, (_, i) => eventOf(`busy ${i}`, { businessUid: 'busy' })),
@@ -138,7 +138,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: to twenty that ask at once each subscription is leased to at most one, and none is passed over',
+    name: 'claimReads: twenty concurrent claims lease each subscription at most once, and leave out none',
     async check(lab) {
       const { store } = lab
       const uids = Array.from({ length: 10 }, (_, i) => `s${i}`)
@@ -156,7 +156,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: a lease that runs out is handed to the next, and counted',
+    name: 'claimReads: an expired lease passes to the next claim, and is counted',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1'))
@@ -170,7 +170,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: a finish ends the row of lapses, also when the read has failed',
+    name: 'claimReads: a finish resets the lapses, also after a failed read',
     async check(lab) {
       const { store } = lab
       const due = () => claimOne(store, { leaseMs: SHORT, except: [], urgencies: [1, 2] })
@@ -185,7 +185,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'renewRead: holds a lease beyond its first end',
+    name: 'renewRead: extends a lease',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1'))
@@ -197,7 +197,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'renewRead: may end a lease sooner, and then it is somebody else\u2019s',
+    name: 'renewRead: can shorten a lease, which then passes to the next claim',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('s1'))
@@ -208,7 +208,7 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'renewRead: false for a lease that is finished, or never was, and nothing is moved by it',
+    name: 'renewRead: returns false and changes nothing for a finished or forged lease',
     async check({ store }) {
       await store.requestRefresh(named('s1', 'b1'))
       const claim = await claimed(store)

@@ -21,7 +21,7 @@ import {
 
 export const LISTING: readonly Check[] = [
   {
-    name: 'listEntries: newest first, by status, kind, business, subscription, and all of them together',
+    name: 'listEntries: newest first, filtered by status, kind, business, subscription, and all of them',
     async check({ store }) {
       const of = (id: string, subscriptionUid: string, businessUid: string) =>
         eventOf(subscriptionUid, { id, key: id, businessUid })
@@ -51,7 +51,7 @@ export const LISTING: readonly Check[] = [
     },
   },
   {
-    name: 'listEntries: page by page every entry is shown once',
+    name: 'listEntries: the pages contain every entry once',
     async check({ store }) {
       const events = Array.from({ length: 25 }, (_, i) => eventOf(`s${i % 3}`, { id: `e${i}` }))
       await store.accept(events)
@@ -62,7 +62,7 @@ export const LISTING: readonly Check[] = [
         seen.push(...idsOf(page))
         before = page.at(-1)?.id
         if (before === undefined) break
-        assert(seen.length <= events.length, 'the pages never end')
+        assert(seen.length <= events.length, 'the pages do not end')
       }
       same(seen, idsOf(events).reverse())
       const filtered = await store.listEntries({ subscriptionUid: 's0', limit: 2, before: 'e12' })
@@ -70,7 +70,7 @@ export const LISTING: readonly Check[] = [
     },
   },
   {
-    name: 'listEntries: at most 100 unless told, and a limit beyond its bounds is one of them',
+    name: 'listEntries: the default limit is 100, and a limit out of bounds becomes the nearest bound',
     async check({ store }) {
       await store.accept(Array.from({ length: 1_001 }, (_, i) => eventOf('s1', { id: `e${i}` })))
       const shown = async (limit?: number) =>
@@ -79,7 +79,7 @@ export const LISTING: readonly Check[] = [
     },
   },
   {
-    name: 'listEntries: shows an entry as people read it',
+    name: 'listEntries: returns entries in a form for people',
     async check({ store }) {
       const event = eventOf('s1', { payload: '{"a":[1,null,"€"]}', name: 'application/installed' })
       const odd = eventOf('s2', { kind: 'unrecognised', name: '', issues: ['one', 'two'], refresh: null })
@@ -105,7 +105,7 @@ export const LISTING: readonly Check[] = [
     },
   },
   {
-    name: 'replayEntry: makes an entry pending again from its first try, whatever became of it',
+    name: 'replayEntry: makes an entry of any status pending again, with the first try',
     async check(lab) {
       const { store } = lab
       await store.accept(['a', 'b', 'c'].map((id) => eventOf(id, { id, key: id })))
@@ -131,7 +131,7 @@ export const LISTING: readonly Check[] = [
     },
   },
   {
-    name: 'replayEntry: of one that is leased takes it from its holder, and hands it out when that lease is over',
+    name: 'replayEntry: takes a leased entry from its holder, and it can be claimed after that lease',
     async check(lab) {
       const { store } = lab
       await store.accept([eventOf('s1', { id: 'e1' }), eventOf('s2', { id: 'e2' })])
@@ -143,7 +143,7 @@ export const LISTING: readonly Check[] = [
         assert.equal(await renew(store, lost, LONG), false)
         same(await finish(store, [ending(lost, DEAD)]), [])
       }
-      const holder = await lab.until('the lease is over', async () => (await entries(store))[0])
+      const holder = await lab.until('the lease expires', async () => (await entries(store))[0])
       has(holder, { id: late.id, attempt: 1 })
       same(await entries(store), [])
       same(await finish(store, [ending(late, DEAD)]), [])
@@ -151,7 +151,7 @@ export const LISTING: readonly Check[] = [
     },
   },
   {
-    name: 'listEntries: what was tried before and is pending',
+    name: 'listEntries: filters retrying entries',
     async check({ store }) {
       const of = (id: string) => eventOf('s1', { id, key: id })
       await store.accept(['a', 'b', 'c'].map(of))

@@ -20,7 +20,7 @@ import {
 
 export const LOOKING: readonly Check[] = [
   {
-    name: 'timelineOf: what came in and what became of it, newest first, page by page each once',
+    name: 'timelineOf: entries and their outcomes, newest first; the pages contain each once',
     async check(lab) {
       const { store } = lab
       const of = (id: string) => eventOf('s1', { id, key: id, businessUid: 'b1', refresh: null })
@@ -42,10 +42,10 @@ export const LOOKING: readonly Check[] = [
         const seen: string[] = []
         for (let before: TimelinePlace | undefined; ; ) {
           const page = await store.timelineOf('b1', { limit, ...(before && { before }) })
-          seen.push(...page.map(({ entryId, of: what }) => `${entryId} ${what}`))
+          seen.push(...page.map(({ entryId, of: part }) => `${entryId} ${part}`))
           if (page.length < limit) break
           before = page.at(-1)?.place
-          assert(seen.length <= 20, 'the pages never end')
+          assert(seen.length <= 20, 'the pages do not end')
         }
         same(seen, expected)
       }
@@ -64,7 +64,7 @@ export const LOOKING: readonly Check[] = [
     },
   },
   {
-    name: 'recordAction: is done from the start, kept once, handed to nobody, not replayed, and deleted like what is done',
+    name: 'recordAction: an action is done from the start, stored once, never claimed or replayed, and deleted like done entries',
     async check(lab) {
       const { store } = lab
       const action = { id: 'a1', name: 'replay', businessUid: 'b1', payload: '{"actor":"me"}' }
@@ -88,7 +88,7 @@ export const LOOKING: readonly Check[] = [
     },
   },
   {
-    name: 'listEntries: by name and by time, also through more than it looks at once',
+    name: 'listEntries: filters by name and time, also among more entries than it examines at once',
     async check(lab) {
       const { store } = lab
       const of = (id: string, name: string) => eventOf('s1', { id, name, businessUid: 'b1', refresh: null })
@@ -112,7 +112,7 @@ export const LOOKING: readonly Check[] = [
     },
   },
   {
-    name: 'listSubscriptions: by uid in the order of the bytes, page by page, and one or those of a business',
+    name: 'listSubscriptions: in the order of the bytes of the uid, in pages, for one uid or one business',
     async check({ store }) {
       for (const uid of ['b', 'a', 'é', 'Z', 'c']) await known(store, uid, 'purchased', `of ${uid.length}`)
       await store.requestRefresh(named('d', 'x'))
@@ -131,7 +131,7 @@ export const LOOKING: readonly Check[] = [
     },
   },
   {
-    name: 'getEntry: the entry of an id, or nothing',
+    name: 'getEntry: returns the entry with the id, or undefined',
     async check({ store }) {
       await store.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
       const claim = await claimed(store)

@@ -2,10 +2,10 @@ import type { SubscriptionRecord } from '../record.js'
 import type { ReadClaim } from '../store/store.js'
 import { type Check, claimedAll, fails, has, known, named, same, shows } from './lab.js'
 
-/** What a finish makes of a subscription that goes from one business to another, and what it tells. */
+/** The finish of a read that finds a subscription at another business, and its hints. */
 export const MOVING: readonly Check[] = [
   {
-    name: 'finishRead: a subscription that moves ends one change for each business, from the rows of each as written',
+    name: 'finishRead: a moved subscription causes one change for each business, from the new rows of each',
     async check(lab) {
       const { store } = lab
       await known(store, 's1', 'purchased', 'b1')
@@ -57,16 +57,16 @@ export const MOVING: readonly Check[] = [
     },
   },
   {
-    name: 'finishRead: tells whether it superseded what was known',
+    name: 'finishRead: its hint contains whether it superseded the earlier answer',
     async check(lab) {
       const { store } = lab
       const due = async () => {
         await store.requestRefresh(named('s1', 'b1'))
         return lab.until('it is due', async () => (await claimedAll(store))[0])
       }
-      const told: boolean[] = []
+      const superseded: boolean[] = []
       store.subscribe((hint) => {
-        if (hint.kind === 'decided' && hint.businessUid !== null) told.push(hint.superseded)
+        if (hint.kind === 'decided' && hint.businessUid !== null) superseded.push(hint.superseded)
       })
       await known(store, 's1', 'purchased', 'b1')
       for (const finish of [
@@ -77,7 +77,7 @@ export const MOVING: readonly Check[] = [
         const claim = await due()
         await store.finishRead(claim, finish(claim))
       }
-      same(told, [true, false, false, true])
+      same(superseded, [true, false, false, true])
     },
   },
 ]

@@ -20,7 +20,7 @@ const SOON = { withinMs: 1_000 }
 
 export const OBSERVING: readonly Check[] = [
   {
-    name: 'addTallies: adds up by kind, name and secret, and keeps the first and the last time',
+    name: 'addTallies: adds up by kind, name and secret, and stores the first and the last time',
     async check({ store }) {
       const key = { kind: 'event', name: 'a/b', secret: 'one' } as const
       await store.addTallies([])
@@ -31,7 +31,7 @@ export const OBSERVING: readonly Check[] = [
         { ...key, secret: 'two', count: 1, firstAgoMs: 0, lastAgoMs: 0 },
         { kind: 'secret_wrong', name: '', secret: '', count: 7, firstAgoMs: 0, lastAgoMs: 0 },
       ])
-      // An older one that arrives late moves nothing back.
+      // A late report of an older time changes neither the first nor the last time.
       await store.addTallies([{ ...key, count: 1, firstAgoMs: 3_000, lastAgoMs: 2_000 }])
       const tallies = await store.tallies()
       same(tallies.map(({ kind, name, secret, count }) => [kind, name, secret, count]).sort(), [
@@ -42,11 +42,11 @@ export const OBSERVING: readonly Check[] = [
       const first = tallies.find(({ secret }) => secret === 'one')
       assert(first)
       const apartMs = first.lastAt - first.firstAt
-      assert(apartMs >= 4_900 && apartMs < 60_000, `the first and the last came ${apartMs} ms apart`)
+      assert(apartMs >= 4_900 && apartMs < 60_000, `the first and the last time differ by ${apartMs} ms`)
     },
   },
   {
-    name: 'addTallies: are there after a close, and add up over processes',
+    name: 'addTallies: adds up the tallies of several processes',
     needs: 'beside',
     async check(lab) {
       const row = { kind: 'unrecognised', name: '', secret: 'x', firstAgoMs: 0, lastAgoMs: 0 } as const
@@ -72,7 +72,7 @@ export const OBSERVING: readonly Check[] = [
     },
   },
   {
-    name: 'dueWork: an entry is due until it is finished; one of a topic that is not asked for is not',
+    name: 'dueWork: an entry is due until it is finished, unless its topic is not given',
     async check({ store }) {
       await store.accept([eventOf('s1', { key: subscriptionKey('s1'), refresh: null })])
       same(await store.dueWork(SOON), { reads: false, entries: true })
@@ -85,7 +85,7 @@ export const OBSERVING: readonly Check[] = [
     },
   },
   {
-    name: 'dueWork: a retry that is further ahead is not due',
+    name: 'dueWork: a later retry is not due',
     async check({ store }) {
       await store.accept([eventOf('s1', { refresh: null })])
       const leased = await entry(store)
@@ -94,7 +94,7 @@ export const OBSERVING: readonly Check[] = [
     },
   },
   {
-    name: 'schemaVersion: is a whole number from 1 on',
+    name: 'schemaVersion: is a whole number of at least 1',
     async check({ store }) {
       const version = await store.schemaVersion()
       assert(Number.isInteger(version) && version >= 1, `the version is ${version}`)

@@ -16,10 +16,10 @@ import {
   shows,
 } from './lab.js'
 
-/** Every call that needs the database, with arguments that are in order. */
+/** Every call that needs the database, with valid arguments. */
 const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   accept: (store) => store.accept([eventOf('s1')]),
-  want: (store) => store.requestRefresh(named('s1')),
+  requestRefresh: (store) => store.requestRefresh(named('s1')),
   subscriptionsOf: (store) => store.subscriptionsOf('b1'),
   claimReads: (store) => claimOne(store, { leaseMs: 1_000, except: [], urgencies: [1, 2] }),
   renewRead: (store) => store.renewRead({ id: 's1', leaseToken: 'none' }, 1_000),
@@ -64,7 +64,7 @@ export const OPENING: readonly Check[] = [
     },
   },
   {
-    name: 'open: opening twice, also at once, opens once and loses nothing',
+    name: 'open: two calls, also concurrent ones, open once and lose nothing',
     async check(lab) {
       await lab.store.accept([eventOf('s1')])
       await lab.store.open()
@@ -77,7 +77,7 @@ export const OPENING: readonly Check[] = [
     },
   },
   {
-    name: 'open: two stores over two databases know nothing of each other',
+    name: 'open: stores over different databases are independent',
     async check(lab) {
       const other = await lab.create()
       await other.open()
@@ -86,7 +86,7 @@ export const OPENING: readonly Check[] = [
     },
   },
   {
-    name: 'open: everything is found again after a close, and leases still hold',
+    name: 'open: data and leases outlive a close',
     needs: 'reopen',
     async check(lab) {
       await lab.store.accept([eventOf('s1', { businessUid: 'b1' }), eventOf('s2')])
@@ -95,7 +95,7 @@ export const OPENING: readonly Check[] = [
       const held = await claimed(lab.store)
       const seenBy = async (store: Store) => {
         const counts = { ...(await store.counts()), oldestPendingMs: 0, oldestRequestMs: 0 }
-        // Times are converted anew at each opening.
+        // Each opening converts times again, so they may differ.
         const { readAt: _read, requestedAt: _asked, refreshAt: _next, ...what } = await only(store, 'b1')
         return [counts, await store.listEntries({}), what]
       }
@@ -109,7 +109,7 @@ export const OPENING: readonly Check[] = [
     },
   },
   {
-    name: 'close: is safe before open, and twice',
+    name: 'close: may be called before open, and twice',
     async check(lab) {
       const never = await lab.create()
       await never.close()
@@ -119,7 +119,7 @@ export const OPENING: readonly Check[] = [
     },
   },
   {
-    name: 'close: what was accepted before it is there afterwards, and what it refused is not',
+    name: 'close: events accepted before it are stored, refused ones are not',
     needs: 'reopen',
     async check(lab) {
       const events = Array.from({ length: 20 }, (_, i) => eventOf(`s${i}`))
@@ -127,12 +127,12 @@ export const OPENING: readonly Check[] = [
       const again = await lab.reopen()
       const results = await accepting
       const accepted = events.filter((_, i) => results[i]?.status === 'fulfilled').map(({ id }) => id)
-      const kept = (await again.listEntries({})).map(({ id }) => id).reverse()
-      same(kept, accepted)
+      const stored = (await again.listEntries({})).map(({ id }) => id).reverse()
+      same(stored, accepted)
     },
   },
   {
-    name: 'close: waits for what is under way',
+    name: 'close: waits for calls under way',
     async check({ store }) {
       await store.accept([eventOf('s1'), eventOf('s2')])
       const [claim, leased] = [await claimed(store), await entry(store, { limit: 1 })]
@@ -152,18 +152,18 @@ export const OPENING: readonly Check[] = [
       }
       await store.close()
       await Promise.allSettled(underWay)
-      assert.equal(ended, underWay.length, 'calls made before close() were not let finish')
+      assert.equal(ended, underWay.length, 'close() did not wait for earlier calls')
     },
   },
   {
-    name: 'close: every call afterwards rejects store_unavailable',
+    name: 'close: every later call rejects with store_unavailable',
     async check({ store }) {
       await store.close()
       await rejectAll(store)
     },
   },
   {
-    name: 'open: every call on a store that was never opened rejects store_unavailable',
+    name: 'open: every call before it rejects with store_unavailable',
     async check(lab) {
       await rejectAll(await lab.create())
     },

@@ -1,16 +1,16 @@
 import type { Store } from '../store/store.js'
 
-/** How the suite comes by the stores it checks. It opens and closes every store it is given. */
+/** How the suite gets the stores it checks. It opens and closes every one of them. */
 export interface StoreConformanceOptions {
-  /** A store over a new, empty database. Not opened. */
+  /** Returns a store over a new, empty database, not opened. */
   createStore(): Store | Promise<Store>
-  /** A new store over the data of one that the suite has closed. Not opened. Without it, those checks are left out. */
+  /** Returns a new store over the data of a closed one, not opened. Without this option, its checks are left out. */
   reopen?: ((closed: Store) => Store | Promise<Store>) | undefined
   /**
-   * One more store over the data of one that is open, as another process would have. Not opened. Leave it out where
-   * the engine lets only one at the data; the checks of several at once are then left out.
+   * Returns another store over the data of an open one, as another process would have, not opened. Leave the option out
+   * if the engine allows only one process. Then the checks of two stores are left out.
    */
   beside?: ((open: Store) => Store | Promise<Store>) | undefined
-  /** Moves the clock of these stores on, where it is the caller's; without it the suite waits real time, 250 ms at most. */
+  /** Advances the clock of the stores, if it is the caller's. Without this option the suite waits, 250 ms at most. */
   advance?: ((ms: number) => unknown) | undefined
 }

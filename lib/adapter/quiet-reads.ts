@@ -22,7 +22,7 @@ const quietly = (subscriptionUid: string, businessUid?: string): RefreshRequest 
 
 export const QUIET_READS: readonly Check[] = [
   {
-    name: 'quiet: the first good read makes no change; what a later one finds does, as always',
+    name: 'quiet: the first successful read makes no change; later reads do',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(quietly('s1', 'b1'))
@@ -36,7 +36,7 @@ export const QUIET_READS: readonly Check[] = [
     },
   },
   {
-    name: 'quiet: outlives reads that fail',
+    name: 'quiet: outlives failed reads',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(quietly('s1', 'b1'))
@@ -47,7 +47,7 @@ export const QUIET_READS: readonly Check[] = [
     },
   },
   {
-    name: 'quiet: is there after a close',
+    name: 'quiet: outlives a close',
     needs: 'reopen',
     async check(lab) {
       await lab.store.requestRefresh(quietly('s1', 'b1'))
@@ -57,7 +57,7 @@ export const QUIET_READS: readonly Check[] = [
     },
   },
   {
-    name: 'quiet: ends with every event, and with a request that is not quiet, also during the read',
+    name: 'quiet: every event, and every request that is not quiet, ends it, also during the read',
     async check({ store }) {
       const ways: Record<string, (uid: string, businessUid: string) => RefreshRequest> = {
         named: (uid, businessUid) => named(uid, businessUid),
@@ -72,7 +72,7 @@ export const QUIET_READS: readonly Check[] = [
       for (const [way, requestOf] of Object.entries(ways)) {
         const [uid, businessUid] = [`s ${way}`, `b ${way}`]
         await store.requestRefresh(quietly(uid, businessUid))
-        // Those before are due again after a while.
+        // Earlier subscriptions become due again.
         const claim = await claimed(store, { except: before })
         before.push(businessUid)
         await store.accept([eventOf(uid, { businessUid, refresh: requestOf(uid, businessUid) })])
@@ -92,7 +92,7 @@ export const QUIET_READS: readonly Check[] = [
     },
   },
   {
-    name: 'quiet: a read of everything of a business leaves it, when no event asks for that',
+    name: 'quiet: a refresh request for the business without an event does not end it',
     async check({ store }) {
       await store.requestRefresh(quietly('s1', 'b1'))
       await store.requestRefresh({ kind: 'business', businessUid: 'b1', install: null })
@@ -101,13 +101,13 @@ export const QUIET_READS: readonly Check[] = [
     },
   },
   {
-    name: 'quiet: asks in vain where somebody has asked before, until the first good read',
+    name: 'quiet: has no effect after an earlier request, until the first successful read',
     async check(lab) {
       const { store } = lab
       await store.accept([eventOf('s1', { businessUid: 'b1' })])
       await store.requestRefresh(quietly('s1', 'b1'))
       has(await only(store, 'b1'), { quiet: false })
-      // Answered: the platform does not show it yet. The change that the event promised is still to come.
+      // The platform does not show it yet, so the change of the event is still missing.
       await store.finishRead(await claimed(store), { ...fails('platform_record_missing'), settled: true })
       await store.requestRefresh(quietly('s1', 'b1'))
       await finishes(store, await due(lab), 'purchased')
@@ -118,7 +118,7 @@ export const QUIET_READS: readonly Check[] = [
     },
   },
   {
-    name: 'subscriptionsNamed: answers those that are known, whoever’s they are',
+    name: 'subscriptionsNamed: returns the known ones, of any business',
     async check({ store }) {
       await known(store, 's1', 'purchased', 'b1')
       await store.requestRefresh(quietly('s2', 'b2'))
@@ -144,7 +144,7 @@ export const QUIET_READS: readonly Check[] = [
 const due = (lab: Lab): Promise<ReadClaim> =>
   lab.until('it is due', async () => (await claimedAll(lab.store))[0])
 
-/** A good read that found this state, with the change that it makes visible. */
+/** Finishes a successful read that found this state, with a change. */
 function finishes(store: Store, claim: ReadClaim, state: string): Promise<boolean> {
   const { subscriptionUid, businessUid } = claim.subscription
   const id = `change of ${subscriptionUid} to ${state}`

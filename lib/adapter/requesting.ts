@@ -19,7 +19,7 @@ const business = (businessUid: string) => ({ kind: 'business', businessUid, inst
 
 export const REQUESTING: readonly Check[] = [
   {
-    name: 'want: a subscription is learned of without an event',
+    name: 'requestRefresh: stores a subscription without an event',
     async check({ store }) {
       await store.requestRefresh(named('s1', 'b1'))
       has(await store.counts(), { subscriptions: 1, requested: 1, pending: 0 })
@@ -37,7 +37,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'want: it is there after a close',
+    name: 'requestRefresh: outlives a close',
     needs: 'reopen',
     async check(lab) {
       await lab.store.requestRefresh(named('s1'))
@@ -45,7 +45,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'want known: marks a subscription that is known, and learns of none',
+    name: 'requestRefresh of a known subscription: marks it, and stores no new one',
     async check({ store }) {
       await store.accept([
         eventOf('s1', { refresh: { kind: 'known', subscriptionUid: 's1', businessUid: 'b1' } }),
@@ -61,7 +61,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'want business: marks everything known of it, and nothing of another',
+    name: 'requestRefresh of a business: marks all of its subscriptions, and no others',
     async check({ store }) {
       for (const [uid, of] of [
         ['s1', 'b1'],
@@ -82,7 +82,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'want: revives a subscription whose reads were given up',
+    name: 'requestRefresh: resumes the reads of a subscription that was given up',
     async check(lab) {
       const { store } = lab
       const ways = [
@@ -96,7 +96,7 @@ export const REQUESTING: readonly Check[] = [
         await store.finishRead(claim, fails('platform_record_missing', null))
         has(await only(store, 'b1'), { refreshAt: null, failure: 'platform_record_missing', pending: true })
         has(await store.counts(), { givenUp: 1, requested: 0 })
-        // Once within the pause between two reads, then after it.
+        // First within the pause between two reads, then after it.
         if (revive !== ways[0]) await lab.pass(MIN_READ_INTERVAL_MS + 20)
         await revive()
         has(await store.counts(), { givenUp: 0, requested: 1 })
@@ -108,7 +108,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'want: ends the failure of the read before, and leaves what is known',
+    name: 'requestRefresh: clears the failure of the last read, and preserves the record',
     async check(lab) {
       const { store } = lab
       await known(store, 's1', 'purchased', 'b1')
@@ -128,7 +128,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'the first request for an unread subscription decides its business; another is kept as its candidate',
+    name: 'requestRefresh: the first request decides the business of an unread subscription; a later one is its candidate',
     async check({ store }) {
       await store.accept([eventOf('s1', { businessUid: 'first' })])
       await store.accept([eventOf('s1', { businessUid: 'second' })])
@@ -140,7 +140,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'a failed read leaves the business, whatever it failed with; its finish may drop the candidate',
+    name: 'finishRead: a failed read preserves the business, and may remove the candidate',
     async check(lab) {
       const { store } = lab
       const next = () => lab.until('it is due', async () => (await claimedAll(store))[0])
@@ -159,7 +159,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'other_item: is remembered and not read, until the item is one of the app’s own',
+    name: 'requestRefresh of another item: stores the subscription and does not read it until the item is the app’s own',
     async check(lab) {
       const { store } = lab
       const other = (subscriptionUid: string, purchasableUid: string) =>
@@ -178,7 +178,7 @@ export const REQUESTING: readonly Check[] = [
       const claim = await claimed(store)
       has(claim, { id: 's2', generation: 1, urgency: 1 })
       await store.finishRead(claim, shows(claim, 'purchased'))
-      // One that is the app's by what it was read as is read again like any other.
+      // A subscription whose record names the app's item is read again like any other.
       await store.accept([other('s2', 'ours')])
       has(await lab.until('it is due', async () => (await claimedAll(store))[0]), { id: 's2', generation: 2 })
       await store.accept([eventOf('s1', { businessUid: 'b2' })])
@@ -187,7 +187,7 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'once read, the record says whose a subscription is, and no event can change that',
+    name: 'finishRead: after a read the record decides the business, and no event can change it',
     async check({ store }) {
       await store.accept([eventOf('s1', { businessUid: 'b1' })])
       const claim = await claimed(store)
@@ -200,25 +200,25 @@ export const REQUESTING: readonly Check[] = [
     },
   },
   {
-    name: 'subscriptionsOf: answers everything known of a business in the order in which it was learned',
+    name: 'subscriptionsOf: returns all subscriptions of a business in the order in which they were stored',
     async check(lab) {
       const { store } = lab
-      const learned = ['s3', 's1', 's9', 's2']
-      for (const uid of learned) {
+      const stored = ['s3', 's1', 's9', 's2']
+      for (const uid of stored) {
         await store.requestRefresh(named(uid, 'b1'))
-        // Two of one millisecond have no order.
+        // Two subscriptions of the same millisecond have no order.
         await lab.pass(3)
       }
       await store.requestRefresh(named('s0', 'b2'))
       await store.requestRefresh(named('s1', 'b1'))
       const [claim] = await claimedAll(store)
       if (claim) await store.finishRead(claim, shows(claim, 'purchased'))
-      same(uidsOf(await store.subscriptionsOf('b1')), learned)
+      same(uidsOf(await store.subscriptionsOf('b1')), stored)
       same(await store.subscriptionsOf('b'), [])
     },
   },
   {
-    name: 'want: a read is owed until the generation it asked for is settled',
+    name: 'requestRefresh: a read is pending until its generation is settled',
     async check(lab) {
       const { store } = lab
       await store.accept([eventOf('s1', { businessUid: 'b1' })])

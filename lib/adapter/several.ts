@@ -23,11 +23,11 @@ import {
   shows,
 } from './lab.js'
 
-/** What holds for two stores over one database, as two processes have them. */
+/** Two stores over one database, as two processes have them. */
 export const SEVERAL: readonly Check[] = (
   [
     {
-      name: 'two stores: each sees what the other has accepted, read and handled',
+      name: 'two stores: each reads the changes of the other',
       async check(lab) {
         const [here, there] = [lab.store, await lab.beside()]
         await here.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
@@ -39,7 +39,7 @@ export const SEVERAL: readonly Check[] = (
       },
     },
     {
-      name: 'two stores: twenty claims at once lease each subscription to at most one, and none is passed over',
+      name: 'two stores: twenty concurrent claims lease each subscription at most once, and leave out none',
       async check(lab) {
         const stores = [lab.store, await lab.beside()]
         const uids = Array.from({ length: 10 }, (_, i) => `s${i}`)
@@ -59,7 +59,7 @@ export const SEVERAL: readonly Check[] = (
       },
     },
     {
-      name: 'two stores: twenty claims at once lease each entry to at most one, and one of a key',
+      name: 'two stores: twenty concurrent claims lease each entry at most once, and one of each lane',
       async check(lab) {
         const stores = [lab.store, await lab.beside()]
         const keys = [...'abcdefghij']
@@ -80,11 +80,11 @@ export const SEVERAL: readonly Check[] = (
       },
     },
     {
-      name: 'two stores: each entry is handed over once, and each key in its order',
+      name: 'two stores: each entry is handled once, and each lane in its order',
       check: async (lab) => handOver(lab, [lab.store, await lab.beside()]),
     },
     {
-      name: 'two stores: every event of one subscription counts, through whichever it came, at once',
+      name: 'two stores: concurrent events of one subscription through both stores all count',
       async check(lab) {
         const stores = [lab.store, await lab.beside()]
         await Promise.all(Array.from({ length: 40 }, (_, i) => stores[i % 2]?.accept([eventOf('s1')])))
@@ -93,7 +93,7 @@ export const SEVERAL: readonly Check[] = (
       },
     },
     {
-      name: 'two stores: calls at once over the same rows in opposite orders all succeed',
+      name: 'two stores: concurrent calls with the same rows in opposite orders all succeed',
       async check(lab) {
         const stores = [lab.store, await lab.beside()]
         const uids = Array.from({ length: 20 }, (_, i) => `s${i}`)
@@ -114,7 +114,7 @@ export const SEVERAL: readonly Check[] = (
       },
     },
     {
-      name: 'two stores: an event accepted through both at once is kept once',
+      name: 'two stores: an event accepted through both concurrently is stored once',
       async check(lab) {
         const stores = [lab.store, await lab.beside()]
         const events = Array.from({ length: 20 }, (_, i) => eventOf(`s${i}`))
@@ -123,7 +123,7 @@ export const SEVERAL: readonly Check[] = (
       },
     },
     {
-      name: 'two stores: one that comes back after its lease has passed on changes nothing',
+      name: 'two stores: a holder that returns after its lease has expired changes nothing',
       async check(lab) {
         const [here, there] = [lab.store, await lab.beside()]
         await here.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
@@ -152,7 +152,7 @@ export const SEVERAL: readonly Check[] = (
       },
     },
     {
-      name: 'two stores: what one is told during the read of the other is read again',
+      name: 'two stores: an event in one during a read of the other causes another read',
       async check(lab) {
         const [here, there] = [lab.store, await lab.beside()]
         await here.requestRefresh(named('s1', 'b1'))
@@ -164,7 +164,7 @@ export const SEVERAL: readonly Check[] = (
       },
     },
     {
-      name: 'two stores: one that closes leaves the other open',
+      name: 'two stores: one that closes does not close the other',
       async check(lab) {
         const there = await lab.beside()
         await there.close()

@@ -7,9 +7,9 @@ import { FENCING } from './fencing.js'
 import { FINISHING } from './finishing.js'
 import { HANDING_OVER } from './handing-over.js'
 import { HANDLED_TOPICS } from './handled-topics.js'
+import { HINTS } from './hints.js'
 import { IDENTIFIERS } from './identifiers.js'
 import { INSTALLS } from './installs.js'
-import { KEEPING } from './keeping.js'
 import { type Check, createLab } from './lab.js'
 import { LANE_LEASES } from './lane-leases.js'
 import { LEASING } from './leasing.js'
@@ -19,19 +19,20 @@ import { MOVING } from './moving.js'
 import { OBSERVING } from './observing.js'
 import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
+import { PRUNING_AND_COUNTS } from './pruning-and-counts.js'
 import { QUIET_READS } from './quiet-reads.js'
 import { REQUESTING } from './requesting.js'
 import { SEVERAL } from './several.js'
 
 export interface ConformanceCheck {
-  /** A sentence, unique in the suite: the method, and what it promises. */
+  /** The method and its promise; unique in the suite. */
   name: string
-  /** Rejects with an `AssertionError` when the promise is broken, and with the store's own error when a call fails. */
+  /** Rejects with an `AssertionError` if the promise is broken, and with the store's error if a call fails. */
   run(): Promise<void>
 }
 
 /**
- * What the store port promises, as checks for any test runner: each takes a store of its own.
+ * The promises of the store port as checks, for any test runner. Each check uses its own store.
  *
  * ```ts
  * for (const { name, run } of storeConformance({ createStore: () => new MyStore() })) it(name, run)
@@ -74,6 +75,7 @@ const ALL: readonly Check[] = [
   ...LISTING,
   ...LOOKING,
   ...ERASING,
-  ...KEEPING,
+  ...PRUNING_AND_COUNTS,
+  ...HINTS,
   ...SEVERAL,
 ]

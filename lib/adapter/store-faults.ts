@@ -3,11 +3,11 @@ import type { Store } from '../store/store.js'
 import { cannot } from '../testing/cannot.js'
 import { seeded } from '../testing/random.js'
 
-/** What can be made to go wrong with a call. */
+/** The faults of a call. */
 export const STORE_FAULT_KINDS = {
-  unavailable: 'rejects store_unavailable, and does nothing',
-  unacknowledged: 'does what was asked, and rejects store_unavailable',
-  hang: 'does nothing and does not answer until it is released; then it does what was asked',
+  unavailable: 'does nothing, and rejects with store_unavailable',
+  unacknowledged: 'does its work, and rejects with store_unavailable',
+  hang: 'does nothing and does not settle until it is released; then does its work',
 } as const
 
 export type StoreFaultKind = keyof typeof STORE_FAULT_KINDS
@@ -46,12 +46,12 @@ export const STORE_METHODS = [
 export type StoreMethod = (typeof STORE_METHODS)[number]
 
 export interface StoreFault {
-  /** The call or calls it strikes; every one unless told. */
+  /** The call or calls it strikes, default every call. */
   on?: StoreMethod | readonly StoreMethod[]
   kind: StoreFaultKind
   /** Ends after this many strikes. */
   times?: number
-  /** The chance of a strike, 0 to 1; always unless told. */
+  /** The chance of a strike, 0 to 1, default 1. */
   probability?: number
 }
 
@@ -63,18 +63,18 @@ export interface StoreFaultHandle {
 }
 
 export interface StoreFaults {
-  /** Adds one, and gives back the way to end it. Throws `argument_invalid` when it makes no sense. */
+  /** Adds a fault and returns a handle to end it. Throws `argument_invalid` for an invalid fault. */
   add(fault: StoreFault): StoreFaultHandle
-  /** Ends all, and releases the calls they hold. */
+  /** Ends all faults, and releases the calls they hold. */
   clear(): void
-  /** Calls that are held now. */
+  /** Number of calls held at present. */
   readonly held: number
 }
 
 /**
- * A store around a store, whose calls go wrong as planned: of the faults in force the first added that strikes. Faults
- * act on calls that begin after they were added. The same `seed` and the same calls give the same strikes, whatever
- * becomes of calls of other names. `close` is never struck: it releases what is held, and closes the store inside.
+ * Wraps a store so that its calls fail as planned. If several faults match, the one added first strikes. A fault applies
+ * to calls that begin after it was added. The same `seed` and the same calls give the same strikes, independent of calls
+ * of other methods. No fault strikes `close`: it releases held calls and closes the wrapped store.
  */
 export function withStoreFaults(
   store: Store,
@@ -82,8 +82,8 @@ export function withStoreFaults(
 ): Store & { faults: StoreFaults } {
   if (typeof store?.accept !== 'function')
     throw cannot(
-      'make a store fail',
-      'expected a Store, such as postgresStore(…) or your own, not its address',
+      'add faults to the store',
+      'it must be a Store, such as postgresStore(…) or your own, not an address',
     )
   const { seed = 1, faults: planned = [] } = plan
   const chance = seeded(seed)
@@ -93,9 +93,10 @@ export function withStoreFaults(
   function add(fault: StoreFault): StoreFaultHandle {
     const { on = STORE_METHODS, kind, times = Number.POSITIVE_INFINITY, probability = 1 } = fault
     const methods = typeof on === 'string' ? [on] : on
-    if (!Object.hasOwn(STORE_FAULT_KINDS, kind)) throw cannot('add a fault', `no kind ${String(kind)}`)
+    if (!Object.hasOwn(STORE_FAULT_KINDS, kind))
+      throw cannot('add a fault', `there is no kind ${String(kind)}`)
     const unknown = methods.find((method) => !STORE_METHODS.includes(method))
-    if (unknown !== undefined) throw cannot('add a fault', `no call ${String(unknown)}`)
+    if (unknown !== undefined) throw cannot('add a fault', `there is no call ${String(unknown)}`)
     if (!(times >= 1)) throw cannot('add a fault', 'times must be 1 or more')
     if (!(probability >= 0 && probability <= 1)) throw cannot('add a fault', 'probability must be 0 to 1')
     const draws = new Map<StoreMethod, () => number>()
@@ -118,7 +119,7 @@ export function withStoreFaults(
     held.delete(rule)
   }
 
-  // A rule that has struck its last is over, and may still hold calls.
+  // A rule that has ended may still hold calls.
   const held = new Set<Rule>()
 
   function strike(method: StoreMethod): Rule | undefined {
@@ -186,5 +187,5 @@ interface Rule {
 }
 
 function unavailable(method: StoreMethod): MarketplaceError {
-  return new MarketplaceError('store_unavailable', `Cannot use the store: ${method} was made to fail`)
+  return new MarketplaceError('store_unavailable', `Cannot use the store: a simulated fault struck ${method}`)
 }

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 
-/** A whole number of the command line. */
+/** A whole number. */
 export function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
   return Number(text)
@@ -11,10 +11,10 @@ export function collected(text: string, before: string[] = []): string[] {
   return [...before, text]
 }
 
-/** As pasted: without the space around it. */
+/** The text without leading and trailing white space. */
 export function trimmed(text: string): string {
   const value = text.trim()
-  if (value === '') throw new InvalidArgumentError('It is empty.')
+  if (value === '') throw new InvalidArgumentError('The value is empty.')
   return value
 }
 

@@ -5,24 +5,24 @@ import type { MarketplaceOptions } from '../index.js'
 import { Stop, USAGE } from './exit-codes.js'
 
 /**
- * The options that a file has: the object in a `.json`, the default export of an `.mjs` or `.js`, or what a `.cjs`
- * exports. Nothing of a file is repeated in an error, for it may hold secrets.
+ * The options of a file: the object in a `.json` file, the default export of an `.mjs` or `.js` file, or `module.exports`
+ * of a `.cjs` file. Errors never quote the file, because it may contain secrets.
  */
 export async function optionsFromFile(file: string): Promise<MarketplaceOptions> {
   const path = resolve(file)
-  const kind = extname(path)
-  if (!['.json', '.mjs', '.cjs', '.js'].includes(kind))
-    throw new Stop(USAGE, `Cannot use the config file ${file}: expected a .json, .mjs, .cjs or .js file`)
-  const found = kind === '.json' ? await readJson(path, file) : await importModule(path, file)
+  const extension = extname(path)
+  if (!['.json', '.mjs', '.cjs', '.js'].includes(extension))
+    throw new Stop(USAGE, `Cannot use the config file ${file}: it must be a .json, .mjs, .cjs or .js file`)
+  const found = extension === '.json' ? await readJson(path, file) : await importModule(path, file)
   if (typeof found !== 'object' || found === null || Array.isArray(found))
     throw new Stop(
       USAGE,
-      `Cannot use the config file ${file}: expected the options of createMarketplace as its ${kind === '.json' ? 'content' : 'default export'}`,
+      `Cannot use the config file ${file}: its ${extension === '.json' ? 'content' : 'default export'} must be the options of createMarketplace`,
     )
   if ('router' in found)
     throw new Stop(
       USAGE,
-      `Cannot use the config file ${file}: it exports a marketplace, and expected are its options`,
+      `Cannot use the config file ${file}: it exports a marketplace; export its options instead`,
     )
   return found as MarketplaceOptions
 }
@@ -34,7 +34,7 @@ async function readJson(path: string, file: string): Promise<unknown> {
   try {
     return JSON.parse(text.replace(/^\ufeff/, ''))
   } catch {
-    // Its message would quote the file.
+    // Without the cause, whose message quotes the file.
     throw new Stop(USAGE, `Cannot use the config file ${file}: it is not valid JSON`)
   }
 }
@@ -46,7 +46,7 @@ async function importModule(path: string, file: string): Promise<unknown> {
   } catch (error) {
     const { name, code } = error as { name?: string; code?: string }
     throw new Stop(USAGE, `Cannot load the config file ${file}: ${code ?? name ?? 'it failed'}`, {
-      mend: `Run it alone for the whole error: node ${file}`,
+      fix: `Run the file alone to see the whole error: node ${file}`,
     })
   }
 }

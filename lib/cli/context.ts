@@ -7,7 +7,7 @@ import { type ExitCode, Stop, UNAVAILABLE, USAGE } from './exit-codes.js'
 import type { Output } from './output.js'
 import { optionsFromEnvironment, secretsOf, settingsStop } from './settings.js'
 
-/** What the options before and after every command give. */
+/** The options of every command. */
 export interface CommonOptions {
   config?: string
   env?: string
@@ -20,24 +20,24 @@ export interface Action {
   action: string
   business_uid?: string
   entry_id?: string
-  /** What it was done to, where the person gave no reason. */
+  /** The object of the action. The journal gets it as the reason if the person gave none. */
   about?: string
 }
 
-/** What a command works with. */
+/** The settings, the output and the marketplace of a command. */
 export interface Context {
   env: NodeJS.ProcessEnv
   stdin: NodeJS.ReadStream
   out: Output
-  /** Who runs this, for the journal. */
+  /** The person who runs the command, for the journal. */
   actor: string
   /** The settings, not checked yet. */
   options(): Promise<MarketplaceOptions>
-  /** A marketplace with some options replaced; closed when the command ends. Stops with the faults of the settings. */
+  /** A marketplace with some options replaced, closed when the command ends. Throws `Stop` with the faults of the settings. */
   create(replaced?: Partial<MarketplaceOptions>): Promise<Marketplace>
-  /** The app's own, which receives and works nothing here, with its database open. */
+  /** A marketplace over the database of the app, opened, without a worker. */
   open(options?: { mayCreate?: boolean }): Promise<Marketplace>
-  /** Keeps in the journal what the person is about to do. */
+  /** Records the action in the journal before it begins. */
   record(marketplace: Marketplace, action: Action): Promise<void>
   close(): Promise<void>
 }
@@ -62,7 +62,7 @@ export function createContext(given: {
   async function load(): Promise<MarketplaceOptions> {
     if (envFile) loadEnvFile(envFile, env)
     const options = config ? await optionsFromFile(config) : optionsFromEnvironment(env)
-    out.keepSecret(secretsOf(options))
+    out.hide(secretsOf(options))
     return options
   }
 
@@ -92,7 +92,7 @@ export function createContext(given: {
 
     async open({ mayCreate = false } = {}) {
       const { store = 'sqlite:marketplace.db' } = await options()
-      // The faults of the settings come first: a path that is missing may follow from them.
+      // Check the settings first: a missing database may be a consequence of their faults.
       const marketplace = await create({
         worker: false,
         store: hasFile(store) || mayCreate ? store : NO_STORE,
@@ -128,23 +128,23 @@ function sqlitePath(store: string): string | undefined {
   return /^sqlite:(.+)$/s.exec(store)?.[1]
 }
 
-/** A mistyped path must not become an empty database, in which nobody has bought anything. */
+/** Refuses a path without a database: a mistyped path would create an empty one, which denies every business. */
 function requireDatabase(store: string, mayCreate: boolean) {
   const path = sqlitePath(store)
   if (path === ':memory:')
-    throw new Stop(USAGE, 'The store is sqlite::memory:, which no other process can see', {
-      mend: 'Set MARKETPLACE_STORE to the database of the app.',
+    throw new Stop(USAGE, 'The store is sqlite::memory:, which only the process of the app can read', {
+      fix: 'Set MARKETPLACE_STORE to the database of the app.',
     })
   if (path === undefined || mayCreate || existsSync(path)) return
   throw new Stop(UNAVAILABLE, `There is no database ${resolve(path)}`, {
-    mend: 'Set MARKETPLACE_STORE to the database of the app, or make a new one with `marketplace-webhooks migrate`.',
+    fix: 'Set MARKETPLACE_STORE to the database of the app, or create a new one with `marketplace-webhooks migrate`.',
     code: 'store_missing',
   })
 }
 
 function loadEnvFile(file: string, env: NodeJS.ProcessEnv) {
   try {
-    // What is set already stays as it is.
+    // Variables that are already set keep their values.
     process.loadEnvFile(file)
     Object.assign(env, { ...process.env, ...env })
   } catch (error) {

@@ -1,24 +1,25 @@
 import { createInterface } from 'node:readline'
 
-/** What can be pressed, or typed as a word. */
+/** The keys of `dev`. Without a terminal, each is typed as a word. */
 export const KEYS = {
-  b: { word: 'buy', does: 'a business buys the app' },
-  m: { word: 'miss', does: 'its payment fails: suspended' },
-  c: { word: 'confirm', does: 'its payment arrives: purchased' },
-  x: { word: 'cancel', does: 'it cancels the subscription' },
-  u: { word: 'uninstall', does: 'it uninstalls the app' },
-  k: { word: 'break', does: 'the platform breaks down, or comes up again' },
-  n: { word: 'next', does: 'go on with another business' },
+  b: { word: 'buy', does: 'the business buys the app' },
+  m: { word: 'miss', does: 'a payment of the business fails: suspended' },
+  c: { word: 'confirm', does: 'the payment arrives: purchased' },
+  x: { word: 'cancel', does: 'the business cancels its subscription' },
+  u: { word: 'uninstall', does: 'the business uninstalls the app' },
+  k: { word: 'break', does: 'stop the platform, or start it again' },
+  n: { word: 'next', does: 'continue with another business' },
   '?': { word: 'help', does: 'show these keys' },
-  q: { word: 'quit', does: 'end' },
+  q: { word: 'quit', does: 'end the program' },
 } as const
 
 const CTRL_C = '\u0003'
 const CTRL_D = '\u0004'
 
 /**
- * Hands over each key, or without a terminal each word of a line, until `onKey` answers `quit` or the process is
- * interrupted. The end of an input that is not a terminal ends nothing: a service manager gives none.
+ * Calls `onKey` with each key, or without a terminal with each word, until `onKey` returns `quit` or the process is
+ * interrupted. The end of an input that is not a terminal does not end the program: under a service manager the input is
+ * empty.
  */
 export function readKeys(options: {
   stdin: NodeJS.ReadStream
@@ -27,7 +28,7 @@ export function readKeys(options: {
 }): Promise<void> {
   const { stdin, isTerminal, onKey } = options
   return new Promise((resolve) => {
-    // Without an input nothing else may keep the process alive.
+    // Keeps the process alive when the input has ended.
     const alive = setInterval(() => {}, 60_000)
     const lines = isTerminal ? undefined : createInterface({ input: stdin })
 

@@ -5,16 +5,13 @@ import type { Output } from './output.js'
 
 export type DevLog = ReturnType<typeof createDevLog>
 
-/** The live log: what the person did, each delivery and its reply, each call to the platform, each answer. */
+/** The live log: actions of the person, deliveries with their replies, calls to the platform, and changed answers. */
 export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
   const { paint } = out
 
-  function line(lane: string, text: string, value: object) {
+  function line(kind: string, text: string, value: object) {
     const at = new Date().toISOString()
-    out.result(
-      { at, kind: lane, ...value },
-      () => `${paint.dim(at.slice(11, 23))}  ${lane.padEnd(8)}  ${text}`,
-    )
+    out.result({ at, kind, ...value }, () => `${paint.dim(at.slice(11, 23))}  ${kind.padEnd(8)}  ${text}`)
   }
 
   function delivery({ event, status, error, business_uid, subscription_uid }: Delivery) {
@@ -52,13 +49,13 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
 
   return {
     keys,
-    /** What is cut off at the end is not shown. */
+    /** Stops the log, so that deliveries cut off by the end are not shown. */
     close() {
       for (const stop of stops) stop()
     },
     you: (text: string) => line('you', text, { text }),
     answer({ business_uid, from, to, entitled }: PurchaseChange) {
-      const verdict = entitled ? paint.good('let in') : paint.bad('not let in')
+      const verdict = entitled ? paint.good('access') : paint.bad('no access')
       line('answer', `${business_uid}: ${from ?? 'none'} -> ${to ?? 'gone'}, ${verdict}`, {
         business_uid,
         from,
@@ -75,7 +72,10 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
       to: string | undefined
     }) {
       const { baseUrl, authUrl, clientId, purchasableUid, codeName, to } = info
-      line('started', to ? 'It delivers to your app.' : 'It delivers to a receiver of its own: see --to.', {
+      const text = to
+        ? 'The platform delivers to your app.'
+        : 'The platform delivers to a built-in receiver. Use --to to deliver to your app.'
+      line('started', text, {
         baseUrl,
         authUrl,
       })
@@ -85,7 +85,7 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
           `  MARKETPLACE_BASE_URL=${baseUrl}`,
           `  MARKETPLACE_AUTH_URL=${authUrl}`,
           `  MARKETPLACE_CLIENT_ID=${clientId}`,
-          '  MARKETPLACE_CLIENT_SECRET=dev-client-secret, or your own where it is set here too',
+          '  MARKETPLACE_CLIENT_SECRET=dev-client-secret, unless you have set another one here',
           `  MARKETPLACE_PURCHASABLE_UID=${purchasableUid}`,
           `  MARKETPLACE_CODE_NAME=${codeName}`,
         ].join('\n'),

@@ -4,7 +4,7 @@ import type { DevLog } from './dev-log.js'
 
 type Word = (typeof KEYS)[keyof typeof KEYS]['word']
 
-/** Plays the platform: one business at a time, and its newest subscription. */
+/** Runs the actions of the keys on the simulated platform, for one business at a time and its newest subscription. */
 export function createDevPlay({ platform, log }: { platform: Simulator; log: DevLog }) {
   let count = 1
   let outage: FaultHandle | undefined
@@ -43,15 +43,15 @@ export function createDevPlay({ platform, log }: { platform: Simulator; log: Dev
       if (outage) {
         outage.remove()
         outage = undefined
-        log.you('the platform is up again')
+        log.you('the platform works again')
       } else {
         outage = platform.faults.add({ on: 'platform', kind: 'down' })
-        log.you('the platform is down: every call to it fails. Press k again to mend it')
+        log.you('the platform is down: every call to it fails. Press k to start it again')
       }
     },
     next() {
       count++
-      log.you(`from now on ${business()}`)
+      log.you(`continue with ${business()}`)
     },
     help: () => log.keys(),
   }
@@ -68,13 +68,13 @@ export function createDevPlay({ platform, log }: { platform: Simulator; log: Dev
       const word = wordOf(pressed.toLowerCase())
       if (word === 'quit') return 'quit'
       if (word === undefined) {
-        if (pressed.trim() !== '') log.you('this is not one of the keys: press ?')
+        if (pressed.trim() !== '') log.you('unknown key: press ? to see the keys')
         return 'on'
       }
       try {
         actions[word]()
       } catch (error) {
-        // The transition is not one of the platform's.
+        // The platform has no such transition.
         log.you(error instanceof Error ? error.message : String(error))
       }
       return 'on'

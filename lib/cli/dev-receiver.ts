@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { createMarketplace, type MarketplaceOptions } from '../index.js'
 import type { DevLog } from './dev-log.js'
 
-/** A small app for `dev`: receives, reads, and shows every change of an answer. Its database is in memory. */
+/** A small app for `dev`. It receives deliveries, reads, and shows every changed answer. Its database is in memory. */
 export async function startDevReceiver(options: {
   app: MarketplaceOptions['app']
   platform: MarketplaceOptions['platform']

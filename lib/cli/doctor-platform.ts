@@ -1,11 +1,11 @@
 import type { Decision, Marketplace, MarketplaceOptions } from '../index.js'
 import { type Finding, failed, ok, skipped } from './doctor-report.js'
-import { MENDS, stopFor } from './exit-codes.js'
+import { FIXES, stopFor } from './exit-codes.js'
 
-/** Further off, and times in the log of one side mislead the reader of the other. */
+/** With a larger difference, times in the logs of the two sides cannot be compared. */
 const MOST_SKEW_S = 30
 
-/** A `fetch` that notes how far the platform's clock is from ours, by the `Date` of its replies. */
+/** A `fetch` that measures the difference between the platform's clock and ours, by the `Date` of the replies. */
 export function createSkewWatch(given: typeof globalThis.fetch | undefined) {
   const send = given ?? globalThis.fetch
   let skewMs: number | undefined
@@ -14,7 +14,7 @@ export function createSkewWatch(given: typeof globalThis.fetch | undefined) {
     const began = Date.now()
     const reply = await send(...request)
     const date = Date.parse(reply.headers.get('date') ?? '')
-    // A Date has whole seconds, and was written somewhere between sending and receiving.
+    // A Date has whole seconds, and the platform wrote it between our sending and receiving.
     const ours = (began + Date.now()) / 2
     if (!Number.isNaN(date)) skewMs = date + 500 - ours
     return reply
@@ -26,21 +26,21 @@ export function createSkewWatch(given: typeof globalThis.fetch | undefined) {
       if (skewMs === undefined)
         return skipped('the platform has not answered, or its replies have no Date header')
       const seconds = Math.round(skewMs / 1_000)
-      const words = `the platform's clock is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} this machine's`
-      if (Math.abs(seconds) <= MOST_SKEW_S) return ok(words)
-      return failed(words, 'Have this machine set its clock by NTP (timedatectl, chronyc tracking).')
+      const text = `the platform's clock is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} this machine's`
+      if (Math.abs(seconds) <= MOST_SKEW_S) return ok(text)
+      return failed(text, 'Synchronise the clock of this machine by NTP (timedatectl, chronyc tracking).')
     },
   }
 }
 
-/** A token for the business: the address, the credentials and the install are right. */
+/** Fetches a token for the business, which proves the address, the credentials and the install. */
 export async function checkToken(marketplace: Marketplace, business: string): Promise<Finding> {
   await marketplace.fetchAppToken(business)
-  return ok(`the platform gives a token for ${business}`)
+  return ok(`the platform issued a token for ${business}`)
 }
 
 /**
- * Reads one subscription, through a marketplace of its own with a database in memory: the app's queue is left alone.
+ * Reads one subscription with a separate marketplace whose database is in memory, so the app's queue is not touched.
  */
 export async function checkRead(
   createProbe: (replaced: Partial<MarketplaceOptions>) => Promise<Marketplace>,
@@ -50,7 +50,7 @@ export async function checkRead(
   try {
     await probe.start()
   } catch (error) {
-    return skipped(`a trial read needs a database in memory: ${stopFor(error).message}`)
+    return skipped(`the trial read needs a database in memory, which did not open: ${stopFor(error).message}`)
   }
   await probe.track(named)
   return findingOf(await probe.refresh(named.business_uid), named.subscription_uid)
@@ -59,8 +59,8 @@ export async function checkRead(
 function findingOf({ subscriptions }: Decision, uid: string): Finding {
   const verdict = subscriptions.find(({ subscription_uid }) => subscription_uid === uid)
   if (verdict?.asOf)
-    return ok(`${uid} was read: ${verdict.purchase_state ?? 'without a state'}, ${verdict.reason}`)
+    return ok(`the platform shows ${uid}: ${verdict.purchase_state ?? 'without a state'}, ${verdict.reason}`)
   const code = verdict?.failure
-  if (!code) return failed(`${uid} was not read in time`, MENDS.platform_timeout)
-  return failed(`${uid} could not be read: ${code}`, MENDS[code as keyof typeof MENDS])
+  if (!code) return failed(`the read of ${uid} did not finish in time`, FIXES.platform_timeout)
+  return failed(`the read of ${uid} failed: ${code}`, FIXES[code as keyof typeof FIXES])
 }

@@ -5,19 +5,19 @@ import { linesOf, type Row, rowsOfCsv, separatorOf } from './text-lines.js'
 
 /** The lines of a file of customers. */
 export interface Customers {
-  /** To be gone through once. */
+  /** Can be iterated once. */
   lines(): AsyncIterable<TrackedSubscription>
-  /** Where the nth of `lines` (from 1) stands in the file, and what was wrong with it as text. To be asked once. */
+  /** The line number of the nth of `lines` (from 1) in the file, and the fault of its text. Can be called once for each. */
   placeOf(nth: number): { number: number; fault: string | undefined }
-  /** How much of the file was taken, from 0 to 1; undefined for the standard input. */
+  /** The share of the file that was read, from 0 to 1; undefined for the standard input. */
   readShare(): number | undefined
 }
 
 const COLUMNS = ['subscription_uid', 'business_uid'] as const
 
 /**
- * Opens a CSV file (with a head; comma, semicolon or tab) or JSON Lines: the first character decides. The head is read
- * here, so a file that cannot be used stops before anything is done.
+ * Opens a CSV file (with a header line; comma, semicolon or tab) or a JSON Lines file: the first character decides. Reads
+ * the header here, so that a file that cannot be used stops the command before it does anything.
  */
 export async function openCustomers(file: string, stdin: NodeJS.ReadableStream): Promise<Customers> {
   const bytes = file === '-' ? undefined : sizeOf(file)
@@ -37,16 +37,16 @@ export async function openCustomers(file: string, stdin: NodeJS.ReadableStream):
 
   const lines = linesOf(counted())[Symbol.asyncIterator]()
   const first = await firstLine(lines)
-  if (first === undefined) throw new Stop(USAGE, `There is no line in ${file}`)
+  if (first === undefined) throw new Stop(USAGE, `Cannot use ${file}: it is empty`)
   const start = first.text.trimStart()[0]
   if (start === '[')
     throw new Stop(USAGE, `Cannot use ${file}: it is a JSON array`, {
-      mend: 'Write one object on each line (JSON Lines): jq -c ".[]" file.json > file.jsonl',
+      fix: 'Write one object on each line (JSON Lines): jq -c ".[]" file.json > file.jsonl',
     })
   const rows =
     start === '{'
       ? rowsOfJson(first, lines)
-      : rowsOfCsv(lines, headOf(first.text, file), separatorOf(first.text))
+      : rowsOfCsv(lines, headerOf(first.text, file), separatorOf(first.text))
   const places = new Map<number, { number: number; fault: string | undefined }>()
 
   return {
@@ -79,12 +79,12 @@ async function firstLine(lines: AsyncIterator<Line>): Promise<Line | undefined> 
   }
 }
 
-function headOf(text: string, file: string): (string | undefined)[] {
+function headerOf(text: string, file: string): (string | undefined)[] {
   const names = text.split(separatorOf(text)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
   const missing = COLUMNS.filter((column) => !names.includes(column))
   if (missing.length === 0) return names
-  throw new Stop(USAGE, `Cannot use ${file}: its head has no column ${missing.join(' and no ')}`, {
-    mend: 'Give the first line the names of the columns: subscription_uid,business_uid. Others may stand beside them.',
+  throw new Stop(USAGE, `Cannot use ${file}: its header has no column ${missing.join(' and no ')}`, {
+    fix: 'Write the names of the columns into the first line: subscription_uid,business_uid. Other columns are allowed.',
   })
 }
 
@@ -103,14 +103,14 @@ function objectIn(text: string): Omit<Row, 'number'> {
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       return { value: value as Record<string, unknown>, fault: undefined }
   } catch {
-    // Its message would only repeat the line.
+    // The message of the error would only repeat the line.
   }
   return { value: {}, fault: 'it is not a JSON object' }
 }
 
 function sizeOf(file: string): number {
   const found = statSync(file, { throwIfNoEntry: false })
-  if (!found) throw new Stop(USAGE, `There is no file ${file}`)
-  if (found.isDirectory()) throw new Stop(USAGE, `${file} is a folder`)
+  if (!found) throw new Stop(USAGE, `Cannot read ${file}: the file does not exist`)
+  if (found.isDirectory()) throw new Stop(USAGE, `Cannot read ${file}: it is a folder`)
   return found.size
 }

@@ -2,27 +2,27 @@ import type { ImportLine, ImportProgress, ImportSummary } from '../index.js'
 import type { Customers } from './import-file.js'
 import type { Output } from './output.js'
 
-/** Shows what becomes of the lines of an import. */
+/** Shows the results of an import. */
 export interface Reporter {
-  /** A line that has its result. For a person only those that are to be looked at. */
+  /** Shows a line with its result. A person sees only the lines that need attention. */
   line(line: Omit<ImportLine, 'result'> & { result: string }): void
   progress(progress: Partial<ImportProgress> & { done: number }): void
   summary(summary: Partial<ImportSummary> & { explanation: string }): void
 }
 
-/** Names lines by their number in the file, and shows how far it is. */
+/** Shows lines by their number in the file, and the progress. */
 export function createReporter(out: Output, customers: Customers): Reporter {
   const began = Date.now()
   return {
     line(line) {
       const { number, fault } = customers.placeOf(line.line)
-      const told = { ...line, line: number, why: fault ?? line.why }
-      if (out.isJson) return out.result(told, () => '')
+      const shown = { ...line, line: number, why: fault ?? line.why }
+      if (out.isJson) return out.result(shown, () => '')
       if (QUIET_RESULTS.includes(line.result)) return
       const uids = [line.subscription_uid, line.business_uid].filter(Boolean).join(' of ')
       out.result(
-        told,
-        () => `line ${number}: ${line.result}${uids ? `: ${uids}` : ''}${told.why ? `: ${told.why}` : ''}`,
+        shown,
+        () => `line ${number}: ${line.result}${uids ? `: ${uids}` : ''}${shown.why ? `: ${shown.why}` : ''}`,
       )
     },
     progress({ done, read = 0, missing = 0, refused = 0, invalid = 0 }) {
@@ -47,4 +47,4 @@ export function createReporter(out: Output, customers: Customers): Reporter {
   }
 }
 
-const QUIET_RESULTS = ['read', 'known', 'new', 'asked']
+const QUIET_RESULTS = ['read', 'known', 'new', 'requested']

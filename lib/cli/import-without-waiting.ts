@@ -3,7 +3,7 @@ import { DONE, type ExitCode, NO } from './exit-codes.js'
 import type { Customers } from './import-file.js'
 import type { Reporter } from './import-report.js'
 
-/** So many share a commit. */
+/** Lines that share a commit. */
 const BATCH = 50
 
 interface Given {
@@ -12,7 +12,7 @@ interface Given {
   business_uid: unknown
 }
 
-/** Asks for the read of each line, and for nothing else. */
+/** Requests the read of each line, and does not wait for it. */
 export async function trackOnly(
   marketplace: Marketplace,
   customers: Customers,
@@ -22,14 +22,14 @@ export async function trackOnly(
     reporter,
     async resultFor({ subscription_uid, business_uid }) {
       await marketplace.track({ subscription_uid, business_uid } as never, { announce })
-      return 'asked'
+      return 'requested'
     },
-    explanation: ({ asked = 0, invalid = 0 }) =>
-      `${asked} reads are asked for and kept${invalid ? `, ${invalid} lines are invalid` : ''}. The app reads them when it runs.`,
+    explanation: ({ requested = 0, invalid = 0 }) =>
+      `${requested} reads are requested${invalid ? `, ${invalid} lines are invalid` : ''}. The worker of the app does them when it runs.`,
   })
 }
 
-/** Only looks: which lines are valid, and which subscriptions are new here. */
+/** Checks which lines are valid and which subscriptions are new. Writes nothing. */
 export async function dryRun(
   marketplace: Marketplace,
   customers: Customers,
@@ -40,7 +40,7 @@ export async function dryRun(
     reporter,
     async resultFor({ subscription_uid, business_uid }) {
       const uid = subscription_uid as string
-      // A lookup by the business checks its uid by the rule of the package; a filter that is undefined would not be one.
+      // This lookup checks the uid of the business by the rule of the package. An undefined filter would match everything.
       await marketplace.subscriptions.list({ businessUid: (business_uid ?? '') as string, limit: 1 })
       const known = await marketplace.subscriptions.get(uid)
       const isAgain = seen.has(String(uid))
@@ -48,7 +48,7 @@ export async function dryRun(
       return isAgain || known?.record ? 'known' : 'new'
     },
     explanation: (counts) =>
-      `${counts.new ?? 0} are new, ${counts.known ?? 0} are known or named twice, ${counts.invalid ?? 0} lines are invalid. Nothing was written.`,
+      `${counts.new ?? 0} are new, ${counts.known ?? 0} are known or appear twice, ${counts.invalid ?? 0} lines are invalid. Nothing was written.`,
   })
 }
 
@@ -64,7 +64,7 @@ async function eachLine(
   const counts: Record<string, number> = {}
   let done = 0
 
-  /** One batch at once, its results in the order of its lines. */
+  /** Runs one batch at once, and reports its results in the order of its lines. */
   async function all(batch: readonly Given[]) {
     const found = await Promise.all(batch.map((given) => resultFor(given).then(asResult, asInvalid)))
     batch.forEach(({ line, subscription_uid, business_uid }, i) => {

@@ -3,7 +3,7 @@ import type { JournalFilter } from '../index.js'
 import { trimmed } from './command-options.js'
 import { Stop, USAGE } from './exit-codes.js'
 
-/** The options by which entries are chosen. */
+/** The options that select entries. */
 export interface FilterOptions {
   dead?: true
   retrying?: true
@@ -18,15 +18,15 @@ export interface FilterOptions {
 
 export function addFilterOptions(command: Command): Command {
   return command
-    .option('--dead', 'those that ran out of tries')
-    .option('--retrying', 'those that failed and are tried again')
+    .option('--dead', 'entries whose tries are used up')
+    .option('--retrying', 'entries that failed and will be tried again')
     .addOption(
-      new Option('--status <status>', 'those of this status').choices([
+      new Option('--status <status>', 'entries of this status').choices([
         ...['pending', 'retrying', 'waiting', 'unhandled', 'done', 'dead'],
       ]),
     )
     .addOption(
-      new Option('--kind <kind>', 'those of this kind').choices([
+      new Option('--kind <kind>', 'entries of this kind').choices([
         'event',
         'change',
         'unrecognised',
@@ -34,15 +34,15 @@ export function addFilterOptions(command: Command): Command {
       ]),
     )
     .option('--name <event>', 'events of this registration name', trimmed)
-    .option('--business <uid>', 'those of this business', trimmed)
-    .option('--subscription <uid>', 'those of this subscription', trimmed)
-    .option('--since <time>', 'received then or later: ISO 8601 with Z or an offset, or a day')
-    .option('--until <time>', 'received before')
+    .option('--business <uid>', 'entries of this business', trimmed)
+    .option('--subscription <uid>', 'entries of this subscription', trimmed)
+    .option('--since <time>', 'received at this time or later: ISO 8601 with Z or an offset, or a day')
+    .option('--until <time>', 'received before this time')
 }
 
 export function filterFrom(given: FilterOptions): JournalFilter {
   const named = [given.dead && 'dead', given.retrying && 'retrying', given.status].filter(Boolean)
-  if (named.length > 1) throw new Stop(USAGE, 'Give one of --dead, --retrying and --status')
+  if (named.length > 1) throw new Stop(USAGE, 'Give only one of --dead, --retrying and --status')
   const filter = {
     status: named[0],
     kind: given.kind,

@@ -1,16 +1,16 @@
-/** A column of a table. The last one takes what is left of the line, and wraps. */
+/** A column of a table. The last column takes the rest of the line, and wraps. */
 export interface Column<Row> {
   title: string
   cell(row: Row): string
-  /** After the text was padded. */
+  /** Colours the padded text. */
   paint?(text: string, row: Row): string
 }
 
 const GAP = '  '
-/** Below this, the last column stands on lines of its own. */
+/** With less space than this, the last column gets its own lines. */
 const NARROWEST = 16
 
-/** Rows as lines of at most `width` columns, as far as identifiers allow: those are never cut. */
+/** Rows as lines of at most `width` characters. Identifiers are never cut, so a line may be longer. */
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width: number): string {
   const fixed = columns.slice(0, -1)
   const last = columns.at(-1) as Column<Row>
@@ -46,7 +46,7 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
   return [...head, ...body].join('\n')
 }
 
-/** Names and values under each other, the values wrapped. Those without a value are left out. */
+/** Names with their values, one below the other, the values wrapped. Names without a value are left out. */
 export function fields(pairs: Record<string, string | null | undefined>, width: number): string {
   const shown = Object.entries(pairs).filter((pair): pair is [string, string] => Boolean(pair[1]))
   const longest = Math.max(0, ...shown.map(([name]) => name.length))
@@ -60,7 +60,7 @@ export function fields(pairs: Record<string, string | null | undefined>, width: 
     .join('\n')
 }
 
-/** Broken at spaces. A word that is longer than a line stays whole: it may have to be copied. */
+/** The text in lines, broken at spaces. A word longer than a line is not broken, so that it can be copied. */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = []
   for (const word of oneLine(text).split(' ')) {
@@ -71,7 +71,7 @@ export function wrapped(text: string, width: number): string[] {
   return lines
 }
 
-/** To the second: `2026-03-01 09:00:00Z`. */
+/** A time to the second: `2026-03-01 09:00:00Z`. */
 export function shortTime(iso: string | null | undefined): string {
   return iso ? iso.replace('T', ' ').replace(/\.\d+Z$/, 'Z') : 'never'
 }

@@ -4,7 +4,7 @@ import { run } from './program.js'
 
 const { version } = createRequire(import.meta.url)('../../../package.json') as { version: string }
 
-// A reader that has seen enough, such as `head`, is not an error.
+// A reader that closes early, such as `head`, is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 70))
 
 const exitCode = await run(process.argv.slice(2), {
@@ -14,5 +14,5 @@ const exitCode = await run(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
 })
-// Not by itself: a pool in the config file would keep the process alive.
+// Ends explicitly, because a pool in the config file would keep the process alive.
 process.stdout.write('', () => process.exit(exitCode))

@@ -5,25 +5,25 @@ type Stream = Writable & { isTTY?: boolean; columns?: number }
 
 export interface Output {
   readonly isJson: boolean
-  /** Columns that a line may have. */
+  /** Longest line, in characters. */
   readonly width: number
   readonly paint: Paint
-  /** A result: with `--json` its value on a line of its own, else its text. */
+  /** Prints a result: with `--json` its value on one line, else its text. */
   result(value: unknown, text: () => string): void
-  /** For people only, on stderr. */
+  /** Prints a text for people, on stderr. */
   note(text: string): void
-  /** A line on stderr that the next one replaces; on a terminal only. */
+  /** Prints a line on stderr that the next output replaces; on a terminal only. */
   progress(text: string): void
   warning(text: string): void
   error(stop: Stop): void
-  /** Texts that are never printed, whatever they stand in. */
-  keepSecret(secrets: readonly (string | undefined)[]): void
+  /** Registers texts that are never printed, also as part of other texts. */
+  hide(secrets: readonly (string | undefined)[]): void
 }
 
-/** Colours for a terminal; without one the text as it is. */
+/** Colours a text for a terminal. Without a terminal the text stays unchanged. */
 export type Paint = Record<'good' | 'bad' | 'unsure' | 'dim' | 'bold', (text: string) => string>
 
-/** Where a command prints. Results go to stdout, all else to stderr; no secret and no control character leaves here. */
+/** The output of a command. Results go to stdout, everything else to stderr. It removes secrets and control characters. */
 export function createOutput(options: {
   stdout: Stream
   stderr: Stream
@@ -64,27 +64,27 @@ export function createOutput(options: {
       isProgressShown = true
     },
     warning: (text) => writeErr(`${onErrors.unsure('warning:')} ${text}`),
-    error({ message, mend, code, exitCode }) {
-      if (isJson) return writeErr(JSON.stringify({ error: { code, message, mend: mend ?? null, exitCode } }))
+    error({ message, fix, code, exitCode }) {
+      if (isJson) return writeErr(JSON.stringify({ error: { code, message, fix: fix ?? null, exitCode } }))
       writeErr(`${onErrors.bad('error:')} ${message}`)
-      if (mend) writeErr(mend)
+      if (fix) writeErr(fix)
     },
-    keepSecret(more) {
+    hide(more) {
       const known = [...secrets, ...more.flatMap((secret) => (secret ? formsOf(secret) : []))]
-      // The longest first: one may hold another.
+      // The longest first, because one secret may contain another.
       secrets = [...new Set(known)].sort((a, b) => b.length - a.length)
     },
   }
 }
 
-/** As it stands, in an address, and in JSON. Very short ones would blank out ordinary text. */
+/** The secret as it is, in an address, and in JSON. Very short secrets are left out: they would remove ordinary text. */
 function formsOf(secret: string): string[] {
   const forms = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]
   return forms.filter((form) => form.length >= 6)
 }
 
 /**
- * What others have sent must not steer the terminal: control characters and marks of direction go, colours stay.
+ * Removes control characters and direction marks, so that received data cannot control the terminal. Colours stay.
  */
 function printable(text: string): string {
   return text.replace(CONTROL, '\ufffd')

@@ -1,12 +1,12 @@
-/** How a delivery to an address ended. */
+/** The outcome of a delivery to an address. */
 export type Posted =
   | { kind: 'answered'; status: number; ms: number; body: Record<string, unknown> }
-  /** `why` is a code of the system, such as ECONNREFUSED. */
+  /** `why` contains an error code of the system, such as ECONNREFUSED. */
   | { kind: 'failed'; why: string; ms: number }
 
 const TIMEOUT_MS = 10_000
 
-/** Posts a delivery as the platform would. Never rejects, and never repeats the address, which holds a secret. */
+/** Posts a delivery as the platform does. Never rejects, and never repeats the address, which contains a secret. */
 export async function postDelivery(address: string, delivery: unknown): Promise<Posted> {
   const began = performance.now()
   const ms = () => Math.round(performance.now() - began)

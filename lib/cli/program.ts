@@ -20,7 +20,7 @@ import { wrapped } from './layout.js'
 import { createOutput, type Output } from './output.js'
 import { SETTINGS } from './settings.js'
 
-/** The process around the program. */
+/** The streams and the environment of the process. */
 export interface Io {
   version: string
   env: NodeJS.ProcessEnv
@@ -29,19 +29,21 @@ export interface Io {
   stderr: NodeJS.WriteStream
 }
 
-/** The program with all its commands; `act` runs what one of them does. */
+/** The program with all its commands. `act` runs the work of a command. */
 export function createProgram(version: string, act: Act): Command {
   const program = new Command('marketplace-webhooks')
-    .description('Look after an app that uses marketplace-webhooks. It never works the queue: the app does.')
+    .description(
+      'Operate an app that uses marketplace-webhooks. Only the app itself reads and calls handlers.',
+    )
     .version(version)
-    .option('--json', 'print JSON, and nothing else, on stdout')
+    .option('--json', 'print only JSON on stdout')
     .option(
       '--config <file>',
       'take the options from a .json, .mjs, .cjs or .js file instead of the environment',
     )
-    .option('--env <file>', 'read settings from a file of NAME=value lines; what is set already stays')
-    .option('--actor <name>', 'who does it, for the journal (default: MARKETPLACE_ACTOR, or your user name)')
-    .option('--reason <text>', 'why, for the journal')
+    .option('--env <file>', 'read settings from a file of NAME=value lines; set variables keep their values')
+    .option('--actor <name>', 'your name, for the journal (default: MARKETPLACE_ACTOR, or your user name)')
+    .option('--reason <text>', 'the reason of the action, for the journal')
     .configureHelp({ showGlobalOptions: true, helpWidth: 80 })
     .addHelpText('after', `\n${settingsHelp()}\n\n${exitCodesHelp()}`)
   const adders = [
@@ -83,12 +85,12 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
   return exitCode
 }
 
-/** Help and version go out by themselves; a fault of the command line is an error like all others. */
+/** Commander prints help and version itself. A fault of the command line is printed like any other error. */
 function afterCommander(error: CommanderError, out: Output): ExitCode {
   if (error.exitCode === 0) return DONE
   if (error.code === 'commander.help') return USAGE
   out.error(
-    new Stop(USAGE, error.message.replace(/^error: /, ''), { mend: 'See marketplace-webhooks --help.' }),
+    new Stop(USAGE, error.message.replace(/^error: /, ''), { fix: 'See marketplace-webhooks --help.' }),
   )
   return USAGE
 }
@@ -98,11 +100,11 @@ function quieten(command: Command) {
   for (const each of command.commands) quieten(each)
 }
 
-/** Warnings of the package as lines of this program; those of Node about itself are not for its users. */
+/** Prints warnings of this package. Warnings of Node are dropped. */
 function showWarnings(out: () => Output) {
   process.removeAllListeners('warning')
   process.on('warning', (warning: Error & { code?: string }) => {
-    // An error follows where the store does not open.
+    // If the store does not open, an error follows.
     if (warning.name !== 'MarketplaceWarning' || warning.code === 'store_not_open') return
     out().warning(warning.message)
   })

@@ -1,7 +1,7 @@
 import type { ConfigError, MarketplaceOptions } from '../index.js'
 import { Stop, USAGE } from './exit-codes.js'
 
-/** Every setting that comes from the environment, with the option it becomes. */
+/** Every setting of the environment, with its option. */
 export const SETTINGS = {
   MARKETPLACE_CLIENT_ID: { option: 'app.clientId', isList: false },
   MARKETPLACE_CLIENT_SECRET: { option: 'app.clientSecret', isList: false },
@@ -15,7 +15,7 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS
 
-/** What an environment gives as options, unchecked: an empty value is not set, and lists are separated by commas. */
+/** The options in an environment, unchecked. An empty value counts as not set, and commas separate lists. */
 export function optionsFromEnvironment(env: NodeJS.ProcessEnv): MarketplaceOptions {
   const options: Record<string, unknown> = { app: {}, platform: {} }
   for (const [name, { option, isList }] of Object.entries(SETTINGS)) {
@@ -29,19 +29,15 @@ export function optionsFromEnvironment(env: NodeJS.ProcessEnv): MarketplaceOptio
   return options as unknown as MarketplaceOptions
 }
 
-/** Faults of options in the words of the place they came from: `config` is the file, or undefined for the environment. */
+/** The error for faults of the options. It names the settings of the environment, unless the options come from the file `config`. */
 export function settingsStop(error: ConfigError, env: NodeJS.ProcessEnv, config: string | undefined): Stop {
   const faults = config ? error.faults : [...new Set(error.faults.map((fault) => inEnvironment(fault, env)))]
-  return new Stop(
-    USAGE,
-    `The settings cannot be used:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`,
-    {
-      code: 'config_invalid',
-      mend: config
-        ? `Mend them in ${config}.`
-        : 'Set them in the environment, or give a file: --env <file> or --config <file>.',
-    },
-  )
+  return new Stop(USAGE, `The settings are not valid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`, {
+    code: 'config_invalid',
+    fix: config
+      ? `Correct them in ${config}.`
+      : 'Set them in the environment, or give a file: --env <file> or --config <file>.',
+  })
 }
 
 function inEnvironment(fault: string, env: NodeJS.ProcessEnv): string {
@@ -53,7 +49,7 @@ function inEnvironment(fault: string, env: NodeJS.ProcessEnv): string {
   return fault
 }
 
-/** Everything in options that must not be printed. */
+/** The secrets in the options, which must not be printed. */
 export function secretsOf(options: MarketplaceOptions): (string | undefined)[] {
   const { app, deliverySecrets, store } = options as {
     app?: { clientSecret?: unknown }

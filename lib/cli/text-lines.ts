@@ -1,8 +1,8 @@
 import { Stop, USAGE } from './exit-codes.js'
 
-/** A line of a file as an object. `fault` is why it is none. */
+/** A row of a file as an object. `fault` is set if the row is not valid. */
 export interface Row {
-  /** Of its first line in the file, from 1. */
+  /** The number of its first line in the file, from 1. */
   number: number
   value: Record<string, unknown>
   fault: string | undefined
@@ -35,17 +35,17 @@ function decoded(decode: () => string): string {
   try {
     return decode()
   } catch {
-    throw new Stop(USAGE, 'The file is not UTF-8', { mend: 'Save it as UTF-8, or convert it with iconv.' })
+    throw new Stop(USAGE, 'The file is not UTF-8', { fix: 'Save it as UTF-8, or convert it with iconv.' })
   }
 }
 
-/** What stands between the columns: the one of comma, semicolon and tab that the head has most of. */
-export function separatorOf(head: string): string {
-  const [most] = [',', ';', '\t'].sort((a, b) => head.split(b).length - head.split(a).length)
+/** The separator of the columns: the most frequent of comma, semicolon and tab in the header. */
+export function separatorOf(header: string): string {
+  const [most] = [',', ';', '\t'].sort((a, b) => header.split(b).length - header.split(a).length)
   return most as string
 }
 
-/** Rows of CSV (RFC 4180) by the names of their columns. A quoted field may hold separators, quotes and line ends. */
+/** Rows of CSV (RFC 4180) by column name. A quoted field may contain separators, quotes and line ends. */
 export async function* rowsOfCsv(
   lines: AsyncIterator<Line>,
   names: readonly (string | undefined)[],
@@ -63,7 +63,7 @@ export async function* rowsOfCsv(
       if (hasOddQuotes(more.text)) isOpen = false
     }
     if (isOpen) {
-      yield { number: first.number, value: {}, fault: 'a quote is opened and not closed' }
+      yield { number: first.number, value: {}, fault: 'a quote is not closed' }
       continue
     }
     if (text.trim() === '') continue
@@ -76,13 +76,13 @@ export async function* rowsOfCsv(
       ? {
           number: first.number,
           value: {},
-          fault: `it has ${cells.length} columns, and the head has ${names.length}`,
+          fault: `it has ${cells.length} columns, but the header has ${names.length}`,
         }
       : { number: first.number, value, fault: undefined }
   }
 }
 
-/** A quote is opened, or closed, and not the other. */
+/** Whether the text opens or closes a quoted field. */
 function hasOddQuotes(text: string): boolean {
   return text.split('"').length % 2 === 0
 }

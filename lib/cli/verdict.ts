@@ -3,25 +3,25 @@ import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
 import { fields, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
 
-/** What a support person does next. */
+/** The next step for a support person. */
 const NEXT_STEPS: Record<Reason, string> = {
-  purchased: 'Nothing. When the business still cannot get in, look at the app itself.',
-  not_read_yet: 'Try again in a minute. When it stays: is the app running, with its worker on?',
-  stale: 'Run `refresh`. When it stays, the platform cannot be read: run `doctor`.',
-  not_purchased: 'Ask the business to look at its payment. When it paid just now, run `refresh`.',
-  revoked: 'Ask the business to install the app again; then run `refresh`.',
-  missing: 'Ask for the uid of its subscription, and compare. When it is another one, run `track`.',
-  unreadable: 'Ask whether the business has the app installed, and for the uid of its subscription.',
-  other_app: 'Ask what was bought, and compare with MARKETPLACE_PURCHASABLE_UID.',
-  other_item: 'Ask which item was bought: it is not the one that was asked about.',
-  unknown_business: 'Ask for the uid of its subscription, and make it known with `track`.',
-  invalid_business_uid: 'Look at the uid again.',
+  purchased: 'Nothing. If the business still has no access, check the app itself.',
+  not_read_yet: 'Try again in a minute. If nothing changes, check that the app runs with its worker on.',
+  stale: 'Run `refresh`. If nothing changes, the app cannot read the platform: run `doctor`.',
+  not_purchased: 'Ask the business to check its payment. If it has just paid, run `refresh`.',
+  revoked: 'Ask the business to install the app again, then run `refresh`.',
+  missing: 'Ask the business for the uid of its subscription. If it is another one, run `track`.',
+  unreadable: 'Ask whether the business has installed the app, and for the uid of its subscription.',
+  other_app: 'Ask which item the business bought, and compare it with MARKETPLACE_PURCHASABLE_UID.',
+  other_item: 'Ask which item the business bought: it did not buy the one in your question.',
+  unknown_business: 'Ask for the uid of its subscription, and add it with `track`.',
+  invalid_business_uid: 'Check the uid.',
   item_unknown: 'Compare --item with MARKETPLACE_PURCHASABLE_UID.',
   store_unavailable: 'Run `doctor`.',
-  not_recorded: 'Ask for a later time, or for the answer of now.',
+  not_recorded: 'Choose a later time, or ask for the present answer.',
 }
 
-/** The answer for a person: yes or no first, then why, what to do, and what it rests on. */
+/** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
 export function verdictText(decision: Decision, { paint, width }: Output): string {
   const { business_uid, entitled, known, reason, explanation, asOf, at, subscriptions } = decision
   const answer = entitled
@@ -33,7 +33,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
     {
       reason,
       confirmed: subscriptions.length > 0 ? shortTime(asOf) : null,
-      'as it was': at && shortTime(at),
+      'as of': at && shortTime(at),
       'next step': at ? null : NEXT_STEPS[reason],
     },
     width,
@@ -46,7 +46,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
       {
         title: 'READ',
         cell: (each) =>
-          `${shortTime(each.asOf)}${each.failure ? `, failed since: ${each.failure}` : each.pending ? ', asked for again' : ''}`,
+          `${shortTime(each.asOf)}${each.failure ? `, then failed: ${each.failure}` : each.pending ? ', next read requested' : ''}`,
       },
     ],
     subscriptions.slice(0, MOST_SHOWN),
@@ -65,7 +65,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
 
 const MOST_SHOWN = 20
 
-/** 0 yes, 1 no, 3 not known; 2 for what is not an identifier, or not an item of the app. */
+/** 0 for yes, 1 for no, 3 for not known, 2 for an invalid identifier or an item that is not the app's. */
 export function exitCodeOf({ entitled, known, reason }: Decision): ExitCode {
   if (entitled) return DONE
   if (reason === 'invalid_business_uid' || reason === 'item_unknown') return USAGE

@@ -1,12 +1,12 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Person } from './roles.js'
 
-/** A page that stays open works for one to two of these, then fetches a new token. */
+/** A token is valid for one to two windows. Then an open page fetches a new one. */
 const WINDOW_MS = 12 * 3_600_000
 
 /**
- * Tokens for actions: bound to the name and role of the person, so that one person's token is of no use to another, and to
- * a time. `key` is the same in all instances behind one address; without it each process makes its own.
+ * Tokens for actions. A token is bound to a time and to the name and role of the person, so nobody else can use it. `key`
+ * must be the same in all instances behind one address. Without it, each process generates its own key.
  */
 export function createActionTokens(options: { key: string | undefined; now?: () => number }) {
   const { key, now = Date.now } = options

@@ -7,8 +7,8 @@ import type { Person } from './roles.js'
 import type { Replies } from './shapes.js'
 
 /**
- * What people do. Each leaves an action in the journal before it begins: what cannot be recorded is not done. An erasure is
- * recorded twice: before it begins as `erase requested`, with the reason, and by `erase` itself.
+ * The calls that change something. Each first records an action in the journal, and fails if that fails. An erasure is
+ * recorded twice: as `erase requested`, with the reason, before it begins, and by `erase` itself.
  */
 export function createActs(options: {
   marketplace: ConsoleMarketplace
@@ -44,7 +44,7 @@ export function createActs(options: {
     ): Promise<Replies['track']> {
       await record(person, 'track', { business_uid }, `subscription ${subscription_uid}`, reason)
       await marketplace.track({ subscription_uid, business_uid }, { announce })
-      // Waits for the read, so that the person sees what came of it.
+      // Waits for the read, so that the person sees the result.
       return business(person, { business_uid }, await marketplace.refresh(business_uid))
     },
 
@@ -54,11 +54,11 @@ export function createActs(options: {
         throw new Refusal(
           400,
           'reason_missing',
-          'Say why: a replay of several entries is kept with its reason.',
+          'Give a reason: the journal records why several entries are replayed.',
         )
-      const { ids, words } = await attention.selected(selection)
-      const what = entry_id === undefined ? `${ids.length} entries ${words}` : undefined
-      await record(person, 'replay', entry_id === undefined ? {} : { entry_id }, what, reason)
+      const { ids, which } = await attention.selected(selection)
+      const about = entry_id === undefined ? `${ids.length} entries ${which}` : undefined
+      await record(person, 'replay', entry_id === undefined ? {} : { entry_id }, about, reason)
       return attention.replay(selection)
     },
 
@@ -73,9 +73,9 @@ export function createActs(options: {
         throw new Refusal(
           400,
           'typed_wrong',
-          'The identifier that was typed is not the one of this business. Nothing was erased.',
+          'Nothing was erased: the typed identifier is not the identifier of this business.',
         )
-      // Not as the business's own: that would be erased with it.
+      // Without business_uid: otherwise the erasure would delete this action too.
       await record(person, 'erase requested', {}, `business ${business_uid}`, reason)
       return marketplace.erase(business_uid, { actor: `${person.name} (${person.role})` })
     },

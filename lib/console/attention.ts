@@ -1,61 +1,48 @@
-import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { JournalEntry } from '../index.js'
+import { addToGroup, type Group, shown } from './attention-groups.js'
 import type { ConsoleMarketplace } from './needs.js'
 import { Refusal } from './refusal.js'
 import type { Person } from './roles.js'
 import { rowsFor } from './rows.js'
-import type {
-  AttentionGroup,
-  AttentionReply,
-  AttentionStatus,
-  EntryRow,
-  ReplayPreview,
-  Replies,
-} from './shapes.js'
+import type { AttentionReply, AttentionStatus, EntryRow, ReplayPreview, Replies } from './shapes.js'
 
-/** At most so many entries of a status are looked at, by so many at a time, so that others have their turn in between. */
-const MOST_LOOKED_AT = 10_000
+/** Limit of examined entries of one status, and how many are read at a time. Other work has its turn between two pages. */
+const MOST_EXAMINED = 10_000
 const PAGE = 50
-/** A look is shared by all who ask within this time. */
+/** All requests within this time share one result. */
 const FRESH_MS = 3_000
-/** At most so many entries are replayed by one call. */
+/** Limit of entries that one call replays. */
 export const MOST_REPLAYED = 1_000
 const ROWS_A_PAGE = 50
 
-interface Looked {
+interface Found {
   groups: Map<string, Group>
   isAll: boolean
 }
-interface Group extends AttentionGroup {
-  /** Newest first. */
-  ids: string[]
-  businesses: Set<string>
-}
 
-/** What is dead and what is tried again, by the handlers and the error they failed with. */
+/** Dead and retrying entries, grouped by their handlers and the error. */
 export function createAttention(options: { marketplace: ConsoleMarketplace; now?: () => number }) {
   const { marketplace, now = Date.now } = options
-  let looked: { at: number; result: Promise<Looked> } | undefined
+  let latest: { at: number; result: Promise<Found> } | undefined
 
-  function look(): Promise<Looked> {
-    if (looked === undefined || now() - looked.at > FRESH_MS) {
+  function look(): Promise<Found> {
+    if (latest === undefined || now() - latest.at > FRESH_MS) {
       const fresh = { at: now(), result: lookNow() }
       fresh.result.catch(() => {
-        if (looked === fresh) looked = undefined
+        if (latest === fresh) latest = undefined
       })
-      looked = fresh
+      latest = fresh
     }
-    return looked.result
+    return latest.result
   }
 
-  async function lookNow(): Promise<Looked> {
+  async function lookNow(): Promise<Found> {
     const groups = new Map<string, Group>()
     let isAll = true
     for (const status of ['dead', 'retrying'] as const) {
       let before: string | undefined
       for (let count = 0; ; count += PAGE) {
-        if (count >= MOST_LOOKED_AT) {
+        if (count >= MOST_EXAMINED) {
           isAll = false
           break
         }
@@ -64,7 +51,7 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
           limit: PAGE,
           ...(before === undefined ? {} : { before }),
         })
-        for (const entry of page) add(groups, status, entry)
+        for (const entry of page) addToGroup(groups, status, entry)
         before = page.at(-1)?.id
         if (page.length < PAGE) break
         await nextTurn()
@@ -79,30 +66,30 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
     throw new Refusal(
       404,
       'group_gone',
-      'This group is gone: what was in it has been handled, or fails in another way now.',
+      'This group no longer exists: its entries have been handled, or fail with another error now.',
     )
   }
 
-  /** The entries that a replay is about, the oldest first, and how many there are. */
+  /** The entries of a replay, oldest first, with a phrase that describes them. */
   async function selected({
     entry_id,
     group,
     status,
-  }: Selection): Promise<{ ids: string[]; words: string; businesses: number }> {
+  }: Selection): Promise<{ ids: string[]; which: string; businesses: number }> {
     const given = [entry_id, group, status].filter((each) => each !== undefined).length
     if (given !== 1)
-      throw new Refusal(400, 'argument_invalid', 'Cannot replay: name one entry, one group, or one status.')
-    if (entry_id !== undefined) return { ids: [entry_id], words: 'this entry', businesses: 1 }
+      throw new Refusal(400, 'argument_invalid', 'Cannot replay: select one entry, one group, or one status.')
+    if (entry_id !== undefined) return { ids: [entry_id], which: THIS_ENTRY, businesses: 1 }
     if (group !== undefined) {
       const { ids, businesses, name, kind } = await groupOf(group)
-      return { ids: ids.toReversed(), words: `of ${name || kind}`, businesses: businesses.size }
+      return { ids: ids.toReversed(), which: `of ${name || kind}`, businesses: businesses.size }
     }
     const all = [...(await look()).groups.values()].filter((each) => each.status === status)
-    // Identifiers begin with the time at which the entry came.
+    // An id begins with the time at which the entry was received.
     const ids = all.flatMap((each) => each.ids).sort()
     return {
       ids,
-      words: `that are ${status}`,
+      which: `that are ${status}`,
       businesses: new Set(all.flatMap((each) => [...each.businesses])).size,
     }
   }
@@ -127,12 +114,12 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
     },
 
     async preview(person: Person, selection: Selection): Promise<ReplayPreview> {
-      looked = undefined
-      const { ids, words, businesses } = await selected(selection)
+      latest = undefined
+      const { ids, which, businesses } = await selected(selection)
       const taken = ids.slice(0, MOST_REPLAYED)
       const sample = await rowsOf(person, taken.slice(0, 5))
       if (taken.length > 0 && sample.length === 0)
-        throw new Refusal(404, 'entry_gone', 'There is no entry of this id any more.')
+        throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
       const [last] = await rowsOf(person, taken.slice(-1))
       return {
         matched: ids.length,
@@ -141,11 +128,11 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
         oldest: sample[0]?.receivedAt ?? null,
         newest: last?.receivedAt ?? null,
         sample,
-        words: wordsFor(taken.length, ids.length, words),
+        effect: effectOf(taken.length, ids.length, which),
       }
     },
 
-    /** Hands them to their handlers again, the oldest first; `left` are beyond what one call takes. */
+    /** Replays the entries, oldest first. `left`: how many exceed the limit of one call. */
     async replay(selection: Selection): Promise<Replies['replay']> {
       const { ids } = await selected(selection)
       let replayed = 0
@@ -153,9 +140,9 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
         if (await marketplace.journal.replay(id)) replayed++
         await nextTurn()
       }
-      looked = undefined
+      latest = undefined
       if (selection.entry_id !== undefined && replayed === 0)
-        throw new Refusal(404, 'entry_gone', 'There is no entry of this id any more.')
+        throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
       return { replayed, left: Math.max(0, ids.length - MOST_REPLAYED) }
     },
 
@@ -174,59 +161,15 @@ export interface Selection {
   status?: AttentionStatus | undefined
 }
 
-function wordsFor(takes: number, matched: number, words: string): string {
-  const again = 'A handler that has done its part already does it again.'
-  if (words === 'this entry')
-    return `Hands this entry to all of its handlers again, from the first try. ${again}`
+const THIS_ENTRY = 'this entry'
+
+function effectOf(takes: number, matched: number, which: string): string {
+  const again = 'A handler that has already succeeded is called again.'
+  if (which === THIS_ENTRY)
+    return `Passes this entry to all of its handlers again, starting with the first try. ${again}`
   if (takes === 0) return 'There is nothing to replay.'
-  if (takes === 1) return `Hands 1 entry ${words} to its handlers again, from the first try. ${again}`
+  if (takes === 1)
+    return `Passes 1 entry ${which} to its handlers again, starting with the first try. ${again}`
   const some = matched > takes ? `the oldest ${takes} of ${matched} entries` : `${takes} entries`
-  return `Hands ${some} ${words} to their handlers again, the oldest first, from the first try. ${again}`
-}
-
-function add(groups: Map<string, Group>, status: AttentionStatus, entry: JournalEntry) {
-  const { id, kind, name, receivedAt, business_uid } = entry
-  // Masked also for operators: values in errors would make a group of each entry.
-  const error = withoutNumbers(rowsFor(SUPPORT).errorOf(entry) ?? 'no error was kept')
-  const key = createHash('sha256')
-    .update(JSON.stringify([status, kind, name, error]))
-    .digest('base64url')
-    .slice(0, 22)
-  const group = groups.get(key)
-  if (group === undefined) {
-    const businesses = new Set(business_uid === null ? [] : [business_uid])
-    groups.set(key, {
-      key,
-      status,
-      kind,
-      name,
-      error,
-      count: 1,
-      oldest: receivedAt,
-      newest: receivedAt,
-      ids: [id],
-      businesses,
-    })
-    return
-  }
-  group.count++
-  group.ids.push(id)
-  if (business_uid !== null) group.businesses.add(business_uid)
-  if (receivedAt < group.oldest) group.oldest = receivedAt
-  if (receivedAt > group.newest) group.newest = receivedAt
-}
-
-const SUPPORT: Person = { name: 'anybody', role: 'support' }
-
-/** Identifiers and numbers out, so that the same failure is one group. */
-function withoutNumbers(error: string): string {
-  return error
-    .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '#')
-    .replace(/\b[\w-]*\d[\w-]*\b/g, '#')
-    .slice(0, 300)
-}
-
-function shown(group: Group): AttentionGroup {
-  const { ids: _ids, businesses: _businesses, ...rest } = group
-  return rest
+  return `Passes ${some} ${which} to their handlers again, oldest first, starting with the first try. ${again}`
 }

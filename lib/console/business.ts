@@ -9,10 +9,10 @@ import type { BusinessReply, Replies, SearchReply } from './shapes.js'
 
 const SUBSCRIPTIONS_A_PAGE = 20
 const ITEMS_A_PAGE = 30
-/** A decision over very many subscriptions names its reason in the first of them. */
+/** Limit of verdicts in a reply. The first ones contain the reason of the decision. */
 const MOST_VERDICTS = 50
 
-/** Everything about one business. */
+/** The calls about one business. */
 export function createBusinessCalls(marketplace: ConsoleMarketplace) {
   async function search(pasted: string): Promise<SearchReply> {
     const terms = searchTerms(pasted)
@@ -34,7 +34,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
     return items.some(({ kind }) => kind !== 'action')
   }
 
-  /** `decision`: what was just answered, so that it is not asked for twice. */
+  /** `answered`: the decision, if the caller has it already. */
   async function business(
     person: Person,
     { business_uid, after }: { business_uid: string; after?: string | undefined },
@@ -47,7 +47,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
         limit: SUBSCRIPTIONS_A_PAGE,
         ...(after === undefined ? {} : { after }),
       })
-      // The decision says why nothing is known.
+      // The decision contains the reason of the failure.
       .catch(() => [])
     const states = decision.subscriptions.map(({ purchase_state }) => purchase_state)
     return {
@@ -72,7 +72,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
     return { items: shown, before: items.length < ITEMS_A_PAGE ? null : (items.at(-1)?.id ?? null) }
   }
 
-  /** An error of a handler may repeat the payload, so for support it is looked up and masked. */
+  /** An error of a handler may quote the payload, so support gets it masked. */
   async function forPerson(person: Person, item: HistoryItem): Promise<HistoryItem> {
     if (item.kind !== 'handled' || item.error === null || person.role === 'operator') return item
     const entry = await marketplace.journal.get(item.entry_id)
@@ -103,14 +103,14 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
 const HEADLINES_THEN = {
   yes: NEXT_STEPS.purchased.headline.replace('May', 'Could'),
   no: 'Could not use the app',
-  unknown: 'The answer of that time is not known',
+  unknown: 'The answer at that time is not known',
 } as const
 
 function shortened(decision: Decision): Decision {
   return { ...decision, subscriptions: decision.subscriptions.slice(0, MOST_VERDICTS) }
 }
 
-/** The clock of a browser may be ahead of this machine's by so much. */
+/** How far the clock of a browser may be ahead of this machine's. */
 const SKEW_MS = 5 * 60_000
 
 function notAhead(at: string): Date {

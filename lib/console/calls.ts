@@ -1,45 +1,45 @@
 import type { Role } from './roles.js'
 
-/** One call of the page. `act`: it changes something, so it takes a POST with a token and leaves an action in the journal. */
+/** One call of the page. `act`: it changes something, so it requires a POST with a token, and the journal records it. */
 export interface CallRule {
   kind: 'read' | 'act'
-  /** The least role that may call it, checked on the server for every call. */
+  /** The lowest role that may call it. The server checks it for every call. */
   role: Role
-  /** In words, for the documentation. */
+  /** A description for the documentation. */
   does: string
 }
 
-/** Every call of the console. There is no other way in, and what is not named here does not exist. */
+/** Every call of the console. */
 export const CALLS = {
-  session: { kind: 'read', role: 'support', does: 'see who is signed in' },
-  search: { kind: 'read', role: 'support', does: 'find a business or a subscription' },
-  business: {
-    kind: 'read',
-    role: 'support',
-    does: 'see the answer for a business, its cause and the next step',
-  },
-  history: { kind: 'read', role: 'support', does: 'see the timeline of a business' },
-  answerAt: { kind: 'read', role: 'support', does: 'see the answer at a time' },
-  subscriptions: { kind: 'read', role: 'support', does: 'list subscriptions' },
-  entry: { kind: 'read', role: 'support', does: 'see an entry of the journal' },
-  attention: { kind: 'read', role: 'support', does: 'see what is dead and what is tried again' },
-  group: { kind: 'read', role: 'support', does: 'list the entries of a group' },
-  shapes: { kind: 'read', role: 'support', does: 'see unrecognised deliveries by their shape' },
-  webhooks: {
-    kind: 'read',
-    role: 'support',
-    does: 'see which events come in, other items and wrong secrets',
-  },
-  live: { kind: 'read', role: 'support', does: 'watch what comes in' },
-  health: { kind: 'read', role: 'support', does: 'see the health' },
-  previewReplay: { kind: 'read', role: 'operator', does: 'preview a replay' },
-  refresh: { kind: 'act', role: 'support', does: 'read a business again' },
-  track: { kind: 'act', role: 'support', does: 'track a subscription' },
-  replay: { kind: 'act', role: 'operator', does: 'replay an entry, a group, or all' },
-  export: { kind: 'act', role: 'operator', does: 'export what is kept of a business' },
-  erase: { kind: 'act', role: 'operator', does: 'erase a business' },
+  session: read('support', 'see who is signed in'),
+  search: read('support', 'find a business or a subscription'),
+  business: read('support', 'see the answer for a business, its cause and the next step'),
+  history: read('support', 'see the timeline of a business'),
+  answerAt: read('support', 'see the answer at a time'),
+  subscriptions: read('support', 'list subscriptions'),
+  entry: read('support', 'see a journal entry'),
+  attention: read('support', 'see dead and retrying entries'),
+  group: read('support', 'list the entries of a group'),
+  shapes: read('support', 'see unrecognised deliveries by their shape'),
+  webhooks: read('support', 'see which events arrive, other items and wrong secrets'),
+  live: read('support', 'watch new entries'),
+  health: read('support', 'see the health'),
+  previewReplay: read('operator', 'preview a replay'),
+  refresh: act('support', 'read a business again'),
+  track: act('support', 'track a subscription'),
+  replay: act('operator', 'replay an entry, a group, or all'),
+  export: act('operator', 'export the stored data of a business'),
+  erase: act('operator', 'erase a business'),
 } as const satisfies Record<string, CallRule>
 
 export type CallName = keyof typeof CALLS
 export type ReadName = { [N in CallName]: (typeof CALLS)[N]['kind'] extends 'read' ? N : never }[CallName]
 export type ActName = Exclude<CallName, ReadName>
+
+function read(role: Role, does: string) {
+  return { kind: 'read', role, does } as const
+}
+
+function act(role: Role, does: string) {
+  return { kind: 'act', role, does } as const
+}

@@ -5,28 +5,28 @@ import type { Person } from './roles.js'
 import { rowsFor } from './rows.js'
 import type { DeliveryShape, LiveReply, Replies, WebhooksReply } from './shapes.js'
 
-/** Unrecognised deliveries that are looked at, the newest, by so many at a time. */
-const MOST_LOOKED_AT = 2_000
+/** Limit of examined unrecognised deliveries (the newest ones), and how many are read at a time. */
+const MOST_EXAMINED = 2_000
 const PAGE = 100
 const MOST_SHAPES = 100
-/** Live: so many pages at most for one reply. */
+/** Limit of pages in one reply of `live`. */
 const MOST_LIVE_PAGES = 5
 
-/** What comes in: live, by event, and what is not understood. */
+/** The calls about deliveries: live, by event, and unrecognised ones by shape. */
 export function createDeliveryCalls(marketplace: ConsoleMarketplace) {
-  /** The report of what the platform sends that its interface document does not say. */
+  /** Deliveries that the interface document does not describe, by shape. */
   async function shapes(): Promise<Replies['shapes']> {
     const found = new Map<string, DeliveryShape>()
     let before: string | undefined
-    let looked = 0
+    let examined = 0
     let isAll = false
-    while (looked < MOST_LOOKED_AT) {
+    while (examined < MOST_EXAMINED) {
       const page = await marketplace.journal.list({
         kind: 'unrecognised',
         limit: PAGE,
         ...(before === undefined ? {} : { before }),
       })
-      looked += page.length
+      examined += page.length
       for (const { id, payload, issues, receivedAt } of page) {
         const shape = shapeOf(payload)
         const event = eventOf(payload)
@@ -43,7 +43,7 @@ export function createDeliveryCalls(marketplace: ConsoleMarketplace) {
       }
       await nextTurn()
     }
-    return { shapes: [...found.values()].sort((a, b) => b.count - a.count), looked, isAll }
+    return { shapes: [...found.values()].sort((a, b) => b.count - a.count), examined, isAll }
   }
 
   async function webhooks(): Promise<WebhooksReply> {
@@ -82,7 +82,7 @@ export function createDeliveryCalls(marketplace: ConsoleMarketplace) {
   return { shapes, webhooks, live }
 }
 
-/** The pair by which events are told apart, where both look like names; else they may be anything. */
+/** The pair of names that identifies an event. A part that does not look like a name may be any value, and is hidden. */
 function eventOf(payload: unknown): string {
   const { entity_name, event_type } = (payload ?? {}) as { entity_name?: unknown; event_type?: unknown }
   return [entity_name, event_type]

@@ -1,31 +1,31 @@
 import type { ConsoleMarketplace } from './needs.js'
 import type { HealthReply } from './shapes.js'
 
-/** What to do about a problem, by words of its sentence; the first that fits. */
+/** What to do about a problem, by words of its sentence. The first match counts. */
 const TODO: readonly [RegExp, string][] = [
   [
     /reads are paused/,
-    'Nothing at once: reading goes on by itself. If it stays for an hour, look at the status page of the platform, and lower platform.concurrency if it says 429.',
+    'Wait: the reads continue by themselves. If they are still paused after an hour, check the status page of the platform. If the reason is 429, lower platform.concurrency.',
   ],
   [
     /refuse/,
-    'Check app.clientId and app.clientSecret, and that the app is still listed on the platform. Answers stay as they are until maxStaleMs.',
+    'Check app.clientId and app.clientSecret, and that the app is still listed on the platform. Until maxStaleMs the answers do not change.',
   ],
   [
     /reads fail/,
-    'Check that platform.baseUrl and platform.authUrl are right and reachable from this machine. Answers stay as they are until maxStaleMs.',
+    'Check that platform.baseUrl and platform.authUrl are correct and can be reached from this machine. Until maxStaleMs the answers do not change.',
   ],
-  [/journal entries are dead/, 'Open Needs attention: mend what the error names, then replay the group.'],
-  [/tried again/, 'Open Needs attention: the error of the handler is there. It is tried again by itself.'],
+  [/journal entries are dead/, 'Open Needs attention: fix the cause of the error, then replay the group.'],
+  [/tried again/, 'Open Needs attention to see the error of the handler. The next try follows by itself.'],
   [
     /oldest entry/,
-    'Check that an instance with a worker runs and has the handlers; if it does, its handlers are too slow for what comes in.',
+    'Check that an instance with a worker runs and has the handlers. If it does, the handlers are too slow for the number of entries.',
   ],
   [
     /oldest requested read/,
-    'Check that an instance with a worker runs. If it does, the platform is slow: see the reads in the metrics.',
+    'Check that an instance with a worker runs. If it does, the platform is slow: see read.duration in the metrics.',
   ],
-  [/not read any more/, 'Search one of them by its reason in Business, and press Read again.'],
+  [/not read any more/, 'Find one of them in the list of Business, and press Read again.'],
   [
     /purchasableUid|other item/,
     'Compare app.purchasableUid with the item on the platform: see Other items in Needs attention.',
@@ -33,9 +33,9 @@ const TODO: readonly [RegExp, string][] = [
   [/worker has stopped|closed/, 'Restart this instance.'],
   [
     /full|space|disk/i,
-    'Make room on the disk. Deliveries are refused meanwhile, and the platform may send them again.',
+    'Free space on the disk. Until then deliveries are refused, and the platform may send them again.',
   ],
-  [/./, 'Give this sentence to an operator, with the time.'],
+  [/./, 'Send this sentence and the time to an operator.'],
 ]
 
 const STARTED_AT = new Date(Date.now() - process.uptime() * 1_000).toISOString()

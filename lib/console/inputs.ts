@@ -12,7 +12,7 @@ const which = {
   status: status.optional(),
 }
 
-/** What each call takes. Reads get texts from the query, so numbers are coerced. */
+/** The input of each call. Reads get text from the query, so numbers are converted. */
 export const INPUTS = {
   session: z.strictObject({}),
   search: z.strictObject({ q: z.string().max(20_000) }),
@@ -43,7 +43,7 @@ export const INPUTS = {
   }),
   replay: z.strictObject({ ...which, reason: reason.optional() }),
   export: z.strictObject({ business_uid: uid, reason: reason.min(1) }),
-  /** Typed by the person, as a lock against a slip; it must be the same. */
+  /** The person types the identifier again, to prevent a mistake. */
   erase: z.strictObject({ business_uid: uid, typed: z.string().max(255), reason: reason.min(1) }),
 } satisfies Record<CallName, z.ZodType>
 

@@ -1,4 +1,4 @@
-/** Stands where something is hidden. */
+/** Replaces a hidden value. */
 export const MASK = '•••'
 
 /** Fields of a record that support sees; all others are hidden. */
@@ -14,7 +14,7 @@ const SHOWN_FIELDS = new Set([
   'payment_type',
 ])
 
-/** A record as support sees it: which fields are there, and the values of those above. */
+/** A record for support: all names of fields, and the values of the fields above. */
 export function maskedRecord(record: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(record).map(([field, value]) => [
@@ -24,7 +24,7 @@ export function maskedRecord(record: Record<string, unknown>): Record<string, un
   )
 }
 
-/** A value by its shape: keys and types, never a value. `{ data: { uid: 'text' } }`. */
+/** The shape of a value: keys and types, without values. `{ data: { uid: 'text' } }`. */
 export function shapeOf(value: unknown, depth = 0): unknown {
   if (value === null) return 'null'
   if (Array.isArray(value))
@@ -39,25 +39,29 @@ export function shapeOf(value: unknown, depth = 0): unknown {
 
 const MOST_KEYS = 50
 
-/** A key that looks like a name; anything else may be a value in the place of a key. */
+/** The key if it looks like a name, else the mask: it may be a value that is used as a key. */
 function shownKey(key: string): string {
   return /^[a-z_][\w.-]{0,63}$/i.test(key) && !/\d{4}/.test(key) ? key : MASK
 }
 
 /**
- * `text` without the values of `payload`: an error of a handler may repeat what it was given. Identifiers of the business,
- * the subscription and the item stay, as support works with them.
+ * `text` without the values of `payload`, because an error of a handler may quote its payload. The `identifiers` of the
+ * business and the subscription stay: support needs them.
  */
-export function withoutValues(text: string, payload: unknown, keep: readonly (string | null)[]): string {
+export function withoutValues(
+  text: string,
+  payload: unknown,
+  identifiers: readonly (string | null)[],
+): string {
   const values = new Set<string>()
   collectValues(payload, values, 0)
-  for (const kept of keep) if (kept !== null) values.delete(kept)
+  for (const identifier of identifiers) if (identifier !== null) values.delete(identifier)
   return [...values]
     .sort((a, b) => b.length - a.length)
     .reduce((left, value) => left.replaceAll(value, MASK), text)
 }
 
-/** Shorter values are words of any sentence. */
+/** Shorter values occur in ordinary sentences. */
 const SHORTEST_VALUE = 4
 
 function collectValues(value: unknown, values: Set<string>, depth: number) {
@@ -73,9 +77,9 @@ function collectValues(value: unknown, values: Set<string>, depth: number) {
 }
 
 /**
- * Returns `jsonOf(value)`: JSON without secrets, for everybody. The delivery secret (and with it each target address),
- * bearer tokens, and what is called a secret or a token. This package keeps none of them; an error of a handler or a payload
- * may have brought them in.
+ * Returns `jsonOf(value)`: JSON without secrets, for every role. It removes the delivery secret (also in target addresses),
+ * bearer tokens, and fields with the name of a secret or a token. This package stores none of them, but an error of a
+ * handler or a payload may contain one.
  */
 export function jsonWithoutSecrets(targetUrl: (mountUrl: string) => string) {
   const secret = targetUrl('https://console.invalid/').replace(/^.*\//, '')
@@ -96,5 +100,5 @@ export function jsonWithoutSecrets(targetUrl: (mountUrl: string) => string) {
 const CREDENTIALS = /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi
 const NAMES = '(?:client_secret|access_token|refresh_token|api_key|password)'
 const SECRET_NAMES = new RegExp(`^${NAMES}$`, 'i')
-/** `client_secret=…` and `"client_secret": "…"`, also inside of JSON that stands in a text. */
+/** `client_secret=…` and `"client_secret": "…"`, also in JSON inside a text. */
 const NAMED = new RegExp(`\\b(${NAMES})(\\\\*["']?\\s*[=:]\\s*\\\\*["']?)[^\\s"'&,;}\\\\]+`, 'gi')

@@ -1,6 +1,6 @@
 import type { Marketplace } from '../index.js'
 
-/** What the console asks of a marketplace: public methods only. */
+/** The public methods of a marketplace that the console calls. */
 export type ConsoleMarketplace = Pick<
   Marketplace,
   | 'explain'

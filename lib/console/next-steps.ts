@@ -1,12 +1,12 @@
 import type { Reason } from '../index.js'
 
-/** What the page offers as a button beside the next step. */
+/** The button that the page highlights for the next step. */
 export type StepAction = 'refresh' | 'track' | 'health' | 'none'
 
 export interface NextStep {
   /** The answer as a headline. */
   headline: string
-  /** What to do now, in plain words. */
+  /** What to do now. */
   step: string
   action: StepAction
 }
@@ -15,66 +15,66 @@ export interface NextStep {
 export const NEXT_STEPS = {
   purchased: {
     headline: 'May use the app',
-    step: 'The subscription is in order, so look elsewhere: have them sign out and in again, and check that they use the account of this business.',
+    step: 'The subscription gives access. Ask the customer to sign out and in again, and check that they use the account of this business.',
     action: 'none',
   },
   not_read_yet: {
-    headline: 'Not yet: being checked',
-    step: 'Press Read again. If the answer stays, the platform has not shown the subscription yet: look at Health, and try again in a few minutes.',
+    headline: 'Not yet: the purchase is being checked',
+    step: 'Press Read again. If the answer does not change, the platform does not show the subscription yet: look at Health, and try again in a few minutes.',
     action: 'refresh',
   },
   stale: {
     headline: 'Not now: not confirmed for too long',
-    step: 'Press Read again. If the answer stays, the platform cannot be reached: give the failure below to an operator, and tell the customer that it is on our side.',
+    step: 'Press Read again. If the answer does not change, the app cannot read the platform: send the failure below to an operator. Inform the customer that the problem is on our side.',
     action: 'refresh',
   },
   not_purchased: {
     headline: 'May not use the app',
-    step: 'Ask them to look at their subscription and its payment on the platform. When they have paid there, press Read again.',
+    step: 'Ask the customer to check the subscription and its payment on the platform. After the payment, press Read again.',
     action: 'refresh',
   },
   revoked: {
     headline: 'May not use the app: uninstalled',
-    step: 'Ask them to install the app again on the platform. When they have done so, press Read again.',
+    step: 'Ask the customer to install the app again on the platform. Then press Read again.',
     action: 'refresh',
   },
   missing: {
     headline: 'May not use the app: the platform does not show the subscription',
-    step: "Ask for the subscription's id as the platform shows it, and for the name of the account that bought it. If the id is another one, track it.",
+    step: 'Ask the customer for the identifier of the subscription on the platform, and for the name of the account that bought it. If the identifier is another one, track it.',
     action: 'track',
   },
   unreadable: {
     headline: 'May not use the app: the platform refuses to show the subscription',
-    step: 'Ask whether the app is still installed for this business. If it is, press Read again; if the answer stays, give the failure below to an operator.',
+    step: 'Ask the customer whether the app is still installed for this business. If it is, press Read again. If the answer does not change, send the failure below to an operator.',
     action: 'refresh',
   },
   other_app: {
-    headline: 'May not use the app: bought something else',
-    step: 'Tell them which item they bought. If it is one of yours, an operator adds it to app.purchasableUid. If they bought two, ask for the id of the other subscription and track it.',
+    headline: 'May not use the app: bought another item',
+    step: 'Show the customer which item they bought. If it is one of yours, an operator must add it to app.purchasableUid. If they bought two items, ask for the identifier of the other subscription and track it.',
     action: 'track',
   },
   other_item: {
     headline: 'May not use this: bought another item of yours',
-    step: 'Tell them which item they bought, and which one this needs. If they bought both, ask for the id of the other subscription and track it.',
+    step: 'Show the customer which item they bought and which one this requires. If they bought both, ask for the identifier of the other subscription and track it.',
     action: 'track',
   },
   unknown_business: {
     headline: 'Not known here',
-    step: "Ask for the subscription's id, which the platform shows with the purchase, and track it.",
+    step: 'Ask the customer for the identifier of the subscription, which the platform shows with the purchase, and track it.',
     action: 'track',
   },
   invalid_business_uid: {
-    headline: 'This cannot be an identifier',
+    headline: 'This is not an identifier',
     step: 'Copy the identifier of the business or of the subscription from the platform, and paste it again.',
     action: 'none',
   },
   item_unknown: {
-    headline: 'The item that was asked about does not exist',
-    step: 'Give this to the developer of the app: the item in the question is not one of app.purchasableUid.',
+    headline: 'The item does not exist',
+    step: 'Send this to the developer of the app: the item in the question is not one of app.purchasableUid.',
     action: 'none',
   },
   store_unavailable: {
-    headline: 'Cannot be answered now',
+    headline: 'There is no answer at the moment',
     step: 'The database cannot be read. Call an operator, and show them Health.',
     action: 'health',
   },
@@ -85,15 +85,15 @@ export const NEXT_STEPS = {
   },
 } as const satisfies Record<Reason, NextStep>
 
-/** Where the state says more than the reason. */
+/** Next steps for states that are more specific than the reason. */
 const STEPS_BY_STATE = new Map([
   [
     'suspended',
-    'The payment failed or has not come in. Ask them to settle it on the platform. When they have, press Read again.',
+    'The payment failed or has not arrived. Ask the customer to pay on the platform. After the payment, press Read again.',
   ],
   [
     'canceled',
-    'The subscription was canceled. Ask them to buy the app again on the platform, then press Read again.',
+    'The subscription was canceled. Ask the customer to buy the app again on the platform. Then press Read again.',
   ],
 ])
 

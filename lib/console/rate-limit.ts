@@ -1,8 +1,8 @@
 const MINUTE_MS = 60_000
-/** More names than a company has people: `authorize` gives them, so they are bounded by it, and here once more. */
+/** More names than a company has people. `authorize` already limits the names; this is a second limit. */
 const MOST_NAMES = 1_000
 
-/** Answers whether `name` may go on: `perMinute` at once, refilled evenly. */
+/** Returns a function that decides whether `name` may make one more call: up to `perMinute` at once, refilled evenly. */
 export function createRateLimit(options: { perMinute: number; now?: () => number }) {
   const { perMinute, now = Date.now } = options
   const buckets = new Map<string, { left: number; at: number }>()

@@ -1,4 +1,4 @@
-/** Why a call is not answered. `code` is for the page, `message` for the person. */
+/** Why a call is refused. `code` is for the page, `message` for the person. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,

@@ -4,7 +4,7 @@ import { MarketplaceError } from '../index.js'
 import { SCRIPT, STYLE } from './page-bundle.js'
 import { Refusal } from './refusal.js'
 
-/** What every reply carries. */
+/** The headers of every reply. */
 const HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
@@ -15,7 +15,7 @@ const HEADERS = {
   'x-robots-tag': 'noindex',
 }
 
-/** The page runs one script and one style, known by their hashes, talks to its own origin, and stands in no frame. */
+/** The page may run one script and one style, identified by their hashes. It may call its own origin and must not be framed. */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   `script-src '${hashOf(SCRIPT)}'`,
@@ -33,7 +33,7 @@ function hashOf(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`
 }
 
-/** The whole page in one reply, so that it does not matter under which address it is served. */
+/** The whole page in one reply, so that it works under any address. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -54,8 +54,8 @@ export function sendPage(res: ServerResponse): void {
   send(res, 200, 'text/html; charset=utf-8', PAGE, CONTENT_SECURITY_POLICY)
 }
 
-export function sendText(res: ServerResponse, status: number, title: string, words: string): void {
-  const body = `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1><p>${words}</p></html>\n`
+export function sendText(res: ServerResponse, status: number, title: string, text: string): void {
+  const body = `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1><p>${text}</p></html>\n`
   send(res, status, 'text/html; charset=utf-8', body, NOTHING_RUNS)
 }
 
@@ -73,11 +73,11 @@ function send(res: ServerResponse, status: number, type: string, body: string, p
   res.end(res.req?.method === 'HEAD' ? undefined : body)
 }
 
-/** Why a call failed, as the page gets it. Errors that are not of this package stay inside. */
+/** The error of a call for the page. The message of an unexpected error is not shown. */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   if (!(error instanceof MarketplaceError))
-    return new Refusal(500, 'internal', 'The console could not do this.')
+    return new Refusal(500, 'internal', 'The call failed with an unexpected error. Try again.')
   const status = error.code === 'argument_invalid' ? 400 : error.status
   return new Refusal(status, error.code, error.message)
 }

@@ -4,10 +4,10 @@ import { Refusal } from './refusal.js'
 const MOST_BYTES = 16_384
 const TIMEOUT_MS = 10_000
 
-/** A request as Express gives it: a parser in front may have read its body. */
+/** A request of Express. An earlier parser may have read its body. */
 export type BodyRequest = IncomingMessage & { body?: unknown }
 
-/** The JSON object in the body of a request, also where a parser of the app has read it. Rejects with a `Refusal`. */
+/** The JSON object in the body of a request, also after a parser of the app has read it. Rejects with a `Refusal`. */
 export async function jsonBody(req: BodyRequest): Promise<object> {
   if (!/^application\/json\b/i.test(req.headers['content-type'] ?? ''))
     throw new Refusal(415, 'content_type_unsupported', 'Send application/json.')
@@ -22,7 +22,7 @@ function text(req: IncomingMessage): Promise<string> {
     const chunks: Buffer[] = []
     let size = 0
     const timer = setTimeout(
-      () => reject(new Refusal(408, 'body_timeout', 'The body did not come in time.')),
+      () => reject(new Refusal(408, 'body_timeout', 'The body did not arrive in time.')),
       TIMEOUT_MS,
     )
     timer.unref()
@@ -34,7 +34,7 @@ function text(req: IncomingMessage): Promise<string> {
     req.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
     req.on('close', () => {
       clearTimeout(timer)
-      reject(new Refusal(400, 'body_incomplete', 'The body did not come whole.'))
+      reject(new Refusal(400, 'body_incomplete', 'The connection closed before the whole body had arrived.'))
     })
   })
 }

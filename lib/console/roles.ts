@@ -1,11 +1,11 @@
-/** What a person may do, from less to more: an operator may do all that support may. */
+/** The roles, lowest first. An operator may do everything that support may. */
 export const ROLES = ['support', 'operator'] as const
 
 export type Role = (typeof ROLES)[number]
 
-/** Who asks, as `authorize` gives it back. */
+/** A person, as `authorize` returns it. */
 export interface Person {
-  /** Kept with each action in the journal. 1 to 200 characters. */
+  /** Recorded with each action in the journal. 1 to 200 characters. */
   name: string
   role: Role
 }
@@ -14,7 +14,7 @@ export function mayDo({ role }: Person, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed)
 }
 
-/** The person in what `authorize` answered; undefined for anything else, which denies. */
+/** The person in the answer of `authorize`; undefined for any other value, which denies. */
 export function personIn(answer: unknown): Person | undefined {
   if (typeof answer !== 'object' || answer === null) return undefined
   const { name, role } = answer as Partial<Person>

@@ -17,18 +17,18 @@ type AppRequest = any
 
 export interface ConsoleOptions {
   /**
-   * Who asks: `{ name, role: 'support' | 'operator' }`, or null for nobody. Called for every request. Throwing, rejecting, or
-   * answering anything else denies with 401. There is no console without it.
+   * Returns the person of a request: `{ name, role: 'support' | 'operator' }`, or null. Called for every request. Throwing,
+   * rejecting, or returning anything else denies with 401. Required.
    */
   authorize(req: AppRequest): unknown
   /**
-   * Key of the tokens for actions, at least 32 characters, the same in all instances behind one address. Without it each
-   * process makes its own at its start, which is enough for one instance.
+   * Key of the tokens for actions: at least 32 characters, the same in all instances behind one address. By default each
+   * process generates a key when it starts, which is enough for one instance.
    */
   tokenKey?: string | undefined
-  /** Calls a minute of one person; 600 unless told. */
+  /** Calls of one person in a minute, default 600. */
   callsPerMinute?: number | undefined
-  /** Actions a minute of one person; 60 unless told. */
+  /** Actions of one person in a minute, default 60. */
   actionsPerMinute?: number | undefined
 }
 
@@ -36,8 +36,8 @@ export interface ConsoleOptions {
 export type ConsoleRouter = (req: BodyRequest, res: ServerResponse, next?: unknown) => void
 
 /**
- * The console as middleware: a page for support and operators, and the calls it makes, under any path. It answers every
- * request itself. Throws `argument_invalid` at once when an option is wrong.
+ * The console as middleware: a page for support and operators, and the calls of that page. It works under any path and
+ * answers every request itself. Throws `argument_invalid` at once for an invalid option.
  *
  * @example
  * app.use('/ops', consoleRouter(marketplace, {
@@ -65,12 +65,11 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
     const called = /^\/call\/(\w+)$/.exec(path)?.[1]
     const person = await personOf(req)
     if (called !== undefined) return answerCall(req, res, called, query, person)
-    if (person === undefined)
-      return sendText(res, 401, 'Please sign in', 'This console is for people who are signed in to it.')
-    if (path !== '/' && path !== '') return sendText(res, 404, 'Not here', 'The console has one page.')
+    if (person === undefined) return sendText(res, 401, 'Please sign in', 'Sign in to use this console.')
+    if (path !== '/' && path !== '') return sendText(res, 404, 'Not found', 'The console has only one page.')
     if (req.method === 'GET' || req.method === 'HEAD') return sendPage(res)
     res.setHeader('allow', 'GET, HEAD')
-    sendText(res, 405, 'Not allowed', 'The page can only be read.')
+    sendText(res, 405, 'Method not allowed', 'The page can only be read with GET.')
   }
 
   async function answerCall(
@@ -95,7 +94,7 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
     }
   }
 
-  /** The call, when this request may make it. Throws a `Refusal`. */
+  /** The name of the call, if the request may make it. Throws a `Refusal`. */
   function permitted(
     req: IncomingMessage,
     res: ServerResponse,
@@ -103,30 +102,34 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
     person: Person | undefined,
   ): CallName {
     if (person === undefined)
-      throw new Refusal(401, 'not_signed_in', 'You are not signed in, or not any more.')
+      throw new Refusal(401, 'not_signed_in', 'You are not signed in. Sign in, then load this page again.')
     const site = req.headers['sec-fetch-site']
     if (site !== undefined && site !== 'same-origin')
-      throw new Refusal(403, 'other_origin', 'Calls are answered only to the page of this console.')
-    if (!Object.hasOwn(CALLS, called)) throw new Refusal(404, 'call_unknown', 'There is no such call.')
+      throw new Refusal(403, 'other_origin', 'Only the page of this console may make calls.')
+    if (!Object.hasOwn(CALLS, called)) throw new Refusal(404, 'call_unknown', 'This call does not exist.')
     const name = called as CallName
     const { kind, role } = CALLS[name]
     const method = kind === 'act' ? 'POST' : 'GET'
     if (req.method !== method) {
       res.setHeader('allow', method)
-      throw new Refusal(405, 'method_not_allowed', `This call takes ${method}.`)
+      throw new Refusal(405, 'method_not_allowed', `This call requires ${method}.`)
     }
-    if (!mayDo(person, role)) throw new Refusal(403, 'role_missing', `This is for the role ${role}.`)
+    if (!mayDo(person, role)) throw new Refusal(403, 'role_missing', `This call requires the role ${role}.`)
     if (kind === 'act' && !tokens.isValid(person, req.headers['x-console-token']))
-      throw new Refusal(403, 'token_invalid', 'The token of the page is missing or old: load the page again.')
+      throw new Refusal(
+        403,
+        'token_invalid',
+        'The token of the page is missing or expired. Load the page again.',
+      )
     if (!(kind === 'act' ? mayAct : mayCall)(person.name))
-      throw new Refusal(429, 'too_many_calls', 'Too many calls in a minute. Wait a moment.')
+      throw new Refusal(429, 'too_many_calls', 'Too many calls in a minute. Wait a moment, then try again.')
     return name
   }
 
   return function serveConsole(req, res, _next) {
     answer(req, res).catch(() => {
       if (res.headersSent) res.destroy()
-      else sendText(res, 500, 'Not answered', 'The console could not answer.')
+      else sendText(res, 500, 'Error', 'The console failed with an unexpected error. Try again.')
     })
   }
 }
@@ -136,12 +139,11 @@ function checked(options: ConsoleOptions): ConsoleOptions {
   const cannot = (why: string) =>
     new MarketplaceError('argument_invalid', `Cannot create the console: ${why}`)
   if (typeof authorize !== 'function')
-    throw cannot('expected the function authorize; without it anybody could use it')
+    throw cannot('authorize must be a function; without it anybody could use the console')
   if (tokenKey !== undefined && (typeof tokenKey !== 'string' || tokenKey.length < 32))
-    throw cannot('expected a tokenKey of at least 32 characters')
+    throw cannot('tokenKey must have at least 32 characters')
   for (const [name, value] of Object.entries({ callsPerMinute, actionsPerMinute }))
-    if (!Number.isInteger(value) || value < 1)
-      throw cannot(`expected ${name} as a whole number of at least 1`)
+    if (!Number.isInteger(value) || value < 1) throw cannot(`${name} must be a whole number of at least 1`)
   return options
 }
 

@@ -3,7 +3,7 @@ import { maskedRecord, shapeOf, withoutValues } from './masking.js'
 import type { Person } from './roles.js'
 import type { EntryDetail, EntryRow, SubscriptionRow } from './shapes.js'
 
-/** Entries and subscriptions as a person may see them. */
+/** Entries and subscriptions with the fields that a person may see. */
 export function rowsFor({ role }: Person) {
   const seesAll = role === 'operator'
 
@@ -21,7 +21,7 @@ export function rowsFor({ role }: Person) {
     entryRow,
     errorOf,
     entryDetail(entry: JournalEntry): EntryDetail {
-      // What a person did holds their name and reason, and nothing of a buyer.
+      // An action contains the name and reason of a person, and no data of a buyer.
       const isOpen = seesAll || entry.kind === 'action'
       return {
         ...entryRow(entry),

@@ -1,10 +1,10 @@
-/** At most so many are looked up for one search. */
+/** Limit of lookups for one search. */
 const MOST_TERMS = 8
 const MOST_CHARACTERS = 255
-/** Longer texts are cut: what is pasted whole is at most a delivery. */
+/** Longer texts are cut. The longest useful text is a whole delivery. */
 const MOST_PASTED = 20_000
 
-/** Names under which deliveries and records carry identifiers, the likeliest first. */
+/** Names of identifiers in deliveries and records, the most likely first. */
 const KEYS = [
   'business_uid',
   'businessUid',
@@ -17,8 +17,8 @@ const KEYS = [
 ]
 
 /**
- * Identifiers in what a person pasted, the likeliest first: an identifier with spaces, quotes or a label around it, a URL, or
- * JSON. Nothing is changed inside of an identifier.
+ * The identifiers in a pasted text, the most likely first. The text may be an identifier with spaces, quotes or a label
+ * around it, a URL, or JSON. The characters inside an identifier are not changed.
  */
 export function searchTerms(pasted: string): string[] {
   const text = bare(pasted.slice(0, MOST_PASTED))
@@ -29,7 +29,7 @@ export function searchTerms(pasted: string): string[] {
     .slice(0, MOST_TERMS)
 }
 
-/** Without what comes along when text is copied: spaces, quotes, brackets, invisible characters, and commas at the end. */
+/** Removes characters that are often copied along: spaces, quotes, brackets, invisible characters, commas at the end. */
 function bare(text: string): string {
   return text
     .replace(/[\u200b-\u200f\u2060\ufeff\p{Cc}]/gu, ' ')
@@ -90,7 +90,7 @@ function byLabel(text: string): string[] | undefined {
   return found.length > 0 ? found : undefined
 }
 
-/** The whole text first, as an identifier may have spaces in it; but what looks like one behind a label goes before. */
+/** The whole text, because an identifier may contain spaces. An identifier after a label comes before it. */
 function inWords(text: string): string[] {
   const labelled = byLabel(text) ?? []
   const behindLabel = /^[a-z][a-z _-]{0,30}[:=#]\s*(\S{8,})$/i.exec(text)?.[1]

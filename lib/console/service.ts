@@ -15,7 +15,7 @@ const ROWS_A_PAGE = 50
 
 export type Service = { [Name in CallName]: (person: Person, input: Inputs[Name]) => Promise<Replies[Name]> }
 
-/** Every call of the table over the public methods of a marketplace. Who may call is checked before. */
+/** Implements every call of the table with the public methods of a marketplace. The router has checked the permission. */
 export function createService(options: {
   marketplace: ConsoleMarketplace
   tokenFor(person: Person): string
@@ -49,7 +49,7 @@ export function createService(options: {
     async entry(person, { id }) {
       const entry = await marketplace.journal.get(id)
       if (entry) return rowsFor(person).entryDetail(entry)
-      throw new Refusal(404, 'entry_gone', 'There is no entry of this id. It may be past its retention.')
+      throw new Refusal(404, 'entry_gone', 'No entry has this id. Its retention may have ended.')
     },
     attention: () => attention.attention(),
     group: (person, input) => attention.group(person, input),

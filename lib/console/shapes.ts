@@ -2,7 +2,7 @@ import type { Decision, Health, HistoryItem, Readiness, Reason, WebhookReport } 
 import type { NextStep } from './next-steps.js'
 import type { Person } from './roles.js'
 
-/** What each call answers, shared with the page. Times are ISO 8601, UTC. */
+/** The reply of each call, shared with the page. Times are ISO 8601, UTC. */
 export interface Replies {
   session: { person: Person; token: string; calls: string[] }
   search: SearchReply
@@ -13,7 +13,7 @@ export interface Replies {
   entry: EntryDetail
   attention: AttentionReply
   group: { entries: EntryRow[]; next: number | null }
-  shapes: { shapes: DeliveryShape[]; looked: number; isAll: boolean }
+  shapes: { shapes: DeliveryShape[]; examined: number; isAll: boolean }
   webhooks: WebhooksReply
   live: LiveReply
   health: HealthReply
@@ -26,12 +26,12 @@ export interface Replies {
 }
 
 export interface SearchReply {
-  /** The business that was found; else what will be asked about. Null: nothing that can be an identifier was pasted. */
+  /** The business that was found, or the first term. Null if the text contains no identifier. */
   business_uid: string | null
-  /** The subscription by which it was found. */
+  /** The subscription that led to the business. */
   subscription_uid: string | null
   isKnown: boolean
-  /** What was looked up, in this order. */
+  /** The identifiers that were looked up, in this order. */
   terms: string[]
 }
 
@@ -42,7 +42,7 @@ export interface BusinessReply {
   cause: string
   next: NextStep
   subscriptions: SubscriptionRow[]
-  /** Where the next page of subscriptions begins; null: there is none. */
+  /** Where the next page of subscriptions begins; null after the last page. */
   after: string | null
 }
 
@@ -52,7 +52,7 @@ export interface SubscriptionRow {
   purchasable_uid: string | null
   state: string | null
   reason: Reason
-  /** What the platform said last; fields are masked for support. */
+  /** The record of the last read. Some fields are masked for support. */
   record: Record<string, unknown> | null
   readAt: string | null
   requestedAt: string | null
@@ -79,20 +79,20 @@ export interface EntryRow {
 
 export interface EntryDetail extends EntryRow {
   issues: string[] | null
-  /** For support its shape only. */
+  /** For support only the shape. */
   payload: unknown
   isMasked: boolean
 }
 
 export type AttentionStatus = 'dead' | 'retrying'
 
-/** Entries that failed in the same handlers in the same way. */
+/** Entries whose handlers failed with the same error. */
 export interface AttentionGroup {
   key: string
   status: AttentionStatus
   kind: string
   name: string
-  /** With numbers and identifiers taken out. */
+  /** Without numbers and identifiers. */
   error: string
   count: number
   oldest: string
@@ -102,56 +102,56 @@ export interface AttentionGroup {
 export interface AttentionReply {
   groups: AttentionGroup[]
   counts: Record<AttentionStatus, number>
-  /** False: there are more than were looked at. */
+  /** False when not all entries were examined. */
   isAll: boolean
 }
 
 /** Unrecognised deliveries of one shape. */
 export interface DeliveryShape {
-  /** `entity_name/event_type`, where they look like names. */
+  /** `entity_name/event_type`, if they look like names. */
   event: string
   issues: string[]
   shape: unknown
   count: number
   newest: string
-  /** One of them. */
+  /** The newest of them. */
   entry_id: string
 }
 
 export interface WebhooksReply {
   report: WebhookReport
-  /** The first subscriptions that are for other items. */
+  /** The first subscriptions for other items. */
   otherItems: { subscription_uid: string; business_uid: string; purchasable_uid: string | null }[]
 }
 
 export interface LiveReply {
-  /** Newest first: all since `after`, and at least the latest, whose status may have changed. */
+  /** Newest first: all since `after`, and at least the latest ones, whose status may have changed. */
   entries: EntryRow[]
-  /** Ask with this next time. */
+  /** The `after` of the next call. */
   last: string | null
-  /** More came in than one reply holds: some are left out. */
+  /** More entries arrived than one reply contains: some are missing. */
   hasGap: boolean
 }
 
 export interface HealthReply {
   health: Health
   readiness: Readiness
-  /** The same problems with what to do about each. */
+  /** The problems of `health`, each with what to do. */
   problems: { problem: string; todo: string }[]
-  /** Known of this process. */
+  /** The process that answered. */
   process: { pid: number; node: string; startedAt: string }
   now: string
 }
 
 export interface ReplayPreview {
-  /** Entries that fit. */
+  /** Number of matching entries. */
   matched: number
-  /** Of those, how many this call would replay: the oldest first. */
+  /** How many of them one call replays, the oldest first. */
   takes: number
   businesses: number
   oldest: string | null
   newest: string | null
   sample: EntryRow[]
-  /** What it will do, in words. */
-  words: string
+  /** The effect of the replay, in sentences. */
+  effect: string
 }

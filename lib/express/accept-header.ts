@@ -1,6 +1,6 @@
 /**
- * Whether a request prefers a page for people: an `Accept` header that gives HTML a higher quality than JSON (RFC 9110,
- * 12.5.1). Browsers do; programs, and requests without the header, get JSON.
+ * Whether a request prefers an HTML page: its `Accept` header gives HTML a higher quality than JSON (RFC 9110, 12.5.1),
+ * as browsers do. Programs and requests without the header get JSON.
  */
 export function prefersHtml(accept: unknown): boolean {
   if (typeof accept !== 'string') return false

@@ -3,17 +3,17 @@ import type { IncomingMessage } from 'node:http'
 import { decode, notUtf8, tooLarge, unreadable, withoutBom } from './body-text.js'
 
 /**
- * A request as Node gives it. `body` is set when an earlier middleware has read the request; `rawBody` where the app
- * stores the bytes too, as many do in the `verify` option of their parser, and some hosts for every request.
+ * A request of `node:http`. An earlier middleware that reads the request sets `body`. Many apps also store the bytes in
+ * `rawBody` (in the `verify` option of their parser), and some hosts do so for every request.
  */
 export type BodyRequest = IncomingMessage & { body?: unknown; rawBody?: unknown; _body?: unknown }
 
-/** The text of the body, or the value that an earlier middleware has parsed it into. */
+/** The text of the body, or the value an earlier middleware parsed from it. */
 export type Body = { text: string } | { parsed: unknown }
 
 /**
- * The body of a request that an earlier middleware has read: the bytes or the text where it has left them, else the
- * value that it has parsed. A value that cannot be the JSON that was sent is refused, not recorded as if it were.
+ * The body of a request that an earlier middleware has read: the bytes or the text if the middleware left them on the
+ * request, otherwise the parsed value. A value that cannot be the JSON of the sender is refused, so it is never recorded.
  *
  * Throws `body_too_large`, `body_not_utf8`, `body_already_read` or `content_type_unsupported`.
  */
@@ -23,8 +23,8 @@ export function bodyReadBefore(req: BodyRequest, limitBytes: number, isAnnounced
   if (body instanceof Uint8Array || typeof body === 'string') return { text: textOf(req, body, limitBytes) }
   if (!isAnnounced && (body === undefined || isEmptyObject(body))) return { text: '' }
 
-  // Express 4's body middleware leaves `{}` where it reads nothing, and marks what it has read with `_body`. A short
-  // body may really have been `{}`: no event fits into so few bytes, so none is lost by believing it.
+  // Express 4's body middleware sets `{}` when it reads nothing, and sets `_body` on a request it has read. A short
+  // body may really be `{}`. No event fits into 16 bytes, so accepting it loses none.
   const isLeftOver = isEmptyObject(body) && !req._body && !(Number(req.headers['content-length']) <= 16)
   if (body === undefined || isLeftOver) {
     throw unreadable(
@@ -41,7 +41,7 @@ export function bodyReadBefore(req: BodyRequest, limitBytes: number, isAnnounced
   return { parsed: asJson(body) }
 }
 
-/** Some apps store the bytes before they are decompressed; those are of no use. */
+/** Some apps store the compressed bytes, which cannot be used here. */
 function isWhole(rawBody: unknown, contentEncoding: string | undefined): rawBody is Uint8Array | string {
   if (typeof rawBody === 'string') return rawBody !== ''
   return rawBody instanceof Uint8Array && rawBody.length > 0 && (!contentEncoding || isUtf8(rawBody))
@@ -54,15 +54,15 @@ function textOf(req: IncomingMessage, body: Uint8Array | string, limitBytes: num
   }
   const size = Buffer.byteLength(body)
   if (size > limitBytes) throw tooLarge(limitBytes)
-  // Parsers put U+FFFD in place of bytes that are not UTF-8, and then the size is no longer the one that was announced.
+  // Parsers replace bytes that are not UTF-8 by U+FFFD, so the text becomes larger than the announced body.
   const announced = req.headers['content-encoding'] ? Number.NaN : Number(req.headers['content-length'])
   if (size > announced && body.includes('\ufffd')) throw notUtf8()
   return withoutBom(body)
 }
 
 /**
- * Whether a parser of forms was given JSON: it takes the text up to the first `=`, `&` or bracket for the name of a
- * field, so the first name begins as only JSON does. The content type may be any: `urlencoded({ type: '*' + '/*' })`.
+ * Whether a form parser has parsed JSON. It reads the text up to the first `=`, `&` or bracket as the name of a field,
+ * so the first name begins with `{` or `[`. The content type may be any: `urlencoded({ type: '*' + '/*' })`.
  */
 function isForm(body: unknown): boolean {
   if (typeof body !== 'object' || body === null) return false
@@ -74,15 +74,15 @@ function isFormOrXml(contentType = ''): boolean {
   return /^\s*[\w.+-]+\/([\w.-]+\+)?(x-www-form-urlencoded|xml)\s*(;|$)/i.test(contentType)
 }
 
-/** True for a value that holds no envelope; a parser for JSON may have been told to read bodies of every content type. */
+/** Whether the value holds no envelope. An app may have configured its JSON parser to read every content type. */
 function isEnvelopeless(body: unknown): boolean {
   const values: unknown[] = Array.isArray(body) ? body : [body]
   return !values.some((value) => typeof (value as { entity_name?: unknown } | null)?.entity_name === 'string')
 }
 
 /**
- * A parsed value as JSON has it: a `reviver` or a parser of the app's own may have put dates, bigints or objects of
- * classes in place of text and numbers. A value that is nested too deeply, or in a circle, is left as it is.
+ * The parsed value as plain JSON: a `reviver` or the app's own parser may have replaced text and numbers by dates,
+ * bigints or class instances. A value that is circular or nested too deeply is returned unchanged.
  */
 function asJson(body: unknown): unknown {
   try {

@@ -19,7 +19,7 @@ export function tooLarge(limitBytes: number): MarketplaceError {
   return unreadable('body_too_large', `it is larger than ${limitBytes} bytes`)
 }
 
-/** The error for a body that cannot be read. `why` never holds the body. */
+/** The error for a body that cannot be read. `why` must not contain the body. */
 export function unreadable(code: ErrorCode, why: string, cause?: unknown): MarketplaceError {
   return new MarketplaceError(code, `Cannot read the body of the delivery: ${why}`, { cause })
 }

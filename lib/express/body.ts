@@ -9,19 +9,20 @@ import { decode, tooLarge, unreadable } from './body-text.js'
 export interface BodyOptions {
   /** Most bytes a body may have, before and after decompression. */
   limitBytes: number
-  /** Time from the call until the last byte must be here; one timer serves all bodies. */
+  /** Time from the call until the last byte must have arrived. One timer serves all bodies. */
   timeoutMs: number
   clock: Clock
 }
 
 /**
- * Returns `readBody(req, take, refuse)`, which reads the body of a delivery and calls `take` with it, or `refuse` with the
- * reason, once. What it finds in the headers it throws at once. What `take` throws goes to `refuse` too.
+ * Returns `readBody(req, take, refuse)`, which reads the body of a delivery and then calls either `take` with the body
+ * or `refuse` with the reason, once. It throws at once when the headers already show the reason. An error that `take`
+ * throws goes to `refuse` too.
  *
- * The interface document does not state how deliveries are sent, so any content type (or none) is taken as long as the
- * text is UTF-8. Works behind an app's own body middleware too: a body that it has read is taken from the request, any
- * other is read here. Express 4's `express.json()` sets `req.body = {}` on requests it does not read, so a body counts as
- * read only when the stream says so.
+ * The interface document does not state how deliveries are sent, so any content type (or none) is accepted as long as
+ * the text is UTF-8. It also works behind the app's own body middleware: a body that this middleware has read comes from
+ * the request, any other is read here. Express 4's `express.json()` sets `req.body = {}` on requests it does not read,
+ * so a body counts as read only when the stream was read.
  *
  * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_too_large`,
  * `body_timeout`, `body_incomplete`, `body_not_utf8` or `body_already_read`. Messages never hold the body.
@@ -48,7 +49,7 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     })
   }
 
-  /** Collects the bytes as they were sent. No stream is piped and a body of one chunk is not copied: this is the hot path. */
+  /** Collects the bytes. This is the hot path, so it pipes no stream and does not copy a body of one chunk. */
   function readBytes(req: IncomingMessage, refuse: Refuse, take: (bytes: Buffer) => void): void {
     const chunks: Buffer[] = []
     let size = 0
@@ -66,10 +67,10 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     }
 
     function onData(data: Buffer | string): void {
-      // Text comes only where an earlier middleware has called `setEncoding`.
+      // Chunks are text only if an earlier middleware called `setEncoding`.
       const chunk = typeof data === 'string' ? Buffer.from(data, req.readableEncoding ?? 'utf8') : data
       if (!(chunk instanceof Uint8Array)) {
-        // Not thrown: what is thrown in a listener ends the process.
+        // Not thrown, because an error thrown in a listener ends the process.
         stop(new TypeError('the request does not consist of bytes'))
         return
       }
@@ -83,7 +84,7 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
       isOpen = false
       cancelDeadline()
       try {
-        // A stream of HTTP/2 ends in the same way when its sender resets it.
+        // An HTTP/2 stream also emits `end` when its sender resets it.
         if (http2StreamOf(req)?.aborted) throw incomplete()
         take(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
       } catch (error) {
@@ -93,7 +94,7 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
 
     req.on('data', onData)
     req.on('end', onEnd)
-    // A request without a listener for `error` keeps its errors to itself, and `close` comes after each.
+    // A request without an `error` listener emits no error, and `close` follows each one.
     req.on('close', () => {
       if (!req.readableEnded) stop(incomplete())
     })
@@ -104,7 +105,7 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
 
 type Refuse = (reason: unknown) => void
 
-/** Whether a body of at least one byte is announced: by the headers, or over HTTP/2 by a stream that goes on behind them. */
+/** Whether the headers announce a body of at least one byte. Over HTTP/2, also a stream that continues after the headers. */
 export function announcesBody(req: IncomingMessage): boolean {
   const { headers } = req
   return (
@@ -149,7 +150,7 @@ const DECOMPRESSORS = new Map<string, Decompress | undefined>([
   ['br', promisify(brotliDecompress) as Decompress],
 ])
 
-/** A list of encodings is refused like an unknown one: each further layer multiplies what a small body can cost. */
+/** A list of encodings is refused like an unknown one: each layer multiplies the cost of decompressing a small body. */
 function decompressorFor(contentEncoding = ''): Decompress | undefined {
   const name = contentEncoding.trim().toLowerCase()
   if (!DECOMPRESSORS.has(name)) {
@@ -158,7 +159,7 @@ function decompressorFor(contentEncoding = ''): Decompress | undefined {
   return DECOMPRESSORS.get(name)
 }
 
-/** zlib works in pieces of 16 KiB and stops at the first that passes the limit. */
+/** zlib decompresses in chunks of 16 KiB and stops at the first chunk that exceeds the limit. */
 async function decompressed(decompress: Decompress, bytes: Buffer, limitBytes: number): Promise<Buffer> {
   try {
     return await decompress(bytes, { maxOutputLength: limitBytes })
@@ -169,5 +170,5 @@ async function decompressed(decompress: Decompress, bytes: Buffer, limitBytes: n
 }
 
 function incomplete(): Error {
-  return unreadable('body_incomplete', 'the connection ended before the body did')
+  return unreadable('body_incomplete', 'the connection closed before the whole body had arrived')
 }

@@ -2,19 +2,19 @@ import { timingSafeEqual } from 'node:crypto'
 import { MarketplaceError } from '../errors.js'
 
 /**
- * The delivery secret is the last part of the address that the platform delivers to. The interface document shows no
- * signature of deliveries, so a sender can prove only that it knows the address.
+ * The delivery secret is the last part of the address that the platform delivers to. The interface document defines no
+ * signature for deliveries, so a sender can prove only that it knows the address.
  */
 
 /**
- * Returns a check of a candidate against every configured secret. It takes the same time whether the first, the last
- * or none of them matches, takes candidates of any length, and never throws.
+ * Returns a check of a candidate against every configured secret. The check takes the same time whether the first, the
+ * last or no secret matches. It accepts candidates of any length and never throws.
  *
- * Candidate and secrets stand in buffers of one size, padded with zeros, and are compared over all of it. So the time
- * depends on the length of the candidate, which its sender knows, and on nothing of a secret: not on where the first
- * difference is, and not on its length, because what does not fit the buffer is cut off and refused after the comparison.
- * The buffer has room for any usual secret, so its size does not give away the length of the longest either. A hash for each
- * request gave the same, and took 6 × as long.
+ * Candidate and secrets are copied into buffers of one size, padded with zeros, and compared over the whole size. So the
+ * time depends on the length of the candidate, which its sender knows, and not on a secret: neither on the position of
+ * the first difference, nor on the secret's length, because a longer candidate is cut to the buffer and refused after the
+ * comparison. The buffer has room for any usual secret, so its size does not reveal the longest one. Hashing each
+ * candidate gives the same protection and took 6 × as long.
  */
 export function createSecretCheck(secrets: readonly string[]): (candidate: string) => boolean {
   const size = Math.max(BUFFER_BYTES, ...secrets.map((secret) => Buffer.byteLength(secret)))
@@ -23,7 +23,7 @@ export function createSecretCheck(secrets: readonly string[]): (candidate: strin
     bytes.write(secret)
     return { bytes, length: secret.length }
   })
-  // One buffer for all checks, which are synchronous.
+  // All checks share one buffer: they are synchronous.
   const given = Buffer.alloc(size)
 
   return function isSecret(candidate) {
@@ -43,8 +43,8 @@ export function createSecretCheck(secrets: readonly string[]): (candidate: strin
 const BUFFER_BYTES = 128
 
 /**
- * Why a secret is too weak, one phrase per fault; empty when it is strong. The phrases never contain the secret.
- * Any output of a generator of random text passes: `randomBytes(24).toString('base64url')`, a UUID, 32 hex digits.
+ * Why a secret is too weak, one phrase per fault; empty for a strong secret. The phrases never contain the secret.
+ * Generated random text passes: `randomBytes(24).toString('base64url')`, a UUID, 32 hex digits.
  */
 export function secretFaults(secret: unknown): string[] {
   if (typeof secret !== 'string') return ['a delivery secret must be a string']
@@ -93,7 +93,7 @@ const COMMON_WORDS =
 const SEQUENCES = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm']
 const BOTH_WAYS = SEQUENCES.flatMap((row) => [row, [...row].reverse().join('')])
 
-/** The length of the shortest part that, repeated at least once, makes up the whole text; Infinity when there is none. */
+/** The length of the shortest part whose repetition gives the whole text; Infinity when the text does not repeat. */
 function period(text: string): number {
   for (let size = 1; size <= text.length / 2; size++) {
     if (text.startsWith(text.slice(size))) return size

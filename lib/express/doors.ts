@@ -2,10 +2,10 @@ import { createHandler, type HandlerOptions } from './handler.js'
 import { createReceiver } from './receiver.js'
 import type { ReceiverOptions } from './take-delivery.js'
 
-/** The two ways in for deliveries: middleware within a framework, and a listener in front of it. */
+/** The two entrances for deliveries: middleware inside a framework, and a listener in front of it. */
 export function createDoors(
   options: ReceiverOptions & {
-    /** Called with what an `otherwise` threw, or rejected with. */
+    /** Called with the error that `otherwise` threw or rejected with. */
     onOtherwiseError?: (error: unknown) => void
   },
 ) {

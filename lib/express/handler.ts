@@ -5,25 +5,25 @@ import { cutOff, reply } from './reply.js'
 import { pathOf, segmentAt } from './request-path.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 
-/** Where deliveries arrive, and who answers all other requests. */
+/** Where deliveries arrive, and which listener answers all other requests. */
 export interface HandlerOptions {
-  /** The path before the delivery secret, such as `/webhooks/marketplace`. Upper and lower case are different. */
+  /** The path before the delivery secret, such as `/webhooks/marketplace`. It is case-sensitive. */
   path: string
-  /** Answers every request outside of `path`, and sees it unchanged. Without it they get 404. */
+  /** Answers every request outside of `path`, and receives it unchanged. Without it they get 404. */
   otherwise?: RequestListener | undefined
 }
 
-/** What `createServer` of `node:http`, `node:https` and `node:http2` takes. A rejection counts as an error. */
+/** A listener for `createServer` of `node:http`, `node:https` and `node:http2`. A rejection counts as an error. */
 // biome-ignore lint/suspicious/noExplicitAny: an app of any framework fits, with its own types of requests.
 export type RequestListener = (req: any, res: any) => unknown
 
 /**
- * Returns a listener for `createServer` that takes deliveries at `<path>/<secret>` before any framework sees them, and
- * hands every other request to `otherwise`. All that is at or below `path` is its own, as with `app.use(path, router)`: a
- * wrong secret gets its 404 here.
+ * Returns a listener for `createServer` that takes deliveries at `<path>/<secret>` before a framework sees them, and
+ * passes every other request to `otherwise`. It answers every request at or below `path`, as `app.use(path, router)`
+ * does: a wrong secret gets its 404 here.
  *
- * An `otherwise` that throws or rejects does not end the process: the request is answered with an empty 500, or cut off
- * where its reply has begun, and `onError` gets the error.
+ * When `otherwise` throws or rejects, the process goes on: the request gets an empty 500, or its connection is closed if
+ * the reply has begun, and `onError` receives the error.
  *
  * Throws `argument_invalid` at once when an option is wrong.
  */
@@ -66,7 +66,7 @@ export function createHandler(
   }
 }
 
-/** Also a promise of another library than the language's own. */
+/** Whether it is a promise, also one of another library. */
 function isThenable(result: unknown): result is PromiseLike<unknown> {
   return typeof (result as { then?: unknown } | null | undefined)?.then === 'function'
 }
@@ -79,15 +79,16 @@ function mountPath(options: unknown): string {
   if (typeof path !== 'string' || !path.startsWith('/')) throw refuse('path must begin with /')
   if (/[?#]/.test(path)) throw refuse('path must have no query and no fragment')
   if (!URL.canParse(path, 'http://host') || new URL(path, 'http://host').pathname !== path) {
-    // Requests carry paths in this form only, so that another one would never match.
+    // Requests carry paths in this form only, so another form would never match.
     throw refuse(
-      'path must be as it stands in a URL: percent-encoded, without . and .. segments or // in front',
+      'path must be written as in a URL: percent-encoded, without . and .. segments, not beginning with //',
     )
   }
   if (otherwise !== undefined && typeof otherwise !== 'function') {
     throw refuse('otherwise must be a function (req, res)')
   }
   const mount = path.replace(/\/+$/, '')
-  if (mount === '' && otherwise) throw refuse('below / there is no request left for otherwise')
+  if (mount === '' && otherwise)
+    throw refuse('the path / covers every request and leaves none for otherwise; choose a longer path')
   return mount
 }

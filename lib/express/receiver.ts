@@ -7,9 +7,9 @@ export type { DeliveryOutcome, ReceiverOptions } from './take-delivery.js'
 
 /**
  * Returns the middleware that takes deliveries at `<mount>/<secret>`; see `createTakeDelivery` for its replies. Mount it
- * with `app.use(path, …)`, or give it to `node:http` or `node:http2` as it is. It answers every request itself, and
- * never throws. It never calls `next`, and declares it because adapters of other frameworks look at the number of parameters:
- * with three they take it for middleware in the form of Express.
+ * with `app.use(path, …)`, or pass it to `node:http` or `node:http2` directly. It answers every request itself, never
+ * throws, and never calls `next`. It declares `next` because adapters of other frameworks count parameters: they treat a
+ * function with three as Express middleware.
  */
 export function createReceiver(options: ReceiverOptions) {
   const takeDelivery = createTakeDelivery(options)

@@ -3,12 +3,12 @@ import { ERROR_CODES } from '../errors.js'
 import { prefersHtml } from './accept-header.js'
 import { errorHeaders, reply, replyProblem } from './reply.js'
 
-/** Why a visitor is not let in, as far as a visitor may know it. */
+/** Why a visitor gets no access, as far as the visitor may know. */
 export type Denial = keyof typeof SENTENCES
 
 /**
- * What a visitor reads. It names no business, subscription or inner reason: the visitor may be anybody who works at the
- * business. `onDenied` and the log get the decision itself.
+ * The sentence for a visitor. It names no business, subscription or internal reason: the visitor may be anybody who works
+ * at the business. `onDenied` and the log receive the decision.
  */
 const SENTENCES = {
   business_missing: 'Please sign in: this request is not made for a business.',
@@ -16,7 +16,7 @@ const SENTENCES = {
   entitlement_unknown: 'Your purchase of this app cannot be checked at the moment. Please try again shortly.',
 } as const
 
-/** Answers a visitor who is not let in: application/problem+json, or a page where `Accept` prefers HTML. */
+/** Answers a visitor without access: application/problem+json, or a page if `Accept` prefers HTML. */
 export function replyDenied(req: IncomingMessage, res: ServerResponse, denial: Denial): void {
   const sentence = SENTENCES[denial]
   if (!prefersHtml(req.headers.accept)) {

@@ -3,18 +3,18 @@ import { type Clock, SECOND, systemClock } from '../clock.js'
 import { type ErrorCode, problem } from '../errors.js'
 import { announcesBody, http2StreamOf } from './body.js'
 
-/** `Retry-After` for causes that are expected to pass by themselves. */
+/** `Retry-After` for temporary causes. */
 const RETRY_AFTER_SECONDS = '5'
-/** How long a refused sender may go on sending before its connection is cut. */
+/** How long a refused sender may continue to send before its connection is closed. */
 const LINGER_MS = SECOND / 2
 
 type Headers = Readonly<Record<string, string>>
 
 /**
- * Answers with text, once: nothing happens when the reply has begun or the sender has gone. When the request's body has
- * not arrived whole, the connection (over HTTP/2 the stream) is closed behind the reply.
+ * Answers with text, once: does nothing when the reply has begun or the sender has disconnected. If the request's body
+ * has not arrived completely, closes the connection (over HTTP/2 the stream) after the reply.
  *
- * Never throws, whatever other middlewares have made of `req` and `res`: a reply that cannot be sent ends the connection.
+ * Never throws, even if other middleware has changed `req` and `res`: a reply that cannot be sent closes the connection.
  */
 export function reply(
   req: IncomingMessage,
@@ -42,15 +42,15 @@ export function reply(
 const { writeHead } = ServerResponse.prototype
 
 /**
- * Whether headers may be written as a list, which is quicker than setting one after the other.
- * Middlewares that replace `writeHead` are not all prepared for a list (on-headers before 1.1.0, which compression and
- * express-session use), and HTTP/2 has a class of its own.
+ * Whether headers may be written as a list, which is faster than setting them one by one.
+ * Not all middleware that replaces `writeHead` accepts a list (on-headers before 1.1.0, which compression and
+ * express-session use), and HTTP/2 has another response class.
  */
 function isUntouched(res: ServerResponse): boolean {
   return res.writeHead === writeHead
 }
 
-/** Names and values in turn, the length of `text` among them. */
+/** Header names and values in turn, including the length of `text`. */
 function asList(headers: Headers, text: string): string[] {
   const list = ['Content-Length', String(Buffer.byteLength(text))]
   for (const name in headers) list.push(name, headers[name] as string)
@@ -76,7 +76,7 @@ export function replyProblem(
   reply(req, res, body.status, JSON.stringify(body), head, clock)
 }
 
-/** No cache may store an error; `Retry-After` is set on what may pass by itself (503). */
+/** No cache may store an error. A 503 is temporary, so it carries `Retry-After`. */
 export function errorHeaders(status: number, contentType: string): Headers {
   return {
     'Content-Type': contentType,
@@ -98,18 +98,18 @@ function replyBeforeBody(req: IncomingMessage, res: ServerResponse, text: string
 }
 
 /**
- * Ends a reply that is already written, when the rest of the body has come or LINGER_MS are over. Closing a socket
- * with unread bytes in it resets the connection, and a sender that is still writing would lose the reply.
+ * Ends a written reply once the rest of the body has arrived, or after LINGER_MS. Closing a socket with unread bytes
+ * resets the connection, and a sender that is still writing would lose the reply.
  */
 function endAfterBody(req: IncomingMessage, res: ServerResponse, clock: Clock): void {
   const timer = clock.setTimeout(() => {
     end()
-    // Only here: Node 20 aborts the process when a stream that ends by itself is closed in the same turn.
+    // Only here: Node 20 aborts the process when a stream is closed in the turn in which it ends by itself.
     endStream(req, res)
   }, LINGER_MS)
   function end(): void {
     clock.clearTimeout(timer)
-    // What is thrown in a timer or a listener ends the process.
+    // An error thrown in a timer or a listener ends the process.
     try {
       res.end()
     } catch {
@@ -129,14 +129,14 @@ function endStream(req: IncomingMessage, res: ServerResponse): void {
   }
 }
 
-/** Ends the connection, over HTTP/2 the stream. Never throws. */
+/** Closes the connection, over HTTP/2 the stream. Never throws. */
 export function cutOff(res: ServerResponse, req: IncomingMessage): void {
   for (const streamOf of [() => res, () => http2StreamOf(req) ?? req.socket]) {
     try {
       streamOf().destroy()
       return
     } catch {
-      // A middleware has replaced its methods.
+      // Another middleware has replaced the methods.
     }
   }
 }

@@ -2,7 +2,7 @@
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i
 const SLASH = 47
 
-/** The path of a request target, without origin and query; '' for what has none. Nothing is decoded. */
+/** The path of a request target, without origin and query, not decoded; '' when the target has none. */
 export function pathOf(url: unknown): string {
   if (typeof url !== 'string') return ''
   const target = url.charCodeAt(0) === SLASH ? url : url.replace(ORIGIN, '')
@@ -10,7 +10,7 @@ export function pathOf(url: unknown): string {
   return query === -1 ? target : target.slice(0, query)
 }
 
-/** The one segment of `path` from `start` on, where its slash is; a trailing slash is ignored. '' when it cannot be decoded. */
+/** The path after the slash at `start`, decoded, without a trailing slash; '' when it cannot be decoded. */
 export function segmentAt(path: string, start: number): string {
   const end = path.length - 1
   const candidate = path.slice(start + 1, path.charCodeAt(end) === SLASH ? end : undefined)

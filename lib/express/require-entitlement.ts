@@ -4,49 +4,49 @@ import { identifierOf } from '../record.js'
 import { cutOff } from './reply.js'
 import { replyDenied } from './reply-denied.js'
 
-/** What the guard needs: a quick yes or no for every request, the reason only for those it denies. */
+/** What the guard needs: a fast yes or no for every request, and the reason for denied requests. */
 export interface EntitlementPort {
   isEntitled(businessUid: string, options?: ItemOptions): Promise<boolean>
   explain(businessUid: string, options?: ItemOptions): Promise<GuardDecision>
-  /** The app's own items; none: any item may be asked for. */
+  /** The app's own items. Without them, any item may be named. */
   purchasableUids?: readonly string[]
-  /** Called at the beginning of each check; what it returns, with the outcome. */
+  /** Called at the beginning of each check. The function it returns is called with the outcome. */
   measure?(): ((outcome: 'allowed' | 'denied' | 'unknown' | 'business_missing') => void) | undefined
-  /** Called with every decision that keeps a request out. */
+  /** Called with every decision that denies a request. */
   onDenied?(decision: GuardDecision): void
 }
 
 export interface GuardDecision {
   entitled: boolean
-  /** False when the answer is not in yet, or has become too old. */
+  /** False when the answer has not arrived yet, or is too old. */
   known: boolean
   /** A stable code. */
   reason: string
-  /** The reason in words, with identifiers of subscriptions: for the app's own people, not for its visitors. */
+  /** The reason as a sentence, with identifiers of subscriptions: for the app's operators, not for its visitors. */
   explanation: string
 }
 
 export interface RequireEntitlementOptions {
   /**
-   * The uid of the business the request is made for. Take it from the app's own session or token, never from what
-   * the client may choose.
+   * The uid of the business that makes the request. Take it from the app's own session or token, never from a value that
+   * the client chooses.
    */
   businessUid(req: AppRequest): BusinessUid | Promise<BusinessUid>
   /**
-   * Only this item, or any of these, lets in: for an app with several, such as plans. Each must be one of
-   * `app.purchasableUid`. A function is asked for every request; one that names none lets nobody in.
+   * Only this item, or any of these, gives access: for an app with several items, such as plans. Each must be one of
+   * `app.purchasableUid`. A function is called for every request; if it names no item, the request is denied.
    */
   purchasableUid?: PurchasableUids | ((req: AppRequest) => PurchasableUids | Promise<PurchasableUids>)
   /**
-   * Answers in place of the 401, 402 or 503. `decision.reason` is `business_missing` where the reply would be 401, and
-   * `decision.known` is false where it would be 503. Do not send `decision.explanation` to visitors.
+   * Answers instead of the 401, 402 or 503. `decision.reason` is `business_missing` if the reply would be 401, and
+   * `decision.known` is false if it would be 503. Do not send `decision.explanation` to visitors.
    */
   onDenied?: ((req: AppRequest, res: AppResponse, next: Next, decision: GuardDecision) => unknown) | undefined
 }
 
 export type BusinessUid = string | number | null | undefined
 
-/** Requests and replies of the app's own Express version, with what its middleware adds to them (`req.user`). */
+/** Requests and replies of the app's Express version, with the fields its middleware adds (`req.user`). */
 // biome-ignore lint/suspicious/noExplicitAny: any other type would refuse one of Express 4, Express 5 or the app's own.
 type AppRequest = any
 // biome-ignore lint/suspicious/noExplicitAny: as above.
@@ -54,20 +54,20 @@ type AppResponse = any
 type Next = (error?: unknown) => void
 
 /**
- * Gives back `requireEntitlement(options)`, which makes a middleware that lets only entitled businesses through:
+ * Returns `requireEntitlement(options)`, which makes a middleware that gives access to entitled businesses only:
  * "the app makes itself available to the business only when purchase_state is purchased" (interface document,
  * Receiver rule).
  *
- * A request without a business is 401 `business_missing`; denied is 402 `not_entitled`; not known is 503
- * `entitlement_unknown` with `Retry-After`. Only an answer of exactly true lets through: whatever fails while asking
- * counts as not known. An error of the app's own `businessUid` or `onDenied` goes to `next`.
+ * A request without a business gets 401 `business_missing`; a denied one 402 `not_entitled`; one without a known answer
+ * 503 `entitlement_unknown` with `Retry-After`. Only an answer of exactly true gives access; a failed lookup counts as
+ * not known. An error of the app's own `businessUid` or `onDenied` goes to `next`.
  *
- * `requireEntitlement` throws `argument_invalid` when its options are not functions, or name an item that is not the app's.
+ * `requireEntitlement` throws `argument_invalid` when its options are not functions, or name an item of another app.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
   return function requireEntitlement(options: RequireEntitlementOptions) {
     checkOptions(options)
-    const { businessUid, onDenied = replyInShort } = options
+    const { businessUid, onDenied = replyBriefly } = options
     const itemsFor = itemsOfOptions(options, port.purchasableUids ?? [])
 
     return async function requireEntitlementMiddleware(
@@ -83,27 +83,27 @@ export function createRequireEntitlement(port: EntitlementPort) {
         const decision = await decisionFor(uid, items)
         measured?.(outcomeOf(decision))
         if (decision) {
-          note(decision)
+          reportDenial(decision)
           await onDenied(req, res, next, decision)
           return
         }
       } catch (error) {
-        goOn(req, res, next, asError(error))
+        callNext(req, res, next, asError(error))
         return
       }
-      goOn(req, res, next)
+      callNext(req, res, next)
     }
   }
 
-  function note(decision: GuardDecision): void {
+  function reportDenial(decision: GuardDecision): void {
     try {
       port.onDenied?.(decision)
     } catch {
-      // A log that fails must not decide who is let in.
+      // A failing log must not decide who gets access.
     }
   }
 
-  /** Undefined lets through. Never rejects. */
+  /** Undefined gives access. Never rejects. */
   async function decisionFor(
     given: unknown,
     items: ItemOptions | undefined,
@@ -112,7 +112,7 @@ export function createRequireEntitlement(port: EntitlementPort) {
     if (uid === null) return BUSINESS_MISSING
     try {
       if ((await port.isEntitled(uid, items)) === true) return undefined
-      // Asked a moment later, the answer may have become yes.
+      // The answer may have become yes since the first lookup.
       const decision = await port.explain(uid, items)
       return decision.entitled === true ? undefined : decision
     } catch {
@@ -132,7 +132,7 @@ const NOT_ANSWERED: GuardDecision = Object.freeze({
   entitled: false,
   known: false,
   reason: 'not_answered',
-  explanation: 'The purchases of the business cannot be looked up now.',
+  explanation: 'The lookup of the purchases of this business failed; see the log of the app.',
 })
 
 function outcomeOf(decision: GuardDecision | undefined) {
@@ -141,30 +141,30 @@ function outcomeOf(decision: GuardDecision | undefined) {
   return decision.known === false ? 'unknown' : 'denied'
 }
 
-function replyInShort(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision): void {
+function replyBriefly(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision): void {
   if (decision.reason === BUSINESS_MISSING.reason) replyDenied(req, res, 'business_missing')
   else replyDenied(req, res, decision.known === false ? 'entitlement_unknown' : 'not_entitled')
 }
 
-/** Express catches what its own `next` runs into. Another server's may throw: to its error handling then, or the end of the request. */
-function goOn(req: AppRequest, res: AppResponse, next: Next, error?: object): void {
+/** The `next` of Express does not throw. If another server's `next` throws, calls it with the error, then closes the connection. */
+function callNext(req: AppRequest, res: AppResponse, next: Next, error?: object): void {
   try {
     if (error) next(error)
     else next()
   } catch (thrown) {
     if (error) cutOff(res, req)
-    else goOn(req, res, next, asError(thrown))
+    else callNext(req, res, next, asError(thrown))
   }
 }
 
-/** Express takes `next(undefined)` and `next('route')` for a way on: whatever was thrown must not let anybody in. */
+/** Express goes on to the route after `next(undefined)` and `next('route')`, so a thrown value must become an error. */
 function asError(thrown: unknown): object {
   return typeof thrown === 'object' && thrown !== null
     ? thrown
     : new Error(`Cannot guard a route: ${messageOf(thrown)} was thrown`, { cause: thrown })
 }
 
-/** What to ask for with each request; `await` waits only for what the app's own function promises. */
+/** The items to ask for with each request. Only a function of the app's own makes the middleware wait. */
 function itemsOfOptions(
   options: RequireEntitlementOptions,
   purchasableUids: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Returns which of the delivery secrets this is, counted from 0; of an unknown one, 0. Only for candidates that were
- * found right by `createSecretCheck`: who sends them knows one secret, and the time this takes gives away no other.
+ * Returns the index of a delivery secret in the list; 0 for an unknown one. Only for candidates that `createSecretCheck`
+ * has accepted: their sender knows one secret, and the time of this lookup reveals no other.
  */
 export function createWhichSecret(secrets: readonly string[]): (candidate: string) => number {
   return (candidate) => (secrets.length === 1 ? 0 : Math.max(0, secrets.indexOf(candidate)))

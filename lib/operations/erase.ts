@@ -7,7 +7,7 @@ import type { Store } from '../store/store.js'
 import { isoOf } from './subscriptions.js'
 
 export interface EraseOptions {
-  /** Who asked for it, to be kept in the record of the erasure. */
+  /** Who requested the erasure. The journal records it. */
   actor?: string
 }
 
@@ -15,14 +15,14 @@ export interface EraseSummary {
   business_uid: string
   /** ISO 8601, UTC. */
   erasedAt: string
-  /** Rows of the database that were deleted, or had the business taken out. */
+  /** How many rows of the database were deleted, or no longer name the business. */
   rows: number
 }
 
 const text = z.string().min(1).max(500).transform(storable)
 const OPTIONS = z.strictObject({ actor: text.optional() })
 
-/** Deletes what is kept of a business, and keeps a record of that. */
+/** Deletes the stored data of a business and records the erasure in the journal. */
 export function createErase({ store, clock }: { store: Pick<Store, 'erase'>; clock: Clock }) {
   return async function erase(
     businessUid: string | number,

@@ -3,32 +3,32 @@ import type { DecisionRules } from '../entitlement/decide.js'
 import { requireIdentifier } from '../record.js'
 import { MOST_LISTED } from '../store/entry-filter.js'
 import type { EntryFilter, KeptSubscription, Store, SubscriptionFilter } from '../store/store.js'
-import { nextTurn } from '../waiting.js'
+import { entryPages, subscriptionPages } from './pages.js'
 import { type JournalEntry, publicEntry } from './public-entry.js'
 import { isoOf, type SubscriptionStatus, statusOf } from './subscriptions.js'
 
-/** What is kept of a business, all of it. Times are ISO 8601, UTC. */
+/** All stored data of a business. Times are ISO 8601, UTC. */
 export interface BusinessData {
   business_uid: string
   exportedAt: string
   subscriptions: (SubscriptionStatus & {
-    /** Another business that was named for it. */
+    /** Another business that an event named for this subscription. */
     candidate_business_uid: string | null
-    /** When the last install or uninstall happened, by the platform. */
+    /** Time of the last install or uninstall, by the platform's clock. */
     installAt: string | null
-    /** When the business was last said to have uninstalled the app. */
+    /** Time of the last event that reported an uninstall by the business. */
     uninstalledAt: string | null
   })[]
-  /** Subscriptions of other businesses that this one was named for. */
+  /** Subscriptions of other businesses for which an event named this business. */
   candidateOf: string[]
   /** Entries that name the business or one of its subscriptions, oldest first. */
   journal: JournalEntry[]
 }
 
-/** Entries with payloads of 1 MB must not be read by the thousand. */
+/** Small, because a payload may have 1 MB. */
 const PAGE = 100
 
-/** Gathers what is kept of a business. */
+/** Collects the stored data of a business. */
 export function createExport(options: {
   store: Pick<Store, 'listEntries' | 'listSubscriptions'>
   rules: DecisionRules
@@ -38,31 +38,13 @@ export function createExport(options: {
 
   async function allSubscriptions(filter: Omit<SubscriptionFilter, 'after' | 'limit'>) {
     const found: KeptSubscription[] = []
-    for (;;) {
-      const after = found.at(-1)?.subscriptionUid
-      const page = await store.listSubscriptions({
-        ...filter,
-        limit: MOST_LISTED,
-        ...(after === undefined ? {} : { after }),
-      })
-      found.push(...page)
-      if (page.length < MOST_LISTED) return found
-      await nextTurn()
-    }
+    for await (const page of subscriptionPages(store, filter, MOST_LISTED)) found.push(...page)
+    return found
   }
 
-  async function addEntries(found: Map<string, JournalEntry>, filter: EntryFilter) {
-    for (let before: string | undefined; ; ) {
-      const page = await store.listEntries({
-        ...filter,
-        limit: PAGE,
-        ...(before === undefined ? {} : { before }),
-      })
+  async function addEntries(found: Map<string, JournalEntry>, filter: Omit<EntryFilter, 'before' | 'limit'>) {
+    for await (const page of entryPages(store, filter, PAGE))
       for (const entry of page) found.set(entry.id, publicEntry(entry))
-      before = page.at(-1)?.id
-      if (page.length < PAGE) return
-      await nextTurn()
-    }
   }
 
   return async function exportData(businessUid: string | number): Promise<BusinessData> {
@@ -76,11 +58,11 @@ export function createExport(options: {
     return {
       business_uid,
       exportedAt: isoOf(now),
-      subscriptions: subscriptions.map((kept) => ({
-        ...statusOf(kept, rules, now),
-        candidate_business_uid: kept.candidateBusinessUid,
-        installAt: isoOf(kept.installAt),
-        uninstalledAt: isoOf(kept.uninstalledAt),
+      subscriptions: subscriptions.map((row) => ({
+        ...statusOf(row, rules, now),
+        candidate_business_uid: row.candidateBusinessUid,
+        installAt: isoOf(row.installAt),
+        uninstalledAt: isoOf(row.uninstalledAt),
       })),
       candidateOf: candidates.map(({ subscriptionUid }) => subscriptionUid),
       journal: [...entries.values()].sort(

@@ -10,8 +10,8 @@ const EVERY_MS = 30 * SECOND
 const LEVELS = { ok: 'info', degraded: 'warn', failing: 'error' } as const
 
 /**
- * Reports each change of health to the app's logger: looks every 30 s while there is one, and at what is asked for in
- * between. Numbers that move are no change.
+ * Reports each change of health to the app's logger, if there is one. It checks every 30 s, and at each call of `health`.
+ * A problem whose numbers alone have changed counts as the same problem.
  */
 export function createHealthLog<Health extends HealthShape>(options: {
   health(): Promise<Health>
@@ -29,8 +29,8 @@ export function createHealthLog<Health extends HealthShape>(options: {
     const shape = [status, ...problems].join('\n').replace(/\d+/g, '#')
     if (shape !== reported && !isClosed) {
       reported = shape
-      const words = status === 'ok' ? 'ok again' : `${status}: ${problems.join('; ')}`
-      telemetry.report(LEVELS[status], { status }, `Health is ${words}`)
+      const summary = status === 'ok' ? 'ok again' : `${status}: ${problems.join('; ')}`
+      telemetry.report(LEVELS[status], { status }, `Health is ${summary}`)
     }
     return found
   }

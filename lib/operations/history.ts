@@ -4,7 +4,7 @@ import { checked, limit, time } from '../store/entry-filter.js'
 import type { EntryKind, Store, TimelineItem, TimelinePlace } from '../store/store.js'
 import { isoOf } from './subscriptions.js'
 
-/** One thing that happened to a business. `id` is its place: it tells the next page where to begin. */
+/** One event in the history of a business. `id` is its position: pass it as `before` to get the next page. */
 export type HistoryItem = {
   id: string
   /** ISO 8601, UTC. */
@@ -14,9 +14,9 @@ export type HistoryItem = {
   subscription_uid: string | null
 } & (
   | { kind: 'delivery'; name: string }
-  /** `purchase_state` went from one to another, as a read showed. */
+  /** A read found another `purchase_state`. */
   | { kind: 'change'; from: string | null; to: string | null; gone: string | null; entitled: boolean }
-  /** What became of a delivery or a change. `error` is the reason of the last failure. */
+  /** The outcome of a delivery or a change. `error` is the reason of the last failure. */
   | {
       kind: 'handled'
       of: 'delivery' | 'change'
@@ -27,14 +27,14 @@ export type HistoryItem = {
       /** `retrying`: when the next try is due. */
       dueAt: string | null
     }
-  /** What a person did; `on` is the entry it was done to. */
+  /** An action of a person; `on` is the entry it concerns. */
   | { kind: 'action'; action: string; actor: string | null; reason: string | null; on: string | null }
 )
 
 export interface HistoryOptions {
-  /** What happened before the item with this `id` (the last of the page before), or before this time. */
+  /** Only items before the item with this `id` (the last one of the previous page), or before this time. */
   before?: string | Date
-  /** At most this many, 100 unless told; 1 to 1,000. */
+  /** At most this many: 1 to 1,000, default 100. */
   limit?: number
 }
 
@@ -44,7 +44,7 @@ const OPTIONS = z.strictObject({
   limit: limit.optional(),
 })
 
-/** What came in for a business and what became of it, newest first. */
+/** The history of a business: deliveries, changes, their outcomes, and actions of people, newest first. */
 export function createHistory(store: Pick<Store, 'timelineOf'>) {
   return async function history(
     businessUid: string | number,

@@ -2,21 +2,21 @@ import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import type { DueWork, Store, Topic } from '../store/store.js'
 
-/** What is due this soon is waited for: a first retry, the pause between two reads. */
+/** Work due within this time is waited for, such as a first retry or the pause between two reads. */
 const SOON_MS = SECOND
-/** How often to look when nothing tells of progress: another process may be at work. */
+/** Polling interval when no notification arrives: another process may do the work. */
 const POLL_MS = 100
 const TIMEOUT_MS = 30 * SECOND
 
 /**
- * Idle is: no delivery is being accepted here, and no read and no entry with a handler is due within a second or under
- * way, in any process on the store. So it waits for a first read, for the handlers of what the read changed, and for a
- * retry that is near; not for a retry, a verification or a reconcile that is further ahead, and not for changes that no
- * handler is registered for.
+ * Idle means: this process accepts no delivery at the moment, and in no process on the store is a read, or an entry with
+ * a handler, under way or due within a second. So `idle` waits for a first read, for the handlers of the change it found,
+ * and for a retry within a second. It does not wait for a later retry, verification or reconcile, nor for changes without
+ * a handler.
  */
 export function createIdle(options: {
   store: Pick<Store, 'dueWork' | 'subscribe'>
-  /** What this process handles; undefined: other processes do, and whatever is pending is waited for. */
+  /** The topics this process handles. Undefined if other processes do: then every pending entry counts. */
   topics: (() => readonly Topic[]) | undefined
   clock: Clock
 }) {
@@ -37,13 +37,13 @@ export function createIdle(options: {
     const unsubscribe = store.subscribe(wake)
     try {
       for (;;) {
-        // Progress during the look counts: the next one must not wait for more.
+        // Registered before the look, so that progress during the look is not missed.
         const progress = nextProgress(Math.min(POLL_MS, Math.max(1, until - clock.monotonic())))
         const due = await look()
         if (due === undefined) return progress.cancel()
         if (clock.monotonic() >= until) {
           progress.cancel()
-          throw new MarketplaceError('not_idle', `Cannot wait any longer after ${timeoutMs} ms: ${due}`)
+          throw new MarketplaceError('not_idle', `Cannot become idle within ${timeoutMs} ms: ${due}`)
         }
         await progress.made
       }
@@ -52,7 +52,7 @@ export function createIdle(options: {
     }
   }
 
-  /** What there is to wait for, in words. */
+  /** The reason to wait, as a phrase; undefined when idle. */
   async function look(): Promise<string | undefined> {
     if (accepting > 0) return 'a delivery is being accepted'
     const { reads, entries }: DueWork = await store.dueWork({ withinMs: SOON_MS, topics: topics?.() })
@@ -78,9 +78,9 @@ export function createIdle(options: {
 
   return {
     idle,
-    /** Something was read or handled: whoever waits looks again. */
+    /** To be called after a read or a handler: everyone who waits looks again. */
     progress: wake,
-    /** Counts a delivery that is being accepted. */
+    /** Counts a delivery while it is being accepted. */
     accepting<T>(call: () => Promise<T>): Promise<T> {
       accepting++
       const accepted = call()

@@ -2,20 +2,20 @@ import { MarketplaceError, messageOf } from '../errors.js'
 import { identifierOf, requireIdentifier } from '../record.js'
 import { nextTurn } from '../waiting.js'
 
-/** One line of an import as it was given, with its number: the first is 1. */
+/** One line of an import as given, with its number: the first is 1. */
 export interface GivenLine {
   line: number
-  /** Null where the line has none that can be an identifier. */
+  /** Null when the line has no valid identifier. */
   subscription_uid: string | null
   business_uid: string | null
-  /** Why it is not valid; null when it is. */
+  /** Why the line is not valid; null for a valid one. */
   fault: string | null
 }
 
 /**
- * The lines of an iterable in batches. An asynchronous one is asked for the next line only while a batch is being
- * taken, and a batch ends with what has come: a slow source does not hold back the lines before.
- * Throws `argument_invalid` for what is not iterable.
+ * The lines of an iterable in batches. An asynchronous iterable is asked for its next line only during `take`, and a batch
+ * ends when no further line is ready, so a slow source does not hold back the lines it has given.
+ * Throws `argument_invalid` for a value that is not iterable.
  */
 export function createLineSource(lines: unknown) {
   const iterator = iteratorOf(lines)
@@ -23,7 +23,7 @@ export function createLineSource(lines: unknown) {
   let count = 0
   let isDone = false
 
-  /** What the iterable throws is kept as what it rejects with. */
+  /** Turns an error that the iterable throws into a rejection. */
   function next() {
     try {
       return iterator.next()
@@ -33,14 +33,14 @@ export function createLineSource(lines: unknown) {
   }
 
   return {
-    /** How many lines there are, where that is known before the last. */
+    /** The number of lines, if it is known in advance. */
     total: Array.isArray(lines) ? lines.length : lines instanceof Set ? lines.size : undefined,
     isDone: () => isDone,
 
-    /** Resolves with at least one line, unless there is none left; rejects with what the iterable rejects with. */
+    /** Resolves with at least one line, or with none at the end; rejects with the error of the iterable. */
     async take(most: number): Promise<GivenLine[]> {
       const taken: GivenLine[] = []
-      // However many lines are skipped, the app's event loop has its turn between batches.
+      // The app's event loop has a turn between batches, however many lines are skipped.
       await nextTurn()
       while (taken.length < most && !isDone) {
         pulled ??= next()
@@ -49,7 +49,7 @@ export function createLineSource(lines: unknown) {
         try {
           result = await (isLater ? Promise.race([pulled, nextTurn().then(() => undefined)]) : pulled)
         } catch (error) {
-          // After the lines before it have had their turn.
+          // The lines before the error come first: the next call rejects with it.
           if (taken.length === 0) throw error
           break
         }
@@ -61,11 +61,11 @@ export function createLineSource(lines: unknown) {
       return taken
     },
 
-    /** No further line is taken: lets the iterable clean up, and does not wait for it. */
+    /** Takes no further line. Lets the iterable clean up, and does not wait for that. */
     end() {
       if (isDone) return
       isDone = true
-      // A generator that waits for its own source returns only when that answers.
+      // Not awaited: a generator that waits for its own source returns only after that source answers.
       const ended = (async () => iterator.return?.())()
       ended.catch(() => {})
     },

@@ -1,27 +1,27 @@
 import type { Subscription } from '../store/store.js'
 
 /**
- * What became of a line. `read`: the platform has shown the subscription for this business, now or before. `missing`:
- * the platform does not show it. `refused`: the platform refuses to show it, or shows it for another business. `invalid`:
- * not two identifiers. `pending`: its read was not answered before the import ended.
+ * The result of a line. `read`: the platform showed the subscription for this business, now or earlier. `missing`: the
+ * platform does not show it. `refused`: the platform refuses to show it, or shows it for another business. `invalid`: the
+ * line does not have two identifiers. `pending`: the import ended before the read was answered.
  */
 export type ImportResult = 'read' | 'missing' | 'refused' | 'invalid' | 'pending'
 
 export interface ImportLine {
   /** The first line is 1. */
   line: number
-  /** As given; null where the line has none that can be an identifier. */
+  /** As given; null when the line has no valid identifier. */
   subscription_uid: string | null
   business_uid: string | null
   result: ImportResult
-  /** Why it is not `read`, in words; null when it is. */
+  /** Why the line is not `read`, as a phrase; null when it is. */
   why: string | null
 }
 
 export interface ImportProgress {
-  /** Lines that have a result. */
+  /** Number of lines with a result. */
   done: number
-  /** How many lines there are, for an array or a set. */
+  /** Number of all lines, for an array or a set. */
   total?: number
   read: number
   missing: number
@@ -33,19 +33,19 @@ export interface ImportProgress {
 export interface ImportSummary extends ImportProgress {
   /** `unanswered`: no read was answered for `answerTimeoutMs`, so no further lines were taken. */
   ended: 'complete' | 'aborted' | 'unanswered'
-  /** How it ended and what to do now, in words. */
+  /** How the import ended and what to do next, in sentences. */
   explanation: string
   /** The first 1,000 lines that are not `read`. */
   notRead: ImportLine[]
 }
 
-/** The answer for a line whose read was asked for, as far as the row of its subscription has it. */
+/** The result of a line from the row of its subscription; undefined while the platform has not answered. */
 export function resultOf(
   { record, gone, businessUid, pending, failure }: Subscription,
-  wantedBusinessUid: string,
+  givenBusinessUid: string,
 ): { result: ImportResult; why: string | null } | undefined {
   const isRead = record !== null && gone === null
-  if (isRead && businessUid === wantedBusinessUid) return { result: 'read', why: null }
+  if (isRead && businessUid === givenBusinessUid) return { result: 'read', why: null }
   if (failure === null ? pending : !(failure in ANSWERS)) return undefined
   if (failure !== null) return ANSWERS[failure as keyof typeof ANSWERS]
   if (gone === 'missing') return ANSWERS.platform_record_missing
@@ -53,7 +53,7 @@ export function resultOf(
   return isRead ? OF_ANOTHER_BUSINESS : undefined
 }
 
-/** Failures that are the platform's answer; after any other one the read is tried again by itself. */
+/** Failures that are an answer of the platform. After any other failure a worker tries the read again. */
 const ANSWERS = {
   platform_record_missing: {
     result: 'missing',
@@ -69,7 +69,7 @@ const ANSWERS = {
   },
   token_refused: {
     result: 'refused',
-    why: 'token_refused: the platform gives the app no token for this business: has it installed the app?',
+    why: 'token_refused: the platform refuses the app a token for this business; check that it has installed the app',
   },
 } as const
 
@@ -78,7 +78,7 @@ const OF_ANOTHER_BUSINESS = {
   why: 'the platform shows this subscription for another business',
 } as const
 
-/** Counts results as they come, and keeps the first lines that are not read. */
+/** Counts the results and collects the first lines that are not read. */
 export function createTally(total: number | undefined) {
   const counts = { done: 0, read: 0, missing: 0, refused: 0, invalid: 0, pending: 0 }
   const notRead: ImportLine[] = []
@@ -105,14 +105,14 @@ export function createTally(total: number | undefined) {
 
 const MOST_NAMED = 1_000
 
-const AGAIN = 'Run it again with the same lines: what is read is skipped.'
+const AGAIN = 'Run it again with the same lines: it skips lines that are already read.'
 const EXPLANATIONS = {
   complete: (done: number, pending: number) =>
     pending === 0
-      ? `All ${done} lines were answered.`
-      : `All ${done} lines were taken, and the reads of ${pending} go on failing: a worker tries them again. ${AGAIN}`,
+      ? `All ${done} lines have a result.`
+      : `All ${done} lines were taken. The reads of ${pending} still fail, and a worker tries them again. ${AGAIN}`,
   aborted: (done: number, pending: number) =>
-    `Aborted after ${done} lines, of which ${pending} are pending. ${AGAIN}`,
+    `The import was aborted after ${done} lines, of which ${pending} are pending. ${AGAIN}`,
   unanswered: (_done: number, pending: number, waitedS: number) =>
-    `No read was answered for ${waitedS} s, so no further lines were taken, and ${pending} are pending: does a worker run, and is the platform up? See health(). ${AGAIN}`,
+    `No read was answered for ${waitedS} s, so the import stopped with ${pending} lines pending. Check with health() that a worker runs and the platform answers. ${AGAIN}`,
 } as const

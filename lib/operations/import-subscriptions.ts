@@ -5,29 +5,29 @@ import { createLineSource, type GivenLine } from './import-lines.js'
 import { checkedOptions, type ImportOptions } from './import-options.js'
 import { createTally, type ImportLine, type ImportSummary, resultOf } from './import-results.js'
 
-/** Lines that are taken and have no result yet: so few that no read is owed for long enough to trouble `health()`. */
+/** Limit of lines without a result: few enough that no requested read waits so long that `health()` reports it. */
 const MOST_TAKEN = 250
 /** Lines that share a lookup and a commit. */
 const BATCH = 50
-/** Hints may be lost, so the store is asked for all that wait, in one statement. */
+/** Hints may be lost, so all waiting lines are looked up after this time, in one statement. */
 const LOOK_EVERY_MS = 5 * SECOND
 
 interface Waiting {
   given: ValidLine
-  /** Whose reads may answer it. */
+  /** A hint about one of these businesses may be about this line. */
   businesses: readonly string[]
-  /** Since when its reads have failed without an answer of the platform, by the monotonic clock. */
+  /** When its reads began to fail without an answer of the platform, by the monotonic clock. */
   failingSince?: number | undefined
-  /** Lines that name the same subscription once more: their turn comes when this one has its result. */
+  /** Later lines with the same subscription. They follow when this line has its result. */
   next: ValidLine[]
 }
 
 type ValidLine = GivenLine & { subscription_uid: string; business_uid: string }
 
 /**
- * Learns of many subscriptions. A line that the store has read for its business is skipped, and one whose first read is
- * asked for already is only waited for: so an import that is run again repeats nothing. The reads are the workers'; their
- * results come with the store's hints, and from the rows themselves.
+ * Requests the first reads of many subscriptions and waits for their results. A line that was already read for its
+ * business is skipped, and a first read that is already requested is not requested again, so a second run of an import
+ * repeats nothing. Workers do the reads. Hints of the store, and the rows, show the results.
  */
 export function createImport(options: {
   store: Pick<Store, 'requestRefresh' | 'subscriptionsNamed' | 'subscribe'>
@@ -42,9 +42,9 @@ export function createImport(options: {
     const source = createLineSource(lines)
     const tally = createTally(source.total)
     const waiting = new Map<string, Waiting>()
-    /** Subscriptions whose row may have moved. */
+    /** Subscriptions whose row may have changed. */
     let touched = new Set<string>()
-    /** Lines whose turn it is to be looked up and asked for. */
+    /** Lines to look up, and to request reads for. */
     let ready: GivenLine[] = []
     let taken = 0
     let taking: Promise<void> | undefined
@@ -65,7 +65,7 @@ export function createImport(options: {
       const left = [...waiting.values()].flatMap((each) => [each.given, ...each.next])
       for (const each of left) await report(each, 'pending', why)
       for (const each of ready) {
-        if (each.fault === null) await report(each, 'pending', `${why}, and its read was not asked for`)
+        if (each.fault === null) await report(each, 'pending', `${why}, and its read was not requested`)
         else await report(each, 'invalid', each.fault)
       }
       return tally.summary(ended, answerTimeoutMs)
@@ -78,19 +78,20 @@ export function createImport(options: {
 
     async function run(): Promise<ImportSummary['ended']> {
       for (;;) {
-        if (closed) throw new MarketplaceError('closed', 'Cannot go on importing: the marketplace was closed')
+        if (closed)
+          throw new MarketplaceError('closed', 'Cannot continue the import: the marketplace was closed')
         if (failed) throw failed.error
         if (signal?.aborted) return 'aborted'
         if (ready.length > 0) {
           const batch = ready
           ready = []
-          await ask(batch)
+          await requestReads(batch)
         }
         await look()
         if (source.isDone() && !taking && ready.length === 0 && waiting.size === 0) return 'complete'
         if (waiting.size > 0 && clock.monotonic() - answeredAt >= answerTimeoutMs) return 'unanswered'
         if (ready.length === 0 && taken + BATCH <= MOST_TAKEN) takeMore()
-        await news()
+        await nextWork()
       }
     }
 
@@ -113,8 +114,8 @@ export function createImport(options: {
         })
     }
 
-    /** Resolves when there is something to do; all rows are looked at after a while without. */
-    async function news() {
+    /** Resolves when there is work. After LOOK_EVERY_MS without a hint, looking up all rows is the work. */
+    async function nextWork() {
       if (touched.size > 0 || ready.length > 0 || failed || closed || signal?.aborted) return
       if (!taking && waiting.size === 0) return
       const leftMs = answeredAt + answerTimeoutMs - clock.monotonic()
@@ -144,11 +145,11 @@ export function createImport(options: {
       if (touched.size > 0) wake()
     }
 
-    async function ask(batch: readonly GivenLine[]) {
+    async function requestReads(batch: readonly GivenLine[]) {
       const rows = await rowsOf(
         batch.flatMap(({ subscription_uid: uid, fault }) => (fault === null && uid ? [uid] : [])),
       )
-      const asked: ValidLine[] = []
+      const unrequested: ValidLine[] = []
       if (waiting.size === 0) answeredAt = clock.monotonic()
       for (const each of batch) {
         if (each.fault !== null) {
@@ -168,12 +169,12 @@ export function createImport(options: {
         }
         const businesses = [line.business_uid, ...(row ? [row.businessUid] : [])]
         waiting.set(line.subscription_uid, { given: line, businesses, next: [] })
-        if (!row || !isAskedFor(row, line, announce)) asked.push(line)
+        if (!row || !isRequested(row, line, announce)) unrequested.push(line)
         else touched.add(line.subscription_uid)
       }
-      // In one turn, so that they share a commit.
+      // All in one turn, so that they share a commit.
       await Promise.all(
-        asked.map(({ subscription_uid: subscriptionUid, business_uid: businessUid }) =>
+        unrequested.map(({ subscription_uid: subscriptionUid, business_uid: businessUid }) =>
           store.requestRefresh({
             kind: 'subscription',
             subscriptionUid,
@@ -185,7 +186,7 @@ export function createImport(options: {
       )
     }
 
-    /** The rows that may have moved, in one statement. */
+    /** Looks up the rows that may have changed, in one statement, and reports the lines that have a result. */
     async function look() {
       if (touched.size === 0) return
       const uids = [...touched].filter((uid) => waiting.has(uid))
@@ -204,7 +205,8 @@ export function createImport(options: {
         waiting.delete(uid)
         again.push(...entry.next)
         if (answer) await report(entry.given, answer.result, answer.why)
-        else await report(entry.given, 'pending', `its reads fail (${row?.failure}), and are tried again`)
+        else
+          await report(entry.given, 'pending', `its reads fail (${row?.failure}); a worker tries them again`)
       }
       ready = [...again, ...ready]
     }
@@ -225,7 +227,7 @@ export function createImport(options: {
 
   return {
     importSubscriptions,
-    /** Ends all imports that run: they reject `closed`. */
+    /** Ends all running imports: they reject with `closed`. */
     close() {
       closed = true
       for (const wake of running) wake()
@@ -233,8 +235,8 @@ export function createImport(options: {
   }
 }
 
-/** Its first read is asked for, for this business, and no quieter than it should be. */
-function isAskedFor(row: Subscription, { business_uid }: ValidLine, announce: boolean): boolean {
+/** Whether its first read is already requested: for this business, and announced if this import announces. */
+function isRequested(row: Subscription, { business_uid }: ValidLine, announce: boolean): boolean {
   const isOpen = row.record === null && row.pending && row.failure === null
   return isOpen && row.businessUid === business_uid && !(announce && row.quiet)
 }

@@ -2,10 +2,10 @@ import type { JournalFilter } from '../store/entry-filter.js'
 import type { Action, ReplaySummary } from './journal-operations.js'
 import type { JournalEntry } from './public-entry.js'
 
-/** The journal as a marketplace has it. All reject `argument_invalid`, `store_unavailable`, `closed`. */
+/** `marketplace.journal`. All methods reject with `argument_invalid`, `store_unavailable` or `closed`. */
 export interface JournalApi {
   /**
-   * Newest first.
+   * Lists entries, newest first.
    *
    * @example
    * const dead = await marketplace.journal.list({ status: 'dead', since: '2026-03-01', limit: 50 })
@@ -13,16 +13,16 @@ export interface JournalApi {
    */
   list(filter?: JournalFilter): Promise<JournalEntry[]>
   /**
-   * One entry; undefined when there is none of that id.
+   * The entry with this id, or undefined.
    *
    * @example
    * const entry = await marketplace.journal.get(id)
    */
   get(id: string): Promise<JournalEntry | undefined>
-  /** Hands an entry to its handlers once more, whatever became of it. False when there is none of that id, or it is an action. */
+  /** Passes an entry to its handlers again, whatever its status. False when no entry has this id, or it is an action. */
   replay(id: string): Promise<boolean>
   /**
-   * The same for many: of those that fit, the oldest first, at most `limit` (100 unless told, up to 1,000). The filter
+   * Replays the entries that match the filter, the oldest first, at most `limit` (1 to 1,000, default 100). The filter
    * needs a `status`. `dryRun` changes nothing.
    *
    * @example
@@ -34,8 +34,8 @@ export interface JournalApi {
     options?: { limit?: number; dryRun?: boolean },
   ): Promise<ReplaySummary>
   /**
-   * Keeps what a person did as an entry of the kind `action`. It is never handled, and kept as long as entries that are
-   * done.
+   * Records an action of a person as an entry of the kind `action`. No handler gets it. Its retention is that of finished
+   * entries.
    *
    * @example
    * await marketplace.journal.recordAction({ actor: 'ada', action: 'replay', entry_id: id, reason: 'ticket 812' })

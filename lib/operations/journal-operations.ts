@@ -5,27 +5,27 @@ import { newId } from '../ids.js'
 import { identifier, storable } from '../record.js'
 import { checked, checkedFilter, type JournalFilter, limit } from '../store/entry-filter.js'
 import type { Store } from '../store/store.js'
-import { nextTurn } from '../waiting.js'
+import { entryPages } from './pages.js'
 import { type JournalEntry, publicEntries, publicEntry } from './public-entry.js'
 
-/** What `journal.replayAll` has done, or with `dryRun` would do. */
+/** The result of `journal.replayAll`. */
 export interface ReplaySummary {
-  /** Entries that fit the filter, counted up to 10,000. */
+  /** Number of entries that match the filter, counted up to 10,000. */
   matched: number
-  /** Of those, the ones that were handed over again: the oldest, at most `limit`. */
+  /** How many of them are replayed: the oldest, at most `limit`. 0 with `dryRun`. */
   replayed: number
-  /** Their ids, or with `dryRun` those that would be, oldest first. */
+  /** The ids of the replayed entries, oldest first; with `dryRun`, of the entries that would be replayed. */
   ids: string[]
 }
 
-/** What a person did, to be kept in the journal. */
+/** An action of a person, for the journal. */
 export interface Action {
-  /** Who did it. */
+  /** The person. */
   actor: string
-  /** What it was, such as `replay` or `refresh`; `erase` is kept for erasures. */
+  /** The name of the action, such as `replay` or `refresh`. `erase` is reserved for erasures. */
   action: string
   business_uid?: string | number
-  /** The entry it was done to; its business is the action's unless `business_uid` is given. */
+  /** The entry the action concerns. Without `business_uid`, the action belongs to the business of this entry. */
   entry_id?: string
   reason?: string
 }
@@ -43,7 +43,7 @@ const ACTION = z.strictObject({
 })
 const REPLAY = z.strictObject({ limit: limit.optional(), dryRun: z.boolean().optional() })
 
-/** The journal for people: to look at, to replay, and to keep what they did. */
+/** The journal for people: lists and replays entries, and records the actions of people. */
 export function createJournalOperations(options: {
   store: Pick<Store, 'listEntries' | 'getEntry' | 'replayEntry' | 'recordAction'>
   clock: Clock
@@ -69,25 +69,19 @@ export function createJournalOperations(options: {
       given: { limit?: number; dryRun?: boolean } = {},
     ): Promise<ReplaySummary> {
       const { limit: most = 100, dryRun = false } = checked(REPLAY, given, 'replay')
-      const { limit: listed, before: _, ...which } = checkedFilter(filter)
-      if (which.status === undefined || which.kind === 'action' || listed !== undefined || _ !== undefined)
+      const { limit: listed, before, ...which } = checkedFilter(filter)
+      const isRefused = which.status === undefined || which.kind === 'action'
+      if (isRefused || listed !== undefined || before !== undefined)
         throw new MarketplaceError(
           'argument_invalid',
-          'Cannot replay: expected a filter with a status, and without limit, before and the kind action',
+          'Cannot replay: the filter must have a status, no limit, no before, and not the kind action',
         )
       const matched: string[] = []
-      for (let before: string | undefined; matched.length < MOST_MATCHED; ) {
-        const page = await store.listEntries({
-          ...which,
-          limit: PAGE,
-          ...(before === undefined ? {} : { before }),
-        })
+      for await (const page of entryPages(store, which, PAGE)) {
         matched.push(...page.filter(({ kind }) => kind !== 'action').map(({ id }) => id))
-        before = page.at(-1)?.id
-        if (page.length < PAGE) break
-        await nextTurn()
+        if (matched.length >= MOST_MATCHED) break
       }
-      // The oldest first, so that those of one lane are handled in their order.
+      // The oldest first, so that the entries of one lane keep their order.
       const ids = matched.slice(-most).reverse()
       const replayed: string[] = []
       for (const id of dryRun ? [] : ids) if (await store.replayEntry(id)) replayed.push(id)
@@ -97,7 +91,10 @@ export function createJournalOperations(options: {
     async recordAction(given: Action): Promise<{ id: string }> {
       const { actor, action, business_uid, entry_id, reason } = checked(ACTION, given, 'record the action')
       if (action === 'erase')
-        throw new MarketplaceError('argument_invalid', 'Cannot record the action: erase() itself records it')
+        throw new MarketplaceError(
+          'argument_invalid',
+          'Cannot record the action: the name erase is reserved for erase()',
+        )
       const entry = entry_id === undefined ? undefined : await store.getEntry(entry_id)
       const id = newId(clock.now())
       await store.recordAction({
@@ -113,5 +110,8 @@ export function createJournalOperations(options: {
 
 function requireId(id: unknown): string {
   if (typeof id === 'string' && id !== '' && !/[\0\p{Cs}]/u.test(id)) return id
-  throw new MarketplaceError('argument_invalid', 'Cannot use id: expected the id of an entry')
+  throw new MarketplaceError(
+    'argument_invalid',
+    'Cannot find the entry: the id must be a text that is not empty',
+  )
 }

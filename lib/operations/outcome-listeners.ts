@@ -3,7 +3,7 @@ import type { HandlerFailure as FailureInWorker } from '../work/call-handlers.js
 import { createListeners } from '../work/listeners.js'
 import { type DeadEntry, type HandlerFailure, publicDeath, publicFailure } from './public-entry.js'
 
-/** The app's listeners for entries that ended dead and tries that failed. */
+/** The app's listeners for dead entries and failed tries. */
 export function createOutcomeListeners(onError: (error: unknown) => void) {
   const dead = createListeners<DeadEntry>(onError)
   const failures = createListeners<HandlerFailure>(onError)

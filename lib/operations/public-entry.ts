@@ -7,8 +7,8 @@ import type {
 import type { HandlerFailure as FailureInWorker } from '../work/call-handlers.js'
 
 /**
- * Entries of the journal as the app gets them: identifiers in the platform's spelling, as in every public result. Inside
- * of the package they are spelt as our own names are; this is where one becomes the other.
+ * Journal entries as the app gets them. Like every public result, they spell identifiers as the platform does
+ * (`business_uid`). Inside the package identifiers are camelCase; this file converts them.
  */
 interface Named {
   business_uid: string | null
@@ -19,7 +19,7 @@ interface Named {
 export interface JournalEntry extends Named {
   id: string
   kind: EntryKind
-  /** The registration name; '' for what was not recognised, and for changes. */
+  /** The registration name; '' for changes and unrecognised deliveries. */
   name: string
   status: EntryStatus
   payload: unknown
@@ -30,7 +30,7 @@ export interface JournalEntry extends Named {
   dueAt: string | null
 }
 
-/** An entry that ran out of tries, or of time while it waited for a handler. */
+/** An entry whose tries are used up, or that waited too long for a handler. */
 export interface DeadEntry extends Named {
   id: string
   kind: EntryKind
@@ -39,16 +39,16 @@ export interface DeadEntry extends Named {
   error: string
 }
 
-/** One try of one handler that failed. */
+/** One failed try of one handler. */
 export interface HandlerFailure extends Named {
   id: string
   kind: EntryKind
   name: string
   /** 1 at the first try. */
   attempt: number
-  /** What the handler threw or rejected with, or a `MarketplaceError` `handler_timeout`. */
+  /** The error of the handler, or a `MarketplaceError` with the code `handler_timeout`. */
   error: unknown
-  /** In how many ms it is tried again; null: this was the last try, and the entry is dead. */
+  /** Time until the next try; null after the last try, when the entry is dead. */
   retryInMs: number | null
 }
 
@@ -66,7 +66,7 @@ export const publicDeath = (entry: DeadInStore): DeadEntry => withPlatformNames(
 
 export const publicFailure = (failure: FailureInWorker): HandlerFailure => withPlatformNames(failure)
 
-/** The same with `business_uid` and `subscription_uid` in place of our own names. */
+/** The same with `business_uid` and `subscription_uid` instead of the internal names. */
 function withPlatformNames<T extends { businessUid: string | null; subscriptionUid: string | null }>({
   businessUid,
   subscriptionUid,

@@ -3,20 +3,21 @@ import { messageOf } from '../errors.js'
 import type { Store } from '../store/store.js'
 import { withDeadline } from '../waiting.js'
 
-/** Whether this process should be sent requests now. */
+/** Whether this process should receive requests now. */
 export interface Readiness {
-  /** It can accept a delivery and answer `isEntitled`. */
+  /** Whether it can accept a delivery and answer `isEntitled`. */
   ready: boolean
   /** Why not, one sentence each. */
   reasons: string[]
 }
 
-/** A probe of Kubernetes waits for 1 s unless told otherwise. */
+/** A Kubernetes probe waits 1 s by default. */
 const ANSWER_MS = 900
 
 /**
- * Ready is: the store is open, answers a lookup, and its last write did not fail; the marketplace is not closing. Handlers
- * that fail, a platform that is down and a worker that is stuck are for `health()`: other instances would not do better.
+ * Ready means: the store is open and answers a lookup, its last write did not fail, and the marketplace is not closing.
+ * Failing handlers, a platform outage and a stuck worker are reported by `health()` only, because other instances could
+ * not serve the requests better.
  */
 export function createReadiness(options: {
   store: Pick<Store, 'subscriptionsOf' | 'problem'>
@@ -26,12 +27,12 @@ export function createReadiness(options: {
   const { store, isClosed, clock } = options
 
   return async function readiness(): Promise<Readiness> {
-    const reasons = isClosed() ? ['it was closed'] : await reasonsOfStore()
+    const reasons = isClosed() ? ['the marketplace was closed'] : await reasonsOfStore()
     return { ready: reasons.length === 0, reasons }
   }
 
   async function reasonsOfStore(): Promise<string[]> {
-    const late = () => new Error(`the store has not answered within ${ANSWER_MS / SECOND} s`)
+    const late = () => new Error(`the store did not answer within ${ANSWER_MS / SECOND} s`)
     try {
       await withDeadline(store.subscriptionsOf('readiness'), ANSWER_MS, clock, late)
       const problem = store.problem?.()

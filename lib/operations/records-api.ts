@@ -4,12 +4,11 @@ import type { HistoryItem, HistoryOptions } from './history.js'
 import type { JournalApi } from './journal-api.js'
 import type { SubscriptionStatus, SubscriptionsFilter } from './subscriptions.js'
 
-/** What is kept, as a marketplace has it. All reject `argument_invalid`, `store_unavailable`, `closed`. */
+/** The methods for stored data. All of them reject with `argument_invalid`, `store_unavailable` or `closed`. */
 export interface RecordsApi {
   subscriptions: {
     /**
-     * What is kept of subscriptions, in the order of their uids (by bytes). Rejects `argument_invalid`,
-     * `store_unavailable`, `closed`, as all of these.
+     * Lists stored subscriptions in the order of their uids (by bytes).
      *
      * @example
      * const lost = await marketplace.subscriptions.list({ reason: 'missing', limit: 50 })
@@ -17,7 +16,7 @@ export interface RecordsApi {
      */
     list(filter?: SubscriptionsFilter): Promise<SubscriptionStatus[]>
     /**
-     * One of them; undefined when it is not known.
+     * One stored subscription, or undefined.
      *
      * @example
      * const subscription = await marketplace.subscriptions.get('subscription-1')
@@ -26,8 +25,8 @@ export interface RecordsApi {
   }
   journal: JournalApi
   /**
-   * What came in for a business, the changes that reads showed, what became of both, and what people did: one timeline,
-   * newest first. `before` is the `id` of the last item of the page before: no item is left out or shown twice.
+   * The history of a business, newest first: deliveries, changes found by reads, the outcomes of both, and actions of
+   * people. To page, pass the `id` of the last item as `before`: no item is missing or appears twice.
    *
    * @example
    * const page = await marketplace.history('business-1', { limit: 20 })
@@ -35,16 +34,16 @@ export interface RecordsApi {
    */
   history(businessUid: string | number, options?: HistoryOptions): Promise<HistoryItem[]>
   /**
-   * All that is kept of a business: its subscriptions, and the entries of the journal that name it or one of them.
+   * All stored data of a business: its subscriptions, and the journal entries that name it or one of them.
    *
    * @example
    * await writeFile('business-1.json', JSON.stringify(await marketplace.exportData('business-1')))
    */
   exportData(businessUid: string | number): Promise<BusinessData>
   /**
-   * Deletes all that `exportData` shows, in small batches, and keeps an action `erase` in the journal: which business,
-   * when, and `actor`. Reads and handlers that had begun bring nothing back; what comes in later is new. When it rejects,
-   * call it again.
+   * Deletes all data that `exportData` returns, in small batches, and records an action `erase` in the journal: the
+   * business, the time, and `actor`. Reads and handlers under way do not restore deleted data. A later delivery is stored
+   * as a new one. If it rejects, call it again.
    *
    * @example
    * const { erasedAt, rows } = await marketplace.erase('business-1', { actor: 'ada@example.com' })

@@ -10,17 +10,17 @@ import { createJournalOperations } from './journal-operations.js'
 import { createSubscriptionQueries } from './subscriptions.js'
 
 export interface ExplainOptions extends ItemOptions {
-  /** The answer as it was at this time, by the rules of today: a `Date`, or ISO 8601 with an offset or `Z`. */
+  /** The answer at this time, by today's rules: a `Date`, or ISO 8601 with an offset or `Z`. */
   at?: Date | string
 }
 
-/** What people do with what is kept, as methods of the marketplace. `call` wraps each: it rejects `closed` after the end. */
+/** The marketplace's methods for stored data. `call` wraps each, so that it rejects with `closed` after `close()`. */
 export function createRecords(options: {
   store: Store
   rules: DecisionRules
   retention: Retention
   clock: Clock
-  /** The answer of now. */
+  /** The present answer. */
   explain(businessUid: string | number, options?: Omit<ExplainOptions, 'at'>): Promise<Decision>
   call<Arguments extends unknown[], T>(
     work: (...given: Arguments) => Promise<T>,
@@ -32,7 +32,7 @@ export function createRecords(options: {
   const explainAt = call(createExplainAt(options))
 
   return {
-    /** The answer of now never rejects; of a time it does. */
+    /** Without `at` it never rejects; with `at` it may. */
     explain(businessUid: string | number, { at, ...rest }: ExplainOptions = {}): Promise<Decision> {
       return at === undefined ? explain(businessUid, rest) : explainAt(businessUid, { at, ...rest })
     },

@@ -10,13 +10,13 @@ import type { NamedItem } from '../work/requested-reads.js'
 import type { Idle } from './idle.js'
 import type { WebhooksCheck } from './webhooks-check.js'
 
-/** Gauges are read from counts that are at most this old. */
+/** Gauges use counts that are at most this old. */
 const COUNTS_MS = 5 * SECOND
 
-/** What the parts report, as metrics, spans, log lines and warnings: the words of the app's operator. */
+/** Turns what the parts report into metrics, spans, log lines and warnings for the app's operator. */
 export function createReporting(options: {
   telemetry: Telemetry
-  /** Counts what comes in. */
+  /** Counts deliveries. */
   check: Pick<WebhooksCheck, 'note'>
   idle: Pick<Idle, 'accepting' | 'progress'>
   clock: Clock
@@ -24,7 +24,7 @@ export function createReporting(options: {
   const { telemetry, check, idle, clock } = options
   const { count, record, log, failure } = telemetry
 
-  /** The result of `call`, its duration in a histogram when anybody takes it. */
+  /** The result of `call`. Records its duration in a histogram if an SDK takes metrics. */
   function timed<T>(
     name: 'accept.duration' | 'read.duration' | 'handler.duration',
     call: () => Promise<T>,
@@ -53,7 +53,7 @@ export function createReporting(options: {
       )
     },
 
-    /** Within the span of its delivery. */
+    /** To be called within the span of the delivery. */
     onAccepted({ id, kind, name, subscriptionUid }: NewEvent, item: NamedItem | undefined, secret: number) {
       telemetry.rememberDelivery([id, subscriptionUid])
       if (item) count('notices', { item })
@@ -79,7 +79,7 @@ export function createReporting(options: {
       count('reads', { outcome: result.kind })
       if (result.kind !== 'found') {
         const code = result.code ?? result.kind
-        log('reading', code, `${code}: a subscription could not be read`, 'warn')
+        log('reading', code, `${code}: the read of a subscription failed`, 'warn')
       }
       idle.progress()
       for (const { to } of conclusion.moves) count('changes', { to: stateForMetrics(to) })
@@ -91,9 +91,9 @@ export function createReporting(options: {
       telemetry.warn('otherwise_failed', messageOf(error), messageOf(error))
     },
 
-    /** Around one call of one handler, which need not return a promise. */
+    /** Wraps one call of one handler, which need not return a promise. */
     handling({ id, kind, name, subscriptionUid, attempt }: Entry, call: () => unknown): unknown {
-      // Without an SDK a handler that returns at once costs no promise.
+      // Without an SDK, a synchronous handler costs no promise.
       if (!telemetry.isMeasuring() && !telemetry.isTracing()) return call()
       const attributes = { kind, name, attempt }
       let isDone = false
@@ -118,16 +118,19 @@ export function createReporting(options: {
       }
     },
 
-    handlerFailed({ error }: HandlerFailure, words: { handler: string; errorClass: string }) {
-      const why = `A handler of ${words.handler.replace(/#.*/, '')} failed: ${messageOf(error)}`
-      telemetry.warn('handler_failed', why, `${words.handler} ${words.errorClass}`)
+    handlerFailed(
+      { error }: HandlerFailure,
+      { handler, errorClass }: { handler: string; errorClass: string },
+    ) {
+      const why = `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(error)}`
+      telemetry.warn('handler_failed', why, `${handler} ${errorClass}`)
     },
 
     denied({ reason, explanation }: { reason: string; explanation: string }) {
       log('gate', reason, `${reason}: ${explanation}`)
     },
 
-    /** For one request of the gate: to be called with its outcome. Undefined when nobody measures. */
+    /** For one request of the gate: returns a function to call with the outcome; undefined if no SDK takes metrics. */
     gate() {
       if (!telemetry.isMeasuring()) return undefined
       const beganAt = clock.monotonic()
@@ -139,7 +142,7 @@ export function createReporting(options: {
       telemetry.warn('store_not_open', messageOf(error), error instanceof MarketplaceError ? error.code : '')
     },
 
-    /** Gauges from the store's bounded counts, asked for by a collection, every five seconds at most. */
+    /** Gauges from the store's bounded counts, read when metrics are collected, at most every five seconds. */
     gauges(store: Pick<Store, 'counts' | 'schemaVersion'>, areReadsPaused: (() => boolean) | undefined) {
       let values: Promise<GaugeValues> | undefined
       let readAt = Number.NEGATIVE_INFINITY
@@ -152,7 +155,7 @@ export function createReporting(options: {
       telemetry.gauges(async () => {
         if (!values || clock.monotonic() - readAt >= COUNTS_MS) {
           readAt = clock.monotonic()
-          values = withDeadline(read(), COUNTS_MS, clock, () => new Error('the store does not answer'))
+          values = withDeadline(read(), COUNTS_MS, clock, () => new Error('the store did not answer in time'))
         }
         const paused = areReadsPaused ? { 'reads.paused': areReadsPaused() ? 1 : 0 } : {}
         return { ...paused, ...(await values.catch(() => ({}))) }

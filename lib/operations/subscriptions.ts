@@ -4,51 +4,51 @@ import { type DecisionRules, decide, REASONS, type Reason } from '../entitlement
 import { identifier, requireIdentifier, type SubscriptionRecord } from '../record.js'
 import { checked, limit } from '../store/entry-filter.js'
 import type { KeptSubscription, Store } from '../store/store.js'
-import { nextTurn } from '../waiting.js'
+import { subscriptionPages } from './pages.js'
 
-/** Which subscriptions; all that are given must fit. */
+/** Which subscriptions to list. A subscription must match every given field. */
 export interface SubscriptionsFilter {
   /** The `purchase_state` as last read. */
   state?: string
-  /** Why it does or does not entitle: one of `REASONS`. */
+  /** Why it gives access or does not: one of `REASONS`. */
   reason?: Reason
   businessUid?: string | number
   purchasableUid?: string | number
-  /** The last `subscription_uid` of the page before. */
+  /** The last `subscription_uid` of the previous page. */
   after?: string | number
-  /** At most this many, 100 unless told; 1 to 1,000. */
+  /** At most this many: 1 to 1,000, default 100. */
   limit?: number
 }
 
-/** A subscription as it is kept. Times are ISO 8601, UTC. */
+/** A stored subscription. Times are ISO 8601, UTC. */
 export interface SubscriptionStatus {
   subscription_uid: string
   business_uid: string
-  /** The item that the record names; before the first read the one that the first request named. */
+  /** The item that the record names; before the first read, the item that the first request named. */
   purchasable_uid: string | null
-  /** The `purchase_state`; null until read, and when `gone`. */
+  /** The `purchase_state`; null before the first read and when `gone`. */
   state: string | null
-  /** Why it does or does not entitle, as in a decision's `subscriptions`. */
+  /** Why it gives access or does not, as in the `subscriptions` of a decision. */
   reason: Reason
   /** The record as last read. */
   record: SubscriptionRecord | null
   /** When the platform last confirmed it. */
   readAt: string | null
-  /** When an event, `track` or `refresh` last asked for a read. */
+  /** Time of the last refresh request: by an event, `track` or `refresh`. */
   requestedAt: string | null
-  /** When the next read is due; null: it is not read any more. */
+  /** When the next read is due; null when no further read follows. */
   refreshAt: string | null
-  /** Code of the last read's failure, where it failed. */
+  /** The code of the last read's failure; null when it succeeded. */
   failure: string | null
-  /** The platform does not show it, or no longer after an uninstall. */
+  /** `missing`: the platform does not show it. `revoked`: the platform stopped showing it after an uninstall. */
   gone: 'missing' | 'revoked' | null
-  /** A read was asked for and has not succeeded yet. */
+  /** A read was requested and has not succeeded yet. */
   pending: boolean
-  /** When it was first heard of. */
+  /** When an event, `track` or an import first named it. */
   createdAt: string
 }
 
-/** Subscriptions that one statement looks at. */
+/** Subscriptions read by one statement. */
 const WINDOW = 500
 
 const FILTER = z.strictObject({
@@ -60,7 +60,7 @@ const FILTER = z.strictObject({
   limit: limit.optional(),
 })
 
-/** What is kept of subscriptions, for people. */
+/** Lists stored subscriptions, for people. */
 export function createSubscriptionQueries(options: {
   store: Pick<Store, 'listSubscriptions'>
   rules: DecisionRules
@@ -70,55 +70,51 @@ export function createSubscriptionQueries(options: {
 
   return {
     async list(filter: SubscriptionsFilter = {}): Promise<SubscriptionStatus[]> {
-      const wanted = checked(FILTER, filter, 'list subscriptions')
-      const { state, reason, businessUid, purchasableUid, limit: most = 100 } = wanted
+      const given = checked(FILTER, filter, 'list subscriptions')
+      const { state, reason, businessUid, purchasableUid, after, limit: most = 100 } = given
       const found: SubscriptionStatus[] = []
-      let after = wanted.after
-      for (;;) {
-        const page = await store.listSubscriptions({
-          limit: WINDOW,
-          ...(businessUid === undefined ? {} : { businessUid }),
-          ...(after === undefined ? {} : { after }),
-        })
-        for (const kept of page) {
-          const status = statusOf(kept, rules, clock.now())
+      const where = {
+        ...(businessUid === undefined ? {} : { businessUid }),
+        ...(after === undefined ? {} : { after }),
+      }
+      for await (const page of subscriptionPages(store, where, WINDOW)) {
+        for (const row of page) {
+          const status = statusOf(row, rules, clock.now())
           const fits =
             (state === undefined || status.state === state) &&
             (reason === undefined || status.reason === reason) &&
             (purchasableUid === undefined || status.purchasable_uid === purchasableUid)
           if (fits && found.push(status) === most) return found
         }
-        after = page.at(-1)?.subscriptionUid
-        if (page.length < WINDOW) return found
-        await nextTurn()
       }
+      return found
     },
 
     async get(subscriptionUid: string | number): Promise<SubscriptionStatus | undefined> {
       const uid = requireIdentifier(subscriptionUid, 'subscription_uid')
-      const [kept] = await store.listSubscriptions({ subscriptionUid: uid, limit: 1 })
-      return kept && statusOf(kept, rules, clock.now())
+      const [row] = await store.listSubscriptions({ subscriptionUid: uid, limit: 1 })
+      return row && statusOf(row, rules, clock.now())
     },
   }
 }
 
-export function statusOf(kept: KeptSubscription, rules: DecisionRules, now: number): SubscriptionStatus {
-  const [verdict] = decide(kept.businessUid, [kept], rules, now).subscriptions
-  const { state, record, failure, gone, pending } = kept
+export function statusOf(row: KeptSubscription, rules: DecisionRules, now: number): SubscriptionStatus {
+  const [verdict] = decide(row.businessUid, [row], rules, now).subscriptions
+  const { state, record, failure, gone, pending } = row
   return {
-    subscription_uid: kept.subscriptionUid,
-    business_uid: kept.businessUid,
+    subscription_uid: row.subscriptionUid,
+    business_uid: row.businessUid,
     purchasable_uid: verdict?.purchasable_uid ?? null,
     state,
     reason: verdict?.reason ?? 'unknown_business',
     record,
-    readAt: isoOf(kept.readAt),
-    requestedAt: isoOf(kept.requestedAt),
-    refreshAt: isoOf(kept.refreshAt),
+    readAt: isoOf(row.readAt),
+    requestedAt: isoOf(row.requestedAt),
+    refreshAt: isoOf(row.refreshAt),
     failure,
     gone,
     pending,
-    createdAt: isoOf(kept.createdAt),
+    createdAt: isoOf(row.createdAt),
   }
 }
 

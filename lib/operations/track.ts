@@ -4,9 +4,8 @@ import type { Store } from '../store/store.js'
 
 export interface TrackOptions {
   /**
-   * False: what the first good read finds makes no change for `onPurchaseChange`; what later ones find does. It counts
-   * only where nobody else has asked for that read: an event that comes before it, or a `track` without this, ends it.
-   * Default true.
+   * False: the change that the first successful read finds does not reach `onPurchaseChange`; changes of later reads do.
+   * An event before that read, or a `track` without this option, cancels it. Default true.
    */
   announce?: boolean
 }
@@ -16,14 +15,14 @@ export interface TrackedSubscription {
   business_uid: string | number
 }
 
-/** Asks for the read of a subscription, and so learns of it. */
+/** Requests the read of a subscription, and stores the subscription if it is new. */
 export function createTrack({ store }: { store: Pick<Store, 'requestRefresh'> }) {
   return async function track(named: TrackedSubscription, options?: TrackOptions): Promise<void> {
     const subscriptionUid = requireIdentifier(named?.subscription_uid, 'subscription_uid')
     const businessUid = requireIdentifier(named?.business_uid, 'business_uid')
     const { announce = true } = options ?? {}
     if (typeof announce !== 'boolean')
-      throw new MarketplaceError('argument_invalid', 'Cannot track: expected true or false as announce')
+      throw new MarketplaceError('argument_invalid', 'Cannot track: announce must be true or false')
     const quiet = !announce
     await store.requestRefresh({
       kind: 'subscription',

@@ -3,15 +3,15 @@ import { type Clock, SECOND } from '../clock.js'
 import type { NewTally, Store, Tally, TallyKind } from '../store/store.js'
 import { withDeadline } from '../waiting.js'
 
-/** What has come in, by all processes on the store since it was made. Times are ISO 8601, UTC. */
+/** Which deliveries all processes on the store have received since it was created. Times are ISO 8601, UTC. */
 export interface WebhookReport {
-  /** Every event of the registry, also those that never came, and those that came under earlier definitions. */
+  /** Every event of the registry, including those that never arrived, and earlier defined events that did. */
   events: WebhookEventReport[]
-  /** Deliveries by the secret of their address, those of the options first: whether an old registration still delivers. */
+  /** Deliveries by the secret of their address, configured secrets first. It shows whether an old registration delivers. */
   secrets: SecretReport[]
-  /** Deliveries that were kept and are not a known event. */
+  /** Accepted deliveries that are not a known event. */
   unrecognised: Arrivals
-  /** Notices for items that are not `app.purchasableUid`; they are also counted as events. */
+  /** Notices for items other than `app.purchasableUid`. They are also counted as events. */
   otherItems: Arrivals
   /** Requests with a wrong secret. */
   secretWrong: Arrivals
@@ -30,20 +30,20 @@ export interface WebhookEventReport extends Arrivals {
 }
 
 export interface SecretReport extends Arrivals {
-  /** Its place in `deliverySecrets`: `first`, `second` …; `removed` when it is not configured any more. */
+  /** Its position in `deliverySecrets`: `first`, `second` …; `removed` when it is no longer configured. */
   secret: string
   configured: boolean
 }
 
-/** How long counts wait in memory: a process that is killed loses them. */
+/** How long counts wait in memory. A killed process loses them. */
 const FLUSH_MS = 5 * SECOND
 const CLOSE_MS = SECOND
 
 /**
- * Counts what comes in. A delivery costs an addition in memory; the sums go to the store every few seconds, in one
- * statement. What a killed process had not written is lost: these numbers answer "does it arrive?", not "how much?".
+ * Counts deliveries. Each costs an addition in memory, and the sums go to the store every few seconds, in one statement.
+ * A killed process loses the sums it had not written: the numbers answer "does it arrive?", not "how much?".
  *
- * A secret is kept as a fingerprint under a key that is not in the store, so that the store does not help to guess it.
+ * The store has a secret only as a fingerprint under a key that is not in the store, so it does not help to guess it.
  */
 export function createWebhooksCheck(options: {
   store: Pick<Store, 'addTallies' | 'tallies'>
@@ -75,7 +75,7 @@ export function createWebhooksCheck(options: {
     timer ??= clock.setTimeout(() => flush().catch(onError), FLUSH_MS)
   }
 
-  /** One after the other; what could not be written stays counted. */
+  /** Writes the sums, one flush at a time. Sums that could not be written stay counted. */
   function flush(): Promise<void> {
     clock.clearTimeout(timer)
     timer = undefined
@@ -123,10 +123,10 @@ export function createWebhooksCheck(options: {
     }
   }
 
-  /** The configured ones in their order, and the removed ones together. */
+  /** The configured secrets in their order, then all removed ones together. */
   function bySecret(tallies: readonly Tally[], withUnused: boolean): SecretReport[] {
     const configured = fingerprints.map((fingerprint, i) => ({
-      secret: PLACES[i] ?? `number ${i + 1}`,
+      secret: POSITIONS[i] ?? `number ${i + 1}`,
       configured: true,
       ...arrivals(tallies.filter(({ secret }) => secret === fingerprint)),
     }))
@@ -143,9 +143,14 @@ export function createWebhooksCheck(options: {
   return {
     note,
     check,
-    /** Writes what is still counted, as far as the store takes it soon: a store that hangs must not hold the end up. */
+    /** Writes the remaining sums, within CLOSE_MS: a store that hangs must not delay the close. */
     close: () =>
-      withDeadline(flush(), CLOSE_MS, clock, () => new Error('not written in time')).catch(onError),
+      withDeadline(
+        flush(),
+        CLOSE_MS,
+        clock,
+        () => new Error('the store did not write the counts of deliveries in time'),
+      ).catch(onError),
   }
 }
 
@@ -161,7 +166,7 @@ interface Counted {
   lastAt: number
 }
 
-const PLACES = ['first', 'second', 'third', 'fourth']
+const POSITIONS = ['first', 'second', 'third', 'fourth']
 
 function arrivals(tallies: readonly Tally[]): Arrivals {
   if (tallies.length === 0) return { count: 0, firstAt: null, lastAt: null }
@@ -172,7 +177,7 @@ function arrivals(tallies: readonly Tally[]): Arrivals {
   }
 }
 
-/** 32 bits under a key: without the key nobody can tell whether a guess was right. */
+/** 32 bits under a key: without the key nobody can check a guess. */
 function fingerprintOf(secret: string, key: string): string {
   return createHmac('sha256', key).update(`delivery secret ${secret}`).digest('hex').slice(0, 8)
 }

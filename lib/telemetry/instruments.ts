@@ -1,6 +1,6 @@
 /**
- * Every instrument of this package by its name after `marketplace_webhooks.`; units are UCUM's, as OpenTelemetry asks.
- * The values of attributes come from fixed sets, never from what is received.
+ * Every instrument of this package by its name after `marketplace_webhooks.`. Units are those of UCUM, as OpenTelemetry
+ * requires. Values of attributes come from fixed sets, never from received data.
  */
 export const INSTRUMENTS = {
   deliveries: {
@@ -19,25 +19,25 @@ export const INSTRUMENTS = {
     kind: 'counter',
     unit: '{read}',
     attributes: 'outcome: found, missing, refused, token_refused, credentials_refused, throttled or outage',
-    description: 'Reads of subscriptions that were finished.',
+    description: 'Finished reads of subscriptions.',
   },
   changes: {
     kind: 'counter',
     unit: '{change}',
     attributes: 'to: purchased, suspended, canceled, other or gone',
-    description: 'Changes of purchase_state observed.',
+    description: 'Changes of purchase_state that reads found.',
   },
   handled: {
     kind: 'counter',
     unit: '{entry}',
     attributes: 'kind: event, change or unrecognised; outcome: done, retry or dead',
-    description: 'Tries of journal entries.',
+    description: 'Finished tries of journal entries.',
   },
   failures: {
     kind: 'counter',
     unit: '{failure}',
     attributes: 'area; code: an error code, or unexpected',
-    description: 'Failures that nobody waits for.',
+    description: 'Failures in the background.',
   },
   'accept.duration': {
     kind: 'histogram',
@@ -48,45 +48,46 @@ export const INSTRUMENTS = {
   'read.duration': {
     kind: 'histogram',
     unit: 's',
-    attributes: 'outcome, as of reads',
-    description: 'One read of the platform, its token included.',
+    attributes: 'outcome: as for reads',
+    description: 'One read of a subscription, including its token.',
   },
   'handler.duration': {
     kind: 'histogram',
     unit: 's',
-    attributes: 'kind, as of handled; outcome: returned or failed',
+    attributes: 'kind: as for handled; outcome: returned or failed',
     description: 'One call of one handler.',
   },
   'gate.duration': {
     kind: 'histogram',
     unit: 's',
     attributes: 'outcome: allowed, denied, unknown or business_missing',
-    description: 'What requireEntitlement adds to a request.',
+    description: 'Time that requireEntitlement adds to a request.',
   },
   'decision.delay': {
     kind: 'histogram',
     unit: 's',
     attributes: 'none',
     description:
-      'From the last request for a read (a delivery, track or refresh) to the decision that rests on it.',
+      'From the last refresh request (by a delivery, track or refresh) to the decision of the read it caused.',
   },
   'entries.pending': {
     kind: 'gauge',
     unit: '{entry}',
     attributes: 'none',
-    description: 'Journal entries that wait for their handlers.',
+    description: 'Journal entries waiting for their handlers.',
   },
   'entries.retrying': {
     kind: 'gauge',
     unit: '{entry}',
     attributes: 'none',
-    description: 'Of those, the ones whose handlers have failed before.',
+    description: 'Pending entries whose handlers have failed before.',
   },
   'entries.dead': {
     kind: 'gauge',
     unit: '{entry}',
     attributes: 'none',
-    description: 'Journal entries out of tries, until they are replayed or pruned.',
+    description:
+      'Dead journal entries: their tries are used up, and they are neither replayed nor deleted yet.',
   },
   'entries.oldest_pending_age': {
     kind: 'gauge',
@@ -110,7 +111,7 @@ export const INSTRUMENTS = {
     kind: 'gauge',
     unit: '{subscription}',
     attributes: 'none',
-    description: 'Subscriptions that are not read any more.',
+    description: 'Subscriptions whose reads were given up.',
   },
   'reads.paused': {
     kind: 'gauge',
@@ -142,16 +143,16 @@ export type CounterName = Named<'counter'>
 export type HistogramName = Named<'histogram'>
 export type GaugeName = Named<'gauge'>
 
-/** In seconds: a decision in memory takes microseconds, a read that waits for its token some seconds. */
+/** In seconds. A decision in memory takes microseconds, a read that waits for its token several seconds. */
 export const DURATION_BUCKETS = [
   0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ]
 
 /** The spans of this package, after `marketplace_webhooks.`. */
 export const SPANS = {
-  accept: 'One request with a delivery or several: classified and written to disk.',
-  read: 'One read of a subscription. Linked to the delivery that asked for it.',
-  handle: 'One call of one handler. Linked to the delivery it is about.',
+  accept: 'One request with one or several deliveries: classified and written to disk.',
+  read: 'One read of a subscription. Linked to the delivery that requested it.',
+  handle: 'One call of one handler. Linked to the delivery it handles.',
 } as const
 
 export type SpanName = keyof typeof SPANS

@@ -1,7 +1,7 @@
 /**
- * A logger of the app's own, by shape: pino, bunyan, `console`, Fastify's. Each call is `(fields, message)`: pino makes a
- * structured line of it, and `console` prints `{ code: 'handler_failed' } A handler of …`. Fields are flat and few: `code`,
- * `area`, `status`. Neither fields nor messages hold a secret, a token, an address of a delivery, or a body.
+ * The app's logger, by shape: pino, bunyan, `console`, Fastify's. Each call is `(fields, message)`: pino writes a
+ * structured line, and `console` prints `{ code: 'handler_failed' } A handler of …`. The fields are `code`, `area` and
+ * `status`. Neither fields nor messages contain a secret, a token, the address of a delivery, or a body.
  */
 export interface Logger {
   debug?(fields: LogFields, message: string): unknown
@@ -15,7 +15,7 @@ export type LogLevel = keyof Logger
 
 export type Log = (level: LogLevel, fields: LogFields, message: string) => void
 
-/** Whatever the logger throws or rejects with is dropped: it must not stop the work it reports. */
+/** Errors of the logger are dropped: it must not stop the work it reports. */
 export function createLog(logger: Logger | undefined): Log | undefined {
   return (
     logger &&
@@ -24,13 +24,13 @@ export function createLog(logger: Logger | undefined): Log | undefined {
         const result = logger[level]?.(fields, message)
         if (result instanceof Promise) result.catch(() => {})
       } catch {
-        // There is nobody left to report it to.
+        // There is no other place to report it.
       }
     }
   )
 }
 
-/** Whether it can be a `Logger`. */
+/** Whether the value has the methods of a `Logger`. */
 export function isLogger(value: unknown): boolean {
   const { warn, error } = (value ?? {}) as Record<string, unknown>
   return typeof warn === 'function' && typeof error === 'function'

@@ -18,8 +18,8 @@ import {
 export type GaugeValues = Partial<Record<GaugeName, number>>
 
 /**
- * The instruments of the table, made when an SDK is there: a meter from before an SDK was registered would stay silent
- * (the API has no proxy for it), so that the provider is compared at each use. Without an SDK a call costs that comparison.
+ * The instruments of the table, created once an SDK is registered. A meter made before that would stay silent (the API has
+ * no proxy for it), so each use compares the provider. Without an SDK, a call costs that comparison.
  */
 export function createMetrics() {
   let provider: unknown
@@ -29,7 +29,7 @@ export function createMetrics() {
   let readGauges: (() => Promise<GaugeValues>) | undefined
   let stopGauges = () => {}
 
-  /** Whether anybody listens. */
+  /** Whether an SDK takes metrics. */
   function isOn(): boolean {
     const current = metrics.getMeterProvider()
     if (current !== provider) {
@@ -60,7 +60,7 @@ export function createMetrics() {
     stopGauges()
     const all = [...gauges.values()]
     const observe: Parameters<Meter['addBatchObservableCallback']>[0] = async (result) => {
-      // What cannot be read just now is missing from this collection.
+      // Without values, this collection has no gauges.
       const values = await readGauges?.().catch(() => undefined)
       for (const [name, gauge] of gauges) {
         const value = values?.[name]
@@ -79,7 +79,7 @@ export function createMetrics() {
     record(name: HistogramName, ms: number, attributes: Attributes = {}) {
       if (isOn()) histograms.get(name)?.record(ms / 1_000, attributes)
     },
-    /** Gives gauges their values at each collection; the function is expected to keep them for some seconds. */
+    /** Sets the function that reads the gauges at each collection. It should cache the values for some seconds. */
     gauges(read: () => Promise<GaugeValues>) {
       readGauges = read
       isOn()

@@ -17,11 +17,12 @@ import type { Clock } from '../clock.js'
 import type { SpanName } from './instruments.js'
 
 /**
- * Spans with attributes from fixed sets and our own ids: no secret, no address, no message of an error.
+ * Spans with attributes from fixed sets and our own ids: no secret, no address, no error message.
  *
- * A read and a handler run after the delivery was answered, often for several of them at once, so their spans are not
- * its children but linked to it. The links are kept in memory, of the latest 1,000 deliveries: what another process
- * received, or what is handled much later, has a span without a link. A column for it would cost every delivery.
+ * A read and a handler run after the delivery was answered, often for several deliveries at once. So their spans are
+ * linked to the span of the delivery and are not its children. Links to the latest 1,000 deliveries are held in memory: a
+ * delivery that another process received, or that is handled much later, has no link. A column for the links would cost
+ * time in every delivery.
  */
 export function createSpans() {
   let deliveries: LRUCache<string, SpanContext> | undefined
@@ -34,7 +35,7 @@ export function createSpans() {
     return []
   }
 
-  /** Whether an SDK takes spans: behind the API's proxy stands something else than its own silent provider. */
+  /** Whether an SDK takes spans: the API's proxy then delegates to another provider than its own silent one. */
   function isOn(): boolean {
     const provider = trace.getTracerProvider()
     return !(provider instanceof ProxyTracerProvider) || provider.getDelegate() !== SILENT
@@ -43,12 +44,12 @@ export function createSpans() {
   return {
     isOn,
 
-    /** Runs `call` in a span. `outcomeOf` gives the attribute `outcome`; what rejects has the outcome `failed`. */
+    /** Runs `call` in a span. `outcomeOf` gives the attribute `outcome`; a rejected call has the outcome `failed`. */
     async run<T>(
       name: SpanName,
       options: {
         attributes?: Attributes
-        /** Of deliveries: ids of entries or of subscriptions; the first that is known is linked. */
+        /** Ids of entries or subscriptions of a delivery. The first one with a remembered span is linked. */
         linkedTo?: readonly (string | null)[]
         outcomeOf?(result: T): string
       },
@@ -73,7 +74,7 @@ export function createSpans() {
       }
     },
 
-    /** Keeps the active span as the delivery of these, for links. */
+    /** Remembers the active span under these ids, for links. */
     remember(names: readonly (string | null)[]) {
       const span = trace.getActiveSpan()
       if (!span) return
@@ -89,8 +90,8 @@ const SILENT = new ProxyTracerProvider().getDelegate()
 const SUPPRESS_TRACING = createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
 
 /**
- * Runs `call` where instrumentation records nothing: the token call carries the client secret in its address, and
- * instrumentations of fetch write addresses into spans.
+ * Runs `call` without instrumentation: the address of the token call contains the client secret, and instrumentation of
+ * fetch writes addresses into spans.
  */
 export function untraced<T>(call: () => T): T {
   const suppressed: Context = context.active().setValue(SUPPRESS_TRACING, true)
@@ -98,8 +99,8 @@ export function untraced<T>(call: () => T): T {
 }
 
 /**
- * The same clock, whose timers belong to no trace: the loops are woken by deliveries and calls, and would otherwise work on
- * inside the trace of whichever came last.
+ * The same clock with timers outside any trace. Deliveries and calls wake the loops, which would otherwise run inside the
+ * trace of the latest one.
  */
 export function untracedTimers(clock: Clock): Clock {
   return {

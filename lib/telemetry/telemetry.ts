@@ -7,9 +7,9 @@ import { createMetrics } from './metrics.js'
 import { createSpans } from './spans.js'
 
 /**
- * Debug lines (`DEBUG=marketplace-webhooks:*`), the app's logger, process warnings, and OpenTelemetry's metrics and
- * spans, which are silent without an SDK. None of them carries an address, a secret, a token or a body, and none of
- * them throws: a logger or an SDK that fails must not stop the work it reports.
+ * Debug lines (`DEBUG=marketplace-webhooks:*`), the app's logger, process warnings, and the metrics and spans of
+ * OpenTelemetry, which are silent without an SDK. None of them contains an address, a secret, a token or a body, and none
+ * of them throws: a failing logger or SDK must not stop the work it reports.
  */
 export function createTelemetry({
   clock,
@@ -36,15 +36,15 @@ export function createTelemetry({
       last.withheld++
       return
     }
-    const withheld = last?.withheld ? ` (${last.withheld} more of these before)` : ''
+    const withheld = last?.withheld ? ` (${last.withheld} more before this one)` : ''
     lines.set(key, { until: now + 10 * SECOND, withheld: 0 })
     sink?.(level, { area, code: className }, message + withheld)
     debug('%s%s', message, withheld)
   }
 
-  /** One line per class in ten seconds; the next says how many were withheld. */
+  /** At most one line per class in ten seconds. The next line has the number of withheld ones. */
   const log = quiet(write)
-  /** Counts under `marketplace_webhooks.<name>`; attributes come from fixed sets, never from what is received. */
+  /** Counts under `marketplace_webhooks.<name>`. Attributes come from fixed sets, never from received data. */
   const count = quiet(metrics.count)
   const remember = quiet(spans.remember)
 
@@ -63,7 +63,7 @@ export function createTelemetry({
     record: quiet(metrics.record),
     gauges: quiet(metrics.gauges),
     isTracing,
-    /** Whether an SDK takes metrics: what costs something need not be measured otherwise. */
+    /** Whether an SDK takes metrics, so that costly measurements can be left out without one. */
     isMeasuring(): boolean {
       try {
         return metrics.isOn()
@@ -71,7 +71,7 @@ export function createTelemetry({
         return false
       }
     },
-    /** See `createSpans`. Should the SDK fail before `call` has begun, it runs without a span. */
+    /** See `createSpans`. If the SDK fails before `call` has begun, `call` runs without a span. */
     span<T>(...[name, options, call]: Parameters<typeof spans.run<T>>): Promise<T> {
       if (!isTracing()) return call()
       let begun: Promise<T> | undefined
@@ -81,7 +81,7 @@ export function createTelemetry({
       }
       return spans.run(name, options, once).catch((error: unknown) => {
         if (!begun) return once()
-        // Its own result, also where the SDK failed after it.
+        // The result of the call counts, even if the SDK failed after it.
         return begun.catch(() => {
           throw error
         })
@@ -91,14 +91,14 @@ export function createTelemetry({
       if (isTracing()) remember(names)
     },
 
-    /** A failure that nobody waits for: counted and logged by its code. */
+    /** A failure in the background, counted and logged by its code. */
     failure(area: string, error: unknown) {
       const code = error instanceof MarketplaceError ? error.code : 'unexpected'
       count('failures', { area, code })
       log(area, code, `${nameOf(error)}: ${messageOf(error)}`, 'error')
     },
 
-    /** For the developer, also where debug is off; once per code and class. */
+    /** A process warning for the developer, also without `DEBUG`; once per code and class. */
     warn(code: WarningCode, why?: string, className = '') {
       const key = `${code}:${className}`
       if (warned.has(key)) return
@@ -124,7 +124,7 @@ function quiet<Arguments extends unknown[]>(call: (...given: Arguments) => void)
     try {
       call(...given)
     } catch {
-      // The logger or the SDK is the app's own; there is nobody left to report it to.
+      // The logger or the SDK of the app failed, and there is no other place to report it.
     }
   }
 }

@@ -1,7 +1,7 @@
 import { cannot } from './cannot.js'
 
 interface Business {
-  /** By code name: `installed` when an install was reported, `bought` when only a purchase made the app present. */
+  /** By code name: `installed` after an install, `bought` after a purchase alone. */
   apps: Map<string, 'installed' | 'bought'>
   refused: boolean
 }
@@ -14,7 +14,7 @@ export class Businesses {
     return this.#all.has(uid)
   }
 
-  /** Makes a business known, unless it is. */
+  /** Adds a business, unless it is known already. */
   add(uid: string): Business {
     const business = this.#all.get(uid) ?? { apps: new Map(), refused: false }
     this.#all.set(uid, business)
@@ -30,7 +30,7 @@ export class Businesses {
     this.add(uid).refused = refused
   }
 
-  /** A purchase makes the app present without an install being told; the two come in either order. */
+  /** A purchase adds the app without an install event. Purchase and install come in either order. */
   buy(uid: string, app: string): void {
     const business = this.add(uid)
     if (!business.apps.has(app)) business.apps.set(app, 'bought')
@@ -44,7 +44,7 @@ export class Businesses {
     business.refused = false
   }
 
-  /** Without its last app, a business is refused. */
+  /** A business without apps is refused tokens. */
   uninstall(uid: string, app: string): void {
     const business = this.#all.get(uid)
     if (!business?.apps.delete(app)) throw cannot('uninstall', `"${app}" is not installed at ${uid}`)

@@ -1,6 +1,6 @@
 import { MarketplaceError } from '../errors.js'
 
-/** The error for what the simulated platform would not do. */
+/** The error for a call that the simulated platform refuses. */
 export function cannot(what: string, why: string): MarketplaceError {
   return new MarketplaceError('argument_invalid', `Cannot ${what}: ${why}`)
 }

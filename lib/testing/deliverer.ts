@@ -1,19 +1,20 @@
 import type { Clock } from '../clock.js'
 import type { EventName } from '../events/registry.js'
 import { type DeliveryStyle, type Envelope, envelopeOf, type Happening } from './envelopes.js'
-import type { ActiveFault, FaultKind, FaultRules } from './faults.js'
+import type { ActiveFault, FaultRules } from './fault-rules.js'
+import type { FaultKind } from './faults.js'
 import { type Outcome, type Post, post } from './post.js'
 import { type Seeded, shuffled } from './random.js'
 import type { Registrations } from './registrations.js'
 
-/** One try to deliver an event, as it ended. */
+/** One finished try to deliver an event. */
 export interface Delivery {
-  /** Its place in `deliveries`, for `redeliver`. */
+  /** Its index in `deliveries`, for `redeliver`. */
   index: number
   event: EventName
   /** The registered address. It holds the receiver's delivery secret: do not print it. */
   target: string
-  /** What was sent, word for word. */
+  /** The text that was sent. */
   body: string
   envelope: Envelope
   /** The status of the reply; undefined when there was none. */
@@ -26,7 +27,7 @@ export interface Delivery {
   subscription_uid?: string
   /** The faults that struck it. */
   faults: readonly FaultKind[]
-  /** When the try was over: milliseconds since 1970. */
+  /** When the try ended: milliseconds since 1970. */
   at: number
 }
 
@@ -45,15 +46,15 @@ export interface DelivererOptions {
 
 type Message = Omit<Delivery, 'index' | 'status' | 'error' | 'at'> & { key: string; hangUp: boolean }
 
-/** What is queued for one target. */
+/** The queue of one target. */
 interface Lane {
   waiting: Message[]
   sending: number
 }
 
 /**
- * Sends deliveries: those to one target in order, `deliveryConcurrency` at a time, unless a fault says otherwise.
- * A message is on its way (delayed, held back, waiting in a lane, or being sent) until its last try is in the log.
+ * Sends deliveries: those to one target in order, `deliveryConcurrency` at a time, unless a fault changes that.
+ * A message is under way (delayed, held, queued, or being sent) until its last try is in the log.
  */
 export class Deliverer {
   readonly log: Delivery[] = []
@@ -62,7 +63,7 @@ export class Deliverer {
   readonly #held = new Map<number, { message: Message; delayMs: number }[]>()
   readonly #timers = new Set<unknown>()
   readonly #posts = new Set<Post>()
-  #onTheWay = 0
+  #underWay = 0
   #closed = false
   #waiters: (() => void)[] = []
 
@@ -70,7 +71,7 @@ export class Deliverer {
     this.#options = options
   }
 
-  /** Tells every target that registered for it. */
+  /** Sends an event to every target that is registered for it. */
   deliver(happening: Happening): void {
     const { registrations, deliveryStyle: style } = this.#options
     const envelope = envelopeOf(happening, style)
@@ -86,14 +87,14 @@ export class Deliverer {
     }
   }
 
-  /** Sends a logged delivery once more, word for word; faults strike it like any other. */
+  /** Sends a logged delivery again with the same text. Faults strike it like any other delivery. */
   redeliver({ event, target, body, envelope, business_uid, subscription_uid }: Delivery): void {
     const about = subscription_uid === undefined ? { business_uid } : { business_uid, subscription_uid }
     const key = `again/${event}/${business_uid}/${subscription_uid ?? ''}`
     this.#accept({ event, target, body, envelope, attempt: 1, ...about, faults: [], key, hangUp: false })
   }
 
-  /** Resolves when nothing is on its way. What a `reorder` fault still holds back is released for it. */
+  /** Resolves when no message is under way. Releases deliveries that a `reorder` fault still holds. */
   settled(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiters.push(resolve)
@@ -101,7 +102,7 @@ export class Deliverer {
     })
   }
 
-  /** Releases what a fault that is over holds back; at the end of this turn, when its last strike is held as well. */
+  /** Releases the deliveries of an ended fault, at the end of this turn, when its last strike is held as well. */
   releaseAfter(fault: ActiveFault): void {
     queueMicrotask(() => this.#release(fault.number))
   }
@@ -112,7 +113,7 @@ export class Deliverer {
     for (const lane of this.#lanes.values()) lane.waiting = []
     for (const under of this.#posts) under.abort('closed')
     this.#held.clear()
-    this.#onTheWay = 0
+    this.#underWay = 0
     this.#settle()
   }
 
@@ -132,7 +133,7 @@ export class Deliverer {
     }
     const copies = strike.what?.kind === 'duplicate' ? (strike.what.copies ?? 1) : 0
     for (let copy = 0; copy <= copies; copy++) {
-      this.#onTheWay += 1
+      this.#underWay += 1
       if (strike.end?.kind === 'reorder')
         this.#hold(strike.end.number, strike.end.hold, struck, strike.delayMs)
       else this.#after(strike.delayMs, () => this.#queue(struck))
@@ -196,7 +197,7 @@ export class Deliverer {
     this.#note(message, outcome)
     if (this.#closed) return
     const accepted = 'status' in outcome && outcome.status >= 200 && outcome.status < 300
-    if (accepted || message.attempt > retries) this.#onTheWay -= 1
+    if (accepted || message.attempt > retries) this.#underWay -= 1
     else
       this.#after(retryDelayMs, () =>
         this.#queue({ ...message, attempt: message.attempt + 1, hangUp: false }),
@@ -209,11 +210,11 @@ export class Deliverer {
     this.#options.onDelivery(delivery)
   }
 
-  /** Lets those go who wait for the end, and gives free what is held back when only that is left. */
+  /** Resolves `settled()` when no message is under way; releases held messages when only those are left. */
   #settle(): void {
     if (this.#waiters.length === 0) return
     const held = [...this.#held.values()].reduce((sum, { length }) => sum + length, 0)
-    if (this.#onTheWay > held) return
+    if (this.#underWay > held) return
     if (held > 0) {
       for (const fault of [...this.#held.keys()]) this.#release(fault)
       return

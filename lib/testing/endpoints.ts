@@ -1,18 +1,19 @@
 import { EVENTS } from '../events/registry.js'
-import type { ActiveFault, Endpoint, Subject } from './faults.js'
+import type { ActiveFault, Subject } from './fault-rules.js'
+import type { Endpoint } from './faults.js'
 import { readable } from './full-subscription.js'
 import { isEventName, isTargetUrl, type Registrations } from './registrations.js'
 import type { Token, Tokens } from './tokens.js'
 import type { World } from './world.js'
 
-/** The three calls of the interface document, Endpoints; `under` is the base address each belongs to. */
+/** The three calls of the interface document, Endpoints. `under` is the base address of each. */
 export const ENDPOINTS = {
   register: { under: 'base', method: 'POST', path: '/platform/v1/webhook/subscribe' },
   read: { under: 'base', method: 'GET', path: '/business/subscriptionsmng/v1/subscriptions' },
   token: { under: 'auth', method: 'POST', path: '/oauth/token' },
 } as const satisfies Record<Endpoint, { under: 'base' | 'auth'; method: string; path: string }>
 
-/** A request to one of them, its body read. */
+/** A request to one of them, with its body. */
 export interface Call {
   query: URLSearchParams
   authorization: string | undefined
@@ -20,7 +21,7 @@ export interface Call {
   body: string
 }
 
-/** What is answered. A string body is HTML; anything else goes as JSON. */
+/** A reply. A string body is sent as HTML, any other as JSON. */
 export interface Reply {
   status: number
   body: unknown
@@ -28,12 +29,12 @@ export interface Reply {
 }
 
 export interface Answerer {
-  /** What the call is about, for faults and the log. */
+  /** What the call concerns, for faults and the log. */
   subjectOf(call: Call): Subject
   answer(call: Call, fault?: ActiveFault): Reply
 }
 
-/** The rules of the interface document; where it is silent (refusals, statuses), what we chose is said beside it. */
+/** Answers by the rules of the interface document. Where it is silent (refusals, statuses), a comment marks our choice. */
 export function createAnswerers(options: {
   clientId: string
   clientSecret: string
@@ -45,10 +46,10 @@ export function createAnswerers(options: {
 }): Record<Endpoint, Answerer> {
   const { clientId, clientSecret, world, tokens, registrations, expiresIn } = options
 
-  /** The token when it may be used, else the refusal: 401 proves nothing known, 403 that it is not enough. */
+  /** The token if it is valid, else the refusal: 401 for an unknown token, 403 for one without the permission. */
   function admit(call: Call): Token | Reply {
     const token = tokens.find(call.authorization)
-    if (token === undefined) return refusal(401, 'unauthorized', 'The token is missing, unknown or has ended')
+    if (token === undefined) return refusal(401, 'unauthorized', 'The token is missing, unknown or expired')
     if (token.businessUid !== null && !world.businesses.serves(token.businessUid)) {
       return refusal(403, 'forbidden', 'The business does not use the app')
     }
@@ -71,10 +72,10 @@ export function createAnswerers(options: {
         return refusal(415, 'unsupported_media_type', 'The Content-Type must be application/json')
       }
       const body = parsed(call.body)
-      if (body === undefined) return refusal(400, 'bad_request', 'The body is no JSON object')
+      if (body === undefined) return refusal(400, 'bad_request', 'The body is not a JSON object')
       const { event, target_url } = body
       if (!isEventName(event)) return refusal(422, 'invalid', 'event is not registrable')
-      if (!isTargetUrl(target_url)) return refusal(422, 'invalid', 'target_url is no HTTP address')
+      if (!isTargetUrl(target_url)) return refusal(422, 'invalid', 'target_url is not an HTTP address')
       const accepted: readonly string[] = EVENTS[event].tokens
       if (!accepted.includes(token.kind)) {
         return refusal(403, 'forbidden', `${event} is registered with: ${accepted.join(', ')} token`)
@@ -97,7 +98,7 @@ export function createAnswerers(options: {
       if ('status' in token) return token
       if (token.kind !== 'app') return refusal(403, 'forbidden', 'Subscriptions are read with an app token')
       const uid = call.query.get('filter[uid]')
-      // Not stated by the document; we chose to refuse what it shows no use of.
+      // Not stated by the document; we chose to refuse a form of the call that it does not describe.
       if (!uid) return refusal(400, 'bad_request', 'filter[uid] is missing')
       const record = fault?.kind === 'lag' ? world.seen(uid, fault) : world.get(uid)
       // Not stated by the document; we chose that another business's subscription looks like an unknown one.
@@ -137,20 +138,20 @@ export function createAnswerers(options: {
 
 type Records = ReturnType<World['all']>
 
-/** The reply of a platform that does not filter as asked. */
+/** The reply of a platform that does not apply the filter. */
 function mixedUp(own: Records, fault: ActiveFault, world: World): Records {
   if (fault.kind !== 'wrongRecord' && fault.kind !== 'extraRecords') return own
   const [right] = own
   const strangers = world.all().filter(({ uid }) => uid !== right?.uid)
   const template = right ?? strangers[0]
-  // With one subscription on the platform, a stranger is made up: of the same business, and purchased.
+  // If the platform has only one subscription, invent another one: of the same business, and purchased.
   if (strangers.length === 0 && template) {
     strangers.push({ ...template, uid: `${template.uid}-other`, purchase_state: 'purchased' })
   }
   return fault.kind === 'wrongRecord' ? strangers.slice(0, 1) : [...strangers.slice(0, 3), ...own]
 }
 
-/** The error body of the platform API in its most usual form. */
+/** An error body in the most usual form of the platform API. */
 export function refusal(status: number, code: string, message: string): Reply {
   return { status, body: { success: false, errors: [{ code, message }] } }
 }

@@ -1,14 +1,14 @@
 import { EVENTS, type EventName } from '../events/registry.js'
 import type { FullSubscription } from './full-subscription.js'
 
-/** The envelope of a delivery as it goes over the wire (interface document, Event envelope). */
+/** The envelope of a delivery as sent (interface document, Event envelope). */
 export interface Envelope {
   entity_name: string
   event_type: string
   data: Record<string, unknown>
 }
 
-/** What happened on the platform that an event tells of. `at` is in milliseconds since 1970. */
+/** The cause of an event on the platform. `at` is in milliseconds since 1970. */
 export type Happening =
   | { name: `purchasable_subscription/${string}` & EventName; record: FullSubscription; at: number }
   | {
@@ -18,7 +18,7 @@ export type Happening =
       at: number
     }
 
-/** How deliveries look where the interface document leaves it open; what is left out is as documented. */
+/** The form of deliveries where the interface document leaves it open. The default of each field is as documented. */
 export interface DeliveryStyle {
   /** `purchasable_subscription/create` carries the full record instead of three identifiers. */
   fullRecordCreate?: boolean
@@ -26,17 +26,17 @@ export interface DeliveryStyle {
   fullRecordUpdate?: boolean
   /** The body is a JSON array that holds the envelope. */
   arrays?: boolean
-  /** Generated identifiers are digits, and identifiers of digits are sent as numbers. */
+  /** Generated identifiers consist of digits, and such identifiers are sent as numbers. */
   numericIds?: boolean
-  /** The Content-Type header, `application/json` unless told; null sends none. */
+  /** The Content-Type header, default `application/json`; null sends none. */
   contentType?: string | null
-  /** The body goes in chunks, without a Content-Length. */
+  /** Sends the body in chunks, without a Content-Length. */
   chunked?: boolean
-  /** `Expect: 100-continue` is sent, and the body only when the target asks for it. */
+  /** Sends `Expect: 100-continue`, and the body only after the target asks for it. */
   expectContinue?: boolean
 }
 
-/** The envelope that tells of `happening`. */
+/** The envelope of the event that `happening` causes. */
 export function envelopeOf(happening: Happening, style: DeliveryStyle): Envelope {
   const { entity_name, event_type } = EVENTS[happening.name]
   const data = dataOf(happening, style)

@@ -1,6 +1,6 @@
 import { UPDATED_EVENT_FIELDS } from '../record.js'
 
-/** A subscription as the simulator keeps it: every documented field, in the types of the interface document. */
+/** A subscription of the simulator: every documented field, in the types of the interface document. */
 export interface FullSubscription {
   uid: string
   display_name: string
@@ -20,7 +20,7 @@ export interface FullSubscription {
   [field: string]: unknown
 }
 
-/** What makes one subscription differ from the next when it begins. */
+/** The fields in which new subscriptions differ. */
 export type NewSubscription = Pick<
   FullSubscription,
   'uid' | 'display_name' | 'purchasable_uid' | 'buyer_uid' | 'business_uid' | 'purchase_state'
@@ -42,12 +42,12 @@ export function newSubscription({ price, currency, now, ...known }: NewSubscript
     created_at: now,
     payment_type: 'monthly',
     bundled_from_subscription_uid: null,
-    // Not stated by the document when this is so; we chose the state that entitles.
+    // Not stated by the document; we chose true for the state that gives access.
     is_active: known.purchase_state === 'purchased',
   }
 }
 
-/** A subscription as the read call gives it: without what only the updated event carries. */
+/** A subscription as the read call returns it: without the fields that only the updated event has. */
 export function readable(record: FullSubscription): Record<string, unknown> {
   return Object.fromEntries(Object.entries(record).filter(([field]) => !(field in UPDATED_EVENT_FIELDS)))
 }

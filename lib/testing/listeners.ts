@@ -1,25 +1,25 @@
-/** Those who asked to be told of something. */
+/** Listeners to one kind of event. */
 export interface Listeners<Entry> {
-  /** Gives back the way to stop. */
+  /** Returns a function that removes the listener. */
   add(listener: (entry: Entry) => void): () => void
-  tell(entry: Entry): void
+  call(entry: Entry): void
 }
 
 export function createListeners<Entry>(): Listeners<Entry> {
-  // Wrapped, so that one function that listens twice is heard twice and stops once.
-  const all = new Set<{ hear: (entry: Entry) => void }>()
+  // Wrapped, so that a function added twice is called twice, and each removal removes one.
+  const all = new Set<{ listener: (entry: Entry) => void }>()
   return {
-    add(hear) {
-      const listener = { hear }
-      all.add(listener)
-      return () => void all.delete(listener)
+    add(listener) {
+      const added = { listener }
+      all.add(added)
+      return () => void all.delete(added)
     },
-    tell(entry) {
-      for (const { hear } of all) {
+    call(entry) {
+      for (const { listener } of all) {
         try {
-          hear(entry)
+          listener(entry)
         } catch (error) {
-          // What a listener throws must not stop the platform, so it surfaces outside of it.
+          // An error of a listener must not stop the platform, so it is thrown in another turn.
           queueMicrotask(() => {
             throw error
           })

@@ -3,36 +3,36 @@ import { validateHeaderValue } from 'node:http'
 import { type Clock, HOUR, SECOND, systemClock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import type { DeliveryStyle } from './envelopes.js'
-import type { SimulatedApp } from './world.js'
+import type { SimulatedApp } from './on-sale.js'
 
-/** Options of `createSimulator`; only the app's credentials are needed. */
+/** Options of `createSimulator`. Only the app's credentials are required. */
 export interface SimulatorOptions {
   clientId: string
   clientSecret: string
-  /** Decides identifiers, tokens and faults. Drawn at random when left out; `simulator.seed` tells which. */
+  /** Decides identifiers, tokens and faults. Default: random; `simulator.seed` is the chosen one. */
   seed?: number | string
-  /** The apps on sale, one unless told. All belong to `clientId`. */
+  /** The apps on sale, by default one. All belong to `clientId`. */
   apps?: readonly SimulatedApp[]
-  /** Where `baseUrl` and `authUrl` listen on 127.0.0.1; free ports unless told. */
+  /** Where `baseUrl` and `authUrl` listen on 127.0.0.1. Default: free ports. */
   port?: number
   authPort?: number
-  /** The time of records, tokens, delays and timeouts; the system's unless told. */
+  /** The time of records, tokens, delays and timeouts. Default: the system's clock. */
   clock?: Clock
-  /** How deliveries look where the interface document leaves it open; as documented unless told. */
+  /** The form of deliveries where the interface document leaves it open. Default: as documented. */
   deliveryStyle?: DeliveryStyle
-  /** How often a delivery that was not answered 2xx is sent again: 0, since the platform promises nothing. */
+  /** How often a delivery without a 2xx reply is sent again. Default 0, because the platform promises no retries. */
   retries?: number
-  /** The pause before each of them, 1,000 ms unless told. */
+  /** The pause before each retry, default 1,000 ms. */
   retryDelayMs?: number
-  /** How long a target may take to answer, 10,000 ms unless told. */
+  /** How long a target may take to answer, default 10,000 ms. */
   deliveryTimeoutMs?: number
-  /** Deliveries to one target at a time: 1 unless told, which keeps them in order. */
+  /** Deliveries to one target at a time: default 1, which preserves their order. */
   deliveryConcurrency?: number
-  /** How long tokens are good for; for ever unless told. */
+  /** Lifetime of tokens. By default they do not expire. */
   tokenLifetimeMs?: number
 }
 
-/** Options with every default filled in. */
+/** Options with all defaults. */
 export type ResolvedOptions = Required<Omit<SimulatorOptions, 'tokenLifetimeMs' | 'seed'>> & {
   seed: number | string
   tokenLifetimeMs: number | undefined

@@ -3,13 +3,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import type { Clock } from '../clock.js'
 import { type Answerer, type Call, ENDPOINTS, type Reply, refusal } from './endpoints.js'
-import type { ActiveFault, Endpoint, FaultKind, FaultRules, Subject } from './faults.js'
+import type { ActiveFault, FaultRules, Subject } from './fault-rules.js'
+import type { Endpoint, FaultKind } from './faults.js'
 
-/** One request to the platform, without anything secret. */
+/** One request to the platform, without secrets. */
 export interface PlatformRequest {
   /** `unknown` for a method or path that is not in the interface document. */
   endpoint: Endpoint | 'unknown'
-  /** The status that was answered; undefined when a fault kept the answer back. */
+  /** The status of the reply; undefined when a fault prevented a reply. */
   status?: number
   business_uid?: string
   subscription_uid?: string
@@ -17,14 +18,14 @@ export interface PlatformRequest {
   event?: string
   /** The faults that struck it. */
   faults: readonly FaultKind[]
-  /** Requests to this endpoint that were under way when it came, itself included. */
+  /** Requests to this endpoint under way when it arrived, including itself. */
   inFlight: number
-  /** When it came: milliseconds since 1970. */
+  /** When it arrived: milliseconds since 1970. */
   at: number
 }
 
 export interface PlatformServerOptions {
-  /** Which endpoints live at this address. */
+  /** Which endpoints this address serves. */
   under: 'base' | 'auth'
   answerers: Record<Endpoint, Answerer>
   faults: FaultRules
@@ -32,10 +33,10 @@ export interface PlatformServerOptions {
   onRequest: (request: PlatformRequest) => void
 }
 
-/** Bodies of the register call beyond this are refused with 413; the two documented fields need far less. */
+/** Larger bodies of the register call are refused with 413. The two documented fields need far less. */
 const BODY_LIMIT_BYTES = 64 * 1024
 
-/** One address of the platform as a real HTTP server on 127.0.0.1. */
+/** One address of the platform: an HTTP server on 127.0.0.1. */
 export class PlatformServer {
   readonly #options: PlatformServerOptions
   readonly #server: Server
@@ -50,7 +51,7 @@ export class PlatformServer {
       (name) => ENDPOINTS[name].under === options.under,
     )
     this.#server = createServer((request, response) => {
-      // A request line that is no address, for one: nothing a well-meant client sends.
+      // For example a request line without a valid address, which no regular client sends.
       this.#handle(request, response).catch(() => request.socket.destroy())
     })
     this.#server.on('connection', (socket) => {
@@ -60,7 +61,7 @@ export class PlatformServer {
     })
   }
 
-  /** Listens, and gives back the address without a slash at its end. Rejects with what `listen` says. */
+  /** Listens, and resolves to the address without a trailing slash. Rejects with the error of `listen`. */
   async start(port: number): Promise<string> {
     this.#server.listen(port, '127.0.0.1')
     await once(this.#server, 'listening')
@@ -73,7 +74,7 @@ export class PlatformServer {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  /** Ends at once, whatever is under way. */
+  /** Closes at once, also with requests under way. */
   async close(): Promise<void> {
     for (const timer of this.#timers) this.#options.clock.clearTimeout(timer)
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
@@ -92,7 +93,7 @@ export class PlatformServer {
     if (endpoint === undefined || ENDPOINTS[endpoint].method !== request.method) {
       const status = endpoint ? 405 : 404
       onRequest({ endpoint: 'unknown', status, faults: [], inFlight, at })
-      return send(response, refusal(status, 'not_found', 'There is no such call'))
+      return send(response, refusal(status, 'not_found', 'The call does not exist'))
     }
 
     const call: Call = {
@@ -128,7 +129,7 @@ export class PlatformServer {
     }
   }
 
-  /** Undefined when a fault keeps the answer back: then nothing was done either. */
+  /** Undefined when a fault prevents the reply. In that case the request is not handled either. */
   #replyTo(
     call: Call,
     answerer: Answerer,
@@ -142,12 +143,7 @@ export class PlatformServer {
       case 'down':
         return undefined
       case 'status': {
-        const {
-          status,
-          retryAfter,
-          headers,
-          body = refusal(status, 'fault', 'The platform is not well').body,
-        } = end
+        const { status, retryAfter, headers, body = refusal(status, 'fault', 'A simulated fault').body } = end
         const retry = retryAfter === undefined ? {} : { 'Retry-After': `${retryAfter}` }
         return { status, body, headers: { ...headers, ...retry } }
       }
@@ -179,7 +175,7 @@ export class PlatformServer {
   }
 }
 
-/** The body as text, kept up to just past the limit; undefined when the client went before its end. */
+/** The body as text, cut after the limit; undefined when the client disconnected before its end. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let size = 0
@@ -206,7 +202,7 @@ function send(response: ServerResponse, { status, body, headers }: Reply, trunca
     response.end(bytes)
     return
   }
-  // The half must have left before the connection goes, or the client would see a reset and no reply.
+  // The half must be sent before the connection closes, or the client sees a reset and no reply.
   response.write(bytes.subarray(0, bytes.length >> 1), () => response.destroy())
 }
 

@@ -3,18 +3,18 @@ import { request as httpsRequest } from 'node:https'
 import type { Clock } from '../clock.js'
 import type { DeliveryStyle } from './envelopes.js'
 
-/** How a delivery went: the status of the reply, or why there was none (an error code, never an address). */
+/** The outcome of a delivery: the status of the reply, or why there was none (an error code, never an address). */
 export type Outcome = { status: number } | { error: string }
 
 export interface Post {
   done: Promise<Outcome>
-  /** Gives up at once; `done` resolves. */
+  /** Stops at once; `done` resolves. */
   abort(why: string): void
 }
 
 /**
- * One delivery over a connection of its own: reusing connections would lose deliveries to targets that restart, and
- * the platform does not promise to send those again.
+ * Sends one delivery over a new connection. A reused connection would lose deliveries to targets that restart, and the
+ * platform does not promise to send them again.
  */
 export function post(options: {
   target: string
@@ -48,7 +48,7 @@ export function post(options: {
   request.on('error', (error: NodeJS.ErrnoException) => finish({ error: error.code ?? 'error' }))
   request.on('response', (response) => {
     const { statusCode: status = 0 } = response
-    // The status counts even when the connection goes before the rest of the reply.
+    // The status counts even if the connection closes before the rest of the reply.
     response.on('close', () => finish({ status }))
     response.on('error', () => {})
     response.resume()

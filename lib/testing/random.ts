@@ -1,6 +1,6 @@
 /**
- * Chance that can be had again: one seed gives any number of streams, each by a name of its own. What is drawn from
- * one stream never moves another, so the order in which requests happen to arrive changes no identifier.
+ * Repeatable random numbers: one seed gives any number of streams, each with its own name. Drawing from one stream does
+ * not change another, so the order in which requests arrive changes no identifier.
  */
 export interface Seeded {
   /** Numbers in [0, 1), the same ones in the same order for the same seed and name. */
@@ -11,7 +11,7 @@ export function seeded(seed: number | string): Seeded {
   return { stream: (name) => mulberry32(hash(`${seed}/${name}`)) }
 }
 
-/** A version 4 UUID in form. */
+/** Text in the form of a version 4 UUID. */
 export function uuid(random: () => number): string {
   const hex = hexDigits(random, 32)
   const variant = '89ab'[Math.floor(random() * 4)]
@@ -36,7 +36,7 @@ export function shuffled<Item>(items: readonly Item[], random: () => number): It
   return order
 }
 
-/** FNV-1a with a final mix (murmur3's), so that names which differ in the last letter start far apart. */
+/** FNV-1a with the final mix of murmur3, so that names with a different last letter get very different seeds. */
 function hash(text: string): number {
   let h = 0x811c9dc5
   for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193)

@@ -2,18 +2,18 @@ import { EVENTS, type EventName } from '../events/registry.js'
 import type { Happening } from './envelopes.js'
 import type { Token } from './tokens.js'
 
-/** A target that asked for an event. `number` counts registrations, and is alike in every run of one seed. */
+/** A registered target of an event. `number` counts registrations, and is the same in every run with one seed. */
 export interface Registration {
   number: number
   event: EventName
   target: string
-  /** Whose events it gets: one business's for a business token, everybody's (null) for an app or directory. */
+  /** The business whose events it gets, for a business token; null (every business) for an app or directory token. */
   businessUid: string | null
 }
 
-/** Who gets which events. */
+/** All registrations: which target gets which events. */
 export interface Registrations {
-  /** `exists` when the same owner has this event and target already. */
+  /** `exists` when the same owner has registered this event and target before. */
   add(event: EventName, target: string, token: Pick<Token, 'kind' | 'businessUid'>): 'added' | 'exists'
   for(happening: Happening): Registration[]
 }
@@ -22,7 +22,7 @@ export function createRegistrations(): Registrations {
   const all = new Map<string, Registration>()
   return {
     add(event, target, { kind, businessUid }) {
-      // An app's registration is the app's, whichever business its token was issued for.
+      // A registration with an app token belongs to the app, whichever business the token was issued for.
       const owner = kind === 'business' ? businessUid : null
       const key = JSON.stringify([event, target, kind, owner])
       if (all.has(key)) return 'exists'
@@ -34,7 +34,7 @@ export function createRegistrations(): Registrations {
       const targets = new Set<string>()
       return [...all.values()].filter(({ event, target, businessUid }) => {
         if (event !== happening.name || (businessUid !== null && businessUid !== business)) return false
-        // One target that registered with several kinds of token is told once.
+        // A target registered with several kinds of token gets the event once.
         return !targets.has(target) && targets.add(target)
       })
     },
@@ -46,7 +46,7 @@ export function isEventName(name: unknown): name is EventName {
   return typeof name === 'string' && Object.hasOwn(EVENTS, name)
 }
 
-/** Whether a delivery could be sent there. */
+/** Whether a delivery can be sent there. */
 export function isTargetUrl(value: unknown): value is string {
   return typeof value === 'string' && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
 }

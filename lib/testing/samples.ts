@@ -20,7 +20,7 @@ interface ApplicationData {
   event_time: string
 }
 
-/** The documented `data` of each event, as it goes over the wire. */
+/** The documented `data` of each event, as sent. */
 export interface SampleData {
   'purchasable_subscription/create': NoticeData
   'purchasable_subscription/update': NoticeData
@@ -31,7 +31,7 @@ export interface SampleData {
   'application/uninstalled': ApplicationData
 }
 
-/** An envelope whose `data` is known by the event's name. */
+/** An envelope whose `data` has the type of the event. */
 export interface SampleDelivery<Name extends EventName> extends Envelope {
   entity_name: (typeof EVENTS)[Name]['entity_name']
   event_type: (typeof EVENTS)[Name]['event_type']
@@ -39,16 +39,19 @@ export interface SampleDelivery<Name extends EventName> extends Envelope {
 }
 
 /**
- * One delivery of the event, with every documented field: post it as JSON to your own webhook route.
- * `overrides` replaces fields of `data` or adds new ones, of whatever type; `undefined` leaves a field out of the JSON.
- * All samples speak of one business, one app and one subscription.
+ * A sample delivery of the event, with every documented field. Post it as JSON to your own webhook route.
+ * `overrides` replaces or adds fields of `data`, of any type; `undefined` leaves a field out of the JSON.
+ * All samples have the same business, app and subscription.
  */
 export function sampleDelivery<Name extends EventName>(
   name: Name,
   overrides: Record<string, unknown> = {},
 ): SampleDelivery<Name> {
   if (!Object.hasOwn(EVENTS, name))
-    throw cannot(`make a sample of ${name}`, `there is no such event, only ${Object.keys(EVENTS).join(', ')}`)
+    throw cannot(
+      `make a sample of ${name}`,
+      `the event does not exist; events are ${Object.keys(EVENTS).join(', ')}`,
+    )
   const { entity_name, event_type } = EVENTS[name]
   return { entity_name, event_type, data: { ...SAMPLE_DATA[name], ...overrides } } as SampleDelivery<Name>
 }

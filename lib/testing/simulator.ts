@@ -5,7 +5,7 @@ import type { Faults, Simulator } from './api.js'
 import { cannot } from './cannot.js'
 import { Deliverer, type Delivery } from './deliverer.js'
 import { createAnswerers } from './endpoints.js'
-import { createFaultRules } from './faults.js'
+import { createFaultRules } from './fault-rules.js'
 import { createListeners } from './listeners.js'
 import { resolveOptions, type SimulatorOptions } from './options.js'
 import { type PlatformRequest, PlatformServer } from './platform-server.js'
@@ -26,8 +26,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const onRequest = createListeners<PlatformRequest>()
 
   const registrations = createRegistrations()
-  const rules = createFaultRules(random, (fault, is) => {
-    if (is === 'over') deliverer.releaseAfter(fault)
+  const rules = createFaultRules(random, (fault, change) => {
+    if (change === 'ended') deliverer.releaseAfter(fault)
     else if (fault.kind === 'down') for (const server of [base, auth]) server.cutIfDown()
   })
   const deliverer = new Deliverer({
@@ -36,9 +36,9 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     seed: random,
     registrations,
     faults: rules,
-    onDelivery: onDelivery.tell,
+    onDelivery: onDelivery.call,
   })
-  const world = new World({ apps, clock, newUid, tell: (happening) => deliverer.deliver(happening) })
+  const world = new World({ apps, clock, newUid, emit: (happening) => deliverer.deliver(happening) })
   const tokens = createTokens({
     clock,
     random: random.stream('tokens'),
@@ -68,7 +68,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     clock,
     onRequest(request: PlatformRequest) {
       requests.push(request)
-      onRequest.tell(request)
+      onRequest.call(request)
     },
   }
   const base = new PlatformServer({ under: 'base', ...serverOptions })
@@ -95,7 +95,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   }
 
   function started(): { baseUrl: string; authUrl: string } {
-    if (addresses === undefined) throw cannot('tell the address', 'start() was not awaited')
+    if (addresses === undefined) throw cannot('return the address', 'await start() first')
     return addresses
   }
 
@@ -106,10 +106,10 @@ export function createSimulator(options: SimulatorOptions): Simulator {
 
   async function register(event: EventName, targetUrl: string): Promise<void> {
     opened()
-    if (!isEventName(event)) throw cannot('register the webhook', 'there is no such event')
-    if (!isTargetUrl(targetUrl)) throw cannot('register the webhook', 'the target is no HTTP address')
+    if (!isEventName(event)) throw cannot('register the webhook', `there is no event ${event}`)
+    if (!isTargetUrl(targetUrl)) throw cannot('register the webhook', 'the target is not an HTTP address')
     const [kind] = EVENTS[event].tokens
-    // Every business's events are wanted, so a business token's place is taken by a directory's.
+    // A directory token instead of a business token, because the target gets the events of every business.
     registrations.add(event, targetUrl, { kind: kind === 'app' ? 'app' : 'directory', businessUid: null })
   }
 
@@ -170,8 +170,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       deliverer.redeliver(delivery)
     },
     settled: () => deliverer.settled(),
-    on(what: 'delivery' | 'request', listener: (entry: never) => void) {
-      if (what === 'delivery') return onDelivery.add(listener as (delivery: Delivery) => void)
+    on(kind: 'delivery' | 'request', listener: (entry: never) => void) {
+      if (kind === 'delivery') return onDelivery.add(listener as (delivery: Delivery) => void)
       return onRequest.add(listener as (request: PlatformRequest) => void)
     },
     faults,

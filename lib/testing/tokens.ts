@@ -2,17 +2,17 @@ import type { Clock } from '../clock.js'
 import type { TokenKind } from '../token-kinds.js'
 import { hexDigits } from './random.js'
 
-/** A token as the platform remembers it. `businessUid` is null for a directory's. */
+/** A token known to the platform. `businessUid` is null for a directory token. */
 export interface Token {
   kind: TokenKind
   businessUid: string | null
   expiresAt: number | null
 }
 
-/** The platform's tokens: opaque strings, drawn from the seed, that end by their lifetime or all at once. */
+/** The platform's tokens: opaque strings drawn from the seed. They expire after their lifetime, or all at once. */
 export interface Tokens {
   issue(kind: TokenKind, businessUid: string | null): string
-  /** What an Authorization header proves; undefined when it is missing, unknown or ended. */
+  /** The token of an Authorization header; undefined when it is missing, unknown or expired. */
   find(authorization: string | undefined): Token | undefined
   expireAll(): void
 }

@@ -1,6 +1,6 @@
 import type { FullSubscription } from './full-subscription.js'
 
-/** Which versions a read does not see yet: those younger than `ms`, or read fewer than `reads` times since. */
+/** Which versions a read does not see yet: those younger than `ms`, or followed by fewer than `reads` reads. */
 export interface Lag {
   reads?: number
   ms?: number
@@ -14,8 +14,8 @@ interface Version {
   missed: number
 }
 
-/** What a subscription was, newest last. Older ones are forgotten past this many: no lag reaches further back. */
-const KEPT = 20
+/** How many versions are stored. No lag reaches further back. */
+const MOST_VERSIONS = 20
 
 /** The history of one subscription, so that a read can lag behind it. */
 export class Versions {
@@ -24,7 +24,7 @@ export class Versions {
 
   add(record: FullSubscription | undefined, at: number): void {
     this.#versions.push({ record, at, missed: 0 })
-    if (this.#versions.length <= KEPT) return
+    if (this.#versions.length <= MOST_VERSIONS) return
     this.#versions.shift()
     this.#forgotten = true
   }
@@ -33,7 +33,7 @@ export class Versions {
     return this.#versions.at(-1)?.record
   }
 
-  /** What a lagging read sees. Without `reads` and `ms`, all but the newest version. */
+  /** The version that a lagging read sees. Without `reads` and `ms`, the one before the newest. */
   seen({ reads, ms }: Lag, now: number): FullSubscription | undefined {
     for (const version of [...this.#versions].reverse()) {
       const bare = reads === undefined && ms === undefined && version !== this.#versions.at(-1)

@@ -9,73 +9,41 @@ import { Businesses } from './businesses.js'
 import { cannot } from './cannot.js'
 import type { Happening } from './envelopes.js'
 import { type FullSubscription, newSubscription } from './full-subscription.js'
+import { type MainSubscription, type Purchase, type SimulatedApp, withDefaults } from './on-sale.js'
 import { type Lag, Versions } from './versions.js'
 
-/** An app that is sold on the simulated platform. */
-export interface SimulatedApp {
-  /** Identifier of the purchased item; drawn from the seed when left out. */
-  purchasableUid?: string
-  /** The app's unique name, as install events carry it: `app` unless told. */
-  codeName?: string
-  /** Decimal amount with two decimals, `'9.99'` unless told. */
-  price?: string
-  /** `'USD'` unless told. */
-  currency?: string
-}
-
-export interface Purchase {
-  business_uid: string
-  /** Which app; the first one unless told. */
-  purchasable_uid?: string
-  payment: 'succeeded' | 'failed'
-  /** Drawn from the seed when left out. */
-  subscription_uid?: string
-}
-
-export interface MainSubscription {
-  business_uid: string
-  /** `purchased` unless told. */
-  purchase_state?: string
-  subscription_uid?: string
-}
-
-interface Kept {
+interface Simulated {
   versions: Versions
-  /** The app that was bought; undefined for a main platform subscription, of which only `updated` tells. */
+  /** The purchased app; undefined for a main platform subscription, which emits only `updated`. */
   app: Required<SimulatedApp> | undefined
 }
 
 /**
- * The platform's state: apps, businesses and subscriptions. A subscription of an app moves by the transition table
- * of the interface document only, except by `set` and `remove`, which do what the table does not foresee. Each change
- * is told to `tell` as the events it emits, in the order in which they happen.
+ * The platform's state: apps, businesses and subscriptions. A subscription of an app follows the transition table of the
+ * interface document, except for `set` and `remove`, which make any other change. Each change calls `emit` with its
+ * events, in their order.
  */
 export class World {
   readonly businesses = new Businesses()
-  readonly #subscriptions = new Map<string, Kept>()
+  readonly #subscriptions = new Map<string, Simulated>()
   readonly #apps: readonly Required<SimulatedApp>[]
   readonly #clock: Clock
   readonly #newUid: () => string
-  readonly #tell: (happening: Happening) => void
+  readonly #emit: (happening: Happening) => void
 
   constructor(options: {
     apps: readonly SimulatedApp[]
     clock: Clock
     newUid: () => string
-    tell: (happening: Happening) => void
+    emit: (happening: Happening) => void
   }) {
     this.#clock = options.clock
     this.#newUid = options.newUid
-    this.#tell = options.tell
-    this.#apps = options.apps.map((app) => ({
-      purchasableUid: app.purchasableUid ?? options.newUid(),
-      codeName: app.codeName ?? 'app',
-      price: app.price ?? '9.99',
-      currency: app.currency ?? 'USD',
-    }))
+    this.#emit = options.emit
+    this.#apps = options.apps.map((app) => withDefaults(app, options.newUid))
   }
 
-  /** At least one: the options are checked for it. */
+  /** At least one: `resolveOptions` has checked it. */
   get apps(): readonly [Required<SimulatedApp>, ...Required<SimulatedApp>[]] {
     return this.#apps as [Required<SimulatedApp>, ...Required<SimulatedApp>[]]
   }
@@ -126,7 +94,7 @@ export class World {
     return this.#create(record, undefined, null)
   }
 
-  /** One step along the transition table. A row without an event changes and tells nothing. */
+  /** One step along the transition table. A row without an event changes nothing and emits nothing. */
   move(uid: string, trigger: Exclude<Trigger, 'User purchases an app'>): FullSubscription {
     const record = this.get(uid)
     if (record === undefined) throw cannot(`play "${trigger}"`, `there is no subscription ${uid}`)
@@ -134,7 +102,7 @@ export class World {
     if (row === undefined) {
       throw cannot(
         `play "${trigger}"`,
-        `subscription ${uid} is ${record.purchase_state}, and no transition leads on from there`,
+        `subscription ${uid} is ${record.purchase_state}, and the transition table has no such step from there`,
       )
     }
     if (row.emits === null) return record
@@ -143,9 +111,9 @@ export class World {
     return this.set(uid, { purchase_state: row.next, ...ended })
   }
 
-  /** Any change of any field: what the transition table does not foresee. */
+  /** Any change of any field, also one that the transition table does not contain. */
   set(uid: string, fields: Partial<FullSubscription>): FullSubscription {
-    const { record: before, kept } = this.#kept(uid, 'change')
+    const { record: before, simulated } = this.#simulated(uid, 'change')
     const purchase_state = fields.purchase_state ?? before.purchase_state
     const computed = {
       updated_at: new Date(this.#clock.now()).toISOString(),
@@ -153,26 +121,30 @@ export class World {
     }
     const record = { ...before, ...computed, ...fields, uid } as FullSubscription
     const changed = canonicalState(record.purchase_state) !== canonicalState(before.purchase_state)
-    return this.#change(kept, record, changed && kept.app ? 'purchasable_subscription/update' : null)
+    return this.#change(
+      simulated,
+      record,
+      changed && simulated.app ? 'purchasable_subscription/update' : null,
+    )
   }
 
-  /** The platform shows the subscription no longer, and tells nobody. */
+  /** The platform no longer shows the subscription. No event is emitted. */
   remove(uid: string): void {
-    this.#kept(uid, 'remove').kept.versions.add(undefined, this.#clock.now())
+    this.#simulated(uid, 'remove').simulated.versions.add(undefined, this.#clock.now())
   }
 
   install(businessUid: string, codeName?: string): void {
     const app = this.#app(codeName)
     this.businesses.install(businessUid, app)
-    this.#tellInstall('installed', businessUid, app)
+    this.#emitInstall('installed', businessUid, app)
   }
 
-  /** Cancels the app's subscriptions of that business first, which is how the transition table words it. */
+  /** First cancels the app's subscriptions of that business, as the transition table states. */
   uninstall(businessUid: string, codeName?: string): void {
     const app = this.#app(codeName)
     this.businesses.uninstall(businessUid, app)
-    this.#cancelAll(businessUid, (kept) => kept.app?.codeName === app)
-    this.#tellInstall('uninstalled', businessUid, app)
+    this.#cancelAll(businessUid, (simulated) => simulated.app?.codeName === app)
+    this.#emitInstall('uninstalled', businessUid, app)
   }
 
   cancelPlatform(businessUid: string): void {
@@ -188,15 +160,15 @@ export class World {
     return [...this.#subscriptions.keys()].flatMap((uid) => this.get(uid) ?? [])
   }
 
-  /** What a read sees that lags behind. */
+  /** The record that a lagging read sees. */
   seen(uid: string, lag: Lag): FullSubscription | undefined {
     return structuredClone(this.#subscriptions.get(uid)?.versions.seen(lag, this.#clock.now()))
   }
 
-  #cancelAll(businessUid: string, which: (kept: Kept) => boolean): void {
-    for (const [uid, kept] of this.#subscriptions) {
-      const record = kept.versions.latest
-      if (record?.business_uid !== businessUid || !which(kept)) continue
+  #cancelAll(businessUid: string, which: (simulated: Simulated) => boolean): void {
+    for (const [uid, simulated] of this.#subscriptions) {
+      const record = simulated.versions.latest
+      if (record?.business_uid !== businessUid || !which(simulated)) continue
       if (canonicalState(record.purchase_state) === 'canceled') continue
       this.set(uid, {
         purchase_state: 'canceled',
@@ -210,23 +182,23 @@ export class World {
     app: Required<SimulatedApp> | undefined,
     emits: UpdateName | null,
   ): FullSubscription {
-    const kept = { versions: new Versions(), app }
-    this.#subscriptions.set(record.uid, kept)
-    return this.#change(kept, record, emits)
+    const simulated = { versions: new Versions(), app }
+    this.#subscriptions.set(record.uid, simulated)
+    return this.#change(simulated, record, emits)
   }
 
-  #change(kept: Kept, record: FullSubscription, emits: UpdateName | null): FullSubscription {
+  #change(simulated: Simulated, record: FullSubscription, emits: UpdateName | null): FullSubscription {
     const at = this.#clock.now()
-    kept.versions.add(record, at)
-    if (emits) this.#tell({ name: emits, record: structuredClone(record), at })
-    this.#tell({ name: 'purchasable_subscription/updated', record: structuredClone(record), at })
+    simulated.versions.add(record, at)
+    if (emits) this.#emit({ name: emits, record: structuredClone(record), at })
+    this.#emit({ name: 'purchasable_subscription/updated', record: structuredClone(record), at })
     return structuredClone(record)
   }
 
-  #tellInstall(what: 'installed' | 'uninstalled', businessUid: string, app: string): void {
+  #emitInstall(what: 'installed' | 'uninstalled', businessUid: string, app: string): void {
     const at = this.#clock.now()
-    this.#tell({ name: `application/${what}`, businessUid, app, at })
-    this.#tell({ name: `app_subscription/${what}`, businessUid, app, at })
+    this.#emit({ name: `application/${what}`, businessUid, app, at })
+    this.#emit({ name: `app_subscription/${what}`, businessUid, app, at })
   }
 
   #fresh(uid = this.#newUid()): string {
@@ -234,11 +206,11 @@ export class World {
     return uid
   }
 
-  #kept(uid: string, what: string): { kept: Kept; record: FullSubscription } {
-    const kept = this.#subscriptions.get(uid)
-    const record = kept?.versions.latest
-    if (kept === undefined || record === undefined) throw cannot(what, `there is no subscription ${uid}`)
-    return { kept, record }
+  #simulated(uid: string, what: string): { simulated: Simulated; record: FullSubscription } {
+    const simulated = this.#subscriptions.get(uid)
+    const record = simulated?.versions.latest
+    if (simulated === undefined || record === undefined) throw cannot(what, `there is no subscription ${uid}`)
+    return { simulated, record }
   }
 
   #app(codeName = this.#apps[0]?.codeName): string {

@@ -14,16 +14,21 @@ const PORT = 4010
 export function addDev(program: Command, act: Act) {
   program
     .command('dev')
-    .summary('the platform on your machine, with keys to play it')
+    .summary('run the platform on your machine and control it with keys')
     .description(
-      'Run the simulated platform on your machine. It delivers to your app (--to), or else to a small receiver of its ' +
-        'own that shows every answer. Press keys to let businesses buy, miss payments and uninstall. Without a terminal ' +
-        'it reads the same words from the standard input, one on a line.',
+      'Run the simulated platform on your machine. It delivers to your app (--to), or to a built-in receiver that shows ' +
+        'every answer. Press keys to make businesses buy, miss payments and uninstall. Without a terminal, type the ' +
+        'same words on the standard input, one on each line.',
     )
-    .option('--port <port>', 'of the platform API; the token endpoint has the next', wholeNumber, PORT)
+    .option(
+      '--port <port>',
+      'port of the platform API; the token endpoint gets the next port',
+      wholeNumber,
+      PORT,
+    )
     .option(
       '--to <url>',
-      'where your app has mounted the router; the delivery secret is put behind it',
+      'the mount address of the router in your app; the delivery secret is appended',
       webAddress,
     )
     .addHelpText(
@@ -35,7 +40,7 @@ export function addDev(program: Command, act: Act) {
     .action(
       act(async (context, { port, to }: { port: number; to?: string }) => {
         const { out, stdin } = context
-        if (port > 65_534) throw new Stop(USAGE, 'Cannot listen: expected a port from 0 to 65534')
+        if (port > 65_534) throw new Stop(USAGE, 'Cannot listen: --port must be 0 to 65534')
         const { app, deliverySecrets = [] } = await context.options()
         const { clientId = 'dev-app', clientSecret = 'dev-client-secret' } = app ?? {}
         const [purchasableUid = 'dev-item'] = [app?.purchasableUid ?? []].flat()
@@ -52,7 +57,9 @@ export function addDev(program: Command, act: Act) {
         try {
           const addresses = await platform.start().catch((error: NodeJS.ErrnoException) => {
             if (error.code !== 'EADDRINUSE') throw error
-            throw new Stop(USAGE, `Port ${port} or ${port + 1} is taken`, { mend: 'Choose another: --port' })
+            throw new Stop(USAGE, `Cannot listen: port ${port} or ${port + 1} is in use`, {
+              fix: 'Choose another port with --port.',
+            })
           })
           let target = to
           if (to === undefined) {

@@ -18,14 +18,14 @@ type Named = { subscription_uid: string | undefined; business_uid: string | unde
 export function addDoctor(program: Command, act: Act) {
   program
     .command('doctor')
-    .summary('find out what is wrong, and how to mend it')
+    .summary('find problems and how to fix them')
     .description(
       'Check the settings, the database and its grants, the platform, the clocks, a read, and with --public-url a ' +
-        'delivery through the public address, which the journal keeps as unrecognised. Exit code 1: a check failed.',
+        'delivery to the public address. The journal records that delivery as unrecognised. Exit code 1: a check failed.',
     )
-    .option('--business <uid>', 'a business that has the app; else one of the database', trimmed)
-    .option('--subscription <uid>', 'a subscription of it; else one of the database', trimmed)
-    .option('--public-url <url>', 'where the platform reaches the router, without the secret', webAddress)
+    .option('--business <uid>', 'a business that has the app; default: one from the database', trimmed)
+    .option('--subscription <uid>', 'a subscription of the business; default: one from the database', trimmed)
+    .option('--public-url <url>', 'the public address of the router, without the secret', webAddress)
     .addHelpText('after', examples('doctor', 'doctor --public-url https://app.example/hooks'))
     .action(
       act(async (context, given: DoctorOptions) => {
@@ -44,13 +44,13 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
     const { app } = await context.options()
     if ([app.purchasableUid ?? []].flat().length > 0) return ok('complete')
     return warning(
-      "app.purchasableUid is not set: every subscription that is named counts as the app's own",
-      'Set MARKETPLACE_PURCHASABLE_UID to the item that the app is sold as.',
+      "app.purchasableUid is not set, so every subscription in an event counts as the app's own",
+      'Set MARKETPLACE_PURCHASABLE_UID to the item of the app.',
     )
   })
   if (!settings) {
     for (const check of ['store', 'events', 'token', 'clock', 'read', 'delivery'])
-      report.add(check, skipped('the settings come first'))
+      report.add(check, skipped('the settings are not valid'))
     return
   }
 
@@ -59,11 +59,9 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
     const opened = await context.open()
     marketplace = opened
     const { problems } = await opened.health()
-    if (problems.length === 0) return ok('it opens, this user may use its tables, and nothing is held up')
-    return warning(
-      problems.join('; '),
-      'Look at `journal list --dead`, and at the health() of the running app.',
-    )
+    if (problems.length === 0)
+      return ok('the database opens, this user may use its tables, and no work is delayed')
+    return warning(problems.join('; '), 'See `journal list --dead`, and the health() of the running app.')
   })
   const open = marketplace as Marketplace | undefined
   if (open) await report.run('events', () => checkRegistrations(open))
@@ -73,7 +71,7 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
 
   const { publicUrl } = given
   if (publicUrl === undefined) {
-    report.add('delivery', skipped('no address to try', 'Give --public-url <url>.'))
+    report.add('delivery', skipped('no public address was given', 'Give --public-url <url>.'))
     return
   }
   const sender = await context.create({ store: 'sqlite::memory:', worker: false })
@@ -90,8 +88,8 @@ async function examinePlatform(
   const watch = createSkewWatch(platform.fetch)
   const watched = { ...platform, fetch: watch.fetch }
   const unnamed = skipped(
-    'no business is known here to try it with',
-    'Give --business <uid> of one that has the app.',
+    'the database has no business to test with',
+    'Give --business <uid> of a business that has the app.',
   )
 
   let hasToken = false
@@ -105,9 +103,9 @@ async function examinePlatform(
   if (business_uid === undefined || subscription_uid === undefined)
     report.add(
       'read',
-      skipped('no subscription is known here to try it with', 'Give --business and --subscription.'),
+      skipped('the database has no subscription to test with', 'Give --business and --subscription.'),
     )
-  else if (!hasToken) report.add('read', skipped('the token comes first'))
+  else if (!hasToken) report.add('read', skipped('the check of the token failed'))
   else
     await report.run('read', () =>
       checkRead((replaced) => context.create({ ...replaced, platform: watched }), {
@@ -117,7 +115,7 @@ async function examinePlatform(
     )
 }
 
-/** What to try it with: as given, or one that was read before. */
+/** The subscription and the business to test with: as given, or from the database. */
 async function named(given: DoctorOptions, marketplace: Marketplace | undefined): Promise<Named> {
   const { business, subscription } = given
   if (subscription !== undefined || !marketplace)

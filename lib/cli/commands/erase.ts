@@ -8,25 +8,26 @@ import { plural } from '../layout.js'
 export function addErase(program: Command, act: Act) {
   program
     .command('erase')
-    .summary('delete all that is kept of a business')
+    .summary('delete the stored data of a business')
     .description(
-      'Delete all that is kept of a business. It asks for the uid once more. The journal keeps that it was erased, when ' +
-        'and by whom. While the business has the app, its next event makes it known anew.',
+      'Delete the stored data of a business. It asks for the uid again. The journal records the erasure with time and ' +
+        'person. If the business still has the app, its next event stores new data.',
     )
     .argument('<business>', 'the uid of the business', trimmed)
-    .option('--yes <uid>', 'the uid once more, instead of typing it')
+    .option('--yes <uid>', 'the uid again, instead of typing it')
     .addHelpText('after', examples('erase business-1', 'erase business-1 --yes business-1 --actor ada'))
     .action(
       act(async (context, business: string, { yes }: { yes?: string }) => {
         const { out, actor } = context
         const marketplace = await context.open()
         const { subscriptions, journal } = await marketplace.exportData(business)
-        const what = `${plural(subscriptions.length, 'subscription')} and ${plural(journal.length, 'entry', 'entries')} of the journal`
-        const confirmed = yes ?? (await typedUid(context, `This deletes ${what} of ${business}, for good.`))
+        const what = `${plural(subscriptions.length, 'subscription')} and ${plural(journal.length, 'journal entry', 'journal entries')}`
+        const warning = `This deletes ${what} of ${business}. It cannot be undone.`
+        const confirmed = yes ?? (await typedUid(context, warning))
         if (confirmed.trim() !== business)
-          throw new Stop(USAGE, 'The two uids are not the same: nothing was erased')
+          throw new Stop(USAGE, 'Nothing was erased: the two uids are not the same')
         const summary = await marketplace.erase(business, { actor })
-        out.result(summary, () => `${business} is erased: ${what}.`)
+        out.result(summary, () => `Erased ${what} of ${business}.`)
         return DONE
       }),
     )
@@ -34,13 +35,13 @@ export function addErase(program: Command, act: Act) {
 
 async function typedUid({ stdin, out }: Context, warning: string): Promise<string> {
   if (stdin.isTTY !== true)
-    throw new Stop(USAGE, 'It is to be confirmed: nothing was erased', {
-      mend: 'Give the uid once more: --yes <uid>',
+    throw new Stop(USAGE, 'Nothing was erased: the erasure was not confirmed', {
+      fix: 'Give the uid again: --yes <uid>',
     })
   out.note(warning)
   const lines = createInterface({ input: stdin, output: process.stderr })
   try {
-    return await lines.question('Type the uid of the business to go on: ')
+    return await lines.question('Type the uid of the business to continue: ')
   } finally {
     lines.close()
   }

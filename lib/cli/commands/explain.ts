@@ -6,12 +6,12 @@ import { exitCodeOf, verdictText } from '../verdict.js'
 export function addExplain(program: Command, act: Act) {
   program
     .command('explain')
-    .summary('may this business use the app, and why')
+    .summary('show whether a business may use the app, and why')
     .description(
-      'May this business use the app, and why. Exit code 0: yes; 1: no; 3: it is not known yet, or cannot be looked up.',
+      'Show whether a business may use the app, and why. Exit code 0: yes; 1: no; 3: not known yet, or the lookup failed.',
     )
     .argument('<business>', 'the uid of the business', trimmed)
-    .option('--at <time>', 'the answer as it was then, by what the journal has: ISO 8601 with Z or an offset')
+    .option('--at <time>', 'the answer at this time, from the journal: ISO 8601 with Z or an offset')
     .option('--item <uid>', 'for one of several items of the app', trimmed)
     .addHelpText(
       'after',

@@ -8,10 +8,10 @@ import { plural } from '../layout.js'
 export function addExport(program: Command, act: Act) {
   program
     .command('export')
-    .summary('all that is kept of a business, as JSON')
-    .description('Print all that is kept of a business as one JSON document, with or without --json.')
+    .summary('print the stored data of a business as JSON')
+    .description('Print the stored data of a business as one JSON document, with or without --json.')
     .argument('<business>', 'the uid of the business', trimmed)
-    .option('--out <file>', 'write it into a new file that only you may read')
+    .option('--out <file>', 'write it into a new file that only you can read')
     .addHelpText('after', examples('export business-1', 'export business-1 --out business-1.json'))
     .action(
       act(async (context, business: string, { out: file }: { out?: string }) => {
@@ -27,7 +27,7 @@ export function addExport(program: Command, act: Act) {
           out.result({ file }, () => `Written to ${file}.`)
         }
         out.note(
-          `${plural(data.subscriptions.length, 'subscription')} and ${plural(data.journal.length, 'entry', 'entries')} of the journal.`,
+          `${plural(data.subscriptions.length, 'subscription')} and ${plural(data.journal.length, 'journal entry', 'journal entries')}.`,
         )
         return DONE
       }),
@@ -39,7 +39,7 @@ function writeNew(file: string, text: string) {
     writeFileSync(file, `${text}\n`, { flag: 'wx', mode: 0o600 })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const why = code === 'EEXIST' ? 'there is such a file already' : (code ?? 'it failed')
+    const why = code === 'EEXIST' ? 'the file exists already' : (code ?? 'it failed')
     throw new Stop(USAGE, `Cannot write ${file}: ${why}`)
   }
 }

@@ -8,14 +8,14 @@ import { shortTime, table } from '../layout.js'
 export function addHistory(program: Command, act: Act) {
   program
     .command('history')
-    .summary('what came in for a business, and what became of it')
+    .summary('show the history of a business')
     .description(
-      'What came in for a business, the changes that reads showed, what became of both, and what people did: newest ' +
-        'first. With --json, an item on each line.',
+      'Show the history of a business, newest first: deliveries, changes, their outcomes, and actions of people. With ' +
+        '--json, one item on each line.',
     )
     .argument('<business>', 'the uid of the business', trimmed)
-    .option('--limit <count>', 'at most so many', wholeNumber, 50)
-    .option('--before <id or time>', 'older than this item or time')
+    .option('--limit <count>', 'show at most this many', wholeNumber, 50)
+    .option('--before <id or time>', 'only items before this item or time')
     .addHelpText('after', examples('history business-1', 'history business-1 --limit 10 --json'))
     .action(
       act(async (context, business: string, { limit, before }: { limit: number; before?: string }) => {
@@ -25,8 +25,9 @@ export function addHistory(program: Command, act: Act) {
         const items = await marketplace.history(business, { limit, ...(before ? { before } : {}) })
         if (out.isJson) for (const item of items) out.result(item, () => '')
         else if (items.length > 0) out.result(items, () => textOf(items))
-        if (items.length === 0) out.note(`Nothing is recorded of ${business}${before ? ' before that' : ''}.`)
-        else if (items.length === limit) out.note(`Older ones: --before ${items.at(-1)?.id}`)
+        if (items.length === 0)
+          out.note(`Nothing is recorded for ${business}${before ? ' before that' : ''}.`)
+        else if (items.length === limit) out.note(`For older items add --before ${items.at(-1)?.id}`)
         return items.length > 0 ? DONE : NO
 
         function textOf(shown: readonly HistoryItem[]): string {
@@ -36,8 +37,8 @@ export function addHistory(program: Command, act: Act) {
               { title: 'WHAT', cell: ({ kind }) => kind },
               {
                 title: '',
-                cell: wordsOf,
-                paint: (text, item) => (isTrouble(item) ? paint.bad(text) : text),
+                cell: sentenceOf,
+                paint: (text, item) => (hasFailed(item) ? paint.bad(text) : text),
               },
             ],
             shown,
@@ -48,27 +49,27 @@ export function addHistory(program: Command, act: Act) {
     )
 }
 
-function wordsOf(item: HistoryItem): string {
+function sentenceOf(item: HistoryItem): string {
   const about = item.subscription_uid ? ` (${item.subscription_uid})` : ''
   switch (item.kind) {
     case 'delivery':
       return `${item.name}${about}`
     case 'change': {
       const to = item.to ?? item.gone ?? 'no longer shown'
-      return `${item.from ?? 'never read'} -> ${to}, ${item.entitled ? 'entitled' : 'not entitled'}${about}`
+      return `${item.from ?? 'not read'} -> ${to}, ${item.entitled ? 'entitled' : 'not entitled'}${about}`
     }
     case 'handled': {
       const tries = item.attempts > 1 ? ` after ${item.attempts} tries` : ''
       const name = item.of === 'change' ? 'the change' : item.name || 'the delivery'
       return `${name}: ${item.outcome}${tries}${item.error ? `: ${item.error}` : ''}${
-        isTrouble(item) ? ` [${item.entry_id}]` : ''
+        hasFailed(item) ? ` [${item.entry_id}]` : ''
       }`
     }
     case 'action':
-      return `${item.action} by ${item.actor ?? 'somebody'}${item.reason ? `: ${item.reason}` : ''}`
+      return `${item.action} by ${item.actor ?? 'an unknown person'}${item.reason ? `: ${item.reason}` : ''}`
   }
 }
 
-function isTrouble(item: HistoryItem): boolean {
+function hasFailed(item: HistoryItem): boolean {
   return item.kind === 'handled' && (item.outcome === 'dead' || item.outcome === 'retrying')
 }

@@ -16,17 +16,18 @@ interface ImportOptions {
 export function addImport(program: Command, act: Act) {
   program
     .command('import')
-    .summary('make many subscriptions known, from a file')
+    .summary('add many subscriptions from a file')
     .description(
-      'Make many subscriptions known, from a CSV file with the columns subscription_uid and business_uid, or from JSON ' +
-        'Lines with these fields; - is the standard input. The worker of the running app reads them. Run it again after ' +
-        'whatever has ended it: what was read is skipped. With --json, a line for each line, then the summary.',
+      'Add many subscriptions from a CSV file with the columns subscription_uid and business_uid, or from a JSON Lines ' +
+        'file with these fields; - is the standard input. The worker of the running app reads them. If the import ends ' +
+        'early, run it again: it skips lines that are already read. With --json, one result for each line, then the ' +
+        'summary.',
     )
     .argument('<file>', 'a .csv or .jsonl file, or -')
-    .option('--quiet', 'let first reads make no change for handlers')
-    .option('--dry-run', 'only check the lines, and show what is new')
-    .option('--wait <seconds>', 'end after this time without a single read', wholeNumber, 120)
-    .option('--no-wait', 'only ask for the reads: a worker does them when the app runs')
+    .option('--quiet', 'do not call handlers for the changes that the first reads find')
+    .option('--dry-run', 'only check the lines, and show which are new')
+    .option('--wait <seconds>', 'end after this time without a finished read', wholeNumber, 120)
+    .option('--no-wait', 'only request the reads: a worker does them when the app runs')
     .addHelpText(
       'after',
       examples(
@@ -65,8 +66,7 @@ async function importAll(
   const stop = () => abort.abort()
   for (const signal of SIGNALS) process.once(signal, stop)
   const unanswered = setTimeout(
-    () =>
-      out.note(`No read has been answered so far. The app's worker does them: is it running? ${STOP_WORDS}`),
+    () => out.note(`No read is finished so far. Check that the app runs with its worker on. ${STOP_NOTE}`),
     NOTE_AFTER_MS,
   )
   try {
@@ -83,7 +83,7 @@ async function importAll(
     reporter.summary(summary)
     if (summary.ended === 'unanswered')
       out.note(
-        'Is the app running, with its worker on? Where it cannot run beside this program, use --no-wait, and start it.',
+        'Check that the app runs with its worker on. If it cannot run beside this program, use --no-wait and start it later.',
       )
     return exitCodeFor(summary)
   } finally {
@@ -93,7 +93,7 @@ async function importAll(
 }
 
 const NOTE_AFTER_MS = 3_000
-const STOP_WORDS = 'Ctrl+C ends this; what was asked for is kept.'
+const STOP_NOTE = 'Ctrl+C ends the import; the requested reads remain.'
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 function exitCodeFor({ ended, pending, done, read }: ImportSummary): ExitCode {

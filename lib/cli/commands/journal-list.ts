@@ -8,10 +8,10 @@ import { shortTime, table } from '../layout.js'
 
 export function addJournalList(journal: Command, act: Act) {
   addFilterOptions(journal.command('list'))
-    .summary('entries, newest first')
-    .description('Entries, newest first. With --json, one on each line, with its payload.')
-    .option('--limit <count>', 'at most so many', wholeNumber, 50)
-    .option('--before <id>', 'older than this entry')
+    .summary('list entries, newest first')
+    .description('List entries, newest first. With --json, one entry with its payload on each line.')
+    .option('--limit <count>', 'show at most this many', wholeNumber, 50)
+    .option('--before <id>', 'only entries before this one')
     .addHelpText('after', examples('journal list --dead', 'journal list --business b1 --since 2026-03-01'))
     .action(
       act(async (context, given: FilterOptions & { limit: number; before?: string }) => {
@@ -22,8 +22,8 @@ export function addJournalList(journal: Command, act: Act) {
         const entries = await marketplace.journal.list({ ...filter, limit, ...(before ? { before } : {}) })
         if (out.isJson) for (const entry of entries) out.result(entry, () => '')
         else if (entries.length > 0) out.result(entries, () => textOf(entries))
-        if (entries.length === 0) out.note('There is none.')
-        else if (entries.length === limit) out.note(`Older ones: --before ${entries.at(-1)?.id}`)
+        if (entries.length === 0) out.note('No entry matches.')
+        else if (entries.length === limit) out.note(`For older entries add --before ${entries.at(-1)?.id}`)
         return DONE
 
         function textOf(shown: readonly JournalEntry[]): string {
@@ -40,7 +40,7 @@ export function addJournalList(journal: Command, act: Act) {
                 paint: (text, entry) => (entry.status === 'dead' ? out.paint.bad(text) : text),
               },
               { title: 'ID', cell: ({ id }) => id },
-              { title: '', cell: wordsOf },
+              { title: '', cell: sentenceOf },
             ],
             shown,
             out.width,
@@ -50,12 +50,12 @@ export function addJournalList(journal: Command, act: Act) {
     )
 }
 
-/** As filters name it. */
+/** The status in the words of the filter. */
 export function statusOf({ status, attempts }: JournalEntry): string {
   return status === 'pending' && attempts > 0 ? 'retrying' : status
 }
 
-function wordsOf(entry: JournalEntry): string {
+function sentenceOf(entry: JournalEntry): string {
   const { kind, name, attempts, error, business_uid, subscription_uid, issues } = entry
   const about = [business_uid, subscription_uid].filter(Boolean).join(' ')
   const tries = attempts > 1 ? `, ${attempts} tries` : ''

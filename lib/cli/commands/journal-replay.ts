@@ -10,14 +10,14 @@ type ReplayOptions = FilterOptions & { dryRun?: true; limit: number }
 
 export function addJournalReplay(journal: Command, act: Act) {
   addFilterOptions(journal.command('replay'))
-    .summary('hand entries to the handlers again')
+    .summary('pass entries to the handlers again')
     .description(
-      "Hand one entry, or all that fit, to the app's handlers again, the oldest first. The worker of the app does it; " +
-        'this program only asks.',
+      "Pass one entry, or all that match, to the app's handlers again, the oldest first. The worker of the app calls the " +
+        'handlers; this program only requests it.',
     )
     .argument('[id]', 'the id of one entry', trimmed)
-    .option('--limit <count>', 'at most so many', wholeNumber, 100)
-    .option('--dry-run', 'only show which')
+    .option('--limit <count>', 'replay at most this many', wholeNumber, 100)
+    .option('--dry-run', 'only show which entries match')
     .addHelpText(
       'after',
       examples(
@@ -30,9 +30,9 @@ export function addJournalReplay(journal: Command, act: Act) {
       act(async (context, id: string | undefined, given: ReplayOptions) => {
         const filter = filterFrom(given)
         const isFiltered = Object.keys(filter).length > 0
-        if (id !== undefined && isFiltered) throw new Stop(USAGE, 'Give either an id, or which entries')
+        if (id !== undefined && isFiltered) throw new Stop(USAGE, 'Give either an id or a filter, not both')
         if (id === undefined && filter.status === undefined)
-          throw new Stop(USAGE, 'Which entries? Give an id, --dead, --retrying or --status')
+          throw new Stop(USAGE, 'Give an id, --dead, --retrying or --status')
         return id === undefined ? replayMany(context, filter, given) : replayOne(context, id, given)
       }),
     )
@@ -43,13 +43,14 @@ async function replayOne(context: Context, id: string, { dryRun }: ReplayOptions
   const marketplace = await context.open()
   const entry = await marketplace.journal.get(id)
   if (!entry) throw notFound(id)
-  if (entry.kind === 'action') throw new Stop(USAGE, 'It is an action of a person, which no handler gets')
+  if (entry.kind === 'action')
+    throw new Stop(USAGE, 'Cannot replay the entry: it is an action of a person, and no handler gets actions')
   if (!dryRun) {
     await context.record(marketplace, { action: 'replay', entry_id: id })
     if (!(await marketplace.journal.replay(id))) throw notFound(id)
   }
   out.result({ matched: 1, replayed: dryRun ? 0 : 1, ids: [id], dryRun: dryRun ?? false }, () =>
-    dryRun ? `${id} (${entry.status}) would be handed over again.` : `${id} is handed over again.`,
+    dryRun ? `${id} (${entry.status}) would be replayed.` : `${id} is replayed.`,
   )
   return DONE
 }
@@ -63,7 +64,7 @@ async function replayMany(
   const marketplace = await context.open()
   const preview = await marketplace.journal.replayAll(filter, { limit, dryRun: true })
   if (preview.matched === 0) {
-    out.result({ matched: 0, replayed: 0, ids: [], dryRun }, () => 'No entry fits.')
+    out.result({ matched: 0, replayed: 0, ids: [], dryRun }, () => 'No entry matches.')
     return NO
   }
   if (!dryRun)
@@ -76,9 +77,9 @@ async function replayMany(
   out.result({ ...summary, replayed: dryRun ? 0 : summary.replayed, dryRun }, () =>
     [
       ...ids.map((id) => `  ${id}`),
-      `${plural(matched, 'entry fits', 'entries fit')}, ${ids.length} ${dryRun ? 'would be' : 'are'} handed over again.`,
+      `${plural(matched, 'entry matches', 'entries match')}, ${ids.length} ${dryRun ? 'would be' : 'are'} replayed.`,
     ].join('\n'),
   )
-  if (matched > ids.length) out.note(`The ${matched - ids.length} others: run it again, or raise --limit.`)
+  if (matched > ids.length) out.note(`For the other ${matched - ids.length} run it again, or raise --limit.`)
   return DONE
 }

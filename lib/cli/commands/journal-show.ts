@@ -8,8 +8,8 @@ import { statusOf } from './journal-list.js'
 export function addJournalShow(journal: Command, act: Act) {
   journal
     .command('show')
-    .summary('one entry with its payload')
-    .description('One entry with its payload. Exit code 1: there is none of that id.')
+    .summary('show one entry with its payload')
+    .description('Show one entry with its payload. Exit code 1: no entry has this id.')
     .argument('<id>', 'the id of the entry', trimmed)
     .addHelpText('after', examples('journal show 019a1b2c-3d4e-7f50-8123-456789abcdef'))
     .action(
@@ -46,5 +46,5 @@ export function addJournalShow(journal: Command, act: Act) {
 }
 
 export function notFound(id: string): Stop {
-  return new Stop(NO, `There is no entry ${id}`, { code: 'not_found' })
+  return new Stop(NO, `No entry has the id ${id}`, { code: 'not_found' })
 }

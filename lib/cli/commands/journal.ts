@@ -7,10 +7,10 @@ import { addJournalShow } from './journal-show.js'
 export function addJournal(program: Command, act: Act) {
   const journal = program
     .command('journal')
-    .summary('look at entries of the journal, and hand them over again')
+    .summary('list, show and replay journal entries')
     .description(
-      'The journal has each delivery, change and action once, with what became of it. Entries that are dead or retrying ' +
-        'are those that a handler failed with.',
+      'The journal contains each delivery, change and action once, with its outcome. Dead and retrying entries are ' +
+        'those whose handlers failed.',
     )
   addJournalList(journal, act)
   addJournalShow(journal, act)

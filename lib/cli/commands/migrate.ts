@@ -7,14 +7,14 @@ import { DONE, Stop, USAGE } from '../exit-codes.js'
 export function addMigrate(program: Command, act: Act) {
   program
     .command('migrate')
-    .summary('make the tables, or bring them up to date')
+    .summary('create or update the tables')
     .description(
-      'Make the tables of the store, or bring them up to date, as the app itself does when it starts. Run it as a role ' +
-        "that may create, where the app's own may not.",
+      'Create or update the tables of the store, as the app does when it starts. If the role of the app may not create ' +
+        'tables, run this command with a role that may.',
     )
     .option(
       '--print-grants <role>',
-      'print the SQL that lets a role use the tables in PostgreSQL, and do nothing',
+      'only print the SQL that lets a role use the tables in PostgreSQL',
       trimmed,
     )
     .addHelpText('after', examples('migrate', 'migrate --print-grants app_role | psql "$OWNER_URL"'))
@@ -27,7 +27,7 @@ export function addMigrate(program: Command, act: Act) {
           return DONE
         }
         await context.open({ mayCreate: true })
-        out.result({ migrated: true }, () => 'The tables are there, and up to date.')
+        out.result({ migrated: true }, () => 'The tables exist and are up to date.')
         return DONE
       }),
     )
@@ -38,7 +38,7 @@ function grantsOf(store: unknown, role: string): string {
   if (typeof own === 'object' && typeof own?.grants === 'function') return own.grants(role)
   const isAddress = typeof store === 'string' && /^postgres(ql)?:\/\//.test(store)
   if (isAddress) return postgresStore(store).grants(role)
-  throw new Stop(USAGE, 'Only a store on PostgreSQL has grants', {
-    mend: 'Set MARKETPLACE_STORE to postgres://…, or give postgresStore(…) in the --config file.',
+  throw new Stop(USAGE, 'Cannot print grants: the store is not on PostgreSQL', {
+    fix: 'Set MARKETPLACE_STORE to postgres://…, or use postgresStore(…) in the --config file.',
   })
 }

@@ -10,10 +10,10 @@ const WAIT_S = 20
 export function addRefresh(program: Command, act: Act) {
   program
     .command('refresh')
-    .summary('have a business read again, and wait for it')
+    .summary('request a read of a business and wait for it')
     .description(
-      'Ask for a read of everything known of a business, wait for it, and print the answer. The worker of the running ' +
-        'app reads; this program only asks. The read is asked for and kept, also when nobody does it in time.',
+      'Request a read of every subscription of a business, wait for it, and print the answer. The worker of the running ' +
+        'app reads; this program only requests it. The request remains even if no worker reads in time.',
     )
     .argument('<business>', 'the uid of the business', trimmed)
     .option('--wait <seconds>', 'how long to wait for the read', wholeNumber, WAIT_S)
@@ -27,36 +27,36 @@ export function addRefresh(program: Command, act: Act) {
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'refresh', business_uid: business })
         const decision = await refreshWithin(marketplace, business, wait * 1_000)
-        const isRead = !isOwed(decision)
+        const isRead = !isWaiting(decision)
         out.result({ ...decision, isRead }, () => verdictText(decision, out))
         if (isRead) return exitCodeOf(decision)
         out.note(
-          `The read is asked for and kept, and nobody has done it within ${wait} s. Is the app running, with its worker ` +
-            'on? Start it: it reads first what was asked for. `marketplace-webhooks doctor` finds other causes.',
+          `The read is requested, but no worker has finished it within ${wait} s. Check that the app runs with its worker ` +
+            'on: it reads requested subscriptions first. `marketplace-webhooks doctor` finds other causes.',
         )
         return UNAVAILABLE
       }),
     )
 }
 
-/** As `marketplace.refresh`, for as long as the person wants to wait. */
+/** Like `marketplace.refresh`, with the waiting time of the person. */
 async function refreshWithin(marketplace: Marketplace, business: string, ms: number): Promise<Decision> {
   const deadline = Date.now() + ms
   let timer: NodeJS.Timeout | undefined
-  const isOver = new Promise<undefined>((resolve) => {
+  const timeout = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), ms)
   })
-  let decision = await Promise.race([marketplace.refresh(business), isOver])
+  let decision = await Promise.race([marketplace.refresh(business), timeout])
   clearTimeout(timer)
-  // It waits for a time of its own, which may be shorter.
-  while (decision !== undefined && isOwed(decision) && Date.now() < deadline) {
+  // `refresh` has its own waiting time, which may be shorter.
+  while (decision !== undefined && isWaiting(decision) && Date.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 250))
     decision = await marketplace.explain(business)
   }
   return decision ?? marketplace.explain(business)
 }
 
-/** A read was asked for, and nobody has tried it. */
-function isOwed({ subscriptions }: Decision): boolean {
+/** Whether a requested read was not tried yet. */
+function isWaiting({ subscriptions }: Decision): boolean {
   return subscriptions.some(({ pending, failure }) => pending && failure === null)
 }

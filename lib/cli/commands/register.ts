@@ -28,7 +28,7 @@ interface Registered {
   why: string | null
 }
 
-/** What the gate needs. */
+/** The events that the gate needs. */
 const NEEDED: readonly EventName[] = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',
@@ -41,16 +41,16 @@ export function addRegister(program: Command, act: Act) {
     .command('register')
     .summary("register the app's address with the platform")
     .description(
-      "Register the app's address with the platform, for the four events that the gate needs unless told. What is " +
-        'registered already is a success. It uses no database. A token of another kind comes from MARKETPLACE_TOKEN.',
+      "Register the app's address with the platform, by default for the four events that the gate needs. An address that " +
+        'is already registered is a success. It uses no database. Put a token of another kind into MARKETPLACE_TOKEN.',
     )
     .addArgument(
-      new Argument('<url>', 'where the router is mounted; the delivery secret is put behind it').argParser(
+      new Argument('<url>', 'the mount address of the router; the delivery secret is appended').argParser(
         webAddress,
       ),
     )
     .option('--business <uid>', 'any business that has the app', trimmed)
-    .option('--event <name>', 'an event instead of the four; may be given again', collected)
+    .option('--event <name>', 'an event instead of the four; may be repeated', collected)
     .addOption(
       new Option('--token-kind <kind>', 'the kind of token in MARKETPLACE_TOKEN')
         .choices(['app', 'business', 'directory'])
@@ -71,13 +71,13 @@ export function addRegister(program: Command, act: Act) {
         const events = given.event ?? NEEDED
         const unknown = events.filter((event) => !(event in marketplace.events))
         if (unknown.length > 0)
-          throw new Stop(USAGE, `There is no event ${unknown.join(', ')}`, {
-            mend: `The events are ${Object.keys(marketplace.events).join(', ')}.`,
+          throw new Stop(USAGE, `Unknown event: ${unknown.join(', ')}`, {
+            fix: `The events are ${Object.keys(marketplace.events).join(', ')}.`,
           })
         if (!url.startsWith('https:'))
-          out.warning('the address is not https: the delivery secret travels in the open')
+          out.warning('the address is not https, so the delivery secret is sent without encryption')
         const token = await tokenFor(context, marketplace, given)
-        out.keepSecret([token.value])
+        out.hide([token.value])
         const results: Registered[] = []
         for (const event of events)
           results.push(await register(marketplace, { event: event as EventName, targetUrl, token }))
@@ -108,10 +108,9 @@ async function tokenFor(
 ): Promise<Token> {
   const value = env.MARKETPLACE_TOKEN?.trim()
   if (value) return { app: appToken, business: businessToken, directory: directoryToken }[tokenKind](value)
-  if (tokenKind !== 'app')
-    throw new Stop(USAGE, `A ${tokenKind} token is needed: put it into MARKETPLACE_TOKEN`)
+  if (tokenKind !== 'app') throw new Stop(USAGE, `Put the ${tokenKind} token into MARKETPLACE_TOKEN`)
   if (business === undefined)
-    throw new Stop(USAGE, 'Give --business <uid>: the token is asked for in its name')
+    throw new Stop(USAGE, 'Give --business <uid>: the platform issues app tokens for a business')
   return marketplace.fetchAppToken(business)
 }
 
@@ -121,13 +120,13 @@ async function register(
 ): Promise<Registered> {
   const { event } = registration
   try {
-    // The kind of the token is checked by the call itself.
+    // The call itself checks the kind of the token.
     const { status } = await marketplace.registerWebhook(registration as never)
     return { event, status, code: null, why: null }
   } catch (error) {
     if (!(error instanceof MarketplaceError)) throw error
-    const { message, code, mend } = stopFor(error)
-    return { event, status: 'failed', code, why: mend ? `${message}. ${mend}` : message }
+    const { message, code, fix } = stopFor(error)
+    return { event, status: 'failed', code, why: fix ? `${message}. ${fix}` : message }
   }
 }
 

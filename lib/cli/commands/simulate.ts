@@ -19,15 +19,15 @@ export function addSimulate(program: Command, act: Act) {
     .command('simulate')
     .summary('send one delivery to a receiver')
     .description(
-      'Send one delivery, with every documented field, to a receiver. The first of DELIVERY_SECRETS is put behind the ' +
-        'address; where none is set, the address is used as it is.',
+      'Send one delivery, with every documented field, to a receiver. The first of DELIVERY_SECRETS is appended to the ' +
+        'address. Without DELIVERY_SECRETS the address is used as it is.',
     )
     .addArgument(new Argument('<event>', 'the registration name of the event').choices(Object.keys(EVENTS)))
-    .requiredOption('--to <url>', 'where the router is mounted', webAddress)
+    .requiredOption('--to <url>', 'the mount address of the router', webAddress)
     .option('--business <uid>', 'the business it concerns', trimmed)
     .option('--subscription <uid>', 'the subscription it concerns', trimmed)
-    .option('--item <uid>', 'the item that was bought', trimmed)
-    .option('--set <field=value>', 'any other field of data; the value is JSON, or else text', assignment)
+    .option('--item <uid>', 'the purchased item', trimmed)
+    .option('--set <field=value>', 'any other field of data; the value is JSON or text', assignment)
     .addHelpText(
       'after',
       examples(
@@ -50,26 +50,25 @@ export function addSimulate(program: Command, act: Act) {
         const { id, issues, code } = body as { id?: string; issues?: string[]; code?: string }
         out.result({ event, status, ms, id: id ?? null, code: code ?? null, issues: issues ?? null }, () =>
           [
-            `${event}: ${status} in ${ms} ms${id ? `, kept as ${id}` : ''}${code ? `, ${code}` : ''}`,
+            `${event}: ${status} in ${ms} ms${id ? `, accepted as ${id}` : ''}${code ? `, ${code}` : ''}`,
             ...(issues ?? []),
           ].join('\n'),
         )
-        if (status === 404)
-          out.note('404 means: not the mount address, or not the delivery secret, of the receiver.')
+        if (status === 404) out.note('404 means: the mount address or the delivery secret is wrong.')
         return isAccepted ? DONE : NO
       }),
     )
 }
 
-/** The mount address and the first delivery secret, by the rule of the app itself. */
+/** The mount address with the first delivery secret, as the app builds it. */
 export async function addressWith(
   deliverySecrets: MarketplaceOptions['deliverySecrets'],
   mountUrl: string,
 ): Promise<string> {
-  const nothing = 'http://127.0.0.1:1'
+  const unused = 'http://127.0.0.1:1'
   const marketplace = createMarketplace({
     app: { clientId: 'none', clientSecret: 'none', purchasableUid: 'none' },
-    platform: { baseUrl: nothing, authUrl: nothing },
+    platform: { baseUrl: unused, authUrl: unused },
     deliverySecrets,
     store: 'sqlite::memory:',
     worker: false,
@@ -81,7 +80,7 @@ export async function addressWith(
   }
 }
 
-/** The fields of `data` by what the person named, in the spelling of the event. */
+/** The fields of `data` from the options, in the spelling of the event. */
 function dataOf(event: EventName, given: SimulateOptions): Record<string, unknown> {
   const isRecord = event === 'purchasable_subscription/updated'
   const named = {

@@ -6,14 +6,13 @@ import { DONE } from '../exit-codes.js'
 export function addTrack(program: Command, act: Act) {
   program
     .command('track')
-    .summary('make a subscription known that no event named')
+    .summary('add a subscription without an event')
     .description(
-      "Make a subscription known that no event named, or whose event was lost. The app's worker reads it; " +
-        '`explain` shows the outcome.',
+      "Add a subscription whose event was lost or never sent. The app's worker reads it; `explain` shows the outcome.",
     )
     .argument('<subscription>', 'the uid of the subscription', trimmed)
     .requiredOption('--business <uid>', 'the uid of its business', trimmed)
-    .option('--quiet', 'let the first read make no change for handlers')
+    .option('--quiet', 'do not call handlers for the change that the first read finds')
     .addHelpText('after', examples('track subscription-1 --business business-1'))
     .action(
       act(async (context, subscription_uid: string, given: { business: string; quiet?: true }) => {
@@ -28,9 +27,9 @@ export function addTrack(program: Command, act: Act) {
         await marketplace.track({ subscription_uid, business_uid }, { announce: !quiet })
         out.result(
           { tracked: true, subscription_uid, business_uid, announce: !quiet },
-          () => `${subscription_uid} of ${business_uid} is known now, and its read is asked for.`,
+          () => `${subscription_uid} of ${business_uid} is added, and its read is requested.`,
         )
-        out.note(`When the app runs, see: marketplace-webhooks explain ${business_uid}`)
+        out.note(`When the app runs, see the outcome with: marketplace-webhooks explain ${business_uid}`)
         return DONE
       }),
     )

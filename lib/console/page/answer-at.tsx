@@ -2,9 +2,9 @@ import { useState } from 'preact/hooks'
 import type { Replies } from '../shapes.js'
 import { read } from './calls.js'
 import { useAct } from './hooks.js'
-import { Box, Button, Field, Trouble } from './parts.js'
+import { Box, Button, Field, Form, Trouble } from './parts.js'
 
-/** The answer as it was, by the recorded changes. Times are those of this browser. */
+/** The answer at a time of the past, from the recorded changes. Times are in the time zone of the browser. */
 export function AnswerAt({ business_uid, onClose }: { business_uid: string; onClose: () => void }) {
   const [at, setAt] = useState(localTime(new Date()))
   const [answer, setAnswer] = useState<Replies['answerAt'] | undefined>()
@@ -23,14 +23,9 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
 
   return (
     <Box title="Answer at a time" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) ask()
-        }}
-      >
+      <Form isBusy={isBusy} onSubmit={ask}>
         <Field
-          label="Time (of this browser)"
+          label="Time (in your time zone)"
           type="datetime-local"
           value={at}
           onInput={setAt}
@@ -47,7 +42,7 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
               <p>{answer.decision.explanation}</p>
               <ul class="sample">
                 {answer.decision.restsOn?.map((evidence) => (
-                  <li key={`${evidence.kind} ${evidence.subscription_uid}`}>{wordsOf(evidence)}</li>
+                  <li key={`${evidence.kind} ${evidence.subscription_uid}`}>{sentenceOf(evidence)}</li>
                 ))}
               </ul>
             </div>
@@ -60,19 +55,19 @@ export function AnswerAt({ business_uid, onClose }: { business_uid: string; onCl
           </Button>
           <Button onClick={onClose}>Close</Button>
         </div>
-      </form>
+      </Form>
     </Box>
   )
 }
 
 type Evidence = NonNullable<Replies['answerAt']['decision']['restsOn']>[number]
 
-function wordsOf(evidence: Evidence): string {
+function sentenceOf(evidence: Evidence): string {
   const of = evidence.subscription_uid === null ? '' : `${evidence.subscription_uid}: `
   if (evidence.kind === 'not_recorded') return `${of}${evidence.why}`
   if (evidence.kind === 'change')
-    return `${of}changed to ${evidence.to ?? 'gone'}, seen ${new Date(evidence.on).toLocaleString()}`
-  return `${of}as it is now, for it has not changed since`
+    return `${of}changed to ${evidence.to ?? 'gone'}, read ${new Date(evidence.on).toLocaleString()}`
+  return `${of}same as now, because it has not changed since`
 }
 
 function localTime(date: Date): string {

@@ -28,9 +28,9 @@ export function App() {
   }, [])
 
   if (isSignedOut)
-    return <Alone title="You are signed out" words="Sign in again, then load this page again." />
-  if (session.error) return <Alone title="The console is not there" words={session.error} />
-  if (!session.data) return <Alone title="One moment" words="Loading." />
+    return <Alone title="You are signed out" text="Sign in again, then load this page again." />
+  if (session.error) return <Alone title="The console does not load" text={session.error} />
+  if (!session.data) return <Alone title="One moment" text="Loading." />
   return (
     <SessionContext.Provider value={session.data}>
       <Chapters session={session.data} />
@@ -82,11 +82,11 @@ function Chapters({ session }: { session: Replies['session'] }) {
   )
 }
 
-function Alone({ title, words }: { title: string; words: string }) {
+function Alone({ title, text }: { title: string; text: string }) {
   return (
     <main>
       <h1>{title}</h1>
-      {title === 'One moment' ? <p>{words}</p> : <Trouble error={words} />}
+      {title === 'One moment' ? <p>{text}</p> : <Trouble error={text} />}
     </main>
   )
 }

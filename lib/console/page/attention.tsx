@@ -10,7 +10,7 @@ import { useMay } from './session.js'
 import { Unrecognised } from './unrecognised.js'
 import { Webhooks } from './webhooks.js'
 
-/** What did not work, grouped by the handlers and the error; and what comes in that is not understood. */
+/** Failed entries, grouped by handlers and error; unrecognised deliveries; other items and wrong secrets. */
 export function Attention(_: { rest: string[] }) {
   const { data, error, isLoading, reload } = useLoad((signal) => read('attention', {}, signal), [])
   const [selection, setSelection] = useState<Selection>()
@@ -23,17 +23,17 @@ export function Attention(_: { rest: string[] }) {
         <div class="head">
           <h2 id="failed">Handlers that failed</h2>
           <Button onClick={reload} isBusy={isLoading}>
-            Look again
+            Reload
           </Button>
         </div>
         <Trouble error={error} />
         <p class="note" role="status">
           {note}
         </p>
-        {data && data.groups.length === 0 && (
-          <p class="empty">Nothing is dead, and nothing is tried again.</p>
+        {data && data.groups.length === 0 && <p class="empty">There are no dead and no retrying entries.</p>}
+        {data && !data.isAll && (
+          <p class="hint">There are more. This list contains the newest 10,000 of each status.</p>
         )}
-        {data && !data.isAll && <p class="hint">There are more: the newest 10,000 of each are shown.</p>}
         <div class="buttons">
           {mayReplay &&
             STATUSES.map(
@@ -41,7 +41,7 @@ export function Attention(_: { rest: string[] }) {
                 data &&
                 data.counts[status] > 0 && (
                   <Button key={status} onClick={() => setSelection({ status })}>
-                    {replayAllWords(status, data.counts[status])}
+                    {replayAllLabel(status, data.counts[status])}
                   </Button>
                 ),
             )}
@@ -56,8 +56,8 @@ export function Attention(_: { rest: string[] }) {
         <Replay
           selection={selection}
           onClose={() => setSelection(undefined)}
-          onDone={(words) => {
-            setNote(words)
+          onDone={(summary) => {
+            setNote(summary)
             reload()
           }}
         />
@@ -70,9 +70,8 @@ export function Attention(_: { rest: string[] }) {
 
 const STATUSES: readonly AttentionStatus[] = ['dead', 'retrying']
 
-function replayAllWords(status: AttentionStatus, count: number): string {
-  const entries = `${count === 1 ? '' : 'all '}${count} ${status === 'dead' ? 'dead ' : ''}${count === 1 ? 'entry' : 'entries'}`
-  return `Replay ${entries}${status === 'dead' ? '' : count === 1 ? ' that is tried again' : ' that are tried again'}…`
+function replayAllLabel(status: AttentionStatus, count: number): string {
+  return count === 1 ? `Replay 1 ${status} entry…` : `Replay all ${count} ${status} entries…`
 }
 
 function Group(props: {
@@ -87,7 +86,7 @@ function Group(props: {
   return (
     <li>
       <p class="row-head">
-        <Badge tone={status === 'dead' ? 'no' : 'wait'}>{status === 'dead' ? 'dead' : 'tried again'}</Badge>
+        <Badge tone={status === 'dead' ? 'no' : 'wait'}>{status}</Badge>
         <strong>{name}</strong>
         <span class="count">
           {count} {count === 1 ? 'entry' : 'entries'}

@@ -5,20 +5,20 @@ import { placeOf, useAct } from './hooks.js'
 import { Ago, Badge, Button, Trouble, Uid } from './parts.js'
 import { toneOf } from './subscriptions.js'
 
-/** What can be asked for, in the words of the page. */
+/** The reasons to choose from, with their labels. */
 const REASONS: readonly [string, string][] = [
   ['', 'all'],
   ['not_purchased', 'not purchased'],
   ['not_read_yet', 'not read yet'],
   ['stale', 'not confirmed for too long'],
-  ['missing', 'not shown by the platform'],
+  ['missing', 'missing on the platform'],
   ['unreadable', 'refused by the platform'],
   ['revoked', 'uninstalled'],
   ['other_app', 'for another item'],
   ['purchased', 'purchased'],
 ]
 
-/** Subscriptions page by page, for when no customer asks. */
+/** The list of all subscriptions, page by page. */
 export function Browse() {
   const [reason, setReason] = useState('')
   const [rows, setRows] = useState<SubscriptionRow[]>([])
@@ -52,9 +52,9 @@ export function Browse() {
             setReason(currentTarget.value)
           }}
         >
-          {REASONS.map(([value, words]) => (
+          {REASONS.map(([value, label]) => (
             <option key={value} value={value}>
-              {words}
+              {label}
             </option>
           ))}
         </select>
@@ -65,7 +65,7 @@ export function Browse() {
         {rows.map(({ subscription_uid, business_uid, state, gone, reason: why, readAt }) => (
           <li key={subscription_uid}>
             <p class="row-head">
-              <Badge tone={toneOf(why)}>{state ?? gone ?? 'never read'}</Badge>
+              <Badge tone={toneOf(why)}>{state ?? gone ?? 'not read yet'}</Badge>
               <a href={placeOf('business', business_uid, subscription_uid)}>
                 <Uid>{subscription_uid}</Uid>
               </a>
@@ -77,7 +77,7 @@ export function Browse() {
         ))}
       </ul>
       <div class="buttons">
-        {pages.length > 0 && <Button onClick={() => setPages(pages.slice(0, -1))}>Page before</Button>}
+        {pages.length > 0 && <Button onClick={() => setPages(pages.slice(0, -1))}>Previous page</Button>}
         {after !== null && <Button onClick={() => setPages([...pages, after])}>Next page</Button>}
       </div>
     </section>

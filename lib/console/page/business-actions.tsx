@@ -6,7 +6,7 @@ import { placeOf, useAct } from './hooks.js'
 import { Button, Trouble } from './parts.js'
 import { Track } from './track.js'
 
-/** What can be done about a business; the next step's own button stands out. */
+/** The actions for a business. The button of the next step is highlighted. */
 export function BusinessActions(props: {
   business: BusinessReply
   onAnswer: (business: BusinessReply) => void
@@ -23,7 +23,7 @@ export function BusinessActions(props: {
     if (!fresh) return
     onAnswer(fresh)
     const isSame = fresh.decision.reason === business.decision.reason
-    setNote(isSame ? 'Read again: the answer is the same.' : `Read again: ${fresh.next.headline}.`)
+    setNote(isSame ? 'Read again: the answer has not changed.' : `Read again: ${fresh.next.headline}.`)
   }
 
   return (

@@ -3,12 +3,12 @@ import { Browse } from './browse.js'
 import { BusinessActions } from './business-actions.js'
 import { read } from './calls.js'
 import { goTo, useAct, useLoad } from './hooks.js'
-import { Button, Field, Trouble } from './parts.js'
+import { Button, Field, Form, Trouble } from './parts.js'
 import { Subscriptions } from './subscriptions.js'
 import { Timeline } from './timeline.js'
 import { Verdict } from './verdict.js'
 
-/** Start page: one search, then everything about a business. `rest`: its identifier, and the subscription that was searched. */
+/** The start page: a search, then all about one business. `rest`: its identifier, and the subscription that was found. */
 export function Business({ rest: [business_uid, subscription_uid] }: { rest: string[] }) {
   return (
     <>
@@ -33,19 +33,13 @@ function Search() {
     if (!found) return
     const { business_uid, subscription_uid } = found
     if (business_uid === null)
-      setNote('There is no identifier in this. Paste one of a business or of a subscription.')
+      setNote('This text contains no identifier. Paste the identifier of a business or a subscription.')
     else goTo('business', business_uid, ...(subscription_uid === null ? [] : [subscription_uid]))
   }
 
   return (
     <search>
-      <form
-        class="search"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) find()
-        }}
-      >
+      <Form class="search" isBusy={isBusy} onSubmit={find}>
         <Field
           label="Business or subscription"
           hint="Paste an identifier, an address, or a whole delivery."
@@ -57,7 +51,7 @@ function Search() {
           Find
         </Button>
         <Trouble error={error ?? (note || undefined)} />
-      </form>
+      </Form>
     </search>
   )
 }

@@ -2,7 +2,7 @@ import type { ActName, ReadName } from '../calls.js'
 import type { Inputs } from '../inputs.js'
 import type { Replies } from '../shapes.js'
 
-/** A call that was refused, or did not arrive. `message` is for the person. */
+/** A call that was refused or failed. `message` is for the person. */
 export class CallError extends Error {
   constructor(
     readonly code: string,
@@ -12,7 +12,7 @@ export class CallError extends Error {
   }
 }
 
-/** The page is served at one address, with or without a slash at its end; its calls lie below. */
+/** The page has one address, with or without a trailing slash. Its calls are below that address. */
 const BASE = location.pathname.replace(/\/?$/, '/')
 
 let token = ''
@@ -29,7 +29,7 @@ export async function read<Name extends ReadName>(
   return reply
 }
 
-/** An action. A token that has become old is fetched anew once. */
+/** Makes an action. If the token has expired, fetches a new one and tries again, once. */
 export async function act<Name extends ActName>(name: Name, input: Inputs[Name]): Promise<Replies[Name]> {
   try {
     return await post(name, input)

@@ -3,11 +3,11 @@ import { read } from './calls.js'
 import { placeOf, useLoad } from './hooks.js'
 import { Badge, Box, Button, Json, Trouble, Uid, When } from './parts.js'
 
-/** One entry of the journal, in a box. */
+/** One journal entry, in a dialog. */
 export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
   const { data: entry, error } = useLoad((signal) => read('entry', { id }, signal), [id])
   return (
-    <Box title="Entry of the journal" onClose={onClose}>
+    <Box title="Journal entry" onClose={onClose}>
       <Trouble error={error} />
       {entry && (
         <>
@@ -50,7 +50,7 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
               ))}
             </ul>
           )}
-          <h3>{entry.isMasked ? 'Its shape (values are for operators)' : 'Its content'}</h3>
+          <h3>{entry.isMasked ? 'Shape (only operators see values)' : 'Content'}</h3>
           <Json value={entry.payload} />
         </>
       )}

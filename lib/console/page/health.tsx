@@ -7,12 +7,12 @@ import { Ago, Badge, Trouble } from './parts.js'
 const EVERY_MS = 10_000
 const TONES = { ok: 'yes', degraded: 'wait', failing: 'no' } as const
 const HEADLINES = {
-  ok: 'All is well',
-  degraded: 'It works, and somebody should look',
+  ok: 'Everything works',
+  degraded: 'It works, but needs attention',
   failing: 'It does not work',
 } as const
 
-/** Problems with what to do about each, and the numbers. */
+/** The problems, each with what to do, and the numbers. */
 export function Health(_: { rest: string[] }) {
   const [data, setData] = useState<HealthReply>()
   const [error, setError] = useState<string>()
@@ -51,7 +51,7 @@ export function Health(_: { rest: string[] }) {
         </ul>
         <p>
           {readiness.ready
-            ? 'This instance can accept deliveries and answer.'
+            ? 'This instance can accept deliveries and answer requests.'
             : `This instance is not ready: ${readiness.reasons.join('; ')}.`}
         </p>
       </section>
@@ -61,12 +61,12 @@ export function Health(_: { rest: string[] }) {
           <dl class="numbers">
             {inOrder(health.counts).map(([name, value]) => (
               <div key={name}>
-                <dt>{WORDS[name] ?? name}</dt>
+                <dt>{LABELS[name] ?? name}</dt>
                 <dd>{name.endsWith('Ms') ? spanOf(value) : String(value)}</dd>
               </div>
             ))}
           </dl>
-          <p class="hint">Each is counted up to 1,000.</p>
+          <p class="hint">Each number is counted up to 1,000.</p>
         </section>
       )}
       <section class="card" aria-labelledby="instance">
@@ -87,7 +87,7 @@ export function Health(_: { rest: string[] }) {
             <dd>{process.node}</dd>
           </div>
           <div>
-            <dt>Looked at</dt>
+            <dt>Checked</dt>
             <dd>
               <Ago at={now} />
             </dd>
@@ -98,26 +98,26 @@ export function Health(_: { rest: string[] }) {
   )
 }
 
-/** In this order; what a store counts beside them comes last. */
-const WORDS: Readonly<Record<string, string>> = {
-  subscriptions: 'Subscriptions known',
+/** The labels of the counts, in this order. Other counts of a store come last. */
+const LABELS: Readonly<Record<string, string>> = {
+  subscriptions: 'Known subscriptions',
   active: 'Active subscriptions',
-  refused: 'Active, refused at the last read',
-  requested: 'Reads that are not answered yet',
-  oldestRequestMs: 'Age of the oldest of these reads',
-  givenUp: 'Subscriptions not read any more',
-  knownGivenUp: 'Not read any more, read before',
-  pending: 'Entries that wait for handlers',
-  retrying: 'Entries that are tried again',
-  oldestPendingMs: 'Age of the oldest entry that waits',
+  refused: 'Active subscriptions whose last read was refused',
+  requested: 'Requested reads without an answer',
+  oldestRequestMs: 'Age of the oldest requested read',
+  givenUp: 'Subscriptions whose reads were given up',
+  knownGivenUp: 'Of these, read at least once before',
+  pending: 'Entries waiting for their handlers',
+  retrying: 'Retrying entries',
+  oldestPendingMs: 'Age of the oldest waiting entry',
   dead: 'Dead entries',
-  waiting: 'Entries without a handler now',
+  waiting: 'Entries without a handler',
   unrecognised: 'Unrecognised deliveries',
 }
 
 function inOrder(counts: object): [string, number | null][] {
-  const known = Object.keys(WORDS).filter((name) => name in counts)
-  const others = Object.keys(counts).filter((name) => !(name in WORDS))
+  const known = Object.keys(LABELS).filter((name) => name in counts)
+  const others = Object.keys(counts).filter((name) => !(name in LABELS))
   return [...known, ...others].map((name) => [name, (counts as Record<string, number | null>)[name] ?? null])
 }
 

@@ -5,11 +5,11 @@ export interface Loaded<T> {
   error: string | undefined
   isLoading: boolean
   reload(): void
-  /** What an action has answered, in place of another load. */
+  /** Sets the result of an action, instead of loading again. */
   set(data: T): void
 }
 
-/** What `load` resolves to, loaded again when `deps` change; what came for earlier ones is dropped. */
+/** The result of `load`. It loads again when `deps` change, and drops results for earlier `deps`. */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: string; isLoading: boolean }>({ isLoading: true })
   const [turn, setTurn] = useState(0)
@@ -32,7 +32,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: read
   }
 }
 
-/** Runs an action: whether it is under way, and what went wrong. */
+/** Runs an action, and shows whether it is under way and its error. */
 export function useAct() {
   const [state, setState] = useState<{ isBusy: boolean; error?: string }>({ isBusy: false })
   const run = useCallback(async function run<T>(work: () => Promise<T>): Promise<T | undefined> {
@@ -49,7 +49,7 @@ export function useAct() {
   return { ...state, run }
 }
 
-/** Calls `work` every `everyMs` while `isOn` and the page is to be seen, one at a time. */
+/** Calls `work` every `everyMs`, one call at a time, while `isOn` and the page is visible. */
 export function usePolling(work: () => Promise<unknown>, everyMs: number, isOn: boolean) {
   const latest = useRef(work)
   latest.current = work
@@ -69,7 +69,7 @@ export function usePolling(work: () => Promise<unknown>, everyMs: number, isOn: 
   }, [everyMs, isOn])
 }
 
-/** The place behind `#` in the address, as parts: `#/business/b1` is `['business', 'b1']`. */
+/** The place after `#` in the address, in parts: `#/business/b1` is `['business', 'b1']`. */
 export function usePlace(): string[] {
   const [hash, setHash] = useState(location.hash)
   useEffect(() => {

@@ -6,10 +6,10 @@ import { placeOf, usePolling } from './hooks.js'
 import { Badge, Button, Trouble, When } from './parts.js'
 
 const EVERY_MS = 2_000
-/** Rows beyond these fall off the end; the journal has them. */
+/** Limit of rows. Older ones are removed from the page, not from the journal. */
 const MOST_ROWS = 200
 
-/** What comes in now. Going on after a pause begins where it was paused. */
+/** New entries as they arrive. After a pause it continues where it was paused. */
 export function Live(_: { rest: string[] }) {
   const [rows, setRows] = useState<EntryRow[]>([])
   const [isOn, setOn] = useState(true)
@@ -35,14 +35,14 @@ export function Live(_: { rest: string[] }) {
   return (
     <section class="card" aria-labelledby="live-now">
       <div class="head">
-        <h2 id="live-now">What comes in</h2>
+        <h2 id="live-now">New entries</h2>
         <p class="live" data-live={isOn && !error ? 'yes' : 'no'}>
           {error ? 'Not connected' : isOn ? 'Live' : 'Paused'}
         </p>
-        <Button onClick={() => setOn(!isOn)}>{isOn ? 'Pause' : 'Go on'}</Button>
+        <Button onClick={() => setOn(!isOn)}>{isOn ? 'Pause' : 'Continue'}</Button>
       </div>
       <Trouble error={error} />
-      {hasGap && <p class="hint">More came in than one look shows: some are left out.</p>}
+      {hasGap && <p class="hint">Too many entries arrived at once, so some are not shown.</p>}
       {rows.length === 0 && <p class="empty">Nothing yet.</p>}
       <ol class="timeline" id="live">
         {rows.map((row) => (
@@ -66,7 +66,7 @@ export function Live(_: { rest: string[] }) {
   )
 }
 
-/** Fresh ones first; of those shown before, what came again has its new status. */
+/** The fresh rows, then the earlier ones. A row in both has its new status. */
 function merged(fresh: readonly EntryRow[], shown: readonly EntryRow[]): EntryRow[] {
   const ids = new Set(fresh.map(({ id }) => id))
   return [...fresh, ...shown.filter(({ id }) => !ids.has(id))]

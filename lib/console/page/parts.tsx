@@ -68,7 +68,28 @@ export function Field(props: {
   )
 }
 
-/** What went wrong, read out at once. */
+/** A form that is not sent while its action is under way. */
+export function Form(props: {
+  isBusy: boolean
+  onSubmit: () => void
+  class?: string
+  children: ComponentChildren
+}) {
+  const { isBusy, onSubmit, class: className, children } = props
+  return (
+    <form
+      class={className}
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (!isBusy) onSubmit()
+      }}
+    >
+      {children}
+    </form>
+  )
+}
+
+/** An error, which screen readers announce at once. */
 export function Trouble({ error }: { error: string | undefined }) {
   return <div role="alert">{error && <p class="trouble">{error}</p>}</div>
 }
@@ -87,7 +108,7 @@ export function Badge({
   )
 }
 
-/** A time by its age; the time itself is its title. */
+/** The age of a time. The title shows the time itself. */
 export function Ago({ at }: { at: string | null }) {
   if (at === null) return <>never</>
   const date = new Date(at)
@@ -110,12 +131,14 @@ export function When({ at }: { at: string }) {
   )
 }
 
+/** `just now`, `12 s ago`, `3 min ago`, or `in 5 min`. A clock may differ by some seconds, so those count as now. */
 export function ageOf(ms: number): string {
+  if (ms < -60_000) return `in ${ageOf(-ms).replace(' ago', '')}`
+  if (ms < JUST_NOW_MS) return 'just now'
   const [unit, size] = UNITS.find(([, least]) => ms >= 2 * least) ?? ['s', 1_000]
-  return ms < -60_000
-    ? `in ${ageOf(-ms).replace(' ago', '')}`
-    : `${Math.max(0, Math.floor(ms / size))} ${unit} ago`
+  return `${Math.floor(ms / size)} ${unit} ago`
 }
+const JUST_NOW_MS = 3_000
 const UNITS: readonly [string, number][] = [
   ['days', 86_400_000],
   ['h', 3_600_000],
@@ -126,7 +149,7 @@ export function triesOf(attempts: number): string {
   return attempts === 1 ? '1 try' : `${attempts} tries`
 }
 
-/** A box in front of the page. Escape closes it, and the focus goes back to where it was. */
+/** A dialog. Escape closes it, and the focus returns to its previous element. */
 export function Box(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const { title, onClose, children } = props
   const dialog = useRef<HTMLDialogElement>(null)

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import { act } from './calls.js'
 import { useAct } from './hooks.js'
-import { Button, Field, Trouble } from './parts.js'
+import { Button, Field, Form, Trouble } from './parts.js'
 
-/** What is kept of a business: all of it as a file, and its end. */
+/** Exports the stored data of a business as a file, and erases it. */
 export function Privacy(_: { rest: string[] }) {
   return (
     <>
@@ -27,24 +27,24 @@ function Export() {
     const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
     Object.assign(document.createElement('a'), { href: address, download: result.fileName }).click()
     setTimeout(() => URL.revokeObjectURL(address), 10_000)
-    setNote(`${result.fileName} was made.`)
+    setNote(`The file ${result.fileName} is ready.`)
   }
 
   return (
     <section class="card" aria-labelledby="export">
       <h2 id="export">Export</h2>
       <p>
-        Everything that is kept of a business, as a file: its subscriptions, and the entries of the journal
-        that name it.
+        Saves the stored data of a business as a file: its subscriptions, and the journal entries that name
+        it.
       </p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) save()
-        }}
-      >
+      <Form isBusy={isBusy} onSubmit={save}>
         <Field label="Business to export" value={business_uid} onInput={setBusiness} isRequired />
-        <Field label="Why export it (kept with your name)" value={reason} onInput={setReason} isRequired />
+        <Field
+          label="Reason of the export (recorded with your name)"
+          value={reason}
+          onInput={setReason}
+          isRequired
+        />
         <Button type="submit" isPrimary isBusy={isBusy}>
           Export
         </Button>
@@ -52,7 +52,7 @@ function Export() {
           {note}
         </p>
         <Trouble error={error} />
-      </form>
+      </Form>
     </section>
   )
 }
@@ -70,7 +70,7 @@ function Erase() {
     setNote('')
     const result = await run(() => act('erase', { business_uid: named, typed, reason }))
     if (!result) return
-    setNote(`Erased: ${result.rows} rows of ${result.business_uid}.`)
+    setNote(`Erased ${result.rows} rows of ${result.business_uid}.`)
     setBusiness('')
     setTyped('')
     setReason('')
@@ -80,26 +80,26 @@ function Erase() {
     <section class="card" aria-labelledby="erase">
       <h2 id="erase">Erase</h2>
       <p>
-        Deletes everything that is kept of a business, for good. What comes in later is new. That it was
-        erased, when and by whom is kept.
+        Deletes the stored data of a business. It cannot be undone. Later deliveries store new data. The
+        journal records the erasure with the time and your name.
       </p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy && isSame) erase()
-        }}
-      >
+      <Form isBusy={isBusy || !isSame} onSubmit={erase}>
         <Field label="Business to erase" value={business_uid} onInput={setBusiness} isRequired />
         <Field label="Type its identifier again" value={typed} onInput={setTyped} isRequired />
-        <Field label="Why erase it (kept with your name)" value={reason} onInput={setReason} isRequired />
+        <Field
+          label="Reason of the erasure (recorded with your name)"
+          value={reason}
+          onInput={setReason}
+          isRequired
+        />
         <Button type="submit" isDanger isBusy={isBusy} disabled={!isSame}>
-          Erase for good
+          Erase
         </Button>
         <p class="note" role="status">
           {note}
         </p>
         <Trouble error={error} />
-      </form>
+      </Form>
     </section>
   )
 }

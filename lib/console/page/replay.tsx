@@ -3,15 +3,15 @@ import type { Inputs } from '../inputs.js'
 import { act, read } from './calls.js'
 import { nameOf } from './entry.js'
 import { useAct, useLoad } from './hooks.js'
-import { Box, Button, Field, Trouble, When } from './parts.js'
+import { Box, Button, Field, Form, Trouble, When } from './parts.js'
 
 export type Selection = Inputs['previewReplay']
 
-/** Shows what a replay would do, then does it. */
+/** Shows the effect of a replay, then runs it. */
 export function Replay(props: {
   selection: Selection
   onClose: () => void
-  onDone: (words: string) => void
+  onDone: (summary: string) => void
 }) {
   const { selection, onClose, onDone } = props
   const { data: preview, error: failed } = useLoad((signal) => read('previewReplay', selection, signal), [])
@@ -23,25 +23,19 @@ export function Replay(props: {
     const result = await run(() => act('replay', { ...selection, reason }))
     if (!result) return
     const { replayed, left } = result
-    const handed =
-      replayed === 1 ? '1 entry was handed over again.' : `${replayed} entries were handed over again.`
-    onDone(left > 0 ? `${handed} ${left} are left: replay again for those.` : handed)
+    const summary = replayed === 1 ? '1 entry was replayed.' : `${replayed} entries were replayed.`
+    onDone(left > 0 ? `${summary} ${left} remain: replay again for those.` : summary)
     onClose()
   }
 
   return (
     <Box title="Replay" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) replay()
-        }}
-      >
+      <Form isBusy={isBusy} onSubmit={replay}>
         <Trouble error={failed} />
-        {!preview && !failed && <p>Looking…</p>}
+        {!preview && !failed && <p>Loading…</p>}
         {preview && (
           <>
-            <p id="preview">{preview.words}</p>
+            <p id="preview">{preview.effect}</p>
             {preview.takes > 1 && preview.oldest && preview.newest && (
               <p class="row-words">
                 From <When at={preview.oldest} /> to <When at={preview.newest} />, of {preview.businesses}{' '}
@@ -61,7 +55,7 @@ export function Replay(props: {
           </>
         )}
         <Field
-          label={isOne ? 'Why (optional, kept with your name)' : 'Why (kept with your name)'}
+          label={isOne ? 'Reason (optional, recorded with your name)' : 'Reason (recorded with your name)'}
           value={reason}
           onInput={setReason}
           isRequired={!isOne}
@@ -74,7 +68,7 @@ export function Replay(props: {
           </Button>
           <Button onClick={onClose}>Cancel</Button>
         </div>
-      </form>
+      </Form>
     </Box>
   )
 }

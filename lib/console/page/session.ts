@@ -5,7 +5,7 @@ import type { Replies } from '../shapes.js'
 
 export const SessionContext = createContext<Replies['session'] | undefined>(undefined)
 
-/** Whether this person may call it. For what is shown only: the server checks each call. */
+/** Whether this person may make the call. It only decides what the page shows: the server checks each call. */
 export function useMay(name: CallName): boolean {
   return useContext(SessionContext)?.calls.includes(name) ?? false
 }

@@ -4,7 +4,7 @@ import { read } from './calls.js'
 import { useAct } from './hooks.js'
 import { Ago, Badge, Button, Trouble, Uid } from './parts.js'
 
-/** What the platform said last of each subscription. */
+/** The subscriptions of a business, as last read from the platform. */
 export function Subscriptions({
   business,
   searched,
@@ -26,9 +26,9 @@ export function Subscriptions({
   }
 
   return (
-    <section class="card" aria-labelledby="said-last">
-      <h2 id="said-last">What the platform said last</h2>
-      {rows.length === 0 && <p class="empty">Nothing: no subscription of this business is known.</p>}
+    <section class="card" aria-labelledby="last-read">
+      <h2 id="last-read">Subscriptions as last read</h2>
+      {rows.length === 0 && <p class="empty">No subscription of this business is known.</p>}
       <ul class="rows">
         {rows.map((row) => (
           <Subscription key={row.subscription_uid} row={row} isSearched={row.subscription_uid === searched} />
@@ -60,12 +60,12 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
   return (
     <li class={isSearched ? 'searched' : undefined}>
       <p class="row-head">
-        <Badge tone={toneOf(reason)}>{state ?? gone ?? 'never read'}</Badge>
+        <Badge tone={toneOf(reason)}>{state ?? gone ?? 'not read yet'}</Badge>
         <Uid>{subscription_uid}</Uid>
-        {isSearched && <span class="mark">what you searched</span>}
+        {isSearched && <span class="mark">your search</span>}
       </p>
       <p class="row-words">
-        {readAt === null ? 'Never shown by the platform' : 'Confirmed '}
+        {readAt === null ? 'Not shown by the platform so far' : 'Confirmed '}
         {readAt !== null && <Ago at={readAt} />}
         {purchasable_uid !== null && (
           <>
@@ -74,7 +74,7 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
         )}
         {pending && (
           <>
-            , a read was asked for <Ago at={requestedAt} />
+            , read requested <Ago at={requestedAt} />
           </>
         )}
       </p>
@@ -85,7 +85,7 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
       )}
       {record && (
         <details>
-          <summary>The record</summary>
+          <summary>Record</summary>
           <dl class="record">
             {Object.entries(record).map(([field, value]) => (
               <div key={field}>

@@ -5,7 +5,7 @@ import { EntryBox } from './entry.js'
 import { useAct } from './hooks.js'
 import { Button, Trouble, triesOf, When } from './parts.js'
 
-/** What came in for a business, what became of it, and what people did, newest first. */
+/** The history of a business, newest first: deliveries, changes, their outcomes, and actions of people. */
 export function Timeline({ business_uid }: { business_uid: string }) {
   const [items, setItems] = useState<HistoryItem[]>()
   const [before, setBefore] = useState<string | null>(null)
@@ -25,15 +25,15 @@ export function Timeline({ business_uid }: { business_uid: string }) {
   return (
     <section class="card" aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
-      {items?.length === 0 && <p class="empty">Nothing has come in for this business.</p>}
+      {items?.length === 0 && <p class="empty">Nothing is recorded for this business.</p>}
       <ol class="timeline">
         {items?.map((item) => {
-          const { words, tone } = wordsOf(item)
+          const { text, tone } = sentenceOf(item)
           return (
             <li key={item.id} data-tone={tone}>
               <When at={item.at} />
               <button type="button" class="link" onClick={() => setOpened(item.entry_id)}>
-                {words}
+                {text}
               </button>
             </li>
           )
@@ -50,22 +50,22 @@ export function Timeline({ business_uid }: { business_uid: string }) {
   )
 }
 
-function wordsOf(item: HistoryItem): { words: string; tone: 'yes' | 'no' | 'wait' | 'plain' } {
-  if (item.kind === 'delivery') return { words: `Delivery ${item.name}`, tone: 'plain' }
+function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wait' | 'plain' } {
+  if (item.kind === 'delivery') return { text: `Delivery ${item.name}`, tone: 'plain' }
   if (item.kind === 'change') {
     const to = item.to ?? item.gone ?? 'gone'
-    const words = item.from === null ? `First read: ${to}` : `Changed from ${item.from} to ${to}`
-    return { words, tone: item.entitled ? 'yes' : 'no' }
+    const text = item.from === null ? `First read: ${to}` : `Changed from ${item.from} to ${to}`
+    return { text, tone: item.entitled ? 'yes' : 'no' }
   }
   if (item.kind === 'action') {
     const why = item.reason ? `: ${item.reason}` : ''
-    return { words: `${item.actor ?? 'Somebody'} did ${item.action}${why}`, tone: 'plain' }
+    return { text: `${item.action} by ${item.actor ?? 'an unknown person'}${why}`, tone: 'plain' }
   }
   const of = item.of === 'change' ? 'Change' : item.name || 'Delivery'
   const error = item.error === null ? '' : `: ${item.error}`
-  if (item.outcome === 'done') return { words: `${of} handled by the app`, tone: 'plain' }
-  if (item.outcome === 'waiting') return { words: `${of} waits for a handler of the app`, tone: 'wait' }
+  if (item.outcome === 'done') return { text: `${of} handled by the app`, tone: 'plain' }
+  if (item.outcome === 'waiting') return { text: `${of} waits for a handler of the app`, tone: 'wait' }
   if (item.outcome === 'dead')
-    return { words: `${of} given up after ${triesOf(item.attempts)}${error}`, tone: 'no' }
-  return { words: `${of} is tried again, ${triesOf(item.attempts)} so far${error}`, tone: 'wait' }
+    return { text: `${of} dead after ${triesOf(item.attempts)}${error}`, tone: 'no' }
+  return { text: `${of} will be tried again, ${triesOf(item.attempts)} so far${error}`, tone: 'wait' }
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { BusinessReply } from '../shapes.js'
 import { act, read } from './calls.js'
 import { useAct } from './hooks.js'
-import { Box, Button, Field, Trouble } from './parts.js'
+import { Box, Button, Field, Form, Trouble } from './parts.js'
 
 export function Track(props: {
   business_uid: string
@@ -19,7 +19,7 @@ export function Track(props: {
       const { terms } = await read('search', { q: pasted })
       const subscription_uid = terms.find((term) => term !== business_uid)
       if (subscription_uid === undefined)
-        throw new Error('Paste the id of the subscription, not of the business.')
+        throw new Error('Paste the identifier of the subscription, not of the business.')
       return act('track', { business_uid, subscription_uid, reason })
     })
     if (!fresh) return
@@ -29,26 +29,27 @@ export function Track(props: {
 
   return (
     <Box title="Track a subscription" onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isBusy) track()
-        }}
-      >
+      <Form isBusy={isBusy} onSubmit={track}>
         <p>
-          It is read from the platform now, and from then on like any other. It counts only if the platform
-          shows it for this business.
+          The app reads the subscription from the platform now, and again regularly. It counts only if the
+          platform shows it for this business.
         </p>
-        <Field label="Id of the subscription" value={pasted} onInput={setPasted} isRequired hasFocus />
-        <Field label="Why (optional, kept with your name)" value={reason} onInput={setReason} />
+        <Field
+          label="Identifier of the subscription"
+          value={pasted}
+          onInput={setPasted}
+          isRequired
+          hasFocus
+        />
+        <Field label="Reason (optional, recorded with your name)" value={reason} onInput={setReason} />
         <Trouble error={error} />
         <div class="buttons">
           <Button type="submit" isPrimary isBusy={isBusy}>
-            {isBusy ? 'Reading…' : 'Track it'}
+            {isBusy ? 'Reading…' : 'Track'}
           </Button>
           <Button onClick={onClose}>Cancel</Button>
         </div>
-      </form>
+      </Form>
     </Box>
   )
 }

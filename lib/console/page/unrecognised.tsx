@@ -4,16 +4,18 @@ import { EntryBox } from './entry.js'
 import { useLoad } from './hooks.js'
 import { Ago, Button, Json, Trouble } from './parts.js'
 
-/** What the platform sends that its interface document does not say. */
+/** Deliveries that the interface document does not describe, by shape. */
 export function Unrecognised() {
   const { data, error } = useLoad((signal) => read('shapes', {}, signal), [])
   const [opened, setOpened] = useState<string>()
   return (
     <section class="card" aria-labelledby="unrecognised">
-      <h2 id="unrecognised">Deliveries that were not recognised</h2>
+      <h2 id="unrecognised">Unrecognised deliveries</h2>
       <Trouble error={error} />
       {data && data.shapes.length === 0 && <p class="empty">None.</p>}
-      {data && !data.isAll && <p class="hint">There are more: the newest {data.looked} were looked at.</p>}
+      {data && !data.isAll && (
+        <p class="hint">There are more. This list covers the newest {data.examined}.</p>
+      )}
       <ul class="rows">
         {data?.shapes.map(({ event, issues, shape, count, newest, entry_id }) => (
           <li key={entry_id}>
@@ -29,7 +31,7 @@ export function Unrecognised() {
               Last <Ago at={newest} />
             </p>
             <details>
-              <summary>Its shape</summary>
+              <summary>Shape</summary>
               <Json value={shape} />
             </details>
             <div class="buttons">

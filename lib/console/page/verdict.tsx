@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { BusinessReply } from '../shapes.js'
 import { Ago, Uid } from './parts.js'
 
-/** The answer in plain words, its cause, and the next step. */
+/** The answer, its cause, and the next step. */
 export function Verdict({ business, children }: { business: BusinessReply; children: ComponentChildren }) {
   const { business_uid, decision, cause, next } = business
   const answer = decision.entitled ? 'yes' : decision.known ? 'no' : 'wait'
@@ -35,7 +35,7 @@ export function Verdict({ business, children }: { business: BusinessReply; child
         </div>
       </dl>
       <details>
-        <summary>The evidence in full</summary>
+        <summary>Full explanation</summary>
         <p>{decision.explanation}</p>
       </details>
     </section>

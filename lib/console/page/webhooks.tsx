@@ -2,7 +2,7 @@ import { read } from './calls.js'
 import { placeOf, useLoad } from './hooks.js'
 import { Ago, Trouble, Uid } from './parts.js'
 
-/** Other items, wrong secrets, and which events come in. */
+/** Other items, wrong secrets, and which events arrive. */
 export function Webhooks() {
   const { data, error } = useLoad((signal) => read('webhooks', {}, signal), [])
   if (!data) return <Trouble error={error} />
@@ -27,8 +27,8 @@ export function Webhooks() {
         </dl>
         {report.secretWrong.count > 0 && (
           <p class="hint">
-            A wrong secret is an old registration, a scanner, or a guess. Nothing of it was kept. If events
-            stop coming in, register the webhooks again.
+            A wrong secret comes from an old registration, a scanner, or a guess. Such requests are not
+            stored. If events stop arriving, register the webhooks again.
           </p>
         )}
         {otherItems.length > 0 && (

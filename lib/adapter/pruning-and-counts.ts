@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
-import type { Hint, Retention, Store } from '../store/store.js'
+import type { Retention, Store } from '../store/store.js'
 import {
   type Check,
   claimed,
   claimedAll,
-  claimOne,
   DEAD,
   DONE,
   ending,
@@ -19,17 +18,15 @@ import {
   known,
   LATER,
   named,
-  only,
-  SHORT,
   same,
   shows,
 } from './lab.js'
 
 const FOR_EVER: Retention = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
 
-export const KEEPING: readonly Check[] = [
+export const PRUNING_AND_COUNTS: readonly Check[] = [
   {
-    name: 'prune: deletes what is over and past its time, and nothing else',
+    name: 'prune: deletes finished entries past their retention, and nothing else',
     async check(lab) {
       const { store } = lab
       await store.accept(['done', 'dead', 'leased'].map((id) => eventOf(id, { id, key: id })))
@@ -57,7 +54,7 @@ export const KEEPING: readonly Check[] = [
     },
   },
   {
-    name: 'prune: deletes one small batch at a time, and answers 0 when there is no more',
+    name: 'prune: deletes one small batch at a time, and returns 0 at the end',
     async check(lab) {
       const { store } = lab
       await store.accept(
@@ -80,7 +77,7 @@ export const KEEPING: readonly Check[] = [
     },
   },
   {
-    name: 'prune: forgets what was given up and never read, and never what was read or is still owed',
+    name: 'prune: deletes subscriptions that were given up unread, and no others',
     async check(lab) {
       const { store } = lab
       await store.requestRefresh(named('made up', 'b1'))
@@ -98,7 +95,7 @@ export const KEEPING: readonly Check[] = [
     },
   },
   {
-    name: 'counts: says how much there is of everything, in numbers',
+    name: 'counts: counts everything, as numbers',
     async check(lab) {
       const { store } = lab
       await known(store, 'read')
@@ -125,7 +122,7 @@ export const KEEPING: readonly Check[] = [
     },
   },
   {
-    name: 'counts: how many pending entries were tried before, and how old the oldest pending one is',
+    name: 'counts: counts retrying entries, and the age of the oldest pending one',
     async check(lab) {
       const { store } = lab
       await store.accept([eventOf('s1', { id: 'e1', key: 'a' })])
@@ -142,78 +139,13 @@ export const KEEPING: readonly Check[] = [
       assert(oldestPendingMs !== null && oldestPendingMs >= 15, `${oldestPendingMs} ms`)
     },
   },
-  {
-    name: 'subscribe: hints name accepted, requested, decided and replayed rows once they can be read',
-    async check({ store }) {
-      const hints: Hint[] = []
-      store.subscribe((hint) => void hints.push(hint))
-      const told = async (kind: Hint['kind'], businessUid?: string | null) => {
-        // Null speaks of every business.
-        const meant = (hint: Hint) =>
-          hint.kind === kind &&
-          ('businessUid' in hint ? [businessUid, null].includes(hint.businessUid) : true)
-        assert(hints.splice(0).some(meant), `no hint "${kind}" of ${businessUid}`)
-      }
-      await store.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
-      await told('requested', 'b1')
-      await store.accept([eventOf('s9', { businessUid: 'b9', refresh: null })])
-      await told('journal')
-      await store.requestRefresh(named('s1', 'b1'))
-      await told('requested', 'b1')
-      const claim = await claimed(store)
-      hints.splice(0)
-      const seen: unknown[] = []
-      store.subscribe((hint) => {
-        if (hint.kind === 'decided') seen.push(store.subscriptionsOf('b1'))
-      })
-      await store.finishRead(claim, shows(claim, 'purchased'))
-      await told('decided', 'b1')
-      const [[first]] = (await Promise.all(seen)) as [[{ state: string }]]
-      assert.equal(first.state, 'purchased', 'told before it could be seen')
-      await store.accept([eventOf('s2', { id: 'e2', businessUid: 'b2' })])
-      const second = await claimed(store)
-      hints.splice(0)
-      const change = { id: 'c1', key: 'c1', businessUid: 'b', payload: () => '1' }
-      await store.finishRead(second, shows(second, 'purchased', { changes: [change] }))
-      await told('journal')
-      await store.replayEntry('c1')
-      await told('journal')
-    },
-  },
-  {
-    name: 'subscribe: every listener is told until it stops, and of nothing that was not committed',
-    async check(lab) {
-      const { store } = lab
-      const [first, second]: [Hint[], Hint[]] = [[], []]
-      const stop = store.subscribe((hint) => void first.push(hint))
-      store.subscribe((hint) => void second.push(hint))
-      await store.requestRefresh(named('s1', 'b1'))
-      same([first.length > 0, second.length > 0], [true, true])
-      stop()
-      stop()
-      const late = await claimed(store, { leaseMs: SHORT })
-      const holder = await lab.until('the lease runs out', () =>
-        claimOne(store, { leaseMs: LATER, except: [], urgencies: [1, 2] }),
-      )
-      first.splice(0)
-      second.splice(0)
-      assert.equal(await store.finishRead(late, shows(late, 'purchased')), false)
-      same(
-        second.filter(({ kind }) => kind === 'decided'),
-        [],
-      )
-      await store.finishRead(holder, shows(holder, 'purchased'))
-      assert.equal((await only(store, 'b1')).state, 'purchased')
-      same([first.length, second.length > 0], [0, true])
-    },
-  },
 ]
 
-async function pruneAll(store: Store, keep: Retention): Promise<number> {
+async function pruneAll(store: Store, retention: Retention): Promise<number> {
   for (let total = 0; ; ) {
-    const { rows: deleted } = await store.prune(keep)
+    const { rows: deleted } = await store.prune(retention)
     if (deleted === 0) return total
     total += deleted
-    assert(total < 10_000, 'prune never comes to an end')
+    assert(total < 10_000, 'prune never returns 0')
   }
 }
