@@ -19,7 +19,7 @@ import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { runScript } from '../support/script.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
-import { until } from '../support/until.js'
+import { gate, until } from '../support/until.js'
 
 describe('K21 an opening that fails', () => {
   it.each(['migrate', 'durable', 'open'] as const)(
@@ -204,6 +204,19 @@ describe('K24 what the app has plugged in', () => {
       message: 'Cannot use the store: counts failed: at once',
     })
     expect(typeof store.subscribe(() => {})).toBe('function')
+    await store.close()
+  })
+
+  it('K29 has calls wait while it opens', async () => {
+    const { opened: mayOpen, open: release } = gate()
+    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
+    const open: Store['open'] = (owner) => mayOpen.then(() => inner.open(owner))
+    const store = guardedStore(Object.assign(Object.create(inner), { open }))
+    const opened = store.open()
+    const asked = store.subscriptionsOf('b1')
+    release()
+    expect(await asked).toEqual([])
+    await opened
     await store.close()
   })
 

@@ -3,18 +3,34 @@ import type { Store } from './store.js'
 
 /**
  * A store of the app's own as the rest of the package relies on it: every call returns a promise, whatever the store
- * throws, and rejects with a `MarketplaceError`.
+ * throws, and rejects with a `MarketplaceError`. Calls wait for an `open` that is under way.
  */
 export function guardedStore(store: Store): Store {
   const guarded = new Map<PropertyKey, unknown>()
+  let opening: Promise<unknown> | undefined
 
   function guard(name: string, method: (...given: unknown[]) => unknown) {
     return async (...given: unknown[]) => {
+      if (opening && name !== 'close') await opening
       try {
         return await method.apply(store, given)
       } catch (error) {
         throw asStoreError(error, `Cannot use the store: ${name} failed`)
       }
+    }
+  }
+
+  /** Whether it succeeds concerns its caller. The others then learn from the store whether it is open. */
+  function guardOpen(open: (...given: unknown[]) => Promise<unknown>) {
+    return (...given: unknown[]) => {
+      const opened = open(...given)
+      const settled: Promise<unknown> = opened
+        .catch(() => {})
+        .finally(() => {
+          if (opening === settled) opening = undefined
+        })
+      opening = settled
+      return opened
     }
   }
 
@@ -24,7 +40,8 @@ export function guardedStore(store: Store): Store {
       if (typeof value !== 'function' || typeof name === 'symbol') return value
       if (!guarded.has(name)) {
         const method = value as (...given: unknown[]) => unknown
-        guarded.set(name, SYNCHRONOUS.has(name) ? method.bind(store) : guard(name, method))
+        const call = SYNCHRONOUS.has(name) ? method.bind(store) : guard(name, method)
+        guarded.set(name, name === 'open' ? guardOpen(call as ReturnType<typeof guard>) : call)
       }
       return guarded.get(name)
     },
