@@ -35,7 +35,15 @@ const ARROWS: Record<string, readonly string[]> = {
   'adapter/': [...GROUND_FLOOR, 'store/store.ts', 'testing/cannot.ts', 'testing/random.ts'],
 }
 /** The files on top may import everything but the entry itself and what is for tests only. */
-const TOP = ['api.ts', 'index.ts', 'lifecycle.ts', 'marketplace.ts', 'options.ts', 'store-option.ts']
+const TOP = [
+  'api.ts',
+  'index.ts',
+  'lifecycle.ts',
+  'marketplace.ts',
+  'option-checks.ts',
+  'options.ts',
+  'store-option.ts',
+]
 const NOT_FOR_TOP = ['index.ts', 'adapter/', 'testing/', 'cli/', 'console/']
 
 /** Packages that belong to one place. */

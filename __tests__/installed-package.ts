@@ -23,6 +23,8 @@ export interface Packed {
   tarball: string
   /** Every file in it, by its path in the package. */
   files: string[]
+  /** Bytes of all of them. */
+  unpackedBytes: number
 }
 
 /** The package as it would be published, packed into `folder`. Throws as `requireBuild` does. */
@@ -33,8 +35,12 @@ export function packInto(folder: string): Packed {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [packed] = JSON.parse(told) as [{ filename: string; files: { path: string }[] }]
-  return { tarball: join(folder, packed.filename), files: packed.files.map(({ path }) => path) }
+  const [packed] = JSON.parse(told) as [{ filename: string; files: { path: string }[]; unpackedSize: number }]
+  return {
+    tarball: join(folder, packed.filename),
+    files: packed.files.map(({ path }) => path),
+    unpackedBytes: packed.unpackedSize,
+  }
 }
 
 /** Throws when `dist` is older than its sources. Building it here would pull it from under other tests. */

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { extname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { createProject, type Packed, type Project, packInto } from './installed-package.js'
 
@@ -29,7 +29,9 @@ describe('the packed package', () => {
     )
     const papers = [
       ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md'],
-      ...readdirSync(join(ROOT, 'docs')).map((file) => `docs/${file}`),
+      ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+        .filter((file) => extname(file) !== '')
+        .map((file) => `docs/${file}`),
       ...['dist/cjs/package.json', 'package.json'],
     ]
     expect([...packed.files].sort()).toEqual([...built, ...papers].sort())

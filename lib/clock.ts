@@ -16,6 +16,7 @@ export interface Clock {
   monotonic(): number
   /** Runs `callback` once after `delayMs`; the handle goes to `clearTimeout`. Keeps the process alive only if told to. */
   setTimeout(callback: () => void, delayMs: number, keepAlive?: boolean): unknown
+  /** Calls a timer off. */
   clearTimeout(handle: unknown): void
 }
 

@@ -41,6 +41,8 @@ import { createWorker } from './work/worker.js'
 /**
  * Wires everything for one app. Nothing is shared between two of them.
  * Throws `ConfigError` with all faults of the options at once.
+ *
+ * @example const marketplace = createMarketplace({ app, platform, deliverySecrets: secrets.split(',') })
  */
 export function createMarketplace<const Custom extends EventDefinitions = Record<never, never>>(
   given: MarketplaceOptions<Custom>,

@@ -4,27 +4,55 @@ import { ConfigError } from './errors.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
 import { secretFaults } from './express/delivery-secret.js'
+import {
+  count,
+  duration,
+  group,
+  httpUrl,
+  isClock,
+  isObject,
+  oneOrMore,
+  sentences,
+  without,
+} from './option-checks.js'
 import type { PostgresPool } from './postgres/pool.js'
 import type { SubscriptionRecord } from './record.js'
 import type { Store } from './store/store.js'
 import { isStoreOrPool, storeFaults } from './store-option.js'
 import { isLogger, type Logger } from './telemetry/logger.js'
 
-/** What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction. */
+/**
+ * What `createMarketplace` takes. Times are milliseconds; every default and bound is checked at construction.
+ *
+ * @example
+ * const options: MarketplaceOptions = {
+ *   app: { clientId: 'my-app', clientSecret, purchasableUid: ['pro', 'team'] },
+ *   platform: { baseUrl: 'https://api.platform.example', authUrl: 'https://auth.platform.example' },
+ *   deliverySecrets: [secret, secretBefore],
+ *   store: 'postgres://app@db/app',
+ *   entitledWhen: ({ purchase_state, payment_type }) => purchase_state === 'purchased' || payment_type === 'invoice',
+ *   logger: pino(),
+ * }
+ */
 export interface MarketplaceOptions<Custom extends EventDefinitions = Record<never, never>> {
+  /** The app as the platform knows it. */
   app: {
+    /** Its identifier at the token endpoint. */
     clientId: string
+    /** Its secret at the token endpoint. */
     clientSecret: string
     /** The app's own item or items. Without it every subscription that a notice or `track` names counts. */
     purchasableUid?: string | string[] | undefined
     /** The app's unique name or names: installs and uninstalls of other apps are then told apart. */
     codeName?: string | string[] | undefined
   }
+  /** Where the platform is, and how it is called. */
   platform: {
     /** `{base_url}` of the platform's interface. */
     baseUrl: string
     /** `{auth_url}` of its token endpoint. */
     authUrl: string
+    /** Makes the calls, in place of the global `fetch`: for a proxy, or an agent of your own. */
     fetch?: typeof globalThis.fetch | undefined
     /** In all, for one call: connecting, headers and body. Default 10 s. */
     timeoutMs?: number | undefined
@@ -42,6 +70,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   adoptStore?: boolean | undefined
   /** Which records let a business in. Default: `purchase_state` is exactly `purchased`. */
   entitledWhen?: ((record: SubscriptionRecord) => boolean) | undefined
+  /** How old an answer may be. */
   freshness?:
     | {
         /** How long `isEntitled` waits for a read that a delivery asked for. Default 2 s. */
@@ -68,6 +97,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
         pollMs?: number | undefined
       }
     | undefined
+  /** Bounds of a delivery. */
   receiver?:
     | {
         /** Default 64 KiB, counted after decoding. */
@@ -80,7 +110,14 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     | undefined
   /** How long the journal keeps what is over. */
   retention?:
-    | { doneMs?: number | undefined; changesMs?: number | undefined; deadMs?: number | undefined }
+    | {
+        /** Events and actions. Default 7 d. */
+        doneMs?: number | undefined
+        /** Changes, which `explain` at a time and `history` are made of. Default 90 d. */
+        changesMs?: number | undefined
+        /** Dead entries. Default 30 d. */
+        deadMs?: number | undefined
+      }
     | undefined
   /** A further check of a delivery whose secret was right: false refuses it with 403. */
   verifyDelivery?: VerifyDelivery | undefined
@@ -94,6 +131,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   clock?: Clock | undefined
 }
 
+/** A further check of a delivery. Only true lets it in. */
 export type VerifyDelivery = (delivery: {
   req: import('node:http').IncomingMessage
   /** The body as text; undefined when the app's own parser had read it. */
@@ -105,9 +143,6 @@ const fn = z.custom<(...args: never[]) => unknown>(
   (value) => typeof value === 'function',
   'expected a function',
 )
-const httpUrl = z
-  .string()
-  .refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
 
 const OPTIONS = z.strictObject({
   app: z.strictObject({
@@ -187,64 +222,3 @@ export function readOptions(options: unknown) {
 }
 
 export type ResolvedOptions = ReturnType<typeof readOptions>
-
-/** A check whose faults become the option's. */
-function without<T>(faultsOf: (value: T) => readonly string[]) {
-  return (value: T, context: z.RefinementCtx) => {
-    for (const message of faultsOf(value)) context.addIssue({ code: 'custom', message })
-  }
-}
-
-function duration(defaultMs: number, minMs: number, maxMs: number) {
-  return count(defaultMs, minMs, maxMs, ' ms')
-}
-
-function count(usual: number, min: number, max: number, unit = '') {
-  return z
-    .int('expected a whole number')
-    .min(min, `expected ${min}${unit} or more`)
-    .max(max, `expected ${max}${unit} or less`)
-    .default(usual)
-}
-
-/** An optional group of settings, all of them with defaults. */
-function group<Shape extends z.ZodRawShape>(shape: Shape) {
-  return z
-    .strictObject(shape, {
-      error: ({ code }) =>
-        code === 'invalid_type' ? 'expected an object of settings, or nothing for the defaults' : undefined,
-    })
-    .prefault({} as never)
-}
-
-function oneOrMore<T extends z.ZodType<string>>(each: T) {
-  return z.preprocess(
-    (value) => (typeof value === 'string' ? [value] : value),
-    z.array(each, 'expected a text, or several in an array').min(1, 'expected at least one'),
-  )
-}
-
-/** One sentence for each fault; of a choice, the faults of its last form, which is the one with fields. */
-function sentences(issues: readonly z.core.$ZodIssue[], path: readonly PropertyKey[] = []): string[] {
-  return issues.flatMap((issue) => {
-    const where = [...path, ...issue.path]
-    const last = issue.code === 'invalid_union' ? issue.errors.at(-1) : undefined
-    return last?.length ? sentences(last, where) : [`${where.join('.') || 'options'}: ${issue.message}`]
-  })
-}
-
-function isHttpUrl(value: string): boolean {
-  if (!URL.canParse(value)) return false
-  const { protocol, username, password, search, hash } = new URL(value)
-  return (protocol === 'https:' || protocol === 'http:') && username + password + search + hash === ''
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
-}
-
-function isClock(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const clock = value as Record<string, unknown>
-  return ['now', 'setTimeout', 'clearTimeout'].every((name) => typeof clock[name] === 'function')
-}

@@ -1,6 +1,10 @@
 import type { Store } from '../store/store.js'
 
-/** How the suite comes by the stores it checks. It opens and closes every store it is given. */
+/**
+ * How the suite comes by the stores it checks. It opens and closes every store it is given.
+ *
+ * @example storeConformance({ createStore: () => new MyStore(file()), reopen: ({ file }) => new MyStore(file) })
+ */
 export interface StoreConformanceOptions {
   /** A store over a new, empty database. Not opened. */
   createStore(): Store | Promise<Store>

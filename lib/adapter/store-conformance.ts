@@ -22,6 +22,7 @@ import { QUIET_READS } from './quiet-reads.js'
 import { REQUESTING } from './requesting.js'
 import { SEVERAL } from './several.js'
 
+/** A promise of the store port as a test. */
 export interface ConformanceCheck {
   /** A sentence, unique in the suite: the method, and what it promises. */
   name: string
@@ -32,9 +33,8 @@ export interface ConformanceCheck {
 /**
  * What the store port promises, as checks for any test runner: each takes a store of its own.
  *
- * ```ts
+ * @example
  * for (const { name, run } of storeConformance({ createStore: () => new MyStore() })) it(name, run)
- * ```
  */
 export function storeConformance(options: StoreConformanceOptions): ConformanceCheck[] {
   return ALL.filter(({ needs }) => needs === undefined || options[needs] !== undefined).map(

@@ -10,6 +10,7 @@ export const STORE_FAULT_KINDS = {
   hang: 'does nothing and does not answer until it is released; then it does what was asked',
 } as const
 
+/** How a call goes wrong: see `STORE_FAULT_KINDS`. */
 export type StoreFaultKind = keyof typeof STORE_FAULT_KINDS
 
 /** The calls that faults can strike. */
@@ -43,8 +44,10 @@ export const STORE_METHODS = [
   'backup',
 ] as const satisfies readonly (keyof Store)[]
 
+/** A call that faults can strike. */
 export type StoreMethod = (typeof STORE_METHODS)[number]
 
+/** One thing that goes wrong. */
 export interface StoreFault {
   /** The call or calls it strikes; every one unless told. */
   on?: StoreMethod | readonly StoreMethod[]
@@ -55,6 +58,7 @@ export interface StoreFault {
   probability?: number
 }
 
+/** A fault that was added. */
 export interface StoreFaultHandle {
   /** How often it has struck. */
   readonly strikes: number
@@ -62,6 +66,7 @@ export interface StoreFaultHandle {
   remove(): void
 }
 
+/** The faults of a store made by `withStoreFaults`. */
 export interface StoreFaults {
   /** Adds one, and gives back the way to end it. Throws `argument_invalid` when it makes no sense. */
   add(fault: StoreFault): StoreFaultHandle
@@ -75,6 +80,9 @@ export interface StoreFaults {
  * A store around a store, whose calls go wrong as planned: of the faults in force the first added that strikes. Faults
  * act on calls that begin after they were added. The same `seed` and the same calls give the same strikes, whatever
  * becomes of calls of other names. `close` is never struck: it releases what is held, and closes the store inside.
+ *
+ * @example
+ * const store = withStoreFaults(postgresStore(url), { faults: [{ kind: 'unavailable', on: 'accept', times: 2 }] })
  */
 export function withStoreFaults(
   store: Store,

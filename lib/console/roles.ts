@@ -1,6 +1,7 @@
 /** What a person may do, from less to more: an operator may do all that support may. */
 export const ROLES = ['support', 'operator'] as const
 
+/** What a person may do. */
 export type Role = (typeof ROLES)[number]
 
 /** Who asks, as `authorize` gives it back. */

@@ -2,15 +2,18 @@ import type { Subject } from './subject.js'
 
 /** The kinds of token of the interface document, Authentication. */
 export const TOKEN_KINDS = ['app', 'business', 'directory'] as const
+/** Whose token it is: `app` for an app in a business, `business`, or `directory`. */
 export type TokenKind = (typeof TOKEN_KINDS)[number]
 
 /** What a schema must offer: a zod schema does, and so does anything else with such a `safeParse`. */
 export interface EventSchema<Data = unknown> {
+  /** Checks `data` synchronously, and never throws. */
   safeParse(
     value: unknown,
   ): { success: true; data: Data } | { success: false; error: { issues: readonly SchemaIssue[] } }
 }
 
+/** One thing that is wrong with the data of an event. */
 export interface SchemaIssue {
   readonly path: readonly PropertyKey[]
   readonly message: string
@@ -36,6 +39,15 @@ export type EventDefinitions = Readonly<Record<string, EventDefinition>>
 /**
  * An event of the app's own, for what the platform sends beyond the interface document. Gives back the definition,
  * with the literal types that handlers are typed from; `createRegistry` checks it.
+ *
+ * @example
+ * const paid = defineEvent({
+ *   entity_name: 'invoice',
+ *   event_type: 'paid',
+ *   data: z.object({ total: z.number() }),
+ *   tokens: ['business'],
+ * })
+ * createMarketplace({ ...options, events: { 'invoice/paid': paid } })
  */
 export function defineEvent<
   const Entity extends string,

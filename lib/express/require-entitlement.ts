@@ -16,7 +16,9 @@ export interface EntitlementPort {
   onDenied?(decision: GuardDecision): void
 }
 
+/** Why a guard keeps a request out. */
 export interface GuardDecision {
+  /** Always false. */
   entitled: boolean
   /** False when the answer is not in yet, or has become too old. */
   known: boolean
@@ -26,6 +28,16 @@ export interface GuardDecision {
   explanation: string
 }
 
+/**
+ * Which business a request is made for, and what may let it in.
+ *
+ * @example
+ * marketplace.requireEntitlement({
+ *   businessUid: (req) => req.user?.business_uid,
+ *   purchasableUid: 'pro',
+ *   onDenied: (req, res, _next, { known }) => res.status(known ? 402 : 503).render('buy'),
+ * })
+ */
 export interface RequireEntitlementOptions {
   /**
    * The uid of the business the request is made for. Take it from the app's own session or token, never from what
@@ -44,6 +56,7 @@ export interface RequireEntitlementOptions {
   onDenied?: ((req: AppRequest, res: AppResponse, next: Next, decision: GuardDecision) => unknown) | undefined
 }
 
+/** A business, or none: null, undefined and an empty text. */
 export type BusinessUid = string | number | null | undefined
 
 /** Requests and replies of the app's own Express version, with what its middleware adds to them (`req.user`). */
@@ -52,6 +65,9 @@ type AppRequest = any
 // biome-ignore lint/suspicious/noExplicitAny: as above.
 type AppResponse = any
 type Next = (error?: unknown) => void
+
+/** Middleware that lets only entitled businesses through, for Express 4 and 5. */
+export type Guard = (req: AppRequest, res: AppResponse, next: Next) => Promise<void>
 
 /**
  * Gives back `requireEntitlement(options)`, which makes a middleware that lets only entitled businesses through:
@@ -65,16 +81,12 @@ type Next = (error?: unknown) => void
  * `requireEntitlement` throws `argument_invalid` when its options are not functions, or name an item that is not the app's.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
-  return function requireEntitlement(options: RequireEntitlementOptions) {
+  return function requireEntitlement(options: RequireEntitlementOptions): Guard {
     checkOptions(options)
     const { businessUid, onDenied = replyInShort } = options
     const itemsFor = itemsOfOptions(options, port.purchasableUids ?? [])
 
-    return async function requireEntitlementMiddleware(
-      req: AppRequest,
-      res: AppResponse,
-      next: Next,
-    ): Promise<void> {
+    return async function requireEntitlementMiddleware(req, res, next) {
       // Express 4 ignores the promise of a middleware, so a rejection would end the process.
       try {
         const uid = await businessUid(req)

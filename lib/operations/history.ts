@@ -31,6 +31,11 @@ export type HistoryItem = {
   | { kind: 'action'; action: string; actor: string | null; reason: string | null; on: string | null }
 )
 
+/**
+ * Which page of a business's history.
+ *
+ * @example await marketplace.history('business-1', { limit: 20, before: id })
+ */
 export interface HistoryOptions {
   /** What happened before the item with this `id` (the last of the page before), or before this time. */
   before?: string | Date

@@ -19,7 +19,11 @@ export interface JournalApi {
    * const entry = await marketplace.journal.get(id)
    */
   get(id: string): Promise<JournalEntry | undefined>
-  /** Hands an entry to its handlers once more, whatever became of it. False when there is none of that id, or it is an action. */
+  /**
+   * Hands an entry to its handlers once more, whatever became of it. False when there is none of that id, or it is an action.
+   *
+   * @example const isReplayed = await marketplace.journal.replay(id)
+   */
   replay(id: string): Promise<boolean>
   /**
    * The same for many: of those that fit, the oldest first, at most `limit` (100 unless told, up to 1,000). The filter

@@ -2,6 +2,11 @@ import { MarketplaceError } from '../errors.js'
 import { requireIdentifier } from '../record.js'
 import type { Store } from '../store/store.js'
 
+/**
+ * How `track` learns of a subscription.
+ *
+ * @example await marketplace.track({ subscription_uid, business_uid }, { announce: false })
+ */
 export interface TrackOptions {
   /**
    * False: what the first good read finds makes no change for `onPurchaseChange`; what later ones find does. It counts
@@ -11,6 +16,7 @@ export interface TrackOptions {
   announce?: boolean
 }
 
+/** A subscription and the business it is for. */
 export interface TrackedSubscription {
   subscription_uid: string | number
   business_uid: string | number

@@ -2,6 +2,7 @@ import { type ErrorCode, MarketplaceError } from '../errors.js'
 import { errorWords, saysError } from './error-replies.js'
 import type { Http, HttpReply } from './http.js'
 
+/** Whose token it is: `app` for an app in a business, `business`, or `directory`. */
 export type TokenKind = 'app' | 'business' | 'directory'
 
 /** A token and its kind. The value shows in no log: it is neither enumerable nor part of JSON. */
@@ -10,11 +11,24 @@ export interface Token<Kind extends TokenKind = TokenKind> {
   readonly value: string
 }
 
-/** A token the platform issued to the app for a business (the token endpoint's `access_token`). */
+/**
+ * A token the platform issued to the app for a business (the token endpoint's `access_token`). Throws `argument_invalid`
+ * for what cannot be a header.
+ *
+ * @example const token = appToken(process.env.APP_TOKEN)
+ */
 export const appToken = (value: string) => token('app', value)
-/** A token of a business. */
+/**
+ * A token of a business.
+ *
+ * @example const token = businessToken(process.env.BUSINESS_TOKEN)
+ */
 export const businessToken = (value: string) => token('business', value)
-/** A token of a directory. */
+/**
+ * A token of a directory.
+ *
+ * @example const token = directoryToken(process.env.DIRECTORY_TOKEN)
+ */
 export const directoryToken = (value: string) => token('directory', value)
 
 function token<const Kind extends TokenKind>(kind: Kind, value: string): Token<Kind> {
@@ -35,7 +49,7 @@ export function isHeaderSafe(token: unknown): token is string {
   return typeof token === 'string' && token.length <= 8_192 && /^[\x21-\x7e]+$/.test(token)
 }
 
-/** `exists`: this target was registered for this event before, which is as good. */
+/** What the platform answered. `exists`: this target was registered for this event before, which is as good. */
 export interface RegisterResult {
   status: 'created' | 'exists'
 }

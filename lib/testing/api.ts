@@ -5,7 +5,13 @@ import type { FullSubscription } from './full-subscription.js'
 import type { PlatformRequest } from './platform-server.js'
 import type { MainSubscription, Purchase, SimulatedApp } from './world.js'
 
-/** What can be made to go wrong. Faults act on what begins after they were added. */
+/**
+ * What can be made to go wrong. Faults act on what begins after they were added.
+ *
+ * @example
+ * const fault = platform.faults.add({ kind: 'down' })
+ * fault.remove()
+ */
 export interface Faults {
   /** Adds one, and gives back the way to end it. Throws `argument_invalid` when it makes no sense. */
   add(fault: Fault): FaultHandle
@@ -23,6 +29,12 @@ export interface Faults {
  * The marketplace platform on your own machine: its three calls as real HTTP servers, its purchases and installs as
  * methods, its events as real deliveries. Methods that name something unknown, or a transition that the interface
  * document does not show, throw `argument_invalid`; all throw `closed` after `close()`.
+ *
+ * @example
+ * await platform.registerAll(marketplace.targetUrl('http://localhost:3000/webhooks'))
+ * const { uid } = platform.purchase({ business_uid: 'bakery', payment: 'succeeded' })
+ * await platform.settled() // delivered
+ * platform.paymentIssue(uid)
  */
 export interface Simulator {
   /** Listens; resolves to the two base addresses. A second call gives the same ones back. */
@@ -40,7 +52,9 @@ export interface Simulator {
 
   /** Tokens to register webhooks with. The business becomes known by asking. */
   appToken(businessUid: string): string
+  /** A token of the business itself. */
   businessToken(businessUid: string): string
+  /** A token of the directory. */
   directoryToken(): string
   /** Registers a target without a request, whatever the token kind; a second time changes nothing. */
   register(event: EventName, targetUrl: string): Promise<void>
@@ -81,6 +95,7 @@ export interface Simulator {
 
   /** The truth now: a copy of the record, or undefined. */
   subscription(subscriptionUid: string): FullSubscription | undefined
+  /** All of them, as copies. */
   subscriptions(): FullSubscription[]
 
   /** Every try to deliver, in the order in which they ended. */
@@ -93,6 +108,8 @@ export interface Simulator {
   settled(): Promise<void>
   /** Tells of each delivery or request as it enters the log; gives back the way to stop. */
   on(what: 'delivery', listener: (delivery: Delivery) => void): () => void
+  /** The same for requests to the platform. */
   on(what: 'request', listener: (request: PlatformRequest) => void): () => void
+  /** What can be made to go wrong. */
   readonly faults: Faults
 }

@@ -52,6 +52,7 @@ export type Fault = FaultAim &
     | (OnDelivery & { kind: 'reorder'; hold: number })
   )
 
+/** See `FAULT_KINDS`. */
 export type FaultKind = Fault['kind']
 
 const CALLS: readonly FaultPoint[] = ['register', 'read', 'token', 'platform']
@@ -101,6 +102,7 @@ export interface Strike {
   kinds: FaultKind[]
 }
 
+/** A fault that was added. */
 export interface FaultHandle {
   /** How often it has struck. */
   readonly strikes: number

@@ -6,6 +6,13 @@ export { FAULT_KINDS } from './faults.js'
 export type { FullSubscription } from './full-subscription.js'
 export type { SimulatorOptions } from './options.js'
 export type { PlatformRequest } from './platform-server.js'
-export { type SampleData, type SampleDelivery, sampleDelivery } from './samples.js'
+export {
+  type ApplicationData,
+  type AppSubscriptionData,
+  type NoticeData,
+  type SampleData,
+  type SampleDelivery,
+  sampleDelivery,
+} from './samples.js'
 export { createSimulator } from './simulator.js'
 export type { MainSubscription, Purchase, SimulatedApp } from './world.js'

@@ -5,9 +5,15 @@ import { MarketplaceError } from '../errors.js'
 import type { DeliveryStyle } from './envelopes.js'
 import type { SimulatedApp } from './world.js'
 
-/** Options of `createSimulator`; only the app's credentials are needed. */
+/**
+ * Options of `createSimulator`; only the app's credentials are needed.
+ *
+ * @example createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret', seed: 7, retries: 3 })
+ */
 export interface SimulatorOptions {
+  /** As in the option `app` of the marketplace. */
   clientId: string
+  /** As in the option `app` of the marketplace. */
   clientSecret: string
   /** Decides identifiers, tokens and faults. Drawn at random when left out; `simulator.seed` tells which. */
   seed?: number | string
@@ -15,6 +21,7 @@ export interface SimulatorOptions {
   apps?: readonly SimulatedApp[]
   /** Where `baseUrl` and `authUrl` listen on 127.0.0.1; free ports unless told. */
   port?: number
+  /** The same for `authUrl`. */
   authPort?: number
   /** The time of records, tokens, delays and timeouts; the system's unless told. */
   clock?: Clock

@@ -23,6 +23,7 @@ export interface SimulatedApp {
   currency?: string
 }
 
+/** A purchase to make. */
 export interface Purchase {
   business_uid: string
   /** Which app; the first one unless told. */
@@ -32,13 +33,13 @@ export interface Purchase {
   subscription_uid?: string
 }
 
+/** A main platform subscription to make. */
 export interface MainSubscription {
   business_uid: string
   /** `purchased` unless told. */
   purchase_state?: string
   subscription_uid?: string
 }
-
 interface Kept {
   versions: Versions
   /** The app that was bought; undefined for a main platform subscription, of which only `updated` tells. */
@@ -46,9 +47,8 @@ interface Kept {
 }
 
 /**
- * The platform's state: apps, businesses and subscriptions. A subscription of an app moves by the transition table
- * of the interface document only, except by `set` and `remove`, which do what the table does not foresee. Each change
- * is told to `tell` as the events it emits, in the order in which they happen.
+ * The platform's state. Only `set` and `remove` go beyond the transition table of the interface document. Each change is
+ * given to `tell` as the events it emits, in their order.
  */
 export class World {
   readonly businesses = new Businesses()

@@ -1,0 +1,66 @@
+import { z } from 'zod'
+
+/** A refinement of zod from a function that lists the faults of a value. */
+export function without<T>(faultsOf: (value: T) => readonly string[]) {
+  return (value: T, context: z.RefinementCtx) => {
+    for (const message of faultsOf(value)) context.addIssue({ code: 'custom', message })
+  }
+}
+
+export function duration(defaultMs: number, minMs: number, maxMs: number) {
+  return count(defaultMs, minMs, maxMs, ' ms')
+}
+
+export function count(usual: number, min: number, max: number, unit = '') {
+  return z
+    .int('expected a whole number')
+    .min(min, `expected ${min}${unit} or more`)
+    .max(max, `expected ${max}${unit} or less`)
+    .default(usual)
+}
+
+/** An optional group of settings, each with a default. */
+export function group<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z
+    .strictObject(shape, {
+      error: ({ code }) =>
+        code === 'invalid_type' ? 'expected an object of settings, or nothing for the defaults' : undefined,
+    })
+    .prefault({} as never)
+}
+
+export function oneOrMore<T extends z.ZodType<string>>(each: T) {
+  return z.preprocess(
+    (value) => (typeof value === 'string' ? [value] : value),
+    z.array(each, 'expected a text, or several in an array').min(1, 'expected at least one'),
+  )
+}
+
+/** One sentence for each fault. For a union these are the faults of its last option, which is the one with fields. */
+export function sentences(issues: readonly z.core.$ZodIssue[], path: readonly PropertyKey[] = []): string[] {
+  return issues.flatMap((issue) => {
+    const where = [...path, ...issue.path]
+    const last = issue.code === 'invalid_union' ? issue.errors.at(-1) : undefined
+    return last?.length ? sentences(last, where) : [`${where.join('.') || 'options'}: ${issue.message}`]
+  })
+}
+
+export const httpUrl = z
+  .string()
+  .refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
+
+function isHttpUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false
+  const { protocol, username, password, search, hash } = new URL(value)
+  return (protocol === 'https:' || protocol === 'http:') && username + password + search + hash === ''
+}
+
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+export function isClock(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const clock = value as Record<string, unknown>
+  return ['now', 'setTimeout', 'clearTimeout'].every((name) => typeof clock[name] === 'function')
+}
