@@ -69,8 +69,8 @@ export interface Project {
   npx(args: string[]): Promise<Result>
   /** Runs a TypeScript file here. */
   tsx(file: string, env?: Record<string, string>): Promise<Result>
-  /** Checks the types of files here, those of the installed packages included. */
-  tsc(files: string[], compilerOptions: Record<string, unknown>): Promise<Result>
+  /** Checks the types of files here, those of the installed packages included; with the project's TypeScript, or one in a folder. */
+  tsc(files: string[], compilerOptions: Record<string, unknown>, typescript?: string): Promise<Result>
   remove(): void
 }
 
@@ -134,10 +134,10 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
     npm: (args, env) => run('npm', args, env),
     npx: (args) => run('npx', ['--no-install', ...args], { npm_config_loglevel: 'error' }),
     tsx: (file, env) => node(['--import', pathToFileURL(require.resolve('tsx')).href, file], env),
-    tsc(files, given) {
+    tsc(files, given, typescript = join(DEPENDENCIES, 'typescript')) {
       const compilerOptions = { ...STRICT, ...given, noEmit: true }
       write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
-      return node([join(DEPENDENCIES, 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.json'])
+      return node([join(typescript, 'bin', 'tsc'), '-p', 'tsconfig.json'])
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }
