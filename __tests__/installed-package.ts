@@ -23,6 +23,8 @@ export interface Packed {
   tarball: string
   /** Every file in it, by its path in the package. */
   files: string[]
+  /** Bytes of all of them. */
+  unpackedBytes: number
 }
 
 /** The package as it would be published, packed into `folder`. Throws as `requireBuild` does. */
@@ -33,8 +35,12 @@ export function packInto(folder: string): Packed {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [packed] = JSON.parse(told) as [{ filename: string; files: { path: string }[] }]
-  return { tarball: join(folder, packed.filename), files: packed.files.map(({ path }) => path) }
+  const [packed] = JSON.parse(told) as [{ filename: string; files: { path: string }[]; unpackedSize: number }]
+  return {
+    tarball: join(folder, packed.filename),
+    files: packed.files.map(({ path }) => path),
+    unpackedBytes: packed.unpackedSize,
+  }
 }
 
 /** Throws when `dist` is older than its sources. Building it here would pull it from under other tests. */
@@ -63,8 +69,8 @@ export interface Project {
   npx(args: string[]): Promise<Result>
   /** Runs a TypeScript file here. */
   tsx(file: string, env?: Record<string, string>): Promise<Result>
-  /** Checks the types of files here, those of the installed packages included. */
-  tsc(files: string[], compilerOptions: Record<string, unknown>): Promise<Result>
+  /** Checks the types of files here, those of the installed packages included; with the project's TypeScript, or one in a folder. */
+  tsc(files: string[], compilerOptions: Record<string, unknown>, typescript?: string): Promise<Result>
   remove(): void
 }
 
@@ -128,10 +134,10 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
     npm: (args, env) => run('npm', args, env),
     npx: (args) => run('npx', ['--no-install', ...args], { npm_config_loglevel: 'error' }),
     tsx: (file, env) => node(['--import', pathToFileURL(require.resolve('tsx')).href, file], env),
-    tsc(files, given) {
+    tsc(files, given, typescript = join(DEPENDENCIES, 'typescript')) {
       const compilerOptions = { ...STRICT, ...given, noEmit: true }
       write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
-      return node([join(DEPENDENCIES, 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.json'])
+      return node([join(typescript, 'bin', 'tsc'), '-p', 'tsconfig.json'])
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }

@@ -90,7 +90,9 @@ describe('a schema of the app\u2019s own', () => {
   })
 
   it.each(['with space', '"quoted"', 'a;drop', ''])('is refused at once when its name is %j', (schema) => {
-    expect(() => postgresStore('postgres://localhost/x', { schema })).toThrow(RangeError)
+    expect(() => postgresStore('postgres://localhost/x', { schema })).toThrow(
+      expect.objectContaining({ code: 'config_invalid' }),
+    )
   })
 })
 

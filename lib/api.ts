@@ -1,18 +1,13 @@
-import type { Decision } from './entitlement/decide.js'
-import type { ItemOptions } from './entitlement/items.js'
 import type { EventDefinitions } from './events/define-event.js'
 import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from './events/registry.js'
 import type { HandlerOptions, RequestListener } from './express/handler.js'
-import type { createReceiver } from './express/receiver.js'
-import type { createRequireEntitlement, RequireEntitlementOptions } from './express/require-entitlement.js'
+import type { Middleware } from './express/receiver.js'
+import type { Guard, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { Health } from './lifecycle.js'
-import type { ImportOptions } from './operations/import-options.js'
-import type { ImportSummary } from './operations/import-results.js'
+import type { AnswersApi } from './operations/answers-api.js'
 import type { DeadEntry, HandlerFailure } from './operations/public-entry.js'
 import type { Readiness } from './operations/readiness.js'
-import type { ExplainOptions } from './operations/records.js'
 import type { RecordsApi } from './operations/records-api.js'
-import type { TrackedSubscription, TrackOptions } from './operations/track.js'
 import type { WebhookReport } from './operations/webhooks-check.js'
 import type { RegisterResult } from './platform/register-webhook.js'
 import type { Token } from './platform/token.js'
@@ -22,9 +17,6 @@ import type { PurchaseChange } from './work/purchase-change.js'
 
 /** Ends what the call began. */
 export type Unsubscribe = () => void
-
-/** A request handler of Express 4 and 5, by shape. */
-export type Middleware = ReturnType<typeof createReceiver>
 
 /** What every handler gets beside its payload. */
 export type HandlerContext = ContextOf<Marketplace>
@@ -49,13 +41,19 @@ export type HandlerFor<
 export type ChangeHandler = Handler<PurchaseChange>
 
 /** The object that `createMarketplace` returns. One with events of its own fits wherever a `Marketplace` is expected. */
-export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> extends RecordsApi {
+export interface Marketplace<Custom extends EventDefinitions = Record<never, never>>
+  extends AnswersApi,
+    RecordsApi {
   /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
   readonly events: {
     readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
   }
 
-  /** Mount it with `app.use(path, marketplace.router)`: it takes deliveries at `POST <path>/<delivery secret>`. */
+  /**
+   * Takes deliveries at `POST <path>/<delivery secret>`.
+   *
+   * @example app.use('/webhooks/marketplace', marketplace.router)
+   */
   router: Middleware
   /**
    * A listener for `createServer` that takes deliveries at `POST <path>/<delivery secret>` in front of any framework, and
@@ -69,95 +67,83 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   handler(options: HandlerOptions): RequestListener
 
-  /** Calls `handler` for each event of this name, at least once, in order per subscription. */
+  /**
+   * Calls `handler` for each event of this name, at least once, in order per subscription.
+   *
+   * @example marketplace.on('application/installed', async ({ data }) => welcome(data.business_id))
+   */
   on<Name extends EventName<Registry<Custom>>>(event: Name, handler: HandlerFor<Name, Custom>): Unsubscribe
+  /**
+   * Calls `handler` for every known event, those of your own included.
+   *
+   * @example marketplace.onAny(({ id, name }) => console.log(id, name))
+   */
   onAny(handler: Handler<AnyEvent<Registry<Custom>>>): Unsubscribe
-  /** For deliveries that are not a known event. */
+  /**
+   * For deliveries that are not a known event.
+   *
+   * @example marketplace.onUnrecognised(({ id, issues }) => console.warn(id, issues))
+   */
   onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
-  /** For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. */
+  /**
+   * For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler.
+   *
+   * @example marketplace.onPurchaseChange(({ business_uid, entitled }) => setPlan(business_uid, entitled))
+   */
   onPurchaseChange(handler: ChangeHandler): Unsubscribe
   /**
    * Called once, in this process, for an entry that ran out of tries, or of time while no handler was registered for it.
    * `journal.replay(id)` revives it.
+   *
+   * @example marketplace.onDead(({ id, name, error }) => page(`${name} ${id} is dead: ${error}`))
    */
   onDead(listener: (entry: DeadEntry) => void): Unsubscribe
-  /** Called for each failed try of a handler in this process, also when it is tried again. */
+  /**
+   * Called for each failed try of a handler in this process, also when it is tried again.
+   *
+   * @example marketplace.onHandlerError(({ id, error }) => report(error, { id }))
+   */
   onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
 
   /**
-   * Whether the business may use the app now. Never rejects; what is not known for certain is false.
+   * Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. Throws
+   * `argument_invalid` when an option is wrong.
    *
    * @example
-   * if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
+   * app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.user?.business_uid }))
    */
-  isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
-  /**
-   * The answer of `isEntitled` without a promise, for code that runs very often; undefined when it is not in memory, or
-   * is no longer fresh. Never throws. Looks nothing up, also not in the background: `isEntitled` does that.
-   *
-   * @example
-   * const entitled = marketplace.peek(business_uid) ?? (await marketplace.isEntitled(business_uid))
-   */
-  peek(businessUid: string | number, options?: ItemOptions): boolean | undefined
-  /**
-   * The same answer with its reason, evidence and age. Never rejects.
-   *
-   * With `at`, the answer as it was at that time, by the rules of today, from the changes in the journal: `restsOn` names
-   * them. What is not recorded, or not any more, is `not_recorded` and not `known`. Then it rejects `argument_invalid`,
-   * `store_unavailable` or `closed`.
-   *
-   * @example
-   * const { entitled, explanation, restsOn } = await marketplace.explain('business-1', { at: '2026-03-01T09:00:00Z' })
-   */
-  explain(businessUid: string | number, options?: ExplainOptions): Promise<Decision>
-  /** Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. */
-  requireEntitlement(
-    options: RequireEntitlementOptions,
-  ): ReturnType<ReturnType<typeof createRequireEntitlement>>
+  requireEntitlement(options: RequireEntitlementOptions): Guard
 
   /**
-   * Learns of a subscription without an event: an import, or a `created` that never came.
-   * Rejects `argument_invalid` or `store_unavailable`; resolves when it is on disk, the read follows.
+   * The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret.
    *
-   * @example
-   * await marketplace.track({ subscription_uid, business_uid }, { announce: false }) // no change for handlers
+   * @example const targetUrl = marketplace.targetUrl('https://app.example/webhooks/marketplace')
    */
-  track(subscription: TrackedSubscription, options?: TrackOptions): Promise<void>
-  /**
-   * `track` for many: batches share a commit, few wait for their reads at a time, events go first, and each line gets its
-   * result from the platform's answer. Run again with the same lines after whatever has ended it, it skips what is read
-   * and asks for nothing twice. The reads are done by the workers on this database: this one, or with `worker: false`
-   * those of the app that runs beside. Rejects `argument_invalid`, `store_unavailable`, `closed`, and what the iterable or
-   * `onProgress` throws; what was asked for until then is on disk.
-   *
-   * @example
-   * const { read, notRead } = await marketplace.importSubscriptions(customers, { announce: false })
-   */
-  importSubscriptions(
-    lines: Iterable<TrackedSubscription> | AsyncIterable<TrackedSubscription>,
-    options?: ImportOptions,
-  ): Promise<ImportSummary>
-  /**
-   * Reads everything known of the business again, waits for it (at most twice the platform's time limit and a second) and answers
-   * as `explain`. Rejects `argument_invalid` or `store_unavailable`.
-   */
-  refresh(businessUid: string | number): Promise<Decision>
-
-  /** The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret. */
   targetUrl(mountUrl: string): string
   /**
    * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
    * `token_kind_not_accepted`. Registering again is a success too.
+   *
+   * @example
+   * const token = await marketplace.fetchAppToken('business-1')
+   * await marketplace.registerWebhook({ event: 'application/installed', targetUrl, token })
    */
   registerWebhook(
     registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
   ): Promise<RegisterResult>
-  /** A token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or as the connection does. */
+  /**
+   * A token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or as the
+   * connection does.
+   *
+   * @example const token = await marketplace.fetchAppToken('business-1')
+   */
   fetchAppToken(businessUid: string | number): Promise<Token<'app'>>
 
   /**
    * Copies the SQLite database into the new file `path` while the app works on; the copy opens as a store. Rejects
    * `backup_failed`, also for PostgreSQL (use `pg_dump`); `store_unavailable`.
+   *
+   * @example await marketplace.backup(`/backups/${new Date().toISOString().slice(0, 10)}.db`)
    */
   backup(path: string): Promise<void>
   webhooks: {
@@ -193,11 +179,23 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * })
    */
   readiness(): Promise<Readiness>
-  /** For a health check: never rejects. */
+  /**
+   * For a health check: never rejects.
+   *
+   * @example const { status, problems } = await marketplace.health()
+   */
   health(): Promise<Health>
-  /** Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened. */
+  /**
+   * Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened.
+   *
+   * @example await marketplace.start() // the app does not listen before its store is open
+   */
   start(): Promise<void>
-  /** Stops receiving, lets work finish for `closeGraceMs`, closes the store. Safe to call twice. */
+  /**
+   * Stops receiving, lets work finish for `closeGraceMs`, closes the store. Safe to call twice.
+   *
+   * @example process.once('SIGTERM', () => server.close(() => marketplace.close()))
+   */
   close(): Promise<void>
 }
 

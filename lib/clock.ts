@@ -19,6 +19,7 @@ export interface Clock {
    * `keepAlive`.
    */
   setTimeout(callback: () => void, delayMs: number, keepAlive?: boolean): unknown
+  /** Calls a timer off. */
   clearTimeout(handle: unknown): void
 }
 

@@ -52,10 +52,26 @@ export const ERROR_CODES = {
   lease_lapsed: { status: 500, retryable: true },
 } as const satisfies Record<string, { status: number; retryable: boolean }>
 
+/** A code of `ERROR_CODES`. Codes are stable: a new version may add some, and renames none. */
 export type ErrorCode = keyof typeof ERROR_CODES
 
-/** The one base class. `code` is stable and documented; `message` reads "Cannot <do what>: <why>" and holds no secret. */
+/** The page with an anchor for each code, by its path in the package: it is installed with the code it explains. */
+const HELP_PAGE = 'marketplace-webhooks/docs/errors.md'
+
+/**
+ * The one base class: everything this package throws, and everything its promises reject with. `message` reads
+ * "Cannot *do what*: *why*" and holds no secret.
+ *
+ * @example
+ * try {
+ *   await marketplace.track({ subscription_uid, business_uid })
+ * } catch (error) {
+ *   if (error instanceof MarketplaceError && error.retryable) return tryLater()
+ *   throw error
+ * }
+ */
 export class MarketplaceError extends Error {
+  /** Stable and documented: compare this, never the message. */
   readonly code: ErrorCode
 
   constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
@@ -73,10 +89,25 @@ export class MarketplaceError extends Error {
   get retryable(): boolean {
     return ERROR_CODES[this.code].retryable
   }
+
+  /** Where the code is explained, with what to do: a page of this package, such as `marketplace-webhooks/docs/errors.md#store_in_use`. */
+  get help(): string {
+    return `${HELP_PAGE}#${this.code}`
+  }
 }
 
-/** Thrown at construction. `faults` names every fault of the options at once, one sentence each. */
+/**
+ * `createMarketplace` throws it when the options are wrong.
+ *
+ * @example
+ * try {
+ *   createMarketplace(options)
+ * } catch (error) {
+ *   if (error instanceof ConfigError) console.error(error.faults.join('\n'))
+ * }
+ */
 export class ConfigError extends MarketplaceError {
+  /** Every fault of the options at once, a sentence for each. They repeat no value, which may be a secret. */
   readonly faults: readonly string[]
 
   constructor(faults: readonly string[]) {
@@ -88,14 +119,18 @@ export class ConfigError extends MarketplaceError {
 
 /** The body of an error reply, RFC 9457 (application/problem+json). */
 export interface Problem {
+  /** Always `about:blank`: `code` says which problem it is. */
   type: string
+  /** The code in words. */
   title: string
+  /** The HTTP status of the reply. */
   status: number
   code: ErrorCode
+  /** The cause, for the person who reads the log of the sender. It holds no secret and no body. */
   detail?: string
 }
 
-/** Titles are the code in words; `detail` is for the person who reads the log of the sender. */
+/** The problem of a code. */
 export function problem(code: ErrorCode, detail?: string): Problem {
   const title = code.replaceAll('_', ' ')
   return { type: 'about:blank', title, status: ERROR_CODES[code].status, code, ...(detail ? { detail } : {}) }

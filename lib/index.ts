@@ -4,8 +4,8 @@ export type {
   HandlerContext,
   HandlerFor,
   Marketplace,
-  Middleware,
   Unsubscribe,
+  WebhookRegistration,
 } from './api.js'
 export type { Clock } from './clock.js'
 export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from './entitlement/decide.js'
@@ -17,6 +17,8 @@ export {
   defineEvent,
   type EventDefinition,
   type EventDefinitions,
+  type EventSchema,
+  type SchemaIssue,
 } from './events/define-event.js'
 export {
   type AnyEvent,
@@ -28,6 +30,13 @@ export {
   type TokensOf,
 } from './events/registry.js'
 export type { HandlerOptions, RequestListener } from './express/handler.js'
+export type { Middleware } from './express/receiver.js'
+export type {
+  BusinessUid,
+  Guard,
+  GuardDecision,
+  RequireEntitlementOptions,
+} from './express/require-entitlement.js'
 export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
 export type { EraseOptions, EraseSummary } from './operations/erase.js'
@@ -35,14 +44,21 @@ export type { BusinessData } from './operations/export-data.js'
 export type { HistoryItem, HistoryOptions } from './operations/history.js'
 export type { ImportOptions } from './operations/import-options.js'
 export type { ImportLine, ImportProgress, ImportResult, ImportSummary } from './operations/import-results.js'
+export type { JournalApi } from './operations/journal-api.js'
 export type { Action, ReplaySummary } from './operations/journal-operations.js'
 export type { DeadEntry, HandlerFailure, JournalEntry } from './operations/public-entry.js'
 export type { Readiness } from './operations/readiness.js'
 export type { ExplainOptions } from './operations/records.js'
 export type { SubscriptionStatus, SubscriptionsFilter } from './operations/subscriptions.js'
 export type { TrackedSubscription, TrackOptions } from './operations/track.js'
-export type { WebhookReport } from './operations/webhooks-check.js'
+export type {
+  Arrivals,
+  SecretReport,
+  WebhookEventReport,
+  WebhookReport,
+} from './operations/webhooks-check.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
+export type { RegisterResult } from './platform/register-webhook.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/token.js'
 export type { PostgresClient, PostgresPool } from './postgres/pool.js'
 export type { AnnouncedRecord, SubscriptionRecord } from './record.js'

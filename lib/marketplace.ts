@@ -40,6 +40,8 @@ import { createWorker } from './work/worker.js'
 /**
  * Wires all parts for one app. Two marketplaces share nothing.
  * Throws `ConfigError` with all faults of the options at once.
+ *
+ * @example const marketplace = createMarketplace({ app, platform, deliverySecrets: secrets.split(',') })
  */
 export function createMarketplace<const Custom extends EventDefinitions = Record<never, never>>(
   given: MarketplaceOptions<Custom>,

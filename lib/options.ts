@@ -25,21 +25,36 @@ import { isLogger, type Logger } from './telemetry/logger.js'
 /**
  * The options of `createMarketplace`. Times are milliseconds. Every default stands here, and every bound is checked
  * at construction.
+ *
+ * @example
+ * const options: MarketplaceOptions = {
+ *   app: { clientId: 'my-app', clientSecret, purchasableUid: ['pro', 'team'] },
+ *   platform: { baseUrl: 'https://api.platform.example', authUrl: 'https://auth.platform.example' },
+ *   deliverySecrets: [secret, secretBefore],
+ *   store: 'postgres://app@db/app',
+ *   entitledWhen: ({ purchase_state, payment_type }) => purchase_state === 'purchased' || payment_type === 'invoice',
+ *   logger: pino(),
+ * }
  */
 export interface MarketplaceOptions<Custom extends EventDefinitions = Record<never, never>> {
+  /** The app as the platform knows it. */
   app: {
+    /** Its identifier at the token endpoint. */
     clientId: string
+    /** Its secret at the token endpoint. */
     clientSecret: string
     /** The app's own item or items. Without it every subscription named by a notice or `track` counts. */
     purchasableUid?: string | string[] | undefined
     /** The app's unique name or names. Without it every install and uninstall counts as this app's. */
     codeName?: string | string[] | undefined
   }
+  /** Where the platform is, and how it is called. */
   platform: {
     /** `{base_url}` of the platform's interface. */
     baseUrl: string
     /** `{auth_url}` of its token endpoint. */
     authUrl: string
+    /** Makes the calls, in place of the global `fetch`: for a proxy, or an agent of your own. */
     fetch?: typeof globalThis.fetch | undefined
     /** Deadline of one call: connecting, headers and body together. Default 10 s. */
     timeoutMs?: number | undefined
@@ -57,6 +72,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   adoptStore?: boolean | undefined
   /** Which records let a business in. Default: `purchase_state` is exactly `purchased`. */
   entitledWhen?: ((record: SubscriptionRecord) => boolean) | undefined
+  /** How old an answer may be. */
   freshness?:
     | {
         /** How long `isEntitled` waits for a requested read. Default 2 s. */
@@ -86,6 +102,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
         pollMs?: number | undefined
       }
     | undefined
+  /** Bounds of a delivery. */
   receiver?:
     | {
         /** Largest body, counted after decoding. Default 64 KiB. */
@@ -98,7 +115,14 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     | undefined
   /** Retention of finished entries: 7 d for events, 90 d for changes, 30 d for dead entries. */
   retention?:
-    | { doneMs?: number | undefined; changesMs?: number | undefined; deadMs?: number | undefined }
+    | {
+        /** Events and actions. Default 7 d. */
+        doneMs?: number | undefined
+        /** Changes, which `explain` at a time and `history` are made of. Default 90 d. */
+        changesMs?: number | undefined
+        /** Dead entries. Default 30 d. */
+        deadMs?: number | undefined
+      }
     | undefined
   /** A further check of a delivery with a right secret. Anything but true refuses it with 403. */
   verifyDelivery?: VerifyDelivery | undefined
@@ -122,6 +146,7 @@ const fn = z.custom<(...args: never[]) => unknown>(
   (value) => typeof value === 'function',
   'expected a function',
 )
+
 const HANDLER_RETRY_DELAYS_MS = [
   5 * SECOND,
   30 * SECOND,

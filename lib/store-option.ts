@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from './clock.js'
+import { MarketplaceError } from './errors.js'
 import { createPostgresEngine } from './postgres/engine.js'
 import { grantsFor } from './postgres/grants.js'
 import { isPool, type PostgresPool } from './postgres/pool.js'
@@ -50,7 +51,10 @@ export interface PostgresStore extends Store {
  * A store on PostgreSQL with settings of its own, for the option `store`.
  *
  * @param connection a `postgres://` address, or a pool of `pg`, which the app closes itself
- * @throws RangeError for a schema that is not a plain name
+ * @throws MarketplaceError `config_invalid`, for a schema that is not a plain name
+ *
+ * @example
+ * const store = postgresStore(process.env.DATABASE_URL, { schema: 'billing', maxConnections: 5 })
  */
 export function postgresStore(
   connection: string | PostgresPool,
@@ -65,8 +69,12 @@ export function postgresStore(
   } = {},
 ): PostgresStore {
   const { schema = DEFAULT_SCHEMA, maxConnections = 10, clock = systemClock, warn } = options
-  if (!SCHEMA.test(schema))
-    throw new RangeError('Cannot use the schema: expected a plain name of letters, digits and _')
+  if (!SCHEMA.test(schema)) {
+    throw new MarketplaceError(
+      'config_invalid',
+      'Cannot use the schema: expected a plain name of letters, digits and _',
+    )
+  }
   const engine = createPostgresEngine({ connection, schema, maxConnections, clock, warn })
   return Object.assign(createSqlStore(engine, clock), { grants: (role: string) => grantsFor(schema, role) })
 }

@@ -4,6 +4,9 @@ import { describe, expect, it } from '@jest/globals'
 import { anchorsOf, linksOf, PAGES, page } from '../support/docs/pages.js'
 
 const ROOT = join(__dirname, '..', '..')
+const TEMPLATES = ['bug', 'platform', 'question'].map((name) => `.github/ISSUE_TEMPLATE/${name}.md`)
+const PAPERS = ['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...TEMPLATES]
+const WRITTEN = [...PAGES, ...PAPERS.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')] as const)]
 
 describe('the README', () => {
   it('has at most 130 lines', () => {
@@ -11,8 +14,16 @@ describe('the README', () => {
   })
 })
 
+describe('the templates of reports', () => {
+  it.each(TEMPLATES)('ask for versions, and never for a secret: %s', (path) => {
+    const text = readFileSync(join(ROOT, path), 'utf8')
+    expect(text).toMatch(/\*\*Versions/)
+    expect(text).toContain('Never paste secrets, tokens, or the webhook address.')
+  })
+})
+
 describe('the links of the pages', () => {
-  it.each([...PAGES])('lead to files and headings that are there: %s', (path, text) => {
+  it.each(WRITTEN)('lead to files and headings that are there: %s', (path, text) => {
     const broken = linksOf(text).filter((link) => {
       if (/^https?:/.test(link)) return false
       const [file = '', anchor] = link.split('#')

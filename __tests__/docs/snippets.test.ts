@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { createProject, type Project, type Result } from '../installed-package.js'
@@ -16,7 +18,7 @@ import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from '../support/docs/prelu
  *   it has printed that text.
  * - `serves` is an app that runs until SIGTERM.
  * - `no-run` is compiled only.
- * - `external` needs a framework that this project does not install: neither compiled nor run. `EXTERNAL` names them.
+ * - `external` needs a framework that this project does not install: `npm run test:consumers` runs it. `EXTERNAL` names them.
  */
 const everything = [...PAGES.keys()].flatMap((path) => snippetsOf(path, ['ts', 'js']))
 const snippets = everything.filter(({ marks }) => !marks.includes('external'))
@@ -43,6 +45,19 @@ it('has two files of one name on no page', () => {
 it('leaves out only what needs a framework that is not installed here', () => {
   const out = everything.filter((snippet) => !snippets.includes(snippet))
   expect(out.map(({ code }) => EXTERNAL.find((name) => code.includes(`from '${name}'`)))).toEqual(EXTERNAL)
+  // They are driven as they stand by `npm run test:consumers`.
+  const driven = readFileSync(join(__dirname, '..', '..', 'consumers', 'apps.mjs'), 'utf8')
+  for (const name of EXTERNAL) expect(driven).toMatch(new RegExp(`['\\s]${name}'?: '`))
+  for (const { page, code } of out) {
+    const [, heading] =
+      /^## (.*)$/m.exec(
+        PAGES.get(page)
+          ?.split(code)[0]
+          ?.split(/^(?=## )/m)
+          .at(-1) ?? '',
+      ) ?? []
+    expect(driven).toContain(`recipe: '${heading}'`)
+  }
 })
 
 it('has its types in order', async () => {

@@ -1,6 +1,10 @@
 import type { Store } from '../store/store.js'
 
-/** How the suite gets the stores it checks. It opens and closes every one of them. */
+/**
+ * How the suite gets the stores it checks. It opens and closes every one of them.
+ *
+ * @example storeConformance({ createStore: () => new MyStore(file()), reopen: ({ file }) => new MyStore(file) })
+ */
 export interface StoreConformanceOptions {
   /** Returns a store over a new, empty database, not opened. */
   createStore(): Store | Promise<Store>

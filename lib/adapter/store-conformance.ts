@@ -24,6 +24,7 @@ import { QUIET_READS } from './quiet-reads.js'
 import { REQUESTING } from './requesting.js'
 import { SEVERAL } from './several.js'
 
+/** A promise of the store port as a test. */
 export interface ConformanceCheck {
   /** The method and its promise; unique in the suite. */
   name: string
@@ -34,9 +35,8 @@ export interface ConformanceCheck {
 /**
  * The promises of the store port as checks, for any test runner. Each check uses its own store.
  *
- * ```ts
+ * @example
  * for (const { name, run } of storeConformance({ createStore: () => new MyStore() })) it(name, run)
- * ```
  */
 export function storeConformance(options: StoreConformanceOptions): ConformanceCheck[] {
   return ALL.filter(({ needs }) => needs === undefined || options[needs] !== undefined).map(

@@ -10,6 +10,7 @@ export const STORE_FAULT_KINDS = {
   hang: 'does nothing and does not settle until it is released; then does its work',
 } as const
 
+/** How a call goes wrong: see `STORE_FAULT_KINDS`. */
 export type StoreFaultKind = keyof typeof STORE_FAULT_KINDS
 
 /** The calls that faults can strike. */
@@ -43,8 +44,10 @@ export const STORE_METHODS = [
   'backup',
 ] as const satisfies readonly (keyof Store)[]
 
+/** A call that faults can strike. */
 export type StoreMethod = (typeof STORE_METHODS)[number]
 
+/** One thing that goes wrong. */
 export interface StoreFault {
   /** The call or calls it strikes, default every call. */
   on?: StoreMethod | readonly StoreMethod[]
@@ -55,6 +58,7 @@ export interface StoreFault {
   probability?: number
 }
 
+/** A fault that was added. */
 export interface StoreFaultHandle {
   /** How often it has struck. */
   readonly strikes: number
@@ -62,6 +66,7 @@ export interface StoreFaultHandle {
   remove(): void
 }
 
+/** The faults of a store made by `withStoreFaults`. */
 export interface StoreFaults {
   /** Adds a fault and returns a handle to end it. Throws `argument_invalid` for an invalid fault. */
   add(fault: StoreFault): StoreFaultHandle
@@ -75,6 +80,9 @@ export interface StoreFaults {
  * Wraps a store so that its calls fail as planned. If several faults match, the one added first strikes. A fault applies
  * to calls that begin after it was added. The same `seed` and the same calls give the same strikes, independent of calls
  * of other methods. No fault strikes `close`: it releases held calls and closes the wrapped store.
+ *
+ * @example
+ * const store = withStoreFaults(postgresStore(url), { faults: [{ kind: 'unavailable', on: 'accept', times: 2 }] })
  */
 export function withStoreFaults(
   store: Store,

@@ -32,6 +32,7 @@ export const CALLS = {
   erase: act('operator', 'erase a business'),
 } as const satisfies Record<string, CallRule>
 
+/** A call of the console: see `CALLS`. */
 export type CallName = keyof typeof CALLS
 export type ReadName = { [N in CallName]: (typeof CALLS)[N]['kind'] extends 'read' ? N : never }[CallName]
 export type ActName = Exclude<CallName, ReadName>

@@ -1,4 +1,5 @@
 export { CALLS, type CallName, type CallRule } from './calls.js'
-export { NEXT_STEPS, type NextStep } from './next-steps.js'
+export type { ConsoleMarketplace } from './needs.js'
+export { NEXT_STEPS, type NextStep, type StepAction } from './next-steps.js'
 export type { Person, Role } from './roles.js'
 export { type ConsoleOptions, type ConsoleRouter, consoleRouter } from './router.js'

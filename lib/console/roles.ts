@@ -1,6 +1,7 @@
 /** The roles, lowest first. An operator may do everything that support may. */
 export const ROLES = ['support', 'operator'] as const
 
+/** What a person may do. */
 export type Role = (typeof ROLES)[number]
 
 /** A person, as `authorize` returns it. */

@@ -15,6 +15,13 @@ import { createService } from './service.js'
 // biome-ignore lint/suspicious/noExplicitAny: any other type would refuse one of Express 4, Express 5 or the app's own.
 type AppRequest = any
 
+/**
+ * Who may use the console, and how often.
+ *
+ * @example
+ * const authorize = (req) => (req.session.user?.isStaff ? { name: req.session.user.email, role: 'support' } : null)
+ * app.use('/ops', consoleRouter(marketplace, { authorize, tokenKey: process.env.CONSOLE_KEY }))
+ */
 export interface ConsoleOptions {
   /**
    * Returns the person of a request: `{ name, role: 'support' | 'operator' }`, or null. Called for every request. Throwing,

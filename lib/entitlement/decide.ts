@@ -24,6 +24,7 @@ export interface Decision extends OfThePast {
   subscriptions: SubscriptionVerdict[]
 }
 
+/** What one subscription of the business means for the decision. */
 export interface SubscriptionVerdict {
   subscription_uid: string
   purchasable_uid: string | null

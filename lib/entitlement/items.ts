@@ -7,7 +7,11 @@ import {
   type SubscriptionVerdict,
 } from './decide.js'
 
-/** For an app with several items, such as plans. */
+/**
+ * For an app with several items, such as plans.
+ *
+ * @example await marketplace.isEntitled('business-1', { purchasableUid: ['pro', 'team'] })
+ */
 export interface ItemOptions {
   /**
    * Only a subscription of this item, or of one of these, entitles. If the field is present it must name an item:
@@ -16,6 +20,7 @@ export interface ItemOptions {
   purchasableUid?: PurchasableUids
 }
 
+/** One item of the app, or several of which any counts. */
 export type PurchasableUids = string | number | readonly (string | number)[]
 
 /** Whether the decision entitles to the requested items. Allocates nothing for texts: every warm answer calls it. */

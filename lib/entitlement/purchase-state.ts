@@ -7,6 +7,7 @@ export const PURCHASE_STATES = {
     'subscription); the business may not use the app.',
 } as const
 
+/** A documented `purchase_state`. */
 export type PurchaseState = keyof typeof PURCHASE_STATES
 
 /**

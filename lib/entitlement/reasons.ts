@@ -85,4 +85,5 @@ export const REASONS = {
   },
 } as const satisfies Record<string, { rank: number; entitled: boolean; known: boolean; meaning: string }>
 
+/** Why a business may use the app or may not: see `REASONS`. */
 export type Reason = keyof typeof REASONS

@@ -3,11 +3,13 @@ import type { Subject } from './subject.js'
 
 /** A schema: of zod, or any other object with such a `safeParse`. */
 export interface EventSchema<Data = unknown> {
+  /** Checks `data` synchronously, and never throws. */
   safeParse(
     value: unknown,
   ): { success: true; data: Data } | { success: false; error: { issues: readonly SchemaIssue[] } }
 }
 
+/** One thing that is wrong with the data of an event. */
 export interface SchemaIssue {
   readonly path: readonly PropertyKey[]
   readonly message: string
@@ -36,6 +38,15 @@ export type EventDefinitions = Readonly<Record<string, EventDefinition>>
 /**
  * Defines an event of the app's own, which the interface document does not have. Returns the definition with its literal
  * types, from which the types of handlers derive. `createRegistry` checks it.
+ *
+ * @example
+ * const paid = defineEvent({
+ *   entity_name: 'invoice',
+ *   event_type: 'paid',
+ *   data: z.object({ total: z.number() }),
+ *   tokens: ['business'],
+ * })
+ * createMarketplace({ ...options, events: { 'invoice/paid': paid } })
  */
 export function defineEvent<
   const Entity extends string,

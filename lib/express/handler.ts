@@ -5,7 +5,11 @@ import { cutOff, reply } from './reply.js'
 import { pathOf, segmentAt } from './request-path.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 
-/** Where deliveries arrive, and which listener answers all other requests. */
+/**
+ * Where deliveries arrive, and which listener answers all other requests.
+ *
+ * @example marketplace.handler({ path: '/webhooks/marketplace', otherwise: app })
+ */
 export interface HandlerOptions {
   /** The path before the delivery secret, such as `/webhooks/marketplace`. It is case-sensitive. */
   path: string

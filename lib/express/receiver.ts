@@ -3,6 +3,9 @@ import type { BodyRequest } from './body-read-before.js'
 import { pathOf, segmentAt } from './request-path.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 
+/** A request handler of Express 4 and 5, by shape. */
+export type Middleware = (req: BodyRequest, res: ServerResponse, next?: unknown) => void
+
 export type { DeliveryOutcome, ReceiverOptions } from './take-delivery.js'
 
 /**
@@ -11,10 +14,10 @@ export type { DeliveryOutcome, ReceiverOptions } from './take-delivery.js'
  * throws, and never calls `next`. It declares `next` because adapters of other frameworks count parameters: they treat a
  * function with three as Express middleware.
  */
-export function createReceiver(options: ReceiverOptions) {
+export function createReceiver(options: ReceiverOptions): Middleware {
   const takeDelivery = createTakeDelivery(options)
 
-  return function receiveDelivery(req: BodyRequest, res: ServerResponse, _next?: unknown): void {
+  return function receiveDelivery(req, res, _next) {
     takeDelivery(req, res, segmentAt(pathOf(req.url), 0))
   }
 }

@@ -16,7 +16,9 @@ export interface EntitlementPort {
   onDenied?(decision: GuardDecision): void
 }
 
+/** Why a guard keeps a request out. */
 export interface GuardDecision {
+  /** Always false. */
   entitled: boolean
   /** False when the answer has not arrived yet, or is too old. */
   known: boolean
@@ -26,6 +28,16 @@ export interface GuardDecision {
   explanation: string
 }
 
+/**
+ * Which business a request is made for, and what may let it in.
+ *
+ * @example
+ * marketplace.requireEntitlement({
+ *   businessUid: (req) => req.user?.business_uid,
+ *   purchasableUid: 'pro',
+ *   onDenied: (req, res, _next, { known }) => res.status(known ? 402 : 503).render('buy'),
+ * })
+ */
 export interface RequireEntitlementOptions {
   /**
    * The uid of the business that makes the request. Take it from the app's own session or token, never from a value that
@@ -44,6 +56,7 @@ export interface RequireEntitlementOptions {
   onDenied?: ((req: AppRequest, res: AppResponse, next: Next, decision: GuardDecision) => unknown) | undefined
 }
 
+/** A business, or none: null, undefined and an empty text. */
 export type BusinessUid = string | number | null | undefined
 
 /** Requests and replies of the app's Express version, with the fields its middleware adds (`req.user`). */
@@ -52,6 +65,9 @@ type AppRequest = any
 // biome-ignore lint/suspicious/noExplicitAny: as above.
 type AppResponse = any
 type Next = (error?: unknown) => void
+
+/** Middleware that lets only entitled businesses through, for Express 4 and 5. */
+export type Guard = (req: AppRequest, res: AppResponse, next: Next) => Promise<void>
 
 /**
  * Returns `requireEntitlement(options)`, which makes a middleware that gives access to entitled businesses only:
@@ -65,16 +81,12 @@ type Next = (error?: unknown) => void
  * `requireEntitlement` throws `argument_invalid` when its options are not functions, or name an item of another app.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
-  return function requireEntitlement(options: RequireEntitlementOptions) {
+  return function requireEntitlement(options: RequireEntitlementOptions): Guard {
     checkOptions(options)
     const { businessUid, onDenied = replyBriefly } = options
     const itemsFor = itemsOfOptions(options, port.purchasableUids ?? [])
 
-    return async function requireEntitlementMiddleware(
-      req: AppRequest,
-      res: AppResponse,
-      next: Next,
-    ): Promise<void> {
+    return async function requireEntitlementMiddleware(req, res, next) {
       // Express 4 ignores the promise of a middleware, so a rejection would end the process.
       try {
         const uid = await businessUid(req)

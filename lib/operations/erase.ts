@@ -6,11 +6,17 @@ import { checked } from '../store/entry-filter.js'
 import type { Store } from '../store/store.js'
 import { isoOf } from './subscriptions.js'
 
+/**
+ * What `erase` keeps beside the date.
+ *
+ * @example await marketplace.erase('business-1', { actor: 'ada@example.com' })
+ */
 export interface EraseOptions {
   /** Who requested the erasure. The journal records it. */
   actor?: string
 }
 
+/** What `erase` did. */
 export interface EraseSummary {
   business_uid: string
   /** ISO 8601, UTC. */

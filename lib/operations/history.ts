@@ -31,6 +31,11 @@ export type HistoryItem = {
   | { kind: 'action'; action: string; actor: string | null; reason: string | null; on: string | null }
 )
 
+/**
+ * Which page of a business's history.
+ *
+ * @example await marketplace.history('business-1', { limit: 20, before: id })
+ */
 export interface HistoryOptions {
   /** Only items before the item with this `id` (the last one of the previous page), or before this time. */
   before?: string | Date

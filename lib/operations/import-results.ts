@@ -7,6 +7,7 @@ import type { Subscription } from '../store/store.js'
  */
 export type ImportResult = 'read' | 'missing' | 'refused' | 'invalid' | 'pending'
 
+/** A line of an import with its result. */
 export interface ImportLine {
   /** The first line is 1. */
   line: number
@@ -18,6 +19,7 @@ export interface ImportLine {
   why: string | null
 }
 
+/** How many lines have which result, until now. */
 export interface ImportProgress {
   /** Number of lines with a result. */
   done: number
@@ -30,6 +32,7 @@ export interface ImportProgress {
   pending: number
 }
 
+/** How an import ended. */
 export interface ImportSummary extends ImportProgress {
   /** `unanswered`: no read was answered for `answerTimeoutMs`, so no further lines were taken. */
   ended: 'complete' | 'aborted' | 'unanswered'

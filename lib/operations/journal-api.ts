@@ -19,7 +19,11 @@ export interface JournalApi {
    * const entry = await marketplace.journal.get(id)
    */
   get(id: string): Promise<JournalEntry | undefined>
-  /** Passes an entry to its handlers again, whatever its status. False when no entry has this id, or it is an action. */
+  /**
+   * Passes an entry to its handlers again, whatever its status. False when no entry has this id, or it is an action.
+   *
+   * @example const isReplayed = await marketplace.journal.replay(id)
+   */
   replay(id: string): Promise<boolean>
   /**
    * Replays the entries that match the filter, the oldest first, at most `limit` (1 to 1,000, default 100). The filter

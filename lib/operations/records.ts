@@ -9,6 +9,11 @@ import { createHistory } from './history.js'
 import { createJournalOperations } from './journal-operations.js'
 import { createSubscriptionQueries } from './subscriptions.js'
 
+/**
+ * Which answer to explain.
+ *
+ * @example await marketplace.explain('business-1', { at: '2026-03-01T09:00:00Z' })
+ */
 export interface ExplainOptions extends ItemOptions {
   /** The answer at this time, by today's rules: a `Date`, or ISO 8601 with an offset or `Z`. */
   at?: Date | string

@@ -2,6 +2,11 @@ import { MarketplaceError } from '../errors.js'
 import { requireIdentifier } from '../record.js'
 import type { Store } from '../store/store.js'
 
+/**
+ * How `track` learns of a subscription.
+ *
+ * @example await marketplace.track({ subscription_uid, business_uid }, { announce: false })
+ */
 export interface TrackOptions {
   /**
    * False: the change that the first successful read finds does not reach `onPurchaseChange`; changes of later reads do.
@@ -10,6 +15,7 @@ export interface TrackOptions {
   announce?: boolean
 }
 
+/** A subscription and the business it is for. */
 export interface TrackedSubscription {
   subscription_uid: string | number
   business_uid: string | number

@@ -17,18 +17,21 @@ export interface WebhookReport {
   secretWrong: Arrivals
 }
 
+/** How much of something came in, and when. */
 export interface Arrivals {
   count: number
   firstAt: string | null
   lastAt: string | null
 }
 
+/** The deliveries of one event. */
 export interface WebhookEventReport extends Arrivals {
   /** The registration name. */
   event: string
   secrets: SecretReport[]
 }
 
+/** The deliveries of one delivery secret. */
 export interface SecretReport extends Arrivals {
   /** Its position in `deliverySecrets`: `first`, `second` …; `removed` when it is no longer configured. */
   secret: string

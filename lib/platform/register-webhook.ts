@@ -4,7 +4,7 @@ import { errorText, isError } from './error-replies.js'
 import type { Http, HttpReply } from './http.js'
 import { isHeaderSafe, type Token } from './token.js'
 
-/** `exists`: the target was already registered for this event, which is a success too. */
+/** The result of a registration. `exists`: the target was already registered for this event, which is a success too. */
 export interface RegisterResult {
   status: 'created' | 'exists'
 }

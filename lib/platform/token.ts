@@ -7,11 +7,24 @@ export interface Token<Kind extends TokenKind = TokenKind> {
   readonly value: string
 }
 
-/** A token the platform issued to the app for a business (the token endpoint's `access_token`). */
+/**
+ * A token the platform issued to the app for a business (the token endpoint's `access_token`). Throws `argument_invalid`
+ * for what cannot be a header.
+ *
+ * @example const token = appToken(process.env.APP_TOKEN)
+ */
 export const appToken = (value: string) => token('app', value)
-/** A token of a business. */
+/**
+ * A token of a business.
+ *
+ * @example const token = businessToken(process.env.BUSINESS_TOKEN)
+ */
 export const businessToken = (value: string) => token('business', value)
-/** A token of a directory. */
+/**
+ * A token of a directory.
+ *
+ * @example const token = directoryToken(process.env.DIRECTORY_TOKEN)
+ */
 export const directoryToken = (value: string) => token('directory', value)
 
 function token<const Kind extends TokenKind>(kind: Kind, value: string): Token<Kind> {

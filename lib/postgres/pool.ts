@@ -5,13 +5,18 @@ import { endsConnection } from './errors.js'
 
 /** What is asked of a pool of `pg` (node-postgres 8.16 or newer), by shape: its types are no dependency. */
 export interface PostgresPool {
+  /** Lends a connection; `callback` gets it, or the error. */
   connect(callback: (error: Error | undefined, client: PostgresClient | undefined) => void): void
+  /** Reports idle connections that broke. */
   on(event: 'error', listener: (error: Error) => void): unknown
+  /** Ends the report. */
   off(event: 'error', listener: (error: Error) => void): unknown
   options?: { max?: number }
 }
 
+/** What is asked of a connection of such a pool. */
 export interface PostgresClient {
+  /** Runs a statement, or several without values. */
   query(query: {
     text: string
     values?: unknown[]
@@ -19,7 +24,9 @@ export interface PostgresClient {
   }): Promise<unknown>
   /** With an error or true the connection is destroyed instead of being used again. */
   release(destroy?: Error | boolean): void
+  /** Reports `notification` and `error`. */
   on(event: string, listener: (message: unknown) => void): unknown
+  /** Ends the report. */
   off(event: string, listener: (message: unknown) => void): unknown
 }
 

@@ -13,12 +13,22 @@ export type EntryStatus = 'pending' | 'waiting' | 'unhandled' | 'done' | 'dead'
 export type Topic = string
 /** The topic of a handler for events of every name. */
 export const EVERY_EVENT: Topic = 'event:*'
+/**
+ * What handlers of an entry are registered for.
+ *
+ * @example topicOf({ kind: 'event', name: 'application/installed' }) // event:application/installed
+ */
 export const topicOf = ({ kind, name }: { kind: EntryKind; name: string }): Topic =>
   kind === 'event' ? `event:${name}` : kind
-/** Whether a handler for one of `topics` gets entries of `topic`. */
+/**
+ * Whether a handler for one of `topics` gets entries of `topic`.
+ *
+ * @example isTopicAmong(new Set([EVERY_EVENT]), 'event:application/installed') // true
+ */
 export const isTopicAmong = (topics: { has(topic: Topic): boolean }, topic: Topic): boolean =>
   topics.has(topic) || (topic.startsWith('event:') && topics.has(EVERY_EVENT))
 
+/** An event to be kept, with the reads it requests. */
 export interface NewEvent {
   /** Made by the caller, unique: the handlers' idempotency key. */
   id: string
@@ -36,6 +46,7 @@ export interface NewEvent {
   refresh: RefreshRequest | null
 }
 
+/** Which lanes to lease, for how long. */
 export interface ClaimLanes {
   /** Lanes at most. */
   limit: number
@@ -56,6 +67,7 @@ export interface LaneClaim extends Leased {
   entries: Entry[]
 }
 
+/** The topics that this process handles. */
 export interface HandleTopics {
   topics: readonly Topic[]
   /** Also hand over events that were found unhandled within this time: their receiver did not know of the handler yet. */
@@ -63,6 +75,7 @@ export interface HandleTopics {
   retireMs: number
 }
 
+/** An entry that is handed over. */
 export interface Entry {
   id: string
   kind: EntryKind
@@ -84,6 +97,7 @@ export interface LaneFinish extends Leased {
   keep: boolean
 }
 
+/** What became of an entry that was handed over. */
 export interface EntryEnd {
   id: string
   attempt: number
@@ -91,6 +105,7 @@ export interface EntryEnd {
   result: { kind: 'done' } | { kind: 'retry'; inMs: number; error: string } | { kind: 'dead'; error: string }
 }
 
+/** Which entries of the journal to list. */
 export interface EntryFilter {
   /** `retrying`: pending, and tried before. */
   status?: EntryStatus | 'retrying'
@@ -127,6 +142,7 @@ export interface JournalEntry {
 /** Counted from when an entry was done, dead, or began to wait for a handler; of a subscription, since it was requested. */
 export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 
+/** How much `prune` deleted, and what died while it waited. */
 export interface Pruned {
   /** Rows deleted or ended; 0 when there is nothing more to do. */
   rows: number
@@ -145,6 +161,7 @@ export interface DeadEntry {
   error: string
 }
 
+/** How many entries the journal has, by status. */
 export interface EntryCounts {
   /** Entries that wait for a handler's turn. */
   pending: number

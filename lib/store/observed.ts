@@ -13,6 +13,7 @@ export interface StoreObservation {
   schemaVersion(): Promise<number>
 }
 
+/** What is counted: an event, or deliveries that are none of the app's. */
 export type TallyKind = 'event' | 'unrecognised' | 'other_item' | 'secret_wrong'
 
 interface TallyKey {
@@ -23,6 +24,7 @@ interface TallyKey {
   secret: string
 }
 
+/** What to add to a count. */
 export interface NewTally extends TallyKey {
   count: number
   /** How long ago the first and the last of them came, in ms. */
@@ -30,6 +32,7 @@ export interface NewTally extends TallyKey {
   lastAgoMs: number
 }
 
+/** A count as it stands. */
 export interface Tally extends TallyKey {
   count: number
   /** Milliseconds since 1970, by the clock of the process that asks. */
@@ -37,6 +40,7 @@ export interface Tally extends TallyKey {
   lastAt: number
 }
 
+/** How much work is due or under way. */
 export interface DueWork {
   reads: boolean
   entries: boolean

@@ -1,11 +1,13 @@
 import type { SubscriptionRecord } from '../record.js'
 
+/** What holds a lease. */
 export interface Leased {
   /** The subscription uid or the entry id. */
   id: string
   leaseToken: string
 }
 
+/** A subscription with what is known of it. */
 export interface Subscription {
   subscriptionUid: string
   businessUid: string
@@ -33,6 +35,7 @@ export interface Subscription {
   quiet: boolean
 }
 
+/** Which subscriptions to lease for reading, and for how long. */
 export interface ClaimReads {
   leaseMs: number
   /** How many at most. */
@@ -55,6 +58,7 @@ export interface ClaimReads {
  */
 export type Urgency = 0 | 1 | 2 | 3 | 4
 
+/** A subscription that was leased for reading. */
 export interface ReadClaim extends Leased {
   subscription: Subscription
   urgency: Urgency
@@ -76,6 +80,7 @@ export interface ReadClaim extends Leased {
   claimedAt: number
 }
 
+/** What a read came to. */
 export interface ReadFinish {
   /** Set when the read changed or confirmed what is known; absent when it failed or showed nothing to go by. */
   found?: {
@@ -104,6 +109,7 @@ export interface ReadFinish {
   changes?: readonly NewChange[]
 }
 
+/** A change to be kept for `onPurchaseChange`. */
 export interface NewChange {
   id: string
   key: string

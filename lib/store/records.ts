@@ -42,6 +42,7 @@ export interface TimelinePlace {
   rank: 0 | 1
 }
 
+/** An item of a business's timeline. */
 export interface TimelineItem {
   place: TimelinePlace
   /** `place.at` as the caller's wall clock shows it. */
@@ -61,6 +62,7 @@ export interface TimelineItem {
   payload: string | null
 }
 
+/** A page of a business's timeline. */
 export interface Timeline {
   /** Items before this place; or before this time, by the caller's wall clock. */
   before?: TimelinePlace | number

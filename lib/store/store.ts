@@ -73,6 +73,7 @@ export type {
   TimelineItem,
   TimelinePlace,
 } from './records.js'
+export type { StoreOwner } from './store-owner.js'
 
 /**
  * The store port: what the rest of the package asks of a database, and what a database promises back.
@@ -117,6 +118,7 @@ export interface Store extends StoreObservation {
    * businesses, nor two of one business. Fewer than `limit`: nothing else may be read now.
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
+  /** Prolongs the lease of a read; false when it is no longer held. */
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
   /**
    * Writes what a read found, together with the changes it made visible, in one transaction.
@@ -132,6 +134,7 @@ export interface Store extends StoreObservation {
    * first entries, in order. What it hands out is on disk.
    */
   claimLanes(options: ClaimLanes): Promise<LaneClaim[]>
+  /** Prolongs the lease of a lane; false when it is no longer held. */
   renewLane(lane: Leased, leaseMs: number): Promise<boolean>
   /** Writes what became of entries of leased lanes; answers the keys of those whose lease was still the caller's. */
   finishLanes(finishes: readonly LaneFinish[]): Promise<string[]>
@@ -166,6 +169,7 @@ export interface Store extends StoreObservation {
   replayEntry(id: string): Promise<boolean>
   /** One small batch: deletes what is past its retention, and ends as dead what waited that long for a handler. */
   prune(keep: Retention): Promise<Pruned>
+  /** How much it has, for health and metrics. */
   counts(): Promise<StoreCounts>
   /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`. */
   backup(path: string): Promise<void>
@@ -187,8 +191,17 @@ export const MAX_READ_INTERVAL_MS = 2_000
 /** An item whose lease ran out this many times in a row without a finish may be what ends the process. */
 export const MAX_LAPSES = 5
 
-/** The keys under which everything about one subscription, or a business as such, stands in line. */
+/**
+ * The key of a subscription's entries: those of one key are handled in order.
+ *
+ * @example subscriptionKey('subscription-1') // subscription:subscription-1
+ */
 export const subscriptionKey = (subscriptionUid: string): string => `subscription:${subscriptionUid}`
+/**
+ * The key of a business's entries that name no subscription.
+ *
+ * @example businessKey('business-1') // business:business-1
+ */
 export const businessKey = (businessUid: string): string => `business:${businessUid}`
 
 /** Each number is counted up to `COUNTED_UP_TO`. */

@@ -4,12 +4,17 @@
  * `status`. Neither fields nor messages contain a secret, a token, the address of a delivery, or a body.
  */
 export interface Logger {
+  /** Details, for looking into something. */
   debug?(fields: LogFields, message: string): unknown
+  /** What is as it should be again. */
   info?(fields: LogFields, message: string): unknown
+  /** What needs a look, and went on by itself. */
   warn(fields: LogFields, message: string): unknown
+  /** What failed. */
   error(fields: LogFields, message: string): unknown
 }
 
+/** The fields of a line. */
 export type LogFields = Record<string, string | number>
 export type LogLevel = keyof Logger
 

@@ -5,7 +5,13 @@ import type { FullSubscription } from './full-subscription.js'
 import type { MainSubscription, Purchase, SimulatedApp } from './on-sale.js'
 import type { PlatformRequest } from './platform-server.js'
 
-/** Simulated faults. A fault applies to requests and deliveries that begin after it was added. */
+/**
+ * Simulated faults. A fault applies to requests and deliveries that begin after it was added.
+ *
+ * @example
+ * const fault = platform.faults.add({ kind: 'down' })
+ * fault.remove()
+ */
 export interface Faults {
   /** Adds a fault and returns a handle to end it. Throws `argument_invalid` for an invalid fault. */
   add(fault: Fault): FaultHandle
@@ -23,6 +29,12 @@ export interface Faults {
  * The marketplace platform on your own machine: HTTP servers for its three calls, methods for purchases and installs, and
  * real deliveries of its events. Methods throw `argument_invalid` for an unknown name, or for a transition that the
  * interface document does not define. All methods throw `closed` after `close()`.
+ *
+ * @example
+ * await platform.registerAll(marketplace.targetUrl('http://localhost:3000/webhooks'))
+ * const { uid } = platform.purchase({ business_uid: 'bakery', payment: 'succeeded' })
+ * await platform.settled() // delivered
+ * platform.paymentIssue(uid)
  */
 export interface Simulator {
   /** Listens; resolves to the two base addresses. A second call returns the same addresses. */
@@ -40,7 +52,9 @@ export interface Simulator {
 
   /** Tokens to register webhooks with. An unknown business is added. */
   appToken(businessUid: string): string
+  /** A token of the business itself. */
   businessToken(businessUid: string): string
+  /** A token of the directory. */
   directoryToken(): string
   /** Registers a target without a request, for any token kind. A second call changes nothing. */
   register(event: EventName, targetUrl: string): Promise<void>
@@ -81,6 +95,7 @@ export interface Simulator {
 
   /** The platform's present record, as a copy; undefined for an unknown one. */
   subscription(subscriptionUid: string): FullSubscription | undefined
+  /** All of them, as copies. */
   subscriptions(): FullSubscription[]
 
   /** Every try to deliver, in the order in which the tries ended. */
@@ -91,8 +106,10 @@ export interface Simulator {
   redeliver(index: number): void
   /** Resolves when every delivery was answered, has failed, or was dropped. */
   settled(): Promise<void>
-  /** Calls the listener with each delivery or request that enters the log. Returns a function that stops it. */
+  /** Calls the listener with each delivery that enters the log. Returns a function that stops it. */
   on(kind: 'delivery', listener: (delivery: Delivery) => void): () => void
+  /** The same for requests to the platform. */
   on(kind: 'request', listener: (request: PlatformRequest) => void): () => void
+  /** The faults on purpose. */
   readonly faults: Faults
 }

@@ -49,6 +49,7 @@ export type Fault = FaultAim &
     | (OnDelivery & { kind: 'reorder'; hold: number })
   )
 
+/** See `FAULT_KINDS`. */
 export type FaultKind = Fault['kind']
 
 const CALLS: readonly FaultPoint[] = ['register', 'read', 'token', 'platform']
@@ -78,6 +79,7 @@ export const FAULT_KINDS = {
   { stage: 'when' | 'what' | 'end'; on: readonly FaultPoint[]; does: string }
 >
 
+/** A fault that was added. */
 export interface FaultHandle {
   /** How often it has struck. */
   readonly strikes: number

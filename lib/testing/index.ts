@@ -7,5 +7,12 @@ export type { FullSubscription } from './full-subscription.js'
 export type { MainSubscription, Purchase, SimulatedApp } from './on-sale.js'
 export type { SimulatorOptions } from './options.js'
 export type { PlatformRequest } from './platform-server.js'
-export { type SampleData, type SampleDelivery, sampleDelivery } from './samples.js'
+export {
+  type ApplicationData,
+  type AppSubscriptionData,
+  type NoticeData,
+  type SampleData,
+  type SampleDelivery,
+  sampleDelivery,
+} from './samples.js'
 export { createSimulator } from './simulator.js'

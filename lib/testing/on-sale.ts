@@ -10,6 +10,7 @@ export interface SimulatedApp {
   currency?: string
 }
 
+/** A purchase to make. */
 export interface Purchase {
   business_uid: string
   /** Which app, default the first one. */
@@ -19,6 +20,7 @@ export interface Purchase {
   subscription_uid?: string
 }
 
+/** A main platform subscription to make. */
 export interface MainSubscription {
   business_uid: string
   /** Default `purchased`. */

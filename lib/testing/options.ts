@@ -5,9 +5,15 @@ import { MarketplaceError } from '../errors.js'
 import type { DeliveryStyle } from './envelopes.js'
 import type { SimulatedApp } from './on-sale.js'
 
-/** Options of `createSimulator`. Only the app's credentials are required. */
+/**
+ * Options of `createSimulator`. Only the app's credentials are required.
+ *
+ * @example createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret', seed: 7, retries: 3 })
+ */
 export interface SimulatorOptions {
+  /** As in the option `app` of the marketplace. */
   clientId: string
+  /** As in the option `app` of the marketplace. */
   clientSecret: string
   /** Decides identifiers, tokens and faults. Default: random; `simulator.seed` is the chosen one. */
   seed?: number | string
@@ -15,6 +21,7 @@ export interface SimulatorOptions {
   apps?: readonly SimulatedApp[]
   /** Where `baseUrl` and `authUrl` listen on 127.0.0.1. Default: free ports. */
   port?: number
+  /** The same for `authUrl`. */
   authPort?: number
   /** The time of records, tokens, delays and timeouts. Default: the system's clock. */
   clock?: Clock

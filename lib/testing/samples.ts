@@ -3,18 +3,21 @@ import { cannot } from './cannot.js'
 import type { Envelope } from './envelopes.js'
 import type { FullSubscription } from './full-subscription.js'
 
-interface NoticeData {
+/** `data` of create and update: which subscription changed. */
+export interface NoticeData {
   business_id: string
   purchasable_uid: string
   subscription_uid: string
 }
 
-interface AppSubscriptionData {
+/** `data` of the two `app_subscription` events. */
+export interface AppSubscriptionData {
   business_id: string
   app_id: string
 }
 
-interface ApplicationData {
+/** `data` of the two `application` events. */
+export interface ApplicationData {
   business_id: string
   app_code_name: string
   event_time: string
@@ -42,6 +45,8 @@ export interface SampleDelivery<Name extends EventName> extends Envelope {
  * A sample delivery of the event, with every documented field. Post it as JSON to your own webhook route.
  * `overrides` replaces or adds fields of `data`, of any type; `undefined` leaves a field out of the JSON.
  * All samples have the same business, app and subscription.
+ *
+ * @example const { data } = sampleDelivery('purchasable_subscription/updated', { purchase_state: 'suspended' })
  */
 export function sampleDelivery<Name extends EventName>(
   name: Name,

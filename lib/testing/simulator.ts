@@ -14,7 +14,13 @@ import { createRegistrations, isEventName, isTargetUrl } from './registrations.j
 import { createTokens } from './tokens.js'
 import { World } from './world.js'
 
-/** Creates a simulator. Throws `config_invalid` when an option is missing or out of bounds. */
+/**
+ * Creates a simulator. Throws `config_invalid` when an option is missing or out of bounds.
+ *
+ * @example
+ * const platform = createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret' })
+ * const { baseUrl, authUrl } = await platform.start()
+ */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { clientId, clientSecret, seed, apps, port, authPort, clock, tokenLifetimeMs, ...rest } =
     resolveOptions(options)

@@ -94,9 +94,9 @@ export function snippetsOf(path: string, languages: readonly string[]): Snippet[
   })
 }
 
-/** The anchors GitHub makes of a page's headings. */
+/** The anchors GitHub makes of a page's headings, and those that stand in it as `<a id>`. */
 export function anchorsOf(text: string): Set<string> {
-  const anchors = new Set<string>()
+  const anchors = new Set([...text.matchAll(/<a id="([^"]+)">/g)].map(([, id]) => id as string))
   for (const [, title = ''] of withoutCode(text).matchAll(/^#{1,6} (.*)$/gm)) {
     const slug = title
       .toLowerCase()

@@ -1,0 +1,118 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { ERROR_CODES, type ErrorCode, MarketplaceError } from '../lib/errors.js'
+import { postgresStore } from '../lib/index.js'
+import { anchorsOf } from './support/docs/pages.js'
+
+const ROOT = join(__dirname, '..')
+const LIB = join(ROOT, 'lib')
+
+describe('MarketplaceError', () => {
+  const { name } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+
+  it.each(Object.keys(ERROR_CODES) as ErrorCode[])('names the place that explains it: %s', (code) => {
+    const error = new MarketplaceError(code, 'Cannot do it: for a test')
+    const [, page = '', anchor = ''] = new RegExp(`^${name}/(docs/\\w+\\.md)#(\\w+)$`).exec(error.help) ?? []
+    const text = readFileSync(join(ROOT, page), 'utf8')
+    expect(anchorsOf(text)).toContain(anchor)
+    expect(text).toContain(`| <a id="${anchor}"></a>\`${code}\` | ${error.status} |`)
+    expect(error.retryable).toBe(ERROR_CODES[code].retryable)
+  })
+
+  it('keeps the error behind it as its cause', () => {
+    const cause = new Error('the disk is full')
+    expect(new MarketplaceError('store_unavailable', 'Cannot write: the disk is full', { cause }).cause).toBe(
+      cause,
+    )
+  })
+})
+
+describe('what lib throws', () => {
+  const sources = readdirSync(LIB, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.startsWith(join('console', 'page')))
+    .map((file) => [file.replaceAll('\\', '/'), readFileSync(join(LIB, file), 'utf8')] as const)
+  const made = sources.flatMap(([file, source]) =>
+    [...source.matchAll(/(?:throw|reject\(|throw Object\.assign\() ?new (\w+)\(\s*([^\n]*)/g)].map(
+      ([, kind = '', text = '']) => ({ file, kind, text }),
+    ),
+  )
+
+  it('is read whole', () => {
+    expect(made.length).toBeGreaterThan(60)
+  })
+
+  it('is a MarketplaceError, or does not leave the part that throws it', () => {
+    const others = made
+      .filter(({ kind }) => !['MarketplaceError', 'ConfigError'].includes(kind))
+      .filter(({ file, kind, text }) => !INSIDE.some((each) => isLike(each, { file, kind, text })))
+    expect(others).toEqual([])
+  })
+
+  it('has no exception in this list that is gone', () => {
+    expect(INSIDE.filter((each) => !made.some((one) => isLike(each, one)))).toEqual([])
+  })
+})
+
+describe('postgresStore', () => {
+  it('throws one for a schema that is not a plain name', () => {
+    expect(codeThrown(() => postgresStore('postgres://127.0.0.1:1/none', { schema: 'a"b' }))).toBe(
+      'config_invalid',
+    )
+  })
+
+  it('rejects with one when the server does not answer, and in every call without it', async () => {
+    const store = postgresStore('postgres://127.0.0.1:1/none')
+    const calls = {
+      open: () => store.open(),
+      accept: () => store.accept([]),
+      subscriptionsOf: () => store.subscriptionsOf('b1'),
+      listEntries: () => store.listEntries({}),
+      getEntry: () => store.getEntry('id'),
+      replayEntry: () => store.replayEntry('id'),
+      counts: () => store.counts(),
+      backup: () => store.backup('file.db'),
+    }
+    for (const [call, made] of Object.entries(calls)) {
+      const error = await made().catch((thrown: unknown) => thrown)
+      expect([call, error]).toEqual([call, expect.any(MarketplaceError)])
+    }
+    await store.close()
+  })
+})
+
+/** Errors that another part catches, by where they are made and what becomes of them. */
+const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = [
+  { file: 'store/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
+  { file: 'postgres/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
+  { file: 'postgres/', kind: 'Error', text: 'Cannot stream', becomes: 'never called: the type asks for it' },
+  { file: 'sqlite/', kind: 'Error', text: 'Cannot stream', becomes: 'never called: the type asks for it' },
+  { file: 'postgres/', kind: 'Error', text: 'the connections are being', becomes: 'store_unavailable' },
+  { file: 'postgres/', kind: 'Error', text: 'the connection does not', becomes: 'a new connection' },
+  { file: 'sqlite/', kind: 'Error', text: 'not in this version', becomes: 'store_driver_missing' },
+  { file: 'sqlite/thread.ts', kind: 'Error', text: 'cannot load', becomes: 'NoThread' },
+  { file: 'sqlite/thread.ts', kind: 'NoThread', text: '', becomes: 'done without the thread' },
+  { file: 'express/', kind: 'Error', text: 'accept gave', becomes: 'delivery_not_kept' },
+  { file: 'platform/', kind: 'ReadFailure', text: '', becomes: 'a result, or the code in it' },
+  { file: 'platform/', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
+  { file: 'waiting.ts', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
+  { file: 'adapter/finishing.ts', kind: 'RangeError', text: 'not now', becomes: "the suite's own fault" },
+  { file: 'cli/', kind: 'Stop', text: '', becomes: 'a message and an exit code' },
+  { file: 'cli/', kind: 'InvalidArgumentError', text: '', becomes: 'a message of the command line' },
+  { file: 'console/', kind: 'Refusal', text: '', becomes: 'a reply of the console' },
+]
+
+function isLike(
+  one: { file: string; kind: string; text: string },
+  made: { file: string; kind: string; text: string },
+) {
+  return made.file.startsWith(one.file) && made.kind === one.kind && made.text.includes(one.text)
+}
+
+function codeThrown(call: () => unknown): unknown {
+  try {
+    return call()
+  } catch (error) {
+    return error instanceof MarketplaceError ? error.code : error
+  }
+}

@@ -1,0 +1,55 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { requireBuild } from '../installed-package.js'
+
+const ROOT = join(__dirname, '..', '..')
+const BUILT = join(ROOT, 'dist', 'esm')
+
+/** Where `any` stands because every other type would refuse something that works. */
+const ANY = {
+  'express/handler.d.ts':
+    'RequestListener: node:http, node:http2 and the frameworks have requests of their own',
+  'express/require-entitlement.d.ts': "AppRequest, AppResponse: the app's own, with what its middleware adds",
+  'console/router.d.ts': "AppRequest: the app's own, with what its middleware adds",
+  'work/handlers.d.ts': 'AnyHandler: handlers of all payloads in one list; not exported',
+}
+
+describe('the types that can be reached from what is imported', () => {
+  requireBuild()
+  const files = reached(['index', 'testing/index', 'console/index', 'adapter/index'])
+
+  it('are read whole', () => {
+    expect(Object.keys(files).length).toBeGreaterThan(50)
+  })
+
+  it('have an `any` only where nothing else works', () => {
+    const withAny = Object.keys(files).filter((file) => /\bany\b/.test(codeOf(files[file])))
+    expect(withAny.sort()).toEqual(Object.keys(ANY).sort())
+  })
+
+  it('have names: nobody reads what a function of a function returns', () => {
+    const nameless = Object.keys(files).filter((file) =>
+      /ReturnType<\s*ReturnType</.test(codeOf(files[file])),
+    )
+    expect(nameless).toEqual([])
+  })
+})
+
+function reached(entries: string[]): Record<string, string> {
+  const files: Record<string, string> = {}
+  const ahead = entries.map((entry) => join(BUILT, `${entry}.d.ts`))
+  for (const file of ahead) {
+    const name = relative(BUILT, file)
+    if (name in files || !existsSync(file)) continue
+    const text = readFileSync(file, 'utf8')
+    files[name] = text
+    for (const [, a, b] of text.matchAll(/from ['"](\.[^'"]+)['"]|import\(['"](\.[^'"]+)['"]\)/g))
+      ahead.push(join(dirname(file), (a ?? b ?? '').replace(/\.js$/, '.d.ts')))
+  }
+  return files
+}
+
+function codeOf(text = ''): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/\/\/.*$/gm, '')
+}

@@ -1,0 +1,45 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { packInto } from '../installed-package.js'
+
+const ROOT = join(__dirname, '..', '..')
+const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+
+describe('a release', () => {
+  it('is as large, with its dependencies, as the README says', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'marketplace-size-'))
+    const { unpackedBytes } = packInto(folder)
+    rmSync(folder, { recursive: true })
+    const bytes = [...dependencies()].reduce((sum, name) => sum + bytesOf(name), unpackedBytes)
+    const [, shown] = /!\[Installed size (\d+) MB\]/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
+    expect(Math.abs(Number(shown) * 1_000_000 - bytes)).toBeLessThan(1_000_000)
+  })
+
+  it('is published with its provenance, or not at all', () => {
+    expect(PACKAGE.publishConfig).toEqual({ access: 'public', provenance: true })
+    expect(PACKAGE.scripts.prepublishOnly).toBe('node scripts/publishable.mjs')
+    const check = () =>
+      execFileSync(process.execPath, [join(ROOT, 'scripts', 'publishable.mjs')], { stdio: 'pipe' })
+    if (PACKAGE.repository === undefined) expect(check).toThrow('package.json names no repository')
+    else expect(check).not.toThrow()
+  })
+})
+
+/** All that `npm install` brings, without Express and a database's library, which the app chooses. */
+function dependencies(): Set<string> {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
+  const found = new Set<string>(Object.keys(PACKAGE.dependencies))
+  for (const name of found)
+    for (const further of Object.keys(packages[`node_modules/${name}`].dependencies ?? {})) found.add(further)
+  return found
+}
+
+function bytesOf(name: string): number {
+  const folder = join(ROOT, 'node_modules', name)
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((file) => statSync(join(folder, file)))
+    .reduce((sum, stats) => sum + (stats.isFile() ? stats.size : 0), 0)
+}

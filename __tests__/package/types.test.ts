@@ -1,0 +1,31 @@
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { createProject, type Project } from '../installed-package.js'
+import { faultsOf, type Resolution } from '../types/compile.js'
+
+/** `npm run test:types` has every version between. */
+const OLDEST = join(dirname(require.resolve('oldest-typescript')), 'node_modules', 'typescript')
+
+describe('the types, in an app that has installed the package', () => {
+  let project: Project
+
+  beforeAll(() => {
+    project = createProject()
+  })
+  afterAll(() => project?.remove())
+
+  it.each<[string, Resolution, boolean, string | undefined]>([
+    ['the oldest TypeScript', 'node10', true, OLDEST],
+    ['the oldest TypeScript', 'node16', false, OLDEST],
+    ["the project's TypeScript", 'nodenext', true, undefined],
+    ["the project's TypeScript", 'nodenext', false, undefined],
+    ["the project's TypeScript", 'bundler', true, undefined],
+  ])(
+    'are right for %s under %s, strict: %s',
+    async (_name, resolution, isStrict, typescript) => {
+      const given = typescript === undefined ? {} : { typescript }
+      expect(await faultsOf(project, { resolution, isStrict, ...given })).toEqual([])
+    },
+    300_000,
+  )
+})

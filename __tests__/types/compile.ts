@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Project } from '../installed-package.js'
+
+/** How a consumer finds modules, with the files it then writes: ES modules, CommonJS, or what the bundler makes of them. */
+export const RESOLUTIONS = {
+  node10: { module: 'commonjs', files: ['app.ts'] },
+  node16: { module: 'node16', files: ['app.mts', 'app.cts'] },
+  nodenext: { module: 'nodenext', files: ['app.mts', 'app.cts'] },
+  bundler: { module: 'esnext', files: ['app.ts'] },
+} as const
+export type Resolution = keyof typeof RESOLUTIONS
+
+const NOT_STRICT = { strict: false, exactOptionalPropertyTypes: false, noUncheckedIndexedAccess: false }
+const CONSUMER = readFileSync(join(__dirname, 'consumer.ts'), 'utf8')
+
+/**
+ * What a TypeScript finds wrong with the consumer and with this package's own types. Types of third parties are checked
+ * too, so that ours are seen as a consumer sees them; what an old TypeScript finds wrong with those is not ours to mend.
+ */
+export async function faultsOf(
+  project: Project,
+  options: { resolution: Resolution; isStrict: boolean; typescript?: string; compilerOptions?: object },
+): Promise<string[]> {
+  const { resolution, isStrict, typescript, compilerOptions } = options
+  const { module, files } = RESOLUTIONS[resolution]
+  for (const file of files) project.write(file, CONSUMER)
+  const given = {
+    module,
+    moduleResolution: resolution,
+    skipLibCheck: false,
+    ...(isStrict ? {} : NOT_STRICT),
+    ...compilerOptions,
+  }
+  const { code, stdout } = await project.tsc([...files], given, typescript)
+  const errors = stdout.split('\n').filter((line) => /error TS\d+/.test(line))
+  // Without a single diagnostic a failure is the compiler's own.
+  if (code !== 0 && errors.length === 0) return [stdout]
+  return errors.filter((line) => /^(app\.|error|tsconfig)|node_modules\/marketplace-webhooks\//.test(line))
+}

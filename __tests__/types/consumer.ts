@@ -1,0 +1,53 @@
+/** An app that names everything it would, typed from the registry. Compiled by each TypeScript of the matrix, never run. */
+import express from 'express'
+import {
+  appToken,
+  createMarketplace,
+  ERROR_CODES,
+  type ErrorCode,
+  MarketplaceError,
+  type PurchaseChange,
+} from 'marketplace-webhooks'
+import { consoleRouter, type Person } from 'marketplace-webhooks/console'
+import { type Store, storeConformance, withStoreFaults } from 'marketplace-webhooks/store'
+import { createSimulator, sampleDelivery } from 'marketplace-webhooks/testing'
+
+export const marketplace = createMarketplace({
+  app: { clientId: 'my-app', clientSecret: 'my-client-secret', purchasableUid: 'my-item' },
+  platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:2' },
+  deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+  store: 'sqlite::memory:',
+})
+marketplace.on('application/installed', ({ name, data }, { attempt }) => {
+  const typed: ['application/installed', string, string, number] = [
+    name,
+    data.business_id,
+    data.app_code_name,
+    attempt,
+  ]
+  return typed
+})
+marketplace.onPurchaseChange((change) => {
+  const typed: PurchaseChange = change
+  return typed
+})
+const app = express()
+const ada: Person = { name: 'ada', role: 'operator' }
+app.use('/ops', consoleRouter(marketplace, { authorize: (req) => (req.session?.user ? ada : null) }))
+app.use('/webhooks/marketplace', marketplace.router)
+app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.user?.business_uid }))
+export const listener = marketplace.handler({ path: '/webhooks/marketplace', otherwise: app })
+export const entitled: Promise<boolean> = marketplace.isEntitled('business-1')
+export const codes = Object.keys(ERROR_CODES) as ErrorCode[]
+export const helpOf = (error: unknown): string => (error instanceof MarketplaceError ? error.help : '')
+export const platform = createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret' })
+export const state: string = sampleDelivery('purchasable_subscription/updated').data.purchase_state
+export const token: 'app' = appToken('t').kind
+export const failing = (store: Store): Store => withStoreFaults(store, { faults: [{ kind: 'hang' }] })
+export const promises: string[] = storeConformance({ createStore: () => failing({} as Store) }).map(
+  ({ name }) => name,
+)
+// @ts-expect-error: an app's token cannot register this event
+marketplace.registerWebhook({ event: 'app_subscription/installed', targetUrl: '', token: appToken('t') })
+// @ts-expect-error: there is no such option
+createMarketplace({ deliverySecret: '' })

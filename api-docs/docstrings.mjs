@@ -1,0 +1,47 @@
+import { ReflectionKind } from 'typedoc'
+
+/** Interfaces whose methods an app calls. The methods of the others are called by this package. */
+const CALLED = ['Marketplace', 'JournalApi']
+/** For tests: one example shows how their methods are used together. */
+const SHOWN_WHOLE = ['Simulator', 'Faults']
+
+/** The functions and classes that an app imports, the methods it calls and the options it gives, that show no example. */
+export function withoutExample(project) {
+  const exported = project.children.flatMap((module) => module.children ?? [])
+  const called = [
+    ...exported.filter((each) => each.kindOf([ReflectionKind.Function, ReflectionKind.Class])),
+    ...exported
+      .filter((each) => each.kindOf(ReflectionKind.Interface) && CALLED.includes(each.name))
+      .flatMap((each) => each.children ?? [])
+      .filter((member) => member.kindOf(ReflectionKind.Method)),
+    ...exported
+      .filter((each) => each.kindOf(ReflectionKind.Interface))
+      .filter(({ name }) => name.endsWith('Options') || SHOWN_WHOLE.includes(name)),
+  ]
+  return called.filter((each) => !hasExample(each)).map((each) => each.getFullName())
+}
+
+/** One of the signatures of a function may show it. */
+function hasExample(reflection) {
+  const comments = [reflection, ...(reflection.signatures ?? [])].map(({ comment }) => comment)
+  return comments.some((comment) => comment?.getTag('@example'))
+}
+
+/** What is imported, and the methods of it, that has no docstring. */
+export function withoutDocstring(project) {
+  const exported = project.children.flatMap((module) => module.children ?? [])
+  const members = exported
+    .filter((each) => each.kindOf([ReflectionKind.Interface, ReflectionKind.Class]))
+    .flatMap((each) => each.children ?? [])
+    .filter(
+      (member) => member.kindOf([ReflectionKind.Method, ReflectionKind.Accessor]) && !member.inheritedFrom,
+    )
+  return [...exported, ...members]
+    .filter((each) => !each.kindOf(ReflectionKind.Reference) && !hasDocstring(each))
+    .map((each) => each.getFullName())
+}
+
+function hasDocstring(reflection) {
+  const signatures = [...(reflection.signatures ?? []), reflection.getSignature]
+  return [reflection, ...signatures].some((each) => each?.hasComment())
+}

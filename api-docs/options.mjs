@@ -1,0 +1,39 @@
+/** The entry points of the package, by the names of their pages. */
+export const ENTRY_POINTS = {
+  'marketplace-webhooks': 'lib/index.ts',
+  testing: 'lib/testing/index.ts',
+  console: 'lib/console/index.ts',
+  store: 'lib/adapter/index.ts',
+}
+
+/** Options of TypeDoc and its Markdown plugin. */
+export const OPTIONS = {
+  plugin: ['typedoc-plugin-markdown'],
+  name: 'Everything that can be imported',
+  router: 'module',
+  readme: 'none',
+  disableSources: true,
+  excludeExternals: true,
+  excludeInternal: true,
+  githubPages: false,
+  // Short pages: they are part of the package.
+  hideBreadcrumbs: true,
+  hidePageHeader: true,
+  useCodeBlocks: true,
+  parametersFormat: 'table',
+  interfacePropertiesFormat: 'table',
+  typeAliasPropertiesFormat: 'table',
+  typeDeclarationFormat: 'table',
+  propertyMembersFormat: 'table',
+  tableColumnSettings: { hideDefaults: true, hideInherited: true, hideModifiers: true, hideSources: true },
+  validation: { notExported: true, invalidLink: true, notDocumented: false },
+  // Parts of public types, of no use by their own names.
+  intentionallyNotExported: [
+    ...['ROLES', 'TOKEN_KINDS', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice', 'Warn'],
+    ...['OnCall', 'OnRead', 'OnDelivery', 'StatusFault'],
+    // Requests, by shape.
+    ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],
+    // What the public names of the same spelling are made of.
+    ...['work/handlers.ts:Handler', 'work/handlers.ts:HandlerContext', 'platform/webhooks.ts:TokenKind'],
+  ],
+}
