@@ -34,6 +34,6 @@ export const OPTIONS = {
     // Requests, by shape.
     ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],
     // What the public names of the same spelling are made of.
-    ...['work/handlers.ts:Handler', 'work/handlers.ts:HandlerContext', 'platform/webhooks.ts:TokenKind'],
+    ...['work/handlers.ts:Handler', 'work/handlers.ts:HandlerContext'],
   ],
 }

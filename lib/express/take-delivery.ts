@@ -26,6 +26,7 @@ export interface ReceiverOptions {
   count?: ((outcome: DeliveryOutcome, error?: MarketplaceError) => void) | undefined
 }
 
+/** A further check of a delivery. Only true lets it in. */
 export type VerifyDelivery = (delivery: {
   req: IncomingMessage
   /** The body as text; undefined if an earlier middleware has parsed it. */
