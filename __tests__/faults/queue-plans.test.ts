@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
-import { DONE, EVERY_TOPIC, ending, entries, eventOf, finish, handling } from '../lib/adapter/lab.js'
-import type { Query } from '../lib/store/sql.js'
-import type { Store } from '../lib/store/store.js'
-import { ENGINE_NAMES, useEngine } from './support/engines.js'
-import { openStoreWithSql } from './support/store-with-sql.js'
+import { DONE, EVERY_TOPIC, ending, entries, eventOf, finish, handling } from '../../lib/adapter/lab.js'
+import type { Query } from '../../lib/store/sql.js'
+import type { Store } from '../../lib/store/store.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { openStoreWithSql } from '../support/store-with-sql.js'
 
 const HOUR = 3_600_000
 const MANY = 100_000

@@ -1,9 +1,9 @@
-import './support/months/disk.js'
+import '../support/months/disk.js'
 import { describe, expect, it, jest } from '@jest/globals'
-import { FAULT_NAMES, FAULTS, type FaultName } from './support/months/faults.js'
-import { INVARIANTS } from './support/months/invariants.js'
-import { faultsOf } from './support/months/many.js'
-import { liveThrough, repeat, type WorldResult } from './support/months/world.js'
+import { FAULT_NAMES, FAULTS, type FaultName } from '../support/months/faults.js'
+import { INVARIANTS } from '../support/months/invariants.js'
+import { faultsOf } from '../support/months/many.js'
+import { liveThrough, repeat, type WorldResult } from '../support/months/world.js'
 
 /**
  * Weeks and months of one app, with operators who make mistakes and put them right. `simulation.test.ts` mixes the faults
@@ -23,7 +23,7 @@ import { liveThrough, repeat, type WorldResult } from './support/months/world.js
  * | budget | settled for 30 h: at most a read and a token in 0.8 reconciles; half-hourly for a business that is refused |
  * | id | a change keeps its id, also over kills and power cuts |
  *
- * `MONTHS_SEED=7 npx jest __tests__/months.test.ts` repeats a seed; `npm run simulate -- --months 50` makes many worlds.
+ * `MONTHS_SEED=7 npx jest __tests__/faults/months.test.ts` repeats a seed; `npm run simulate -- --months 50` makes many worlds.
  */
 const { MONTHS_SEED } = process.env
 const SEED = Number(MONTHS_SEED ?? 1 + Math.floor(Math.random() * 1_000_000))

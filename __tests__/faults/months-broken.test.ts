@@ -1,8 +1,8 @@
-import './support/months/disk.js'
+import '../support/months/disk.js'
 import { describe, expect, it, jest } from '@jest/globals'
-import type { Invariant } from './support/months/invariants.js'
-import { SABOTAGES } from './support/months/sabotage.js'
-import { liveThrough } from './support/months/world.js'
+import type { Invariant } from '../support/months/invariants.js'
+import { SABOTAGES } from '../support/months/sabotage.js'
+import { liveThrough } from '../support/months/world.js'
 
 jest.setTimeout(120_000)
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
-import { DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../lib/adapter/lab.js'
-import { type Clock, HOUR, MINUTE } from '../lib/clock.js'
-import { ENGINE_NAMES, useEngine } from './support/engines.js'
-import { eventOf } from './support/events.js'
-import { jumpingClock } from './support/jumping-clock.js'
-import { openStoreWithSql } from './support/store-with-sql.js'
-import { until } from './support/until.js'
+import { DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../../lib/adapter/lab.js'
+import { type Clock, HOUR, MINUTE } from '../../lib/clock.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { eventOf } from '../support/events.js'
+import { jumpingClock } from '../support/jumping-clock.js'
+import { openStoreWithSql } from '../support/store-with-sql.js'
+import { until } from '../support/until.js'
 
 const UPDATE = 'event:purchasable_subscription/update'
 
