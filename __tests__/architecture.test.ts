@@ -134,7 +134,7 @@ describe('the checker of imports', () => {
     'a long file': ['errors.ts', '\n'.repeat(MAX_LINES + 1), `errors.ts is longer than ${MAX_LINES} lines`],
   }
 
-  it('finds nothing in a tree that keeps to the arrows', () => {
+  it('finds no violation in a tree that keeps to the arrows', () => {
     expect(faultsOf(fine)).toEqual([])
   })
 
@@ -144,7 +144,7 @@ describe('the checker of imports', () => {
     })
   }
 
-  it('reads code only: words in comments and methods of that name are no faults', () => {
+  it('reads code only: a word in a comment or a method of the same name is not a violation', () => {
     const source = "// import { a } from '../work/a.js' and fetch(url)\nconst a = options.fetch(1)"
     expect(faultsOf({ ...fine, 'store/store.ts': source })).toEqual([])
   })
@@ -153,7 +153,7 @@ describe('the checker of imports', () => {
 describe('lib', () => {
   const sources = readTree(join(__dirname, '..', 'lib'))
 
-  it('is read whole', () => {
+  it('is checked completely', () => {
     expect(Object.keys(sources)).toEqual(
       expect.arrayContaining([
         ...TOP,
@@ -163,11 +163,11 @@ describe('lib', () => {
     )
   })
 
-  it('keeps to the arrows, without circles and long files', () => {
+  it('keeps to the arrows, has no cycles and no long files', () => {
     expect(faultsOf(sources)).toEqual([])
   })
 
-  it('calls the platform from one place, and an app from one', () => {
+  it('calls the platform from one file, and an app from another', () => {
     const calling = Object.keys(sources).filter((file) => callsFetch(codeOf(sources[file] ?? '')))
     expect(calling.sort()).toEqual(FETCHES)
   })
@@ -176,7 +176,7 @@ describe('lib', () => {
 describe('the page of the console', () => {
   const files = readdirSync(PAGE).filter((file) => /\.(tsx?|css)$/.test(file))
 
-  it('takes only types from the server, and its files stay short', () => {
+  it('imports only types from the server, and its files stay short', () => {
     expect(files.length).toBeGreaterThan(20)
     for (const file of files) {
       const source = readFileSync(join(PAGE, file), 'utf8')
@@ -188,7 +188,7 @@ describe('the page of the console', () => {
 })
 
 describe('ARCHITECTURE.md', () => {
-  it('names only files and folders that are there', () => {
+  it('names only files and folders that exist', () => {
     const root = join(__dirname, '..')
     const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
     const named = [...text.matchAll(/`((?:lib|__tests__)\/[\w./-]*)`/g)].map(([, path]) => path as string)
@@ -196,7 +196,7 @@ describe('ARCHITECTURE.md', () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
-  it('names every folder of lib and every file on top and on the ground floor', () => {
+  it('names every folder of lib and every file at the top and on the ground floor', () => {
     const text = readFileSync(join(__dirname, '..', 'ARCHITECTURE.md'), 'utf8')
     const folders = Object.keys(ARROWS).filter((layer) => layer.endsWith('/'))
     expect([...folders, ...TOP, ...GROUND_FLOOR].filter((part) => !text.includes(`\`lib/${part}`))).toEqual(

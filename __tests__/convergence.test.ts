@@ -85,7 +85,7 @@ afterEach(() => void jest.restoreAllMocks())
 
 jest.setTimeout(90 * SECOND)
 
-describe('D5, D19 whatever happens on the platform and on the way', () => {
+describe('D5, D19 after any events on the platform and in transit', () => {
   it('a refresh makes the store equal the platform once faults have ended', async () => {
     await check(40, async (run) => {
       await run.advance(30 * SECOND)
@@ -96,7 +96,7 @@ describe('D5, D19 whatever happens on the platform and on the way', () => {
     })
   })
 
-  it('the reconcile alone does so, events lost or not', async () => {
+  it('the reconcile alone does so, with or without lost events', async () => {
     await check(
       15,
       async (run) => {
@@ -108,7 +108,7 @@ describe('D5, D19 whatever happens on the platform and on the way', () => {
     )
   })
 
-  it('what was told is read until it shows: soon, and without either of them, where no event was lost', async () => {
+  it('a delivered event is read until its change shows: soon, and without a refresh or reconcile if no event was lost', async () => {
     await check(
       40,
       async (run) => {
@@ -181,7 +181,7 @@ describe('D5, D19 whatever happens on the platform and on the way', () => {
     },
   )
 
-  it('a receiver that is killed and started again on the same file goes on where it was', async () => {
+  it('a receiver that is killed and restarted on the same file continues where it was', async () => {
     const inFile = () => join(temporaryFolder(), 'm.db')
     await check(
       8,

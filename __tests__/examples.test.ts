@@ -33,7 +33,7 @@ describe('the examples', () => {
     MINUTES,
   )
 
-  it('are all tested, and each says in its README how it is run', () => {
+  it('are all tested, and the README of each names its command', () => {
     const names = readdirSync(EXAMPLES)
     expect(names.sort()).toEqual(Object.keys(COMMANDS).sort())
     for (const name of names) {
@@ -44,7 +44,7 @@ describe('the examples', () => {
     }
   })
 
-  it('need no more than 30 lines at the least, but for the end of the demonstration', () => {
+  it('need at most 30 lines at the least, except the end of the demonstration', () => {
     const lines = readFileSync(join(EXAMPLES, 'minimal', 'index.js'), 'utf8')
       .trim()
       .split('\n')

@@ -8,8 +8,8 @@ import { onCleanUp } from './support/clean-up.js'
 import { createScene, OUR_ITEM } from './support/scene.js'
 import { until } from './support/until.js'
 
-describe('while the store cannot keep a delivery', () => {
-  it('the reply is 503 with Retry-After, nothing is kept, and the next is taken when it can', async () => {
+describe('while the store cannot accept a delivery', () => {
+  it('the reply is 503 with Retry-After, nothing is stored, and the next delivery is accepted when it can', async () => {
     const { store, scene } = await faultyScene()
     const fault = store.faults.add({ on: 'accept', kind: 'unavailable' })
     const { status, headers, body } = await scene.deliver(notice('b1', 's1'))
@@ -22,7 +22,7 @@ describe('while the store cannot keep a delivery', () => {
     expect((await scene.marketplace.journal.list()).map((entry) => entry.id)).toEqual([id])
   })
 
-  it('what it kept without saying so is read all the same, and its repetition does no harm', async () => {
+  it('a delivery that it stored without acknowledging is read all the same, and its repetition does no harm', async () => {
     const { store, scene } = await faultyScene()
     const { uid } = purchased(scene)
     await scene.platform.settled()
@@ -36,7 +36,7 @@ describe('while the store cannot keep a delivery', () => {
     expect(await scene.marketplace.isEntitled('b1')).toBe(false)
   })
 
-  it('a store that does not answer is waited for until the deadline; what it keeps later counts', async () => {
+  it('the receiver waits for a store that does not answer until the deadline; a delivery that it stores later counts', async () => {
     const { store, scene } = await faultyScene({ receiver: { acceptTimeoutMs: 100 } })
     scene.platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = purchased(scene)
@@ -50,7 +50,7 @@ describe('while the store cannot keep a delivery', () => {
 })
 
 describe('J2 while the store cannot be read', () => {
-  it('J2 the last answer stands as long as it may, then nobody is let in, until it can be read again', async () => {
+  it('J2 the last answer stands until maxStaleMs, then every business is denied until the store can be read again', async () => {
     const { store, scene } = await faultyScene({ freshness: { maxStaleMs: 1_000, reconcileEveryMs: 1_000 } })
     purchased(scene)
     await until('the business is let in', () => scene.marketplace.isEntitled('b1'))
@@ -67,7 +67,7 @@ describe('J2 while the store cannot be read', () => {
 })
 
 describe('when the store fails the worker', () => {
-  it('a store that cannot be opened is opened in the end, and what comes before is answered 503', async () => {
+  it('a store that cannot be opened is opened eventually, and earlier deliveries are answered 503', async () => {
     const { store, scene } = await faultyScene({}, [{ on: 'open', kind: 'unavailable', times: 2 }])
     expect((await scene.deliver(notice('b1', 's1'))).status).toBe(503)
     await until('a delivery is taken', async () => (await scene.deliver(notice('b1', 's1'))).status === 200)
@@ -75,7 +75,7 @@ describe('when the store fails the worker', () => {
   })
 
   it.each(['unavailable', 'unacknowledged'] as const)(
-    'a read whose finish is %s is right in the end, and its change is told',
+    'a read whose finish is %s is right eventually, and its change is delivered',
     async (kind) => {
       const { store, scene, changes } = await faultyScene()
       const fault = store.faults.add({ on: 'finishRead', kind, times: 2 })
@@ -87,7 +87,7 @@ describe('when the store fails the worker', () => {
     },
   )
 
-  it('a handler whose end could not be written ends all the same, and is not called again by this process', async () => {
+  it('a handler whose finish could not be written ends all the same, and this process does not call it again', async () => {
     const { store, scene, changes } = await faultyScene()
     const fault = store.faults.add({ on: 'finishLanes', kind: 'unavailable', times: 1 })
     purchased(scene)
@@ -100,7 +100,7 @@ describe('when the store fails the worker', () => {
     expect([fault.strikes, changes.map(({ id }) => id)]).toEqual([1, [change.id]])
   })
 
-  it('claims whose answer is lost are taken over when their leases run out', async () => {
+  it('claims whose answer is lost are taken over when their leases expire', async () => {
     const { store, scene, changes } = await faultyScene()
     const { marketplace } = scene
     const lostReads = store.faults.add({ on: 'claimReads', kind: 'unacknowledged' })
@@ -133,7 +133,7 @@ describe('when the store fails the worker', () => {
 })
 
 describe('a store that fails at random', () => {
-  it.each([1, 2, 3])('keeps every promise in the end (seed %i)', async (seed) => {
+  it.each([1, 2, 3])('keeps every promise eventually (seed %i)', async (seed) => {
     const { store, scene, changes } = await faultyScene({}, [], seed)
     const { platform, marketplace } = scene
     platform.faults.add({ on: 'delivery', kind: 'drop' })

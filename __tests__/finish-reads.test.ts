@@ -5,10 +5,10 @@ import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
 
-describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
+describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
   const engine = useEngine(name)
 
-  it('are written together, each with its change', async () => {
+  it('are written in one statement, each with its change', async () => {
     const { store, sql, queriesOf } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 12)
     const queries = await queriesOf(async () => {
@@ -46,7 +46,7 @@ describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
     expect(states).toEqual(claims.map((_claim, i) => (i === 2 ? null : 'purchased')))
   })
 
-  it('leave out one whose lease is somebody else’s', async () => {
+  it('omit one whose lease belongs to another claimer', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 4)
     const [first, ...others] = claims as [ReadClaim, ...ReadClaim[]]
@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
     expect(await store.subscriptionsOf(`b ${first.id}`)).toMatchObject([{ state: null }])
   })
 
-  it('of one business see each what the other left behind', async () => {
+  it('of one business each see the result of the other', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 2, () => 'b')
     const seen: string[][] = []

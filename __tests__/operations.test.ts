@@ -6,10 +6,10 @@ import { until } from './support/until.js'
 
 const HOUR = 3_600_000
 
-describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) => {
+describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
   const engine = useEngine(name)
 
-  it('lists subscriptions with the reason of each, by every filter, page by page', async () => {
+  it('list subscriptions with the reason of each, by every filter, page by page', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
     const uids = ['s1', 's2', 's3', 's4']
     for (const [i, uid] of uids.entries())
@@ -49,7 +49,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     expect(await marketplace.subscriptions.get('nobody')).toBeUndefined()
   })
 
-  it('shows a delivery, the change it led to, what became of both, and what a person did', async () => {
+  it('show a delivery, the change it caused, the result of both, and the action of a person', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
     marketplace.onAny(() => {})
     marketplace.onPurchaseChange(() => {
@@ -106,7 +106,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     expect([...times].sort((a, b) => b - a)).toEqual(times)
   })
 
-  it('replays the oldest of those that fit, says before what it would replay, and never an action', async () => {
+  it('replay the oldest matching entries after a preview, and never an action', async () => {
     const { marketplace, deliver } = await createScene({
       store: await engine.freshAddress(),
       worker: { pollMs: 50, handlerRetryDelaysMs: [] },
@@ -155,7 +155,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     expect(await marketplace.journal.get('nothing')).toBeUndefined()
   })
 
-  it('answers as it was at a time, and names what that rests on; before the first record it is not known', async () => {
+  it('answer for an earlier time with their evidence; before the first record the answer is not known', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
     const before = new Date()
     await tick()
@@ -198,7 +198,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     })
   })
 
-  it('refuses what makes no sense, and names what it knows', async () => {
+  it('refuse invalid arguments, and list the valid ones', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress(), worker: false })
     const of = marketplace as unknown as Loose

@@ -55,7 +55,7 @@ describe('the conformance suite', () => {
     expect(new Set(every.map(({ name }) => name)).size).toBe(every.length)
   })
 
-  it('has every check that the table of fault rows speaks of', () => {
+  it('has every check that the table of fault rows names', () => {
     expect(every.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(ROWS)))
   })
 })

@@ -6,7 +6,7 @@ import { storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 
 describe('a store with faults', () => {
-  it('does nothing of what it calls unavailable, and everything of what it does not acknowledge', async () => {
+  it('does nothing of an unavailable call, and all of an unacknowledged one', async () => {
     const store = await openFaulty()
     const first = store.faults.add({ on: 'accept', kind: 'unavailable', times: 2 })
     for (const id of ['a', 'b'])
@@ -18,7 +18,7 @@ describe('a store with faults', () => {
     expect(first.strikes).toBe(2)
   })
 
-  it('holds what hangs until it is released, and then does it', async () => {
+  it('holds a call that hangs until it is released, and then runs it', async () => {
     const store = await openFaulty()
     const hang = store.faults.add({ on: 'accept', kind: 'hang', times: 1 })
     const accepted = store.accept([event('a')])
@@ -29,7 +29,7 @@ describe('a store with faults', () => {
     expect([store.faults.held, (await store.listEntries({})).length]).toEqual([0, 2])
   })
 
-  it('lets go of what hangs when it is closed, and of all faults when they are cleared', async () => {
+  it('releases hanging calls when it is closed, and when its faults are cleared', async () => {
     const store = await openFaulty()
     store.faults.add({ on: 'counts', kind: 'hang' })
     const first = store.counts()
@@ -42,7 +42,7 @@ describe('a store with faults', () => {
     await expect(second).rejects.toMatchObject({ code: 'store_unavailable' })
   })
 
-  it('strikes alike for one seed, whatever other calls are made between', async () => {
+  it('fails in the same way for one seed, with any other calls in between', async () => {
     const strikesOf = async (seed: number, isBusy: boolean) => {
       const store = await openFaulty(seed)
       store.faults.add({ kind: 'unavailable', probability: 0.5 })

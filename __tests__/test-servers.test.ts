@@ -25,7 +25,7 @@ describe('engines', () => {
 })
 
 describe('PostgreSQL for tests', () => {
-  it('gives an empty database to a role that is nothing special, for its password', async () => {
+  it('gives an empty database to an ordinary role, for its password', async () => {
     const address = await engineOf('PostgreSQL').freshAddress()
     const client = await connectTo(address)
     await client.query('create table kept (id int)')
@@ -38,7 +38,7 @@ describe('PostgreSQL for tests', () => {
     await expect(connectTo(wrong.href)).rejects.toMatchObject({ code: '28P01' })
   })
 
-  it('keeps what was committed, and nothing else, when it is stopped at once and started again', async () => {
+  it('keeps committed rows, and nothing else, when it is stopped at once and started again', async () => {
     const address = await engineOf('PostgreSQL').freshAddress()
     const client = await connectTo(address)
     await client.query('create table kept (id int)')
@@ -65,7 +65,7 @@ describe('PostgreSQL for tests', () => {
     await (await during).end()
   })
 
-  it('ends and leaves no file when the process that started it is killed', async () => {
+  it('ends and leaves no file when its process is killed', async () => {
     const { process, port, data } = await startInOtherProcess()
     expect([await isListening(port), existsSync(data)]).toEqual([true, true])
     process.kill('SIGKILL')
@@ -98,7 +98,7 @@ describe('a wire to PostgreSQL', () => {
     expect(await idsIn(address)).toEqual([])
   })
 
-  it('when cut, resets what is open and refuses what is new until it is healed', async () => {
+  it('resets open connections and refuses new ones while it is cut', async () => {
     const { address, proxy, client } = await wired()
     const asked = expect(client.query('select pg_sleep(60)')).rejects.toThrow(/ECONNRESET|terminated/)
     await proxy.cut()
@@ -109,7 +109,7 @@ describe('a wire to PostgreSQL', () => {
     await (await connectTo(proxy.through(address))).end()
   })
 
-  it('as a black hole, takes connections and keeps everything back until it is healed', async () => {
+  it('accepts connections and holds back everything while it is a black hole', async () => {
     const { address, proxy, client } = await wired()
     proxy.blackHole()
     const answers = [client.query('insert into kept values (1)'), connectTo(proxy.through(address))]
@@ -121,7 +121,7 @@ describe('a wire to PostgreSQL', () => {
     expect(await idsIn(address)).toEqual([1])
   })
 
-  it('half open, is silent for the connections there are and works for new ones', async () => {
+  it('is silent for existing connections and works for new ones while it is half open', async () => {
     const { address, proxy, client } = await wired()
     proxy.halfOpen()
     const asked = client.query('insert into kept values (1)')
@@ -137,7 +137,7 @@ describe('a wire to PostgreSQL', () => {
 })
 
 describe('a wire to anything', () => {
-  it('passes on what is sent, ends included, and tells of it', async () => {
+  it('passes on all data and its end, and reports both', async () => {
     const proxy = await startProxy({ to: await echo() })
     const heard: string[] = []
     proxy.onData('to server', (bytes) => heard.push(`> ${bytes}`))
@@ -164,7 +164,7 @@ describe('a wire to anything', () => {
     expect((await exchange(proxy.port, 'x'.repeat(100_000))).answer).toHaveLength(100_000)
   })
 
-  it('resets a connection when nobody listens behind it', async () => {
+  it('resets a connection when nothing listens behind it', async () => {
     const proxy = await startProxy({ to: await freePort() })
     await expect(exchange(proxy.port, 'anybody?')).rejects.toMatchObject({ code: 'ECONNRESET' })
   })

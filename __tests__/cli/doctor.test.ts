@@ -14,7 +14,7 @@ interface Finding {
 describe('doctor', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('finds everything in order beside a running app, and has a delivery go through its public address', async () => {
+  it('finds no problem beside a running app, and delivers through its public address', async () => {
     const { env, url, marketplace } = await app()
     // Counts are written every few seconds.
     await marketplace.webhooks.check()
@@ -97,7 +97,7 @@ describe('doctor', () => {
     60_000,
   )
 
-  it('finds another database behind the public address', async () => {
+  it('finds a different database behind the public address', async () => {
     const { platform, url, env } = await app()
     const other = { ...env, MARKETPLACE_STORE: await engine.freshAddress() }
     const elsewhere = openMarketplace(platform, { store: other.MARKETPLACE_STORE })
@@ -110,7 +110,7 @@ describe('doctor', () => {
     expect(code).toBe(1)
   })
 
-  it('finds a clock that is wrong, by the Date of the replies', async () => {
+  it('finds a clock that is wrong, by the Date header of the replies', async () => {
     const { env, platform } = await app()
     const anHourAgo = await serve((req, res) => forward(req, res, platform.authUrl))
     const { code, checks } = await examine(['doctor'], { ...env, MARKETPLACE_AUTH_URL: anHourAgo })
@@ -120,7 +120,7 @@ describe('doctor', () => {
     expect(code).toBe(1)
   })
 
-  it('finds rights that are missing in PostgreSQL, and prints the SQL that gives them, as migrate does', async () => {
+  it('finds missing rights in PostgreSQL, and prints the SQL that grants them, as migrate does', async () => {
     const { env } = await app()
     const server = engine.server()
     const store = new URL(env.MARKETPLACE_STORE as string)
@@ -140,7 +140,7 @@ describe('doctor', () => {
     expect((await examine(['doctor'], asPoor)).checks.store).toMatchObject({ status: 'ok' })
   })
 
-  it('skips what the settings do not allow, and ends with 1', async () => {
+  it('skips checks that the settings do not allow, and ends with 1', async () => {
     const { code, checks } = await examine(['doctor'], {})
     expect(code).toBe(1)
     expect(checks.settings).toMatchObject({ status: 'failed' })
@@ -166,7 +166,7 @@ describe('doctor', () => {
 describe.each(ENGINE_NAMES)('doctor on %s', (name) => {
   const engine = useEngine(name)
 
-  it('tries a read with what the database has', async () => {
+  it('tries a read with the contents of the database', async () => {
     const store = await engine.freshAddress()
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store })

@@ -35,7 +35,7 @@ describe('a file of customers', () => {
     expect(code).toBe(0)
   })
 
-  it('has each line that cannot be used named by its number, and the others are used', async () => {
+  it('reports each unusable line by its number, and uses the others', async () => {
     const text = `subscription_uid,business_uid,note\ns1,b1,"two\nlines"\n,b2,\ns3,b3\ns4,b4,x\n${'x'.repeat(300)},b5,\ns6,b6,"open\ns7,b7,`
     const { lines, code } = await dryRun(text)
     expect(code).toBe(1)
@@ -71,7 +71,7 @@ describe('a file of customers', () => {
     ['uid,business\ns1,b1', 'no column subscription_uid and no business_uid'],
     ['[{"subscription_uid":"s1"}]', 'it is a JSON array'],
     [Buffer.from([0x73, 0xff, 0xfe, 0x0a]), 'not UTF-8'],
-  ])('that cannot be used at all ends with 2, before anything is done: %j', async (text, why) => {
+  ])('that is completely unusable ends with 2 before anything is done: %j', async (text, why) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'customers.csv'), text)
     const { code, stdout, stderr } = await runCli(['import', 'customers.csv'], {
@@ -86,7 +86,7 @@ describe('a file of customers', () => {
 describe.each(ENGINE_NAMES)('import on %s', (name) => {
   const engine = useEngine(name)
 
-  it('only asks with --no-wait, and an app that runs later reads it all; again it finds all read', async () => {
+  it('only requests reads with --no-wait, which a later app makes; a second import finds all of them read', async () => {
     const { platform, env, file, count } = await customers(120)
     const asked = await runCli(['import', file, '--no-wait', '--json'], { env })
     expect(asked.code).toBe(0)
@@ -101,7 +101,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(reads(platform)).toBe(count)
   })
 
-  it('was killed in the middle, and run again goes on where it was', async () => {
+  it('continues where it was killed', async () => {
     const { platform, env, file, count } = await customers(400)
     const options = { store: env.MARKETPLACE_STORE as string }
     const beside = name === 'PostgreSQL' ? openMarketplace(platform, options) : undefined
@@ -131,7 +131,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(reads(platform)).toBe(count)
   }, 60_000)
 
-  it('ends with 3 and says what to do where no worker reads', async () => {
+  it('ends with 3 and the next step when no worker reads', async () => {
     const { env, file, count } = await customers(3)
     const { code, stdout, stderr } = await runCli(['import', file, '--wait', '1', '--json'], { env })
     expect(code).toBe(3)
@@ -139,7 +139,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(stderr).toContain('--no-wait')
   })
 
-  it('stops at Ctrl+C with 130 and a summary; what was asked for is kept', async () => {
+  it('stops at Ctrl+C with 130 and a summary; its requests stay stored', async () => {
     const { env, file } = await customers(3)
     const running = startCli(['import', file, '--json'], { env })
     await running.prints(NOBODY_ANSWERS)
@@ -150,7 +150,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
   })
 
   if (name === 'PostgreSQL')
-    it('names what the platform does not show, and makes no changes with --quiet', async () => {
+    it('lists subscriptions that the platform does not show, and makes no changes with --quiet', async () => {
       const { platform, env, cwd } = await customers(2)
       const marketplace = openMarketplace(platform, { store: env.MARKETPLACE_STORE as string })
       const changes: string[] = []

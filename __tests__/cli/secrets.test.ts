@@ -16,7 +16,7 @@ const CANARY = /canary-/
 describe('the command line and secrets', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('L1 shows none in any command, whether it succeeds or fails, also with DEBUG', async () => {
+  it('L1 prints none in any command, whether it succeeds or fails, also with DEBUG', async () => {
     const { env, cwd, url, id } = await app()
     expect(env.MARKETPLACE_STORE).toContain(POSTGRES_PASSWORD)
     const commands = [
@@ -66,7 +66,7 @@ describe('the command line and secrets', () => {
     }
   }, 180_000)
 
-  it('L1 shows none where the platform repeats what it was sent, or the database cannot be reached', async () => {
+  it('L1 prints none when the platform repeats its request, or the database cannot be reached', async () => {
     const echo = createServer((req, res) => {
       const sent = `${req.url} ${req.headers.authorization}`
       res.writeHead(403, { 'content-type': 'application/json' }).end(JSON.stringify({ error: sent }))
@@ -90,7 +90,7 @@ describe('the command line and secrets', () => {
     for (const { stdout, stderr } of outputs) expect(stdout + stderr).not.toMatch(CANARY)
   }, 60_000)
 
-  it('L1 shows none in dev', async () => {
+  it('L1 prints none in dev', async () => {
     const url = await serve((_req, res) => void res.writeHead(500).end())
     const env = { ...settingsFor({ baseUrl: '', authUrl: '' }, ''), ...SECRETS }
     const dev = startCli(['dev', '--port', '0', '--to', `${url}/hooks`], { env })
@@ -103,7 +103,7 @@ describe('the command line and secrets', () => {
     expect(stdout + stderr).not.toMatch(CANARY)
   })
 
-  it('lets nothing that was sent steer the terminal', async () => {
+  it('lets no received text control the terminal', async () => {
     const store = await engine.freshAddress()
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store })

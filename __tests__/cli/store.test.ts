@@ -12,7 +12,7 @@ import { until } from '../support/until.js'
 describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
   const engine = useEngine(name)
 
-  it('explains: 0 for yes, 1 for no, 2 for what is not an identifier; with the next step', async () => {
+  it('explains: 0 for yes, 1 for no, 2 for an invalid identifier; with the next step', async () => {
     const { run } = await seeded()
     const yes = await run(['explain', 'b-paid'])
     expect(yes).toMatchObject({ code: 0, stderr: '' })
@@ -29,7 +29,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(await run(['explain', 'b-paid', '--item', 'another-item'])).toMatchObject({ code: 2 })
   })
 
-  it('explains the answer as it was at a time', async () => {
+  it('explains the answer at an earlier time', async () => {
     const { run } = await seeded()
     const now = await run(['explain', 'b-paid', '--json', '--at', new Date().toISOString()])
     expect(now.code).toBe(0)
@@ -41,7 +41,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(stderr).toContain('ISO 8601')
   })
 
-  it('shows the history of a business, a page at a time', async () => {
+  it('prints the history of a business, a page at a time', async () => {
     const { run } = await seeded()
     const all = jsonLines<HistoryItem>((await run(['history', 'b-late', '--json'])).stdout)
     expect(all.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['delivery', 'change', 'handled']))
@@ -56,7 +56,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(await run(['history', 'b-unknown'])).toMatchObject({ code: 1, stdout: '' })
   })
 
-  it('lists, shows and replays entries of the journal, and keeps who did it', async () => {
+  it('lists, shows and replays entries of the journal, and records the actor', async () => {
     const { run } = await seeded({ failing: true })
     const dead = jsonLines<JournalEntry>((await run(['journal', 'list', '--dead', '--json'])).stdout)
     expect(dead.length).toBeGreaterThan(0)
@@ -88,7 +88,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     ])
   })
 
-  it('tracks a subscription and refreshes a business; without a worker it says so, and what is asked for is kept', async () => {
+  it('tracks a subscription and refreshes a business; without a worker it reports that, and the request stays stored', async () => {
     const { run, platform, open } = await seeded()
     platform.purchase({ business_uid: 'b-lost', payment: 'succeeded', subscription_uid: 's-lost' })
     expect(await run(['track', 's-lost'])).toMatchObject({ code: 2 })
@@ -115,7 +115,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     ])
   })
 
-  it('exports a business, and erases it once its uid is typed again', async () => {
+  it('exports a business, and erases it after its uid is typed again', async () => {
     const { run, env } = await seeded()
     const cwd = temporaryFolder()
     const exported = await run(['export', 'b-paid'])
@@ -169,7 +169,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(await run(['backup', copy])).toMatchObject({ code: 3 })
   })
 
-  it('says what to do beside an app that holds its SQLite file, and works beside one on PostgreSQL', async () => {
+  it('prints the next step beside an app that holds its SQLite file, and works beside one on PostgreSQL', async () => {
     const { run, open } = await seeded()
     const marketplace = open()
     await marketplace.start()
@@ -181,7 +181,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     }
   })
 
-  it('colours on a terminal only, and not with NO_COLOR', async () => {
+  it('prints colours on a terminal only, and not with NO_COLOR', async () => {
     const { run, env } = await seeded()
     expect((await run(['explain', 'b-paid'])).stdout).not.toContain('\u001b')
     const coloured = await startInTerminal(['explain', 'b-paid'], { env: { ...env, TERM: 'xterm' } }).ended

@@ -22,10 +22,10 @@ const SECRETS = {
   token: 'canary-token-7731',
 } as const
 
-describe.each(ENGINE_NAMES)('what the console answers on %s', (engineName) => {
+describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('never holds a secret, a token or the target address; and for support no buyer and no payload', async () => {
+  it('never contain a secret, a token or the target address; and for support no buyer and no payload', async () => {
     const answers = {
       support: await everyAnswer('support', await engine.freshAddress()),
       operator: await everyAnswer('operator', await engine.freshAddress()),

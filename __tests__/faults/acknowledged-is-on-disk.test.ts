@@ -22,7 +22,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
   const ROUNDS = 5
   const BUSINESSES = Array.from({ length: 12 }, (_, i) => `business-${i}`)
 
-  it('has every acknowledged delivery in its journal, and does by itself what it owes', async () => {
+  it('has every acknowledged delivery in its journal, and finishes its pending work after a restart', async () => {
     const platform = await startPlatform()
     const settings = settingsFor(platform, await engine.freshAddress())
     const uids = BUSINESSES.map((business_uid) => platform.purchase({ business_uid, payment: 'failed' }).uid)
@@ -156,7 +156,7 @@ describe('C4 a reply that acknowledges', () => {
 })
 
 describe('C6 while the disk cannot be synced', () => {
-  it('nothing is acknowledged, what is known is still answered, and all is well again by itself', async () => {
+  it('nothing is acknowledged, known answers are still given, and everything recovers without a restart', async () => {
     const file = join(temporaryFolder(), 'm.db')
     const { platform, marketplace, deliver } = await createScene({ store: `sqlite:${file}` })
     const first = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })

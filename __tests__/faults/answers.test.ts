@@ -7,8 +7,8 @@ import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from '../support/s
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
-describe('the answer about what was just announced', () => {
-  it('D20 is not known either after the process that was verifying it has been closed', async () => {
+describe('the answer about a new announcement', () => {
+  it('D20 stays unknown after the process that was verifying it has been closed', async () => {
     const { store } = await openStoreWithSql('sqlite::memory:')
     const urls = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
     let reads = 0
@@ -33,8 +33,8 @@ describe('the answer about what was just announced', () => {
   })
 })
 
-describe('D22 another business that was named', () => {
-  it('does not take away what its own is refused for a while, because it does not show it', async () => {
+describe('D22 an event that names another business', () => {
+  it('does not take access away while the platform refuses its own business and does not show the record to the other', async () => {
     const { clock, jump } = jumpingClock()
     let isRefused = false
     let candidateReads = 0
@@ -68,7 +68,7 @@ describe('D22 another business that was named', () => {
 })
 
 describe('J32 a business that bought another item', () => {
-  it('is explained with the item that it bought and the one that is configured', async () => {
+  it('is explained with the item that it bought and the configured one', async () => {
     const { marketplace, deliver } = await createScene()
     const data = { business_id: 'b1', subscription_uid: 's1', purchasable_uid: OTHER_ITEM }
     await deliver(sampleDelivery('purchasable_subscription/create', data))
@@ -84,7 +84,7 @@ describe('J32 a business that bought another item', () => {
 })
 
 describe('J21 a number as an identifier', () => {
-  it('is refused where it is not a safe integer, by every call that rejects', async () => {
+  it('is refused by every call that rejects when it is not a safe integer', async () => {
     const { marketplace } = await createScene()
     for (const odd of [72.5, Number.NaN, 2 ** 60]) {
       const refused = expect.objectContaining({ code: 'argument_invalid' })
@@ -94,7 +94,7 @@ describe('J21 a number as an identifier', () => {
     }
   })
 
-  it('is taken for its text when a token is fetched, and what cannot be one is refused', async () => {
+  it('is accepted as its text when a token is fetched, and an invalid one is refused', async () => {
     const { marketplace, platform } = await createScene()
     platform.addBusiness('72')
     await expect(marketplace.fetchAppToken(72 as never)).resolves.toEqual(expect.anything())

@@ -10,7 +10,7 @@ import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, OUR_ITEM } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
-describe('D24 the clocks of the app and of PostgreSQL are apart', () => {
+describe('D24 while the clocks of the app and of PostgreSQL differ', () => {
   const engine = useEngine('PostgreSQL')
 
   it.each([10, -10])(
@@ -30,7 +30,7 @@ describe('D24 the clocks of the app and of PostgreSQL are apart', () => {
     },
   )
 
-  it.each([10, -10])('and no longer (%d s)', async (aheadSeconds) => {
+  it.each([10, -10])('a question does not wait longer than waitMs (%d s)', async (aheadSeconds) => {
     const { clock, leap } = jumpingClock()
     leap(aheadSeconds * SECOND)
     const store = postgresStore(await engine.freshAddress(), { clock })
@@ -48,7 +48,7 @@ describe('D24 the clocks of the app and of PostgreSQL are apart', () => {
 describe.each(ENGINE_NAMES)('H6 while the wall clock leaps by 70 s, on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it.each([70_000, -70_000])('the handlers of one subscription are never two at once (%d ms)', async (ms) => {
+  it.each([70_000, -70_000])('the handlers of one subscription never run two at once (%d ms)', async (ms) => {
     const { clock, leap } = jumpingClock()
     const store = await engine.freshAddress()
     const { marketplace, deliver } = await createScene({ store, clock })
@@ -113,7 +113,7 @@ describe('D25 a wall clock that was ahead for a while', () => {
   const right = Date.UTC(2030, 0, 3)
   const ahead = right + 365 * 24 * HOUR
 
-  it('does not keep the platform from being believed that keeps to an older record', () => {
+  it('does not delay the acceptance of an older record that the platform keeps showing', () => {
     const older = { kind: 'found', record: record('purchased', '2030-01-01T00:00:00.000Z') } as const
     const first = conclude(null, older, ahead)
     const second = conclude(first.progress, older, right)

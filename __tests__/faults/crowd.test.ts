@@ -23,7 +23,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
   const engine = useEngine(engineName)
 
   it.each(STATISTICS[engineName])(
-    'G6 a claim of a read costs what it did (statistics: %s)',
+    'G6 the cost of a claim of a read stays the same (statistics: %s)',
     async (statistics) => {
       await costsTheSame({
         statistics,
@@ -35,7 +35,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
   )
 
   it.each(STATISTICS[engineName])(
-    'G6 no statement about subscriptions looks at more than it needs (statistics: %s)',
+    'G6 no statement about subscriptions visits more rows than it needs (statistics: %s)',
     async (statistics) => {
       const lab = await openStoreWithSql(await engine.freshAddress())
       const { store, sql } = lab
@@ -93,7 +93,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     60_000,
   )
 
-  it('E22 an asked-for read begins at once with very many overdue reconciles, imports and made-up ones', async () => {
+  it('E22 an asked-for read begins at once beside very many overdue reconciles, imports and forged rows', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     const overdue = Number(process.env.OVERDUE ?? 50_000)
@@ -141,7 +141,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(Math.max(...waits)).toBeLessThan(1_000)
   }, 120_000)
 
-  it('E24 a purchase is among the next few reads though ten thousand made-up ones wait for theirs', async () => {
+  it('E24 a purchase is among the next few reads although ten thousand forged rows wait for theirs', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(subscriptions('made up', '1', MANY, 1, 'null', 1, 1))
     // The oldest, which must not wait for ever either.
@@ -172,7 +172,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(readBefore).toBeLessThanOrEqual(24)
   }, 60_000)
 
-  it('E25 few of very many that are refused are not taken for all', async () => {
+  it('E25 a few refusals among very many reads are not reported as all', async () => {
     const { engine: sqlEngine, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(subscriptions('read', `${Date.now() + HOUR}`, 100, 1, 'null', 0))
     await sql(`update subscriptions set state = 'purchased'`)
@@ -188,7 +188,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(await problems()).toEqual([expect.stringMatching(/refused/)])
   })
 
-  it('a question about a business looks at no more than a thousand, and at those first that were read', async () => {
+  it('a question about a business visits at most a thousand rows, beginning with those that were read', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     await store.accept([eventOf('s1')])
@@ -243,7 +243,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
   const engine = useEngine(engineName)
   const DAY = 24 * HOUR
 
-  it('the sweeper keeps to the keeping times, and leaves what is owed', async () => {
+  it('the sweeper keeps to the retention, and leaves pending work', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { sql } = lab
     const now = Date.now()

@@ -8,7 +8,7 @@ import type { Hint, Subscription } from '../../lib/store/store.js'
 import { gate } from '../support/until.js'
 
 describe('J1 a million unknown businesses', () => {
-  it('cannot push out the known ones, and ten thousand of them are all that is kept', async () => {
+  it('cannot evict the known ones, and ten thousand of them at most are cached', async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [
       ...['--expose-gc', '--require', 'tsx/cjs', '--eval'],
       `(${askAMillion})(${JSON.stringify(join(__dirname, '../../lib/entitlement/entitlements.ts'))})`,
@@ -19,7 +19,7 @@ describe('J1 a million unknown businesses', () => {
     expect(grownBytes).toBeLessThan(30_000_000)
   }, 30_000)
 
-  it('nor do any number of known ones stay in memory', async () => {
+  it('cannot grow memory, nor can any number of known ones', async () => {
     const { ask, loads, startCounting } = create()
     for (let at = 0; at < 12_000; at++) await ask(`known-${at}`)
     startCounting()
@@ -33,7 +33,7 @@ describe('J1 a million unknown businesses', () => {
 })
 
 describe('J4 a thousand callers', () => {
-  it('cause one load when what they ask about was never loaded, and one when the answer has run out', async () => {
+  it('cause one load for an answer that was never loaded, and one for an answer that has expired', async () => {
     const { ask, loads, pass } = create()
     const all = () => Promise.all(Array.from({ length: 1_000 }, () => ask('known-1')))
     expect(new Set(await all())).toEqual(new Set([true]))
@@ -46,7 +46,7 @@ describe('J4 a thousand callers', () => {
     expect(loads()).toBe(2)
   })
 
-  it('cause two loads at most when something changes while the first is under way', async () => {
+  it('cause two loads at most when a change arrives while the first is under way', async () => {
     const { ask, loads, hold, tell, set } = create()
     const first = hold()
     const early = Array.from({ length: 500 }, () => ask('known-1'))
@@ -62,7 +62,7 @@ describe('J4 a thousand callers', () => {
 describe('J5 a load that began before a change', () => {
   it.each([
     ['of the business', 'known-1'],
-    ['of it is not known whom', null],
+    ['of an unknown business', null],
   ] as const)('%s does not overwrite it', async (_whose, businessUid) => {
     const { ask, loads, hold, tell, set } = create()
     const first = hold()
@@ -76,7 +76,7 @@ describe('J5 a load that began before a change', () => {
     expect(loads()).toBe(2)
   })
 
-  it('does not overwrite it where the change comes between two loads and nobody waits', async () => {
+  it('does not overwrite it when the change comes between two loads and nobody waits', async () => {
     const { ask, hold, tell, set, pass } = create()
     expect(await ask('known-1')).toBe(true)
     pass(6 * SECOND)
@@ -105,7 +105,7 @@ describe('J5 a load that began before a change', () => {
 })
 
 describe('J20 a decision that was superseded', () => {
-  it('is not shown again when the store is down, and one that was only looked at again is', async () => {
+  it('is not shown again when the store is down, unlike one that was only reloaded', async () => {
     const { ask, tell, fail, pass } = create()
     for (const business of ['known-1', 'known-2']) expect(await ask(business)).toBe(true)
     tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
@@ -116,7 +116,7 @@ describe('J20 a decision that was superseded', () => {
     expect([await ask('known-1'), await ask('known-2')]).toEqual([false, true])
   })
 
-  it('is not remembered by a load that it overtook', async () => {
+  it('is not cached by a load that it overtook', async () => {
     const { ask, hold, tell, fail, set, pass } = create()
     const load = hold()
     const asked = ask('known-1')
@@ -130,8 +130,8 @@ describe('J20 a decision that was superseded', () => {
   })
 })
 
-describe('J2 a business whose last subscription turned out to be somebody else\u2019s', () => {
-  it('is not let in by what was once remembered of it, when the store is down', async () => {
+describe('J2 a business whose last subscription belongs to another business', () => {
+  it('gets no access from its earlier cached answer when the store is down', async () => {
     const { ask, pass, lose, fail } = create()
     expect(await ask('known-1')).toBe(true)
     pass(6 * SECOND)

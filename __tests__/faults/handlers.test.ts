@@ -20,7 +20,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     engine = own
   })
 
-  describe('H5 a process that ends after a side effect and before it is noted', () => {
+  describe('H5 a process that ends after a side effect and before noting it', () => {
     it('is followed by one that calls again, with the same id and the next attempt', async () => {
       const platform = await startPlatform()
       const store = storeFor(await storeAddress(), systemClock)
@@ -53,7 +53,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 
   describe('H6 the changes of one subscription', () => {
-    it('are told in order and never two at once, by two instances on one store', async () => {
+    it('are delivered in order and never two at once, by two instances on one store', async () => {
       const platform = await startPlatform()
       const store = storeFor(await storeAddress(), systemClock)
       const marketplaces = [1, 2].map(() =>

@@ -48,9 +48,9 @@ const WAYS = {
   end: (socket: Socket) => void socket.end(),
 }
 
-describe('senders that go at any moment', () => {
+describe('senders that disconnect at any moment', () => {
   it.each(['http', 'express4', 'express5', 'tls'] as const)(
-    'A21 over HTTP/1 on %s end nothing but their own request',
+    'A21 over HTTP/1 on %s end only their own request',
     async (name) => {
       const runs: Promise<void>[] = []
       for (const path of PATHS) {
@@ -72,34 +72,31 @@ describe('senders that go at any moment', () => {
     },
   )
 
-  it.each(['h2c', 'tls'] as const)(
-    'A21, A20 over HTTP/2 on %s end nothing but their own request',
-    async (name) => {
-      const ways: ((stream: ClientHttp2Stream, session: ClientHttp2Session) => void)[] = [
-        (stream) => stream.close(8),
-        (stream) => stream.close(0),
-        (stream) => stream.destroy(),
-        (_stream, session) => session.destroy(),
-        (_stream, session) => session.close(),
-        (_stream, session) => session.goaway(1),
-      ]
-      const runs: Promise<unknown>[] = []
-      for (const path of PATHS) {
-        for (const method of ['POST']) {
-          for (const leave of ways) {
-            for (const stage of ['headers', 'part', 'body', 'wait', 'reply', 'after'] as const) {
-              // A window of nothing keeps the reply from being sent.
-              for (const initialWindowSize of [65_535, 0]) {
-                runs.push(streamAndLeave(name, { method, path, stage, initialWindowSize, leave }))
-              }
+  it.each(['h2c', 'tls'] as const)('A21, A20 over HTTP/2 on %s end only their own request', async (name) => {
+    const ways: ((stream: ClientHttp2Stream, session: ClientHttp2Session) => void)[] = [
+      (stream) => stream.close(8),
+      (stream) => stream.close(0),
+      (stream) => stream.destroy(),
+      (_stream, session) => session.destroy(),
+      (_stream, session) => session.close(),
+      (_stream, session) => session.goaway(1),
+    ]
+    const runs: Promise<unknown>[] = []
+    for (const path of PATHS) {
+      for (const method of ['POST']) {
+        for (const leave of ways) {
+          for (const stage of ['headers', 'part', 'body', 'wait', 'reply', 'after'] as const) {
+            // A window of nothing keeps the reply from being sent.
+            for (const initialWindowSize of [65_535, 0]) {
+              runs.push(streamAndLeave(name, { method, path, stage, initialWindowSize, leave }))
             }
           }
         }
       }
-      await Promise.all(runs)
-      await expectAllServe()
-    },
-  )
+    }
+    await Promise.all(runs)
+    await expectAllServe()
+  })
 })
 
 describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (name) => {
@@ -130,7 +127,7 @@ describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (
     expect(events).toEqual([])
   })
 
-  it('is cut off when the body does not come to an end', async () => {
+  it('is cut off when the body does not end', async () => {
     const session = dialHttp2(name)
     for (const [path, part, status] of [
       [`/hooks/${SECRET}`, ' ', 408],
@@ -151,7 +148,7 @@ describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (
   })
 })
 
-describe('a middleware that has replaced what belongs to Node', () => {
+describe('a middleware that has replaced members of Node’s objects', () => {
   it.each([
     'res.setHeader',
     'res.end',
@@ -163,7 +160,7 @@ describe('a middleware that has replaced what belongs to Node', () => {
     'url',
     'objects',
     'next',
-  ])('A22 %s fails, and no more than the one request', async (broken) => {
+  ])('A22 ends only the one request when %s fails', async (broken) => {
     for (const path of PATHS) {
       for (const business of ['in', 'out']) {
         for (const body of ['{"a":1}', ' '.repeat(70_000)]) {

@@ -86,7 +86,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
     40_000,
   )
 
-  it('G11 old code works on the schema of a later version', async () => {
+  it('G11 with old code work on the schema of a later version', async () => {
     const { address, sql, store } = await lab()
     for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'tallies']) {
       await sql(`alter table ${table} add column of_a_later_version text`)
@@ -120,7 +120,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
 describe('instances on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('G11 that are opened at once on an empty database all open, again and again', async () => {
+  it('G11 that are opened at once on an empty database all open, repeatedly', async () => {
     for (let round = 0; round < 10; round++) {
       const address = await engine.freshAddress()
       const stores = Array.from({ length: 5 }, () => storeFor(address, systemClock))
@@ -131,7 +131,7 @@ describe('instances on PostgreSQL', () => {
     }
   })
 
-  it('G8 whose listening connection is half open find it within 15 s, and go on polling meanwhile', async () => {
+  it('G8 whose listening connection is half open detect it within 15 s, and keep polling meanwhile', async () => {
     const address = await engine.freshAddress()
     const proxy = await startProxy({ to: engine.server().port })
     // Connections that are not in use are closed at once, so that one stays: the one that listens.

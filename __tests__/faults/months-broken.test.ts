@@ -7,10 +7,13 @@ import { liveThrough } from '../support/months/world.js'
 jest.setTimeout(120_000)
 
 /** Each invariant of `months.test.ts` is broken on purpose, and the worlds must notice. */
-describe('what worlds of months find out', () => {
-  it.each(Object.entries(SABOTAGES))('%s, broken', async (invariant, { what, fault, sabotage }) => {
-    const { broken } = await liveThrough(1, [fault], { sabotage })
-    const found = broken.map((each) => each.invariant)
-    expect({ what, found }).toEqual({ what, found: expect.arrayContaining([invariant as Invariant]) })
-  })
+describe('an invariant of months', () => {
+  it.each(Object.entries(SABOTAGES))(
+    'fails when it is broken on purpose: %s',
+    async (invariant, { what, fault, sabotage }) => {
+      const { broken } = await liveThrough(1, [fault], { sabotage })
+      const found = broken.map((each) => each.invariant)
+      expect({ what, found }).toEqual({ what, found: expect.arrayContaining([invariant as Invariant]) })
+    },
+  )
 })

@@ -30,17 +30,17 @@ const SEED = Number(MONTHS_SEED ?? 1 + Math.floor(Math.random() * 1_000_000))
 
 jest.setTimeout(120_000)
 
-describe('days of an app', () => {
+describe('the days of an app', () => {
   it.each(FAULT_NAMES.map((name) => [FAULTS[name].id, FAULTS[name].what, name] as const))(
-    '%s with %s keep every invariant',
+    '%s keep every invariant with %s',
     async (_id, _what, name) => expectWhole(await liveThrough(SEED, [name])),
   )
 
-  it('that are a month of several faults keep every invariant', async () => {
+  it('keep every invariant during a month of several faults', async () => {
     expectWhole(await liveThrough(SEED, faultsOf(SEED)))
   })
 
-  it('are the same days whenever their seed is lived through', async () => {
+  it('are the same whenever their seed is repeated', async () => {
     const live = () => liveThrough(3, ['kills'])
     expect(await live()).toEqual(await live())
   })

@@ -46,7 +46,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
 
 const ACTION = { businessUid: 'b1', payload: '{}' }
 
-describe('G20 each statement of the queue looks at what it is about, however much waits or is over', () => {
+describe('G20 the statements of the queue visit few rows, with any number of waiting or finished entries:', () => {
   const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(name)]))
 
   it.each(Object.entries(CALLS))('%s on SQLite', async (_name, call) => {
@@ -66,7 +66,7 @@ describe('G20 each statement of the queue looks at what it is about, however muc
     }
   })
 
-  it('settling on SQLite goes through its batch once, not once for each entry', async () => {
+  it('settling on SQLite reads its batch once, not once for each entry', async () => {
     const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
     await handling(store, EVERY_TOPIC)
     await store.accept([eventOf('s1', { key: 'due' })])

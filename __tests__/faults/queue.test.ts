@@ -15,13 +15,13 @@ import { gate, until } from '../support/until.js'
 
 let engine: TestEngine
 
-describe.each(ENGINE_NAMES)('on %s', (name) => {
+describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
   const own = useEngine(name)
   beforeAll(() => {
     engine = own
   })
 
-  it('H20 a process without handlers takes nothing, ends nothing and delays nothing', async () => {
+  it('H20 loses, ends and delays nothing when a process without handlers runs', async () => {
     const store = storeFor(await engine.freshAddress(), systemClock)
     const retries = { pollMs: 20, handlerRetryDelaysMs: [200, 200, 200] }
     const { platform, marketplace, deliver } = await createScene({ store, worker: retries })
@@ -38,7 +38,7 @@ describe.each(ENGINE_NAMES)('on %s', (name) => {
     expect(await script.journal.list({})).toMatchObject([{ id, status: 'done', attempts: 3 }])
   })
 
-  it('H21 an event that nobody handles is unhandled, and no handler gets it later', async () => {
+  it('H21 marks an event without a handler as unhandled, and no later handler gets it', async () => {
     const { marketplace, deliver } = await createScene({ store: await engine.freshAddress() })
     const { id } = await deliver(sampleDelivery('application/installed'))
     expect(await marketplace.journal.list({})).toMatchObject([{ id, status: 'unhandled', attempts: 0 }])
@@ -51,7 +51,7 @@ describe.each(ENGINE_NAMES)('on %s', (name) => {
 })
 
 describe('H22 100,000 events behind a handler that hangs', () => {
-  it('cost nothing for the others', async () => {
+  it('cost the other events nothing', async () => {
     const store = storeFor('sqlite::memory:', systemClock)
     await store.open()
     await handling(store, EVERY_TOPIC)
@@ -70,7 +70,7 @@ describe('H22 100,000 events behind a handler that hangs', () => {
 })
 
 describe('H23 a restart with thousands of events whose handler returns at once', () => {
-  it('leaves the event loop to others all the time, and keeps the order of each key', async () => {
+  it('leaves the event loop free, and keeps the order of each key', async () => {
     const store = storeFor('sqlite::memory:', systemClock)
     await store.open()
     await handling(store, EVERY_TOPIC)
@@ -99,7 +99,7 @@ describe('H23 a restart with thousands of events whose handler returns at once',
 })
 
 describe('H24 a wall clock that leaps', () => {
-  it.each([70_000, -70_000, 24 * HOUR])('by %d ms makes no second handler of one key', async (ms) => {
+  it.each([70_000, -70_000, 24 * HOUR])('by %d ms starts no second handler of one key', async (ms) => {
     const { clock, leap } = jumpingClock()
     const store = storeFor('sqlite::memory:', clock)
     await store.open()
@@ -131,7 +131,7 @@ describe('H24 a wall clock that leaps', () => {
 })
 
 describe('H25 a handler that fails', () => {
-  it('is reported at each try, warned of once, and shown by health while it is tried again', async () => {
+  it('is reported at each try, warned about once, and shown by health while it is retried', async () => {
     const { marketplace, deliver } = await createScene({
       worker: { pollMs: 20, handlerRetryDelaysMs: [10, HOUR] },
     })
@@ -173,7 +173,7 @@ describe('H25 a handler that fails', () => {
 })
 
 describe('H26 a change that waits longer than its retention', () => {
-  it('is dead and told, and not deleted', async () => {
+  it('is dead and reported, and not deleted', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock, retention: { changesMs: 60_000 } })
     const dead: DeadEntry[] = []

@@ -84,7 +84,7 @@ describe('secrets', () => {
     metrics.disable()
   })
 
-  it('L1 show in no log line, warning or line on the console', () => {
+  it('L1 appear in no log line, warning or line on the console', () => {
     const { lines } = told[0] as (typeof told)[0]
     expect(lines.some((line) => line.includes('store_unavailable') || line.includes('Cannot'))).toBe(true)
     for (const level of ['debug', 'warn', 'error'])
@@ -92,7 +92,7 @@ describe('secrets', () => {
     expect(leaksIn(lines)).toEqual([])
   })
 
-  it('L2 show in no error, at any depth', () => {
+  it('L2 appear in no error, at any depth', () => {
     const { errors } = told[0] as (typeof told)[0]
     // Every way of failing has led to an error of our own.
     expect(errors.map((error) => (error as MarketplaceError).code)).toEqual(
@@ -115,7 +115,7 @@ describe('secrets', () => {
     expect(leaksIn(errors)).toEqual([])
   })
 
-  it('L3 show in no span of a tracer that records every fetch, and in no metric', () => {
+  it('L3 appear in no span of a tracer that records every fetch, and in no metric', () => {
     const { spans, counted, tokenCalls } = told[0] as (typeof told)[0]
     const addresses = spans.map(({ attributes }) => String(attributes['url.full']))
     // The tracer does record addresses with their queries, those of reads, and of another token call too.
@@ -132,14 +132,14 @@ describe('secrets', () => {
     expect(leaksIn(counted)).toEqual([])
   })
 
-  it('L4 show in no reply, whatever was sent', () => {
+  it('L4 appear in no reply to any request', () => {
     const { replies } = told[0] as (typeof told)[0]
     const statuses = new Set(replies.map(({ status }) => status))
     expect(statuses).toEqual(new Set([200, 400, 401, 402, 403, 404, 405, 408, 413, 415, 500, 503]))
     expect(leaksIn(replies)).toEqual([])
   })
 
-  it('L5, A6 show in no file of the database, while it is open and afterwards', () => {
+  it('L5, A6 appear in no file of the database, while it is open and afterwards', () => {
     const { files } = told[0] as (typeof told)[0]
     expect(Object.keys(files)).toEqual(expect.arrayContaining(['open m.db', 'open m.db-wal', 'closed m.db']))
     // What was delivered is in them.
@@ -148,7 +148,7 @@ describe('secrets', () => {
     expect(leaksIn(Object.values(files))).toEqual([])
   })
 
-  it('L6 show in nothing that an app is given', () => {
+  it('L6 appear in no value that an app receives', () => {
     const { given } = told[0] as (typeof told)[0]
     expect(inspect(given, { depth: null })).toContain('purchased')
     expect(leaksIn(given)).toEqual([])

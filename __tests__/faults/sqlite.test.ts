@@ -84,7 +84,7 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     expect(await store.counts()).toMatchObject({ subscriptions: 1 })
   })
 
-  it('C20 opens after a failed migration, with no earlier connection in the way', async () => {
+  it('C20 opens after a failed migration, without a leftover connection in the way', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { engine } = storeAt(path, driver)
     let fails = true
@@ -125,7 +125,7 @@ describe.each(DRIVERS)('a file-size limit (%s)', (driver) => {
 
 describe('C22 a file system that', () => {
   it.each(['EPERM', 'EISDIR', 'EINVAL', 'EACCES'])(
-    'answers %s when a folder is to be synced holds a store all the same',
+    'that answers %s when a folder is synced still holds a store',
     async (code) => {
       disk.folderSyncFails = code
       const { store } = storeAt(join(temporaryFolder(), 'm.db'))
@@ -135,7 +135,7 @@ describe('C22 a file system that', () => {
     },
   )
 
-  it('reports an I/O error when a folder is to be synced holds none', async () => {
+  it('that reports an I/O error when a folder is synced does not hold a store', async () => {
     disk.folderSyncFails = 'EIO'
     const { store } = storeAt(join(temporaryFolder(), 'm.db'))
     await expect(store.open()).rejects.toMatchObject({
@@ -171,7 +171,7 @@ describe.each(DRIVERS)('a database file behind a symbolic link (%s)', (driver) =
 })
 
 describe('a sync of the WAL', () => {
-  it('C24 makes all durable that was committed before it was asked for, is shared, and is not repeated', async () => {
+  it('C24 makes durable all earlier commits, is shared, and is not repeated', async () => {
     const { engine } = storeAt(join(temporaryFolder(), 'm.db'))
     await engine.open()
     await commit('a')
@@ -205,7 +205,7 @@ describe('a sync of the WAL', () => {
     }
   })
 
-  it('C24 that fails is not made good by one that succeeds: the database takes everything over first', async () => {
+  it('C24 that fails is not repaired by one that succeeds: the database first takes over everything', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { store } = storeAt(path)
     await store.open()
@@ -232,7 +232,7 @@ describe('a sync of the WAL', () => {
 })
 
 describe('the time of a SQLite store', () => {
-  it('C25 is not moved by a wall clock that leaps: no lease lapses, in this process and in the next', async () => {
+  it('C25 does not follow a wall clock that leaps: no lease expires, in this process and in the next', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { clock, jump, leap } = jumpingClock()
     const { store, engine } = storeAt(path, undefined, clock)
@@ -258,7 +258,7 @@ describe('the time of a SQLite store', () => {
     expect((await timeOf(next.engine)) - after).toBeGreaterThanOrEqual(70_000)
   })
 
-  it('C25 goes on from the last time noted when the machine starts anew with a wall clock that is behind', async () => {
+  it('C25 continues from the last stored time when the machine restarts with a wall clock that is behind', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const first = storeAt(path)
     await first.store.open()
@@ -279,7 +279,7 @@ describe('the time of a SQLite store', () => {
 })
 
 describe.each(DRIVERS)('a backup (%s)', (driver) => {
-  it('C27 is made while deliveries come in, opens as a store, and replaces nothing', async () => {
+  it('C27 is made during deliveries, opens as a store, and replaces nothing', async () => {
     const folder = temporaryFolder()
     const { store } = storeAt(join(folder, 'm.db'), driver)
     await store.open()
@@ -301,7 +301,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
     expect((await store.counts()).subscriptions).toBe(70)
   })
 
-  it('C27 that fails says why and leaves no half file', async () => {
+  it('C27 that fails reports why and leaves no half file', async () => {
     const folder = temporaryFolder()
     const { store } = storeAt(join(folder, 'm.db'), driver)
     await store.open()
@@ -332,7 +332,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
   })
 })
 
-it('C27 a backup of PostgreSQL names the tool for it', async () => {
+it('C27 a backup of PostgreSQL fails with the name of the tool for it', async () => {
   const engine = createPostgresEngine({
     connection: 'postgres://nobody@127.0.0.1:1/nothing',
     schema: 'of_the_app',
@@ -346,7 +346,7 @@ it('C27 a backup of PostgreSQL names the tool for it', async () => {
 })
 
 describe.each(DRIVERS)('a large file (%s)', (driver) => {
-  it('C28 opens before it is checked, and is refused as damaged as soon as the check has found it', async () => {
+  it('C28 opens before it is checked, and is refused as damaged as soon as the check finds it', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { store, engine } = storeAt(path, driver)
     await store.open()

@@ -19,11 +19,11 @@ afterEach(() => {
   disk.release()
 })
 
-describe('C5 PostgreSQL that is stopped as by a power cut while deliveries come in', () => {
+describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', () => {
   const engine = useEngine('PostgreSQL')
 
   it.each(['on', 'off'])(
-    'has all that was acknowledged, where the default of the role is synchronous_commit=%s',
+    'has everything it acknowledged, with the role’s default synchronous_commit=%s',
     async (mode) => {
       const store = await engine.freshAddress()
       const server = engine.server()
@@ -143,7 +143,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
   }
 })
 
-describe('C8 while a sync of the disk takes long', () => {
+describe('C8 while a sync of the disk is slow', () => {
   const canDelay = canTrace()
   const lasts: [ms: number, deliveries: number][] = [
     [200, 8],
@@ -155,7 +155,7 @@ describe('C8 while a sync of the disk takes long', () => {
   }
 
   // The kernel's own call is held up, whoever makes it, on whatever thread.
-  it.each(lasts)('such as %s ms, the event loop stands still for less than 50 ms', async (ms, deliveries) => {
+  it.each(lasts)('such as %s ms, the event loop pauses for less than 50 ms', async (ms, deliveries) => {
     const platform = await startPlatform()
     const receiver = loadReceiver(
       {
@@ -191,7 +191,7 @@ describe('C8 while a sync of the disk takes long', () => {
 describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('C9 is kept but for the one row that cannot be', async () => {
+  it('C9 is stored except the one row that cannot be', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(
       engineName === 'SQLite'
@@ -207,7 +207,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect(kept).toEqual(replies.flatMap(({ status, id }) => (status === 200 ? [id] : [])).sort())
   })
 
-  it('C10 that names a subscription twice keeps both events, and wants it twice', async () => {
+  it('C10 that names a subscription twice stores both events and requests two refreshes', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     const { marketplace, deliver } = await createScene({ store, worker: false })
     const twice = [notice('b1', 's1'), notice('b1', 's1')]
@@ -218,7 +218,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect(rows.map(({ generation }) => Number(generation))).toEqual([5])
   })
 
-  it('C12 that waits for a database at a standstill is bounded, and what is beyond is refused at once', async () => {
+  it('C12 that waits for a stalled database is bounded, and any excess is refused at once', async () => {
     const address = await engine.freshAddress()
     const { store } = await openStoreWithSql(address)
     const { deliver } = await createScene({ store, worker: false, receiver: { acceptTimeoutMs: 200 } })
@@ -248,7 +248,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect((await deliver(notice('b1', 'last'))).status).toBe(200)
   })
 
-  it('C14 that was never worked on is worked on by the next process, without being asked', async () => {
+  it('C14 without any work done is handled by the next process, without a call', async () => {
     const store = await engine.freshAddress()
     const before = await createScene({ store, worker: false })
     const { platform } = before
@@ -278,7 +278,7 @@ describe('C11 a connection to PostgreSQL that is lost', () => {
   const engine = useEngine('PostgreSQL')
 
   it.each(['after', 'before'] as const)(
-    'right %s the server has the COMMIT of a delivery: tried again, and kept once',
+    'right %s the server has the COMMIT of a delivery: the delivery is tried again, and stored once',
     async (when) => {
       const address = await engine.freshAddress()
       const proxy = await startProxy({ to: engine.server().port })
@@ -299,9 +299,9 @@ describe('C11 a connection to PostgreSQL that is lost', () => {
   )
 })
 
-describe('C16 a file that is damaged, or no database', () => {
+describe('C16 a file that is damaged, or not a database', () => {
   it.each(['no database', 'cut short', 'overwritten in the middle', 'its first bytes changed'])(
-    '(%s) is a clear error, and neither mended nor replaced',
+    '(%s) gives a clear error, and is neither repaired nor replaced',
     async (damage) => {
       const path = join(temporaryFolder(), 'm.db')
       await written(path)

@@ -15,7 +15,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
   const engine = useEngine(engineName)
   const itShared = itWhereShared(engineName)
 
-  it('G2 that a killed process held is taken over within its lease and 15 s', async () => {
+  it('G2 of a killed process is taken over within its lease and 15 s', async () => {
     const { address, platform } = await lab()
     const holder = loadReceiver(childSettings(platform, address, { handler: 'never returns' }))
     await holder.begin()
