@@ -13,7 +13,7 @@ const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(n
 
 describe('the cost of a batch of deliveries', () => {
   it.each([
-    ['that nobody handles', []],
+    ['without a handler', []],
     ['that are handled', EVERY_TOPIC],
   ] as const)('is two messages on PostgreSQL, for deliveries %s', async (_name, topics) => {
     const { pool, messages } = await countingPool()
@@ -56,14 +56,14 @@ describe('the cost of a batch of deliveries', () => {
   })
 })
 
-describe.each(ENGINE_NAMES)('leaves texts unchanged on %s', (name) => {
+describe.each(ENGINE_NAMES)('a text in the store on %s', (name) => {
   it.each([
     '$$ $1 $mw$',
     `' " \\ \\' "" E'\\\\x'`,
     '; -- /* */ %s ? :a',
     'ü 漢 😀 \u007f \u2028',
     '\\u0000 {"a":"\\u0024"}',
-  ])('%j', async (text) => {
+  ])('stays unchanged: %j', async (text) => {
     const { store } = await openStoreWithSql(await addressOf(name))
     const event = eventOf(`s ${text}`, `b ${text}`)
     await store.accept([{ ...event, payload: JSON.stringify({ text }) }])

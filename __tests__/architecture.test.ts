@@ -34,7 +34,7 @@ const ARROWS: Record<string, readonly string[]> = {
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
   'adapter/': [...GROUND_FLOOR, 'store/store.ts', 'testing/cannot.ts', 'testing/random.ts'],
 }
-/** The files on top may import everything but the entry itself and what is for tests only. */
+/** The files on top may import everything except the entry itself and files for tests only. */
 const TOP = ['api.ts', 'index.ts', 'lifecycle.ts', 'marketplace.ts', 'options.ts', 'store-option.ts']
 const NOT_FOR_TOP = ['index.ts', 'adapter/', 'testing/', 'cli/', 'console/']
 
@@ -264,7 +264,7 @@ function callsFetch(code: string): boolean {
   return /(?:(?<![\w.$])|\bglobalThis\.)fetch\s*\(/.test(code)
 }
 
-/** Every circle once, told from its first file in the order of the alphabet. */
+/** Every cycle once, written from its first file in the order of the alphabet. */
 function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const circles = new Set<string>()
   const done = new Set<string>()

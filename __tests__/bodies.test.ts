@@ -241,7 +241,7 @@ describe.each([
       const { port, kept } = await serve(express, { before: [express.json()] })
       const message = head({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
       const reply = await exchange(port, message + chunked('{}', 1))
-      // Express 5 leaves no sign by which to tell it from an object that another middleware put there.
+      // Express 5 leaves no sign that distinguishes it from an object of another middleware.
       expect(reply).toMatch(express === express4 ? / 200 / : / 500 /)
       expect(kept).toHaveLength(express === express4 ? 1 : 0)
     })

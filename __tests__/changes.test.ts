@@ -128,7 +128,7 @@ describe('the changes of one subscription', () => {
     let most = 0
     const overlaps: string[] = []
     marketplace.onPurchaseChange(async ({ subscription_uid: uid, to }) => {
-      // Not an `expect`: what a handler throws is tried again, and nobody would hear of it.
+      // Not an `expect`: an error in a handler is retried, and the test would not see it.
       if ((running.get(uid) ?? 0) > 0) overlaps.push(`${uid} ${to}`)
       running.set(uid, (running.get(uid) ?? 0) + 1)
       most = Math.max(
@@ -199,7 +199,7 @@ describe('a handler that fails', () => {
       error: 'TypeError: the mail server is away',
     })
     expect((await marketplace.health()).status).toBe('degraded')
-    // It holds nobody up, and access does not depend on it.
+    // It delays no caller, and access does not depend on it.
     await bringAbout(platform, marketplace, ['purchased'], 'b2')
     expect(await marketplace.isEntitled(B1)).toBe(true)
 
@@ -401,7 +401,7 @@ describe('a handler', () => {
       const own = ++attempts
       running.add(own)
       calls.push(running.size)
-      // Until it is told that what it has is not its own any more.
+      // Until its signal aborts, because its entry is leased to another claimer.
       if (own === 1) await new Promise((resolve) => signal.addEventListener('abort', resolve))
       running.delete(own)
     })
@@ -516,7 +516,7 @@ describe('a handler', () => {
     const tries: { id: string; receivedAt: string }[] = []
     marketplace.on('purchasable_subscription/update', ({ name, data, id, receivedAt }) => {
       named?.push(name, data.subscription_uid)
-      // Checked at the end: what a handler throws is a failure of the handler, and not of this test.
+      // Checked at the end: an error in a handler is a failure of the handler, not of this test.
       tries.push({ id, receivedAt })
     })
     marketplace.on('purchasable_subscription/update', ({ id, receivedAt }, { attempt }) => {

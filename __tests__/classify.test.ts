@@ -30,7 +30,7 @@ const RECORD = {
 const ESSENTIALS = ['uid', 'business_uid'] as const
 const READ_ESSENTIALS = [...ESSENTIALS, 'purchasable_uid', 'purchase_state'] as const
 
-/** What an optional field may hold instead of what is documented. */
+/** Values that an optional field may hold instead of the documented ones. */
 const ODD = [null, '', undefined, true, 7, 1.5, [], ['p-1'], {}, { odd: [true] }, 'a\u0000', 'x'.repeat(256)]
 
 describe('classify', () => {

@@ -314,7 +314,7 @@ describe('the conclusion from a read', () => {
       most = Math.max(most, nextInMs as number)
       expect(reads).toBeLessThan(5_000)
     }
-    // At last at the reconcile's pace, and soon again when somebody asks.
+    // Finally at the pace of the reconcile, and soon again after a request.
     expect(most).toBe(24 * HOUR)
     reader.event()
     expect(reader.reads(result).nextInMs).toBe(5 * SECOND)
@@ -333,7 +333,7 @@ describe('the conclusion from a read', () => {
     expect(reader.elapsed()).toBeGreaterThan(72 * HOUR)
     const asked: number[] = []
     expect(reader.reads(REFUSED, { hasServedSince: (time) => asked.push(time) > 0 }).nextInMs).toBeNull()
-    // Served since the last try: what was served before says nothing of now.
+    // Served since the last try: an earlier answer proves nothing about the present.
     expect(asked).toEqual([lastTry])
   })
 

@@ -198,7 +198,7 @@ describe('D5, D19 after any events on the platform and in transit', () => {
 })
 
 /**
- * Any commands, then calm; `inTheEnd` says what must hold then. fast-check prints the seed of a failure; that one run
+ * Any commands, then calm; `inTheEnd` holds the promises for then. fast-check prints the seed of a failure; that one run
  * does not come to its end is one, too. A slow machine makes fewer runs in its time, and no fewer
  * than a quarter.
  */
@@ -324,7 +324,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     uid: string,
     ...how: Parameters<typeof platform.move> extends [string, string, ...infer H] ? H : never
   ) {
-    // No two changes in one millisecond: `updated_at` could not tell them apart.
+    // No two changes in one millisecond: `updated_at` could not distinguish them.
     await advance(1)
     const event = platform.move(uid, BUSINESS_OF[uid] as string, ...how)
     if (event) waiting.push(event)
@@ -387,7 +387,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     advance,
     lost,
 
-    /** Faults end, and what is still on its way arrives. */
+    /** Faults end, and deliveries on their way arrive. */
     async calm() {
       platform.heal()
       for (const event of waiting.splice(0)) await send(event)
@@ -400,7 +400,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       await refreshed
     },
 
-    /** Of these, those the receiver has heard of are as the platform has them. */
+    /** Of these, those that the receiver knows equal the platform. */
     async expectEqual(uids: readonly string[]) {
       const known = (await rows()).filter(({ subscriptionUid }) => uids.includes(subscriptionUid))
       const expected = known.map(({ subscriptionUid: each }) => [each, platform.state(each) ?? null])
@@ -411,7 +411,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       await expectNothingForbidden()
     },
 
-    /** Each change was told, and the changes of one subscription follow one another without a gap. */
+    /** Each change was delivered, and the changes of one subscription follow one another without a gap. */
     expectChangesInOrder() {
       for (const uid of UIDS) {
         const told = new Map(

@@ -168,7 +168,7 @@ async function receiving(options: Partial<ReceiverOptions>) {
   return { clock, port, outcomes, waiting: () => isWaiting }
 }
 
-/** `late` has what became late, and when; `timers` counts those of the clock. */
+/** `late` lists the items that expired, and when; `timers` counts those of the clock. */
 function setUp(onLate: (item: string) => void = () => {}) {
   const clock = createVirtualClock({ startAt: 0, isBusy: () => false })
   const inner = clock.forProcess()

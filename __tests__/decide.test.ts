@@ -74,7 +74,7 @@ describe('a subscription that was read', () => {
   ])('denies when the app’s own rule %s', async (_what, rule) => {
     const entitledWhen = rule as () => boolean
     expect(reasonOf(read('purchased'), { entitledWhen })).toBe('not_purchased')
-    // A rejection that nobody handles ends the process here.
+    // An unhandled rejection ends the process here.
     await new Promise((resolve) => setImmediate(resolve))
   })
 

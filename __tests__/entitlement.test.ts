@@ -359,7 +359,7 @@ describe('a forged payload', () => {
     const before = readsOf(platform, uid)
     await deliver(notice({ subscription_uid: uid }))
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    // A purchase elsewhere goes all the way meanwhile: whatever was due at once has been read.
+    // A purchase of another business is read meanwhile, so every read that was due at once has been made.
     await buy(platform, marketplace, B2)
     expect(readsOf(platform, uid) - before).toBe(1)
   })
@@ -817,7 +817,7 @@ describe('D17 an uninstall', () => {
   })
 
   it.each([
-    ['told out of order', '2024-05-01T10:00:00.000+02:00', '2024-05-01T08:59:59.000+01:00', false],
+    ['delivered out of order', '2024-05-01T10:00:00.000+02:00', '2024-05-01T08:59:59.000+01:00', false],
     ['followed by an install', '2024-05-01T10:00:00.000+02:00', '2024-05-01T09:00:01.000+01:00', true],
     ['at a zero date', '0001-01-01T00:00:00Z', '2024-05-01T09:00:00Z', false],
     ['followed by an install at a time that is none', '2024-05-01T10:00:00.000+02:00', 'soon', true],

@@ -119,7 +119,7 @@ describe('the types of the events', () => {
       event_type: 'installed',
       data: { business_id: 'b', app_id: 72 },
     })
-    // @ts-expect-error only what is recognised has a name
+    // @ts-expect-error only a recognised result has a name
     expect(result.name).toBeDefined()
     if (!result.recognised || result.name !== 'app_subscription/installed') throw new Error('unreachable')
     const appId: string = result.data.app_id

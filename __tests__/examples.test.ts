@@ -8,7 +8,7 @@ import { startPostgres } from './support/postgres.js'
 const EXAMPLES = join(__dirname, '..', 'examples')
 const MINUTES = 120_000
 
-/** The command of each example, and what it prints when all is well. */
+/** The command of each example, and the line it prints at the end. */
 const COMMANDS: Record<string, [args: string[], printed: RegExp]> = {
   minimal: [['start'], /before the purchase: 402\npurchased: 200\nafter a missed payment: 402\n$/],
   paywall: [['test'], /# pass 7\n# fail 0\n/],

@@ -70,7 +70,7 @@ describe('the answer at an earlier time', () => {
   })
 })
 
-/** Asks for the answer so many days ago: its reason and what it rests on. */
+/** Asks for the answer so many days ago: its reason and its evidence. */
 function world({ changes, rows }: { changes: JournalEntry[]; rows: KeptSubscription[] }) {
   const newest = [...changes].sort((a, b) => Date.parse(b.receivedAt) - Date.parse(a.receivedAt))
   const explainAt = createExplainAt({

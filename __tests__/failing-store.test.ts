@@ -146,7 +146,7 @@ describe('a store that fails at random', () => {
     const acknowledged: string[] = []
     let refused = 0
 
-    /** As a sender that tries again: only what was acknowledged is known to the app. */
+    /** As a sender that retries: the app knows only acknowledged deliveries. */
     async function tell(i: number) {
       for (;;) {
         const { status, id } = await scene.deliver(notice(businesses[i] as string, uids[i] as string))
@@ -198,7 +198,7 @@ describe('a store that fails at random', () => {
 
 type Plan = NonNullable<Parameters<typeof withStoreFaults>[1]>['faults']
 
-/** An app whose store goes wrong as told, with a handler that keeps what it was told of. */
+/** An app on a store with these faults, and a handler that collects its changes. */
 async function faultyScene(
   options: Parameters<typeof createScene>[0] = {},
   faults: NonNullable<Plan> = [],

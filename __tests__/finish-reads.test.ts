@@ -15,7 +15,7 @@ describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
       const finished = await Promise.all(claims.map((claim) => store.finishRead(claim, purchased(claim))))
       expect(finished).toEqual(claims.map(() => true))
     })
-    // SQLite runs a statement for each row; what a transaction does once is done once.
+    // SQLite runs a statement for each row; the work of a transaction is done once.
     const texts = queries.map((each) => each.text)
     const each = name === 'SQLite' ? claims.length : 1
     expect(texts.filter((text) => /^\s*update subscriptions/.test(text))).toHaveLength(each)

@@ -309,7 +309,7 @@ interface Line {
   business_uid: string
 }
 
-/** Purchases that the app was told nothing of. */
+/** Purchases without a delivery to the app. */
 function sell(platform: Simulator, count: number): Line[] {
   return Array.from({ length: count }, (_, i) => {
     const named = { subscription_uid: `subscription-${i}`, business_uid: `business-${i}` }

@@ -69,8 +69,8 @@ export interface Project {
 }
 
 /**
- * One of the examples as a project of its own: its files, and what its package.json names, which the tests' own packages
- * stand in for. Throws where it needs one that the tests do not have.
+ * One of the examples as a project of its own: its files, and the dependencies in its package.json, for which the tests' own
+ * packages stand in. Throws when the tests lack one.
  */
 export function createExample(name: string): Project {
   const source = join(ROOT, 'examples', name)

@@ -419,7 +419,7 @@ describe('options', () => {
   })
 })
 
-/** A platform that tells nobody, and a marketplace on a file of its own. */
+/** A platform without deliveries, and a marketplace on a file of its own. */
 async function createFileScene(options: Parameters<typeof openMarketplace>[1] = {}) {
   const platform = await startPlatform()
   const store = `sqlite:${join(temporaryFolder(), 'm.db')}`

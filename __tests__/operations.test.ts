@@ -227,7 +227,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
         () => of.journal.replayAll({ status: 'dead' }, { dryrun: true }),
         /limit, dryRun/,
       ],
-      ['an action of nobody', () => of.journal.recordAction({ action: 'look' }), /actor/],
+      ['an action without an actor', () => of.journal.recordAction({ action: 'look' }), /actor/],
       ['an erasure that is none', () => of.journal.recordAction({ actor: 'a', action: 'erase' }), /erase/],
       ['a business', () => of.history({}), /business_uid/],
       ['a place', () => of.history('b', { before: '1-2' }), /before/],
@@ -235,9 +235,9 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       ['at what', () => of.explain('b', { at: 'then' }), /at: .*ISO 8601/],
       ['the future', () => of.explain('b', { at: new Date(Date.now() + HOUR) }), /future/],
       ['no business then', () => of.explain('', { at: new Date() }), /business_uid/],
-      ['to erase nobody', () => of.erase(null), /business_uid/],
+      ['to erase no business', () => of.erase(null), /business_uid/],
       ['to erase with more', () => of.erase('b', { really: true }), /actor/],
-      ['to export nobody', () => of.exportData(1.5), /business_uid/],
+      ['to export no business', () => of.exportData(1.5), /business_uid/],
     ]
     for (const [what, call, message] of bad) {
       const error = await call().then(
@@ -271,7 +271,7 @@ interface Loose extends Record<'history' | 'explain' | 'erase' | 'exportData', C
   journal: Record<'list' | 'get' | 'replay' | 'replayAll' | 'recordAction', Call>
 }
 
-/** Until the wall clock shows another millisecond, so that times on either side can be told apart. */
+/** Until the wall clock shows another millisecond, so that times on either side differ. */
 async function tick() {
   const now = Date.now()
   await until('a millisecond has passed', () => Date.now() > now + 1)

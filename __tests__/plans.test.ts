@@ -166,7 +166,7 @@ describe('requireEntitlement with purchasableUid', () => {
     expect(await statusOf('/asked', 'b-basic', 'basic')).toBe(200)
     expect(await statusOf('/later', 'b-basic', 'basic')).toBe(200)
     expect(await statusOf('/asked', 'b-basic', 'pro')).toBe(402)
-    // A function that finds no item is no way in.
+    // A function that finds no item admits nobody.
     expect(await statusOf('/asked', 'b-basic')).toBe(402)
     expect(await statusOf('/later', 'b-basic')).toBe(402)
   })
@@ -199,7 +199,7 @@ describe('requireEntitlement with purchasableUid', () => {
   })
 })
 
-/** Businesses named after what they have bought; that of `b-late` is suspended. */
+/** Businesses named after their purchases; that of `b-late` is suspended. */
 async function sold(store: string, own: string[] | null = PLANS) {
   const platform = await startPlatform({
     apps: PLANS.map((uid) => ({ purchasableUid: uid, codeName: uid })) as never,

@@ -176,7 +176,7 @@ describe('reading a subscription', () => {
     ['F7 no token', json(200, {}), outage('reply_invalid')],
     ['F7 an empty token', json(200, { access_token: '' }), outage('reply_invalid')],
     ['F7 a token with a line break', json(200, { access_token: 'a\r\nX: 1' }), outage('reply_invalid')],
-    ['F7 a token that is no text', json(200, { access_token: { a: 1 } }), outage('reply_invalid')],
+    ['F7 a token that is not text', json(200, { access_token: { a: 1 } }), outage('reply_invalid')],
     [
       'F7 a token of 10,000 characters',
       json(200, { access_token: 'x'.repeat(10_000) }),
@@ -330,7 +330,7 @@ describe('registering a webhook', () => {
     ['422 already exists', json(422, { errors: [{ code: 'x', message: 'Already exists' }] }), 'exists'],
     ['409 already registered', json(409, { error: 'target already registered' }), 'exists'],
     [
-      'an error of 200 that says it exists',
+      'an error of 200 with already exists',
       json(200, { success: false, errors: [{ message: 'already exists' }] }),
       'exists',
     ],
@@ -419,7 +419,7 @@ describe('registering a webhook', () => {
 type Sent = { targetUrl: string; token: { value: string } }
 type Answer = (req: IncomingMessage, res: ServerResponse) => unknown
 
-/** A platform that answers as told, and a client for it. */
+/** A platform with the given answers, and a client for it. */
 async function start(
   options: {
     token?: Answer

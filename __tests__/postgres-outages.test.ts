@@ -22,7 +22,7 @@ describe('deliveries while the database fails', () => {
     '%s: nothing acknowledged is lost, and work resumes without a restart',
     async (_what, strike) => {
       const store = await engine.freshAddress()
-      // What was in hand when the database went is nobody's until its lease runs out.
+      // Work in hand when the database went away is leased to a lost claimer until its lease expires.
       const scene = await createScene({ store, worker: { pollMs: 50, leaseMs: 1_000 } })
       const { platform, marketplace } = scene
       const told = new Set<unknown>()

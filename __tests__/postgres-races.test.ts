@@ -89,7 +89,7 @@ describe('deliveries to several instances', () => {
       })
       await Promise.all(stores.map((store, i) => store.accept(batches[i] as NewEvent[])))
     }
-    // Counted when a transaction ends, and told a second later at most.
+    // Counted when a transaction ends, and reported a second later at most.
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     expect(await deadlocks()).toBe(0)
   })
@@ -210,7 +210,7 @@ describe('G22 an event whose receiver looked for handlers just before one was ad
     const { address, stores, sql } = await open()
     const [receiver, worker] = stores
     const event = eventOf('s1')
-    // The receiver has found that nobody handles it, and waits for the row of the subscription before it commits.
+    // The receiver has found no handler, and waits for the row of the subscription before it commits.
     const holder = new pg.Client({ connectionString: address })
     onCleanUp(() => holder.end())
     await holder.connect()

@@ -224,7 +224,7 @@ describe('a process that was frozen in the middle of a transaction', () => {
     await sqlEngine.write(async (trx) => {
       const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx)
       backends.push(rows[0]?.pid as number)
-      // Not so much as the database's farewell is read: the next query is sent to nobody.
+      // The database's farewell is not read: the next query goes to a closed connection.
       if (backends.length === 1) standStill(2_300)
       await sql`select 1`.execute(trx)
     })

@@ -275,7 +275,7 @@ describe('the options of requireEntitlement', () => {
   })
 })
 
-/** An app with one guarded route; nobody is entitled unless `answers` say so. */
+/** An app with one guarded route; no business is entitled unless `answers` include it. */
 function setUp(
   express: typeof express5,
   answers: Partial<EntitlementPort>,

@@ -15,7 +15,7 @@ import { until } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 /**
- * The whole system, some instances of it, in worlds made of nothing but a seed: a platform that lags, lies and fails,
+ * The whole system, some instances of it, in worlds that depend on a seed alone: a platform that lags, lies and fails,
  * deliveries that are lost, doubled and late, instances that are killed, frozen and cut off.
  * `npm run simulate` makes as many of them as you like, or one again.
  */
@@ -31,7 +31,7 @@ describe.each(Object.entries(STORES))('D19 a simulated world on %s', (store, ope
   it('keeps every promise, with any seed', async () => {
     const database = await open()
     const endAt = Date.now() + TIME_MS
-    // Others every time; what fails says its seed.
+    // Different ones every time; a failure prints its seed.
     const first = 1 + Math.floor(Math.random() * 1_000_000)
     for (let made = 0; made < MOST && (made < LEAST || Date.now() < endAt); made++) {
       const { seed, failures } = await simulate(first + made, database)

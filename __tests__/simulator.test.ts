@@ -356,7 +356,7 @@ describe('the register call', () => {
 describe('faults of calls', () => {
   const cases: [string, Fault, (platform: Simulator, uid: string, token: string) => Promise<unknown>][] = [
     [
-      'status answers as told, with Retry-After',
+      'status answers as configured, with Retry-After',
       { on: 'read', kind: 'status', status: 429, retryAfter: 7 },
       async (platform, uid, token) => {
         const reply = await readReply(platform, uid, token)
@@ -453,7 +453,7 @@ describe('faults of calls', () => {
     handle.remove()
     expect(await read(platform, uid, token)).toMatchObject({ status: 200, records: [{ uid }] })
     expect((await tokenReply(platform, 'b1')).json.access_token).toMatch(/^app-/)
-    // A connection that a down platform never accepts is no strike.
+    // A connection that a down platform never accepts does not count as a strike.
     if (fault.kind !== 'down') {
       expect(handle.strikes).toBeGreaterThan(0)
       expect(platform.requests[0]).toMatchObject({ faults: [fault.kind], business_uid: 'b1', inFlight: 1 })
@@ -641,7 +641,7 @@ describe('one seed', () => {
     const statuses: number[] = []
     for (let i = 0; i < 6; i++) {
       const { uid } = platform.purchase({ business_uid: 'b0', payment: 'succeeded' })
-      // Requests that come in between must not move what becomes of the others.
+      // Requests in between must not change the result of the others.
       if (noise) await read(platform, 'unknown', platform.appToken('b9'))
       for (let j = 0; j < 3; j++) statuses.push((await read(platform, uid, token)).status)
     }
@@ -799,7 +799,7 @@ function take(platform: Simulator, trigger: string, from: string, condition: str
     return { uid, before: 0 }
   }
   const { uid } = buy(from === 'purchased' ? 'succeeded' : 'failed')
-  // The purchase itself is told by two deliveries.
+  // The purchase itself causes two deliveries.
   if (trigger === 'Payment confirmation received') platform.confirmPayment(uid)
   else if (trigger === 'Payment issue received') platform.paymentIssue(uid)
   else platform.cancel(uid)

@@ -35,7 +35,7 @@ const ROWS: Record<string, string> = {
 }
 
 /**
- * libsql 0.5 aborts the process when it reads text that is no UTF-8, and SQLite makes such text of half a surrogate pair
+ * libsql 0.5 aborts the process when it reads text that is not UTF-8, and SQLite makes such text of half a surrogate pair
  * in JSON: these checks are run apart, so that the others can be.
  */
 const BYTES = /half a surrogate pair|cannot be kept is refused|whatever characters/

@@ -13,7 +13,7 @@ import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { eventOf } from './support/events.js'
 import { disk } from './support/failing-disk.js'
 
-// What every store promises is in store-conformance.test.ts; here is what only SQLite has.
+// The promises of every store are in store-conformance.test.ts; these are for SQLite only.
 
 const hasNodeSqlite = process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined
 const drivers: SqliteDriverName[] = hasNodeSqlite ? ['node:sqlite', 'libsql'] : ['libsql']

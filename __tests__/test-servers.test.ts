@@ -235,7 +235,7 @@ function isListening(port: number): Promise<boolean> {
   })
 }
 
-/** Sends back what it gets, and ends when the other has. */
+/** Sends back its input, and ends when the other side has. */
 async function echo(): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, (socket) => {

@@ -148,7 +148,7 @@ describe('doctor', () => {
     expect(checks.read).toMatchObject({ status: 'skipped' })
   })
 
-  /** A running app that has a subscription, told by the platform. */
+  /** A running app with a subscription that the platform delivered. */
   async function app() {
     const store = await engine.freshAddress()
     const { platform, marketplace, url } = await createScene({ store })

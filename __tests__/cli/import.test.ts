@@ -165,7 +165,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
       expect(changes).toEqual([])
     })
 
-  /** A platform with as many purchases, nobody told of them; the file that names them, and a store with its tables. */
+  /** A platform with as many purchases and no deliveries; the file that names them, and a store with its tables. */
   async function customers(count: number) {
     const platform = await startPlatform()
     const store = await engine.freshAddress()

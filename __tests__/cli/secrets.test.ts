@@ -118,7 +118,7 @@ describe('the command line and secrets', () => {
     ]) {
       const { code, stdout } = await runCli(args, { env })
       expect({ args, code }).toEqual({ args, code: 0 })
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for these
       expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/)
     }
   })

@@ -11,7 +11,7 @@ import { mountConsole, type RoleName } from '../support/console.js'
 import { createScene, OTHER_ITEM, deliver as post, type Scene, serve } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** Where to look at what the page looks like. */
+/** The folder for pictures of the page. */
 const SCREENSHOTS = join(tmpdir(), 'console-page-screenshots')
 const LOOKS = {
   'phone by night': { viewport: { width: 360, height: 740 }, colorScheme: 'dark' },
@@ -22,7 +22,7 @@ const CHAPTERS = ['Business', 'Needs attention', 'Live', 'Health', 'Privacy']
 useBrowser()
 beforeAll(async () => {
   await mkdir(SCREENSHOTS, { recursive: true })
-  // The page is tested as it was bundled, which has to be what its sources say.
+  // The page is tested as bundled, so the bundle must match its sources.
   const bundle = join(__dirname, '..', '..', 'lib', 'console', 'page-bundle.ts')
   const before = await readFile(bundle, 'utf8')
   execFileSync(process.execPath, [join(__dirname, '..', '..', 'scripts', 'build-console-page.mjs')])
@@ -38,7 +38,7 @@ describe('the page of the console', () => {
       'it is read',
       async () => (await marketplace.explain('business-1')).reason === 'not_purchased',
     )
-    // The customer pays, and the event that says so is lost.
+    // The customer pays, and the event of the payment is lost.
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.confirmPayment(uid)
 

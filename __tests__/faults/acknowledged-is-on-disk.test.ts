@@ -29,7 +29,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
     platform.faults.add({ on: 'read', kind: 'slow', ms: [0, 40] })
     platform.faults.add({ on: 'read', kind: 'status', status: 500, probability: 0.2 })
     const acknowledged = new Set<string>()
-    // The platform has changed, and the delivery that says so was not acknowledged: it is sent again.
+    // The platform has changed, and the delivery of that change was not acknowledged: it is sent again.
     const unsure = new Set<number>(uids.keys())
     let receiver = loadReceiver(settings)
 
@@ -82,7 +82,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
       }
 
       async function sendAll(sender: number) {
-        // Each has businesses of its own, so that no later delivery speaks for an earlier one.
+        // Each has businesses of its own, so that no later delivery stands for an earlier one.
         const own = [...uids.keys()].filter((i) => i % count === sender)
         for (const i of own) if (unsure.has(i) && !(await send(i))) return
         for (let n = round; ; n++) {

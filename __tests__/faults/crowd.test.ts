@@ -253,7 +253,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
     await sql(journal('fresh dead', 'dead', now - 29 * DAY, 20))
     await sql(journal('owed', 'waiting', now - 80 * DAY, 20, 'change'))
     await sql(journal('told', 'done', now - 91 * DAY, 1_000, 'change'))
-    await sql(journal('told lately', 'done', now - 89 * DAY, 20, 'change'))
+    await sql(journal('reported lately', 'done', now - 89 * DAY, 20, 'change'))
     await sql(subscriptions('made up', 'null', 1_000, now - 31 * DAY))
     const { marketplace } = await createScene({ store: lab.store })
     await marketplace.start()
@@ -267,7 +267,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
     expect(left.map(({ word, rows }) => [word, Number(rows)])).toEqual([
       ['fresh dead', 20],
       ['owed', 20],
-      ['told lately', 20],
+      ['reported lately', 20],
       ['young', 200],
     ])
   }, 40_000)
@@ -289,7 +289,7 @@ function costOf(plan: PlanNode[]) {
   }
 }
 
-/** SQLite does not count: its plan says how each table is gone through. */
+/** SQLite does not count: its plan shows how each table is read. */
 function goesByIndex(plan: Record<string, unknown>[], index: string) {
   const steps = plan.map(({ detail }) => String(detail))
   expect(steps.filter((step) => /^SCAN (subscriptions|journal|leased|earlier)\b/.test(step))).toEqual([])

@@ -67,7 +67,7 @@ describe('J5 a load that began before a change', () => {
     const { ask, loads, hold, tell, set } = create()
     const first = hold()
     const asked = ask('known-1')
-    // The load has seen purchased; what it waits for is its way back.
+    // The load has seen purchased, and its result is still on its way back.
     set('suspended')
     tell({ kind: 'decided', businessUid, superseded: true })
     first.open()
@@ -87,7 +87,7 @@ describe('J5 a load that began before a change', () => {
     second.open()
     await asked
     set('purchased')
-    // Nobody has told of this one: the answer of before stands for its time.
+    // No change announced this one: the earlier answer stands for its time.
     expect(await ask('known-1')).toBe(false)
     pass(6 * SECOND)
     expect(await ask('known-1')).toBe(true)
@@ -175,7 +175,7 @@ function askAMillion(path: string) {
     loads = 0
     for (let at = 0; at < 1_000; at++) if (!(await isEntitled(`known-${at}`))) throw new Error('not known')
     const loadsOfKnown = loads
-    // The latest first: what is kept answers without a load, and is not pushed out by asking.
+    // The latest first: a cached answer needs no load, and asking does not evict it.
     let kept = 0
     for (loads = 0; ; kept++) {
       await isEntitled(`unknown-${999_999 - kept}`)

@@ -106,7 +106,7 @@ describe('a sender with the secret', () => {
     const before = await seenOf(platform, marketplace, uid)
     await deliver(notice(uid, B1))
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    // A purchase elsewhere goes all the way meanwhile: whatever was due at once has been read.
+    // A purchase of another business is read meanwhile, so every read that was due at once has been made.
     platform.purchase({ business_uid: 'business-two', payment: 'succeeded' })
     await platform.settled()
     expect(await marketplace.isEntitled('business-two')).toBe(true)

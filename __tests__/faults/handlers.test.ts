@@ -8,7 +8,7 @@ import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
-/** Where the tests keep what they know: they say something of the engine too. */
+/** The folders in which the tests store their evidence; their names depend on the engine. */
 let engine: TestEngine
 const storeAddress = () => engine.freshAddress()
 
@@ -82,7 +82,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
           await bothTell.opened
           for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
           running.delete(business_uid)
-          // One that fails holds back what comes behind it, whoever takes it next.
+          // One that fails holds back the ones behind it, for any next claimer.
           if (business_uid === 'b2' && to === 'suspended' && attempt === 1) throw new Error('not yet')
           told.set(business_uid, [...(told.get(business_uid) ?? []), to])
         })

@@ -17,7 +17,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     const { store, sql } = await open()
     await handling(store, [UPDATE])
     await store.accept([eventOf('s1')])
-    // As while the process hands over what waits behind.
+    // As while the process hands over the waiting entries.
     await sql('update handlers set ready = 0')
     // Another process, with other handlers.
     await handling(store, ['event:other'])

@@ -201,7 +201,7 @@ describe('a request target', () => {
         socket.write(`POST ${target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`)
         const data = await heard(socket)
         const got = Number(/^HTTP\/1\.1 (\d+)/.exec(data)?.[1] ?? 400)
-        // Node itself answers 400 to what is not a request target.
+        // Node itself answers 400 to an invalid request target.
         expect([target, got === 400 ? 404 : got]).toEqual([target, status])
       }
       await expectAllServe()
@@ -209,7 +209,7 @@ describe('a request target', () => {
   )
 })
 
-/** A good delivery and a guarded page on each server, and nothing heard that would have ended the process. */
+/** A good delivery and a guarded page on each server, and no event that would have ended the process. */
 async function expectAllServe() {
   expect(events).toEqual([])
   for (const name of ['http', 'express4', 'express5'] as const) {

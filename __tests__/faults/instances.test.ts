@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
       expect(leases.filter(({ what }) => what === 'read').length).toBeGreaterThanOrEqual(businesses.length)
       expect(leases.filter(({ what }) => what === 'entry').length).toBeGreaterThanOrEqual(businesses.length)
       for (const { finishes } of receivers) expect(finishes.length).toBeGreaterThan(0)
-      // A process that stands still for a second loses its lease; then somebody else has taken the item.
+      // A process that is frozen for a second loses its lease; then another claimer has taken the item.
       const late = receivers.flatMap(({ finishes }) => finishes.filter(({ isHeld }) => !isHeld))
       expect(late.length).toBeLessThanOrEqual(leases.filter(({ ended }) => Number(ended) > 0).length)
     },
@@ -141,7 +141,7 @@ describe('instances on PostgreSQL', () => {
     const platform = await startPlatform()
     const store = storeFor(pool, systemClock)
     const listening = openMarketplace(platform, { store, worker: { pollMs: 300 } })
-    // Another process of the same app, told by hand of what happens.
+    // Another process of the same app, with notifications sent by hand.
     const { baseUrl, authUrl } = platform
     const scene = await createScene({ store: address, worker: false, platform: { baseUrl, authUrl } })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -164,7 +164,7 @@ describe('instances on PostgreSQL', () => {
     expect(listens).toBe(0)
     await until('it listens anew', () => listens > 0, 15_000 - (Date.now() - begun))
 
-    // And hears: a look by itself finds the work, but nobody's words.
+    // And receives a notification: a poll alone would find the work, but no notification.
     await until('its new connection listens', async () => {
       const rows = await engine
         .server()

@@ -10,7 +10,7 @@ import { until } from '../support/until.js'
 
 /** Row, and where a process ends, which has to have been in the midst of a commit. */
 const DEATHS: Record<EngineName, [row: string, at: DeathPoint | 'when COMMIT is sent', more: boolean][]> = {
-  // More: what nobody acknowledged is stored, and is worked on too.
+  // More: unacknowledged deliveries are stored and worked on too.
   SQLite: [
     ['C1', 'before the write', false],
     ['C1', 'before the commit', false],

@@ -332,10 +332,10 @@ describe('the log', () => {
     expect(first).toEqual([...new Set(first)])
     jump(5 * SECOND)
     await outage()
-    // A class may be new: what is done now and then did not fail in the first outage.
+    // A class may be new: a call made only now and then did not fail in the first outage.
     expect(classesOf(lines)).toEqual([...new Set(classesOf(lines))])
 
-    // Then one more of each that goes on, which says how many were withheld.
+    // Then one more of each that continues, with the number of withheld lines.
     jump(6 * SECOND)
     const before = lines.length
     await outage()
@@ -352,7 +352,7 @@ function notice(subscription_uid: string, business_id = B1) {
   return { entity_name: 'purchasable_subscription', event_type: 'created', data }
 }
 
-/** A clock that says how many of its timers are armed. */
+/** A clock that reports how many of its timers are armed. */
 function createCountingClock(): { clock: Clock; armed(): number } {
   const timers = new Set<unknown>()
   const clock: Clock = {
@@ -392,7 +392,7 @@ function createOddStore(odd: (method: keyof Store, call: () => unknown) => unkno
   })
 }
 
-/** Files that this process has open and whose names begin so; none where the system does not tell. */
+/** Files that this process has open and whose names begin so; none on systems that do not list them. */
 function openFilesAt(path: string): string[] {
   if (process.platform !== 'linux') return []
   return readdirSync('/proc/self/fd').flatMap((fd) => {
@@ -417,7 +417,7 @@ function captureDebug(): string[] {
   return lines
 }
 
-/** The area and the first word of what a line says: an error's name, or the kind of an entry. */
+/** The area and the first word of a line: an error's name, or the kind of an entry. */
 function classOf(line: string): string {
   return /marketplace-webhooks:\w+ \S+/.exec(line)?.[0] ?? line
 }

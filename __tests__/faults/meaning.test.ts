@@ -12,7 +12,7 @@ import { createScene, openMarketplace, serve, startPlatform } from '../support/s
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 import { gate, until } from '../support/until.js'
 
-/** Where the tests that depend on the engine keep what they know. */
+/** The store of the tests that depend on the engine. */
 let engine: TestEngine
 const storeAddress = () => engine.freshAddress()
 
@@ -275,7 +275,7 @@ describe('in virtual time', () => {
   })
 })
 
-/** A scene in which a business has bought; `seen` are the states of the changes told so far. */
+/** A scene in which a business has bought; `seen` are the states of the changes delivered so far. */
 async function purchased(options: Parameters<typeof createScene>[0] = {}) {
   const scene = await createScene({ store: await storeAddress(), freshness: { waitMs: 0 }, ...options })
   const { platform, marketplace } = scene
@@ -327,7 +327,7 @@ function holdableReads() {
       isHolding = true
     },
     held: () => held.length,
-    /** Hands over what is held, as it came or changed, and holds nothing more. */
+    /** Hands over the held reply, unchanged or changed, and holds nothing more. */
     release(change = (text: string) => text) {
       isHolding = false
       for (const open of held) open(change)
@@ -418,7 +418,7 @@ async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
     },
     /** The next step of the subscription: bought and paid, and then a payment issue and its end by turns. */
     async change() {
-      // No two changes in one millisecond: `updated_at` could not tell them apart.
+      // No two changes in one millisecond: `updated_at` could not distinguish them.
       await lives.clock.advance(1)
       const state = platform.state('s1')
       if (state === undefined) platform.move('s1', 'b1', 'User purchases an app', 'Payment succeeded')

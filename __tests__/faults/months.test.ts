@@ -6,18 +6,18 @@ import { faultsOf } from '../support/months/many.js'
 import { liveThrough, repeat, type WorldResult } from '../support/months/world.js'
 
 /**
- * Weeks and months of one app, with operators who make mistakes and put them right. `simulation.test.ts` mixes the faults
- * of seconds; here is what takes days: a wrong address over a weekend, a handler that fails for ever, a clock that leaps,
- * an app that was down. A world is made of nothing but its seed: a platform of its own behind `platform.fetch`, buyers who
+ * Weeks and months of one app, with operators who make mistakes and correct them. `simulation.test.ts` mixes the faults
+ * of seconds; these last for days: a wrong address over a weekend, a handler that fails for ever, a clock that leaps,
+ * an app that was down. A world depends on its seed alone: a platform of its own behind `platform.fetch`, buyers who
  * pay, miss and leave, an operator who deploys, closes and kills, a real SQLite file, and a clock that jumps from timer to
  * timer, and further when nothing is under way. It uses the package by its public interface only, so the same worlds also
  * run on other versions (`MONTHS_LIB=/path/to/lib/index`): each invariant was seen to fail on 0.1.0.
  *
- * | Invariant | What is looked at, again and again |
+ * | Invariant | Its promise, checked again and again |
  * |---|---|
- * | in | `health()` is ok: who buys now, or pays again, is in within 10 s, who stops paying is out, and until a purchase could be read the answer is "not known", never "no" |
- * | honest | something is wrong and events make the app meet it: a minute later `health()` is not ok, in words |
- * | healed | 1.2 reconciles and an hour after all was put right: payers in, others out, `health()` ok but for what is dead |
+ * | in | `health()` is ok: a business that buys or pays again has access within 10 s, one that stops paying has none, and until a purchase could be read the answer is "not known", never "no" |
+ * | honest | something is wrong and events make the app meet it: a minute later `health()` is not ok, with an explanation |
+ * | healed | 1.2 reconciles and an hour after the correction: payers have access, others not, `health()` ok but for dead entries |
  * | ended | an entry is `done` after its handler returned, `dead` after `onDead`, and leaves the journal after one of them |
  * | apart | two handlers of one subscription never run at once |
  * | budget | settled for 30 h: at most a read and a token in 0.8 reconciles; half-hourly for a business that is refused |

@@ -31,7 +31,7 @@ describe('K21 an opening that fails', () => {
       const engine: Engine = {
         ...plain,
         async [step](...given: unknown[]) {
-          // As a full disk, or one EIO: what came before has happened.
+          // As a full disk, or one EIO: the earlier steps have happened.
           if (step !== 'durable') await (plain[step] as (...all: unknown[]) => Promise<void>)(...given)
           if (++failures < 3) throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })
           await plain.durable()

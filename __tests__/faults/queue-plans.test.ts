@@ -9,7 +9,7 @@ const HOUR = 3_600_000
 const MANY = 100_000
 /** What one statement inserts before it takes too long. */
 const PART = 10_000
-/** Rows of a table that one statement may look at: its own limit and what stands beside. */
+/** Rows of a table that one statement may visit: its own limit and a margin. */
 const MOST_ROWS = 4_000
 
 const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
@@ -27,13 +27,13 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   prune: (store) => store.prune({ doneMs: HOUR, changesMs: HOUR, deadMs: HOUR }),
   'prune that finds nothing': (store) => store.prune({ doneMs: 1e12, changesMs: 1e12, deadMs: 1e12 }),
   counts: (store) => store.counts(),
-  'what is due': (store) => store.dueWork({ withinMs: 1_000 }),
-  'what is due and handled': (store) => store.dueWork({ withinMs: 1_000, topics: EVERY_TOPIC }),
+  'due work': (store) => store.dueWork({ withinMs: 1_000 }),
+  'due work with handlers': (store) => store.dueWork({ withinMs: 1_000, topics: EVERY_TOPIC }),
   'list all': (store) => store.listEntries({}),
   'list by status': (store) => store.listEntries({ status: 'dead' }),
   'list by status and kind': (store) => store.listEntries({ status: 'done', kind: 'change' }),
   'list by kind': (store) => store.listEntries({ kind: 'unrecognised', before: 'done 90000' }),
-  'list what is retried': (store) => store.listEntries({ status: 'retrying' }),
+  'list retried entries': (store) => store.listEntries({ status: 'retrying' }),
   'list by business': (store) => store.listEntries({ businessUid: 'b1', status: 'done' }),
   'list by name': (store) => store.listEntries({ name: 'dead', limit: 5 }),
   'list changes of a business': (store) => store.listEntries({ kind: 'change', businessUid: 'b1' }),

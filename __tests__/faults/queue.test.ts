@@ -63,7 +63,7 @@ describe('H22 100,000 events behind a handler that hangs', () => {
       for (let i = 0; i < 100; i++) expect(await store.claimLanes(options)).toEqual([])
       return (performance.now() - began) / 100
     }
-    // 40 ms when each look went through what waits; here a few statements.
+    // 40 ms when each look read all waiting entries; here a few statements.
     expect(await look()).toBeLessThan(10)
     await store.close()
   }, 60_000)
@@ -195,7 +195,7 @@ describe('H26 a change that waits longer than its retention', () => {
   }, 30_000)
 })
 
-/** Events of one key, or of 250 in turn; the id says its place and its key. */
+/** Events of one key, or of 250 in turn; the id holds its place and its key. */
 function many(count: number, key?: string, first = 0) {
   return Array.from({ length: count }, (_, i) => {
     const own = key ?? `k${(first + i) % 250}`

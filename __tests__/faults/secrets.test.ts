@@ -47,7 +47,7 @@ type Answer = (res: ServerResponse, req: IncomingMessage) => unknown
 
 const quote = (req: IncomingMessage) => `${req.url} ${CLIENT_SECRET} ${req.headers.authorization} ${TOKEN}`
 
-/** How the token call ends for a business of that name; every answer quotes what it was sent. */
+/** How the token call ends for a business of that name; every answer quotes its request. */
 const TOKEN_CALL: Record<string, Answer> = {
   refused: (res, req) => res.writeHead(403).end(JSON.stringify({ error: `no: ${quote(req)}` })),
   redirected: (res, req) => res.writeHead(302, { location: `/elsewhere${req.url}` }).end(),
@@ -197,7 +197,7 @@ async function tellEverything() {
     throw new Error('the app cannot')
   })
 
-  // A database that cannot be opened, for what it says, and for its 503.
+  // A database that cannot be opened, for its error and for its 503.
   const without = createMarketplace({ ...options, store: `sqlite:${join(folder, 'no such folder', 'm.db')}` })
   onCleanUp(() => without.close())
   const slow = createMarketplace({
@@ -255,7 +255,7 @@ async function tellEverything() {
   for (const business of [...businesses, ...Object.keys(ONLY_TOKEN_CALL)]) {
     await fails(async () => {
       const token = await marketplace.fetchAppToken(business)
-      // Its `value` is what the caller asked for; it must not show where a token is printed.
+      // Its `value` is the token that the caller requested; it must not show where a token is printed.
       return [inspect(token, { depth: null }), JSON.stringify(token), `${token}`]
     })
   }
@@ -330,7 +330,7 @@ function exchange(
   })
 }
 
-/** The names of the secrets that are somewhere in `values`, with what is around them. */
+/** The names of the secrets that are anywhere in `values`, with the text around them. */
 function leaksIn(values: unknown): string[] {
   const shown = inspect(values, {
     depth: Number.POSITIVE_INFINITY,
@@ -357,7 +357,7 @@ function jsonOf(values: unknown): string {
   }
 }
 
-/** `inspect` leaves out the stack of an error whose own `inspect` says something else. */
+/** `inspect` omits the stack of an error with an `inspect` of its own. */
 function stacksIn(values: unknown): string[] {
   return Array.isArray(values) ? values.map((value) => String((value as Error | undefined)?.stack ?? '')) : []
 }

@@ -219,7 +219,7 @@ describe('a sync of the WAL', () => {
     expect(await store.listEntries({})).toHaveLength(2)
     disk.syncsFail = false
     await store.accept([eventOf('s3')])
-    // The WAL of the failed sync is gone: what is in it now was written after everything else had been moved.
+    // The WAL of the failed sync is gone: its present content was written after everything else had been moved.
     const names = ['s1', 's2', 's3']
     const [inDatabase, inWal] = [readFileSync(path), readFileSync(`${path}-wal`)]
     expect(names.map((name) => inDatabase.includes(`"${name}"`) || inDatabase.includes(name))).toEqual([
@@ -422,7 +422,7 @@ function storeAt(path: string, driver?: SqliteDriverName, clock: Clock = systemC
   return { engine, store }
 }
 
-/** Runs support/sqlite-child.ts on a new file; the lines it said. */
+/** Runs support/sqlite-child.ts on a new file; the lines it printed. */
 async function child(task: string, driver: SqliteDriverName, under: readonly string[] = []) {
   const script = JSON.stringify(join(__dirname, '../support/sqlite-child.ts'))
   const [command, ...rest] = [

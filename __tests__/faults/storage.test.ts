@@ -27,7 +27,7 @@ describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', ()
     async (mode) => {
       const store = await engine.freshAddress()
       const server = engine.server()
-      // Unless a commit waits for it, the log is written long after: what is not waited for is lost for certain.
+      // Unless a commit waits for it, the log is written long after: a commit that does not wait is lost for certain.
       await server.sql(`alter system set wal_writer_delay = '10s'`)
       await server.sql(`alter system set wal_writer_flush_after = '1GB'`)
       server.signal('SIGHUP')
@@ -154,7 +154,7 @@ describe('C8 while a sync of the disk is slow', () => {
     return
   }
 
-  // The kernel's own call is held up, whoever makes it, on whatever thread.
+  // The kernel's own call is delayed, for any caller on any thread.
   it.each(lasts)('such as %s ms, the event loop pauses for less than 50 ms', async (ms, deliveries) => {
     const platform = await startPlatform()
     const receiver = loadReceiver(
@@ -230,7 +230,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     await standstill.begin()
 
     const under = store.accept([eventOf('first')]).then(kept, refused)
-    // It is taken in the next turn or two; what comes then waits for it.
+    // It is taken in the next turn or two; later items wait for it.
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
     const waiting = Array.from({ length: 10_000 }, (_, i) =>
       store.accept([eventOf(`s${i}`)]).then(kept, refused),

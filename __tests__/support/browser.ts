@@ -10,7 +10,7 @@ export const troubles: string[] = []
 
 let browser: Browser
 
-/** A real browser for the test file that calls this; each page is closed after its test, before what it talks to. */
+/** A real browser for the test file that calls this; each page is closed after its test, before its server. */
 export function useBrowser() {
   beforeAll(async () => {
     browser = await browserType.launch({

@@ -37,7 +37,7 @@ export interface PostgresServer {
   /** The address of an empty database. */
   createDatabase(name?: string): Promise<string>
 
-  /** `immediate` is what a power cut is to the server's processes: they write nothing more. */
+  /** `immediate` is like a power cut for the server's processes: they write nothing more. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
   /** On the same port and data. Does nothing when the server is up. */
   start(): Promise<void>
@@ -104,7 +104,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   let frozen: number[] = []
   let databases = 0
 
-  /** A program of PostgreSQL, with what it says in the log. */
+  /** A program of PostgreSQL, with its output in the log. */
   function run(program: string, args: readonly string[]): ChildProcess {
     const log = openSync(logFile, 'a')
     const child = spawn(join(folder, 'native/bin', program), args, {
@@ -170,7 +170,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   async function freeze() {
     if (frozen.length > 0 || !server) return
     const postmaster = Number(server.pid)
-    // First who makes new processes. Its children have sessions of their own, so no signal reaches all at once.
+    // First the parent of new processes. Its children have sessions of their own, so no signal reaches all at once.
     await standStill([postmaster])
     const children = processes().filter(({ parent }) => parent === postmaster)
     frozen = [postmaster, ...children.map(({ pid }) => pid)]
@@ -202,7 +202,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       database,
       connectionTimeoutMillis: 5_000,
     })
-    // A server that stops under it is no error of the test.
+    // A server that stops under it is not an error of the test.
     client.on('error', () => {})
     await client.connect()
     return client
@@ -276,7 +276,7 @@ async function standStill(pids: readonly number[]) {
   )
 }
 
-/** Of the whole machine. Linux tells by files, where `ps` may not be installed. */
+/** Of the whole machine. On Linux from files, because `ps` may not be installed. */
 function processes(): { pid: number; parent: number; state: string }[] {
   const lines = existsSync('/proc/self/stat')
     ? readdirSync('/proc')
@@ -321,7 +321,7 @@ function giveTo({ uid, gid }: User, path: string) {
   if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid)
 }
 
-/** Where that user can come, too: not in a TMPDIR below somebody's home. */
+/** A folder that this user can enter, too: not a TMPDIR below another user's home. */
 function temporaryRoot(): string {
   if (process.getuid?.() !== 0) return tmpdir()
   return [tmpdir(), '/tmp', '/var/tmp'].find(isOpenToAll) ?? tmpdir()
@@ -377,7 +377,7 @@ function linkFile(source: string, target: string) {
   try {
     if ((mode & wanted) === wanted) return linkSync(source, target)
   } catch {
-    // Another file system, or somebody else's file.
+    // Another file system, or a file of another user.
   }
   copyFileSync(source, target)
   chmodSync(target, mode | wanted)
@@ -396,7 +396,7 @@ function restoreLinks(native: string) {
   }
 }
 
-/** Nothing, when there is no such file. */
+/** Empty when there is no such file. */
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')

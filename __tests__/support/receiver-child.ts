@@ -1,5 +1,5 @@
 /**
- * A receiver as a process of its own, to be killed, frozen or ended. It loads everything, says so, and waits for its
+ * A receiver as a process of its own, to be killed, frozen or ended. It loads everything, reports that, and waits for its
  * settings, so that the next one can be loaded while the one before is still alive. At SIGTERM it closes and then ends by
  * itself.
  */
@@ -25,7 +25,7 @@ export interface ChildSettings {
   /** What its handler does with a change. */
   handler: 'returns' | 'never returns' | 'kills its process'
   closeGraceMs: number
-  /** Of its calls of the platform; 5 s unless told. */
+  /** Of its calls of the platform; 5 s by default. */
   timeoutMs?: number
   leaseMs?: number
   /** Kills itself there, at the commit after so many. It must not work, so that every commit is of deliveries. */

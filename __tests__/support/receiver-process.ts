@@ -12,7 +12,7 @@ export interface ReceiverProcess {
   target(): string
   get<T>(path: string): Promise<T>
   signal(name: NodeJS.Signals): void
-  /** What it has told of its finishes, if it was asked to. */
+  /** Its reports of finishes, if it was asked for them. */
   finishes: readonly Finish[]
   /** How it ended. */
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stderr: string }>

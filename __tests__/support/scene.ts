@@ -27,7 +27,7 @@ export interface Scene {
   ): Promise<{ status: number; id: string; headers: Headers; body: Record<string, unknown> }>
 }
 
-/** An Express app with a marketplace, told by a simulated platform over real HTTP of everything that happens there. */
+/** An Express app with a marketplace, to which a simulated platform delivers over real HTTP. */
 export async function createScene(
   options: SceneOptions = {},
   simulatorOptions: Partial<SimulatorOptions> = {},
@@ -60,7 +60,7 @@ export async function startPlatform(options: Partial<SimulatorOptions> = {}): Pr
   return platform
 }
 
-/** A marketplace in memory unless told, closed after the test. Quick to retry, so that tests are. */
+/** A marketplace in memory by default, closed after the test. It retries quickly, so that tests are quick. */
 export function openMarketplace(
   platform: Pick<Simulator, 'baseUrl' | 'authUrl'>,
   options: SceneOptions = {},

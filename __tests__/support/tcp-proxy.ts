@@ -23,7 +23,7 @@ export interface TcpProxy {
   /** Each write is passed on `ms` later, one after the other. */
   delay(ms: number): void
   trickle(bytesPerSecond: number): void
-  /** As if nothing had been. What a black hole has kept back goes on its way, as TCP sends again what got lost. */
+  /** Removes every fault. Bytes that a black hole held back go on their way, as TCP sends lost ones again. */
   heal(): Promise<void>
 
   /** Strikes once: passes the matching bytes to the server, waits for its reply, and resets instead of passing it on. */
@@ -211,7 +211,7 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
 type Listener = (bytes: Buffer) => void
 
 /**
- * A port nobody listens on, below those the system gives to outgoing connections (from 32768 on Linux, 49152 on macOS):
+ * A free port, below those the system gives to outgoing connections (from 32768 on Linux, 49152 on macOS):
  * while a server is down, no client can get its port, not even by connecting to itself.
  */
 export async function freePort(): Promise<number> {

@@ -54,7 +54,7 @@ function differencesOfStates(platform: Simulator, kept: readonly SubscriptionRow
       if (purchasable_uid !== OUR_ITEM) return []
       const row = rows.get(uid)
       const isCanceled = canonicalState(purchase_state) === 'canceled'
-      // Uninstalled: read before the platform shut the door, or revoked by the refusal, or first heard of after it.
+      // Uninstalled: read before the platform refused, or revoked by the refusal, or first named after it.
       if (isCanceled && (row?.gone === 'revoked' || row?.state === 'canceled')) return []
       if (isCanceled && row?.failure === 'token_refused' && row.state === null) return []
       if (row?.state === purchase_state && row.gone === null && row.updated_at === updated_at) return []
@@ -89,7 +89,7 @@ export function noticesWithoutRead(
   })
 }
 
-/** Of the last change of each business: `entitled` is what an app that only listens to changes goes by. */
+/** Of the last change of each business: `entitled` is the answer for an app that only listens to changes. */
 export function wrongLastChanges(
   commerce: Commerce,
   journal: readonly JournalRow[],

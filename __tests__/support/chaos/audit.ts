@@ -6,7 +6,7 @@ import type { Life } from './instances.js'
 import type { Trouble } from './monkey.js'
 import type { Acknowledged } from './sender.js'
 
-/** What was found wrong, and what it is about. */
+/** A violation, and the rows and calls it concerns. */
 export interface Finding {
   promise: string
   text: string
@@ -109,7 +109,7 @@ export function audit(options: {
     }
   }
 
-  // What was acknowledged before the next was sent stands before it; what crossed on the way has no order.
+  // A delivery acknowledged before the next was sent stands before it; deliveries that crossed have no order.
   for (const [key, own] of grouped(acknowledged, ({ ids }) => rows.get(ids[0] as string)?.key)) {
     const byReply = [...own].sort((a, b) => a.to - b.to)
     for (const [at, later] of byReply.entries()) {

@@ -7,7 +7,7 @@ import type { Trouble } from './monkey.js'
 /** Enough for a report, and for a person to go on reading. */
 const SHOWN = 8
 
-/** What is wrong, with the rows and calls concerned and what was broken at the time; '' when nothing is. */
+/** The violation, with the rows and calls concerned and the faults at the time; '' when there is none. */
 export function evidenceFor(options: {
   findings: readonly Finding[]
   seed: number
@@ -42,7 +42,7 @@ export function evidenceFor(options: {
   ].join('\n')
 }
 
-/** Of a change what it says; of an install when it happened; of any other event its name, which stands beside it. */
+/** Of a change its content; of an install its time; of any other event its name, which stands beside it. */
 function gist({ kind, payload }: JournalRow): string {
   if (kind !== 'change') return JSON.parse(payload).data?.event_time ?? ''
   const { from, to, entitled, record } = JSON.parse(payload)

@@ -13,14 +13,14 @@ export interface Life extends Window {
   frozen: Window[]
   /** What it wrote to stderr. */
   said: string
-  /** Ended by itself: nobody killed it. */
+  /** Ended by itself, not killed. */
   endedByItself: boolean
   calls(): CallLine[]
 }
 
 export interface Instance {
   number: number
-  /** Where it listens; undefined while there is no process. */
+  /** The address it listens on; undefined while there is no process. */
   url: string | undefined
   isFrozen: boolean
   /** Its way to the database. */
@@ -148,7 +148,7 @@ function loadProcess(): ChildProcess {
 }
 
 type Said = { is: string; port?: number }
-/** What processes have said so far: a spare one is loaded long before anybody asks. */
+/** The output of the processes so far: a spare one is loaded long before it is needed. */
 const heard = new WeakMap<ChildProcess, Said[]>()
 
 function said(child: ChildProcess, what: string): Promise<Said> {
@@ -170,7 +170,7 @@ function readCalls(file: string): CallLine[] {
   } catch {
     // Killed before its first line.
   }
-  // What a kill has cut off is no line.
+  // A line that a kill has cut off does not count.
   const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as CallLine)
 }

@@ -17,7 +17,7 @@ import { createVisitors } from './visitors.js'
 
 const LEASE_MS = 3_000
 const BUSINESSES = 50
-/** Between two moves of some business; each tells of itself in one to five deliveries. */
+/** Between two moves of some business; each causes one to five deliveries. */
 const MOVE_EVERY_MS = 90
 /**
  * After the last fault, until all agree. Pauses between reads grow with an outage (full jitter over 2 s, 4 s, 8 s ...): a
@@ -51,7 +51,7 @@ export interface ChaosReport {
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { instances: count, forMs, stormMs, seed, maxStaleMs, onProgress = () => {} } = options
   const chance = seeded(seed)
-  // What goes stale and comes back is no change of purchase_state, and the last change does not know of it.
+  // A decision that goes stale and recovers is not a change of purchase_state, and the last change does not include it.
   const canGoStale = maxStaleMs < forMs
   const findings: Finding[] = []
   const find = (promise: string, text: string, ...ids: string[]) => findings.push({ promise, text, ids })
@@ -179,7 +179,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     return found.length > 0 ? found : unhandled(books)
   }
 
-  /** Journal and calls between two changes, for reads go on by the clock; with what is pending only when it stays so. */
+  /** Journal and calls between two changes, because reads follow the clock; pending entries only when they stay pending. */
   async function atOneMoment() {
     const deadline = now() + READ_WITHIN_MS
     for (;;) {
@@ -241,7 +241,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-/** All of a business's doings but one form of installs: two tell the same. */
+/** All events of a business but one form of installs: two announce the same. */
 const TOLD = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',

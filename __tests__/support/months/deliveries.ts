@@ -4,10 +4,10 @@ import { HOUR, MINUTE, SECOND } from './durations.js'
 import { OUR_ITEM, type Subscription } from './platform.js'
 import type { Time } from './time.js'
 
-/** The platform's deliveries to the app, and what goes wrong on their way. */
+/** The platform's deliveries to the app, and the faults on their way. */
 export function createDeliveries(options: { time: Time; app: App; random: Random }) {
   const { time, app, random } = options
-  /** Whether the platform sends again what was not taken; it promises nothing. */
+  /** Whether the platform sends a refused delivery again; it promises nothing. */
   const isStubborn = random.chance(0.7)
   const now = { lost: 0, doubled: 0, lateMs: 0 }
   const known = new Set<string>()
@@ -43,7 +43,7 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     now,
     /** Whether a delivery that names the subscription was acknowledged. */
     isKnown: (uid: string) => known.has(uid),
-    /** Whether it was ever told that the business has uninstalled; a refused token alone proves nothing. */
+    /** Whether it ever got an uninstall of the business; a refused token alone proves nothing. */
     isUninstallKnown: (business: string) => known.has(`uninstalled ${business}`),
     learn: (uid: string) => void known.add(uid),
     /** When a delivery last named it: a subscription or a business. */

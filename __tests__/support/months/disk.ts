@@ -8,8 +8,8 @@ import { Worker } from 'node:worker_threads'
  * The disk of a world, under the one database file of its app. To be imported before the package, which takes the
  * functions from `node:fs` when it is loaded. Only one disk is in use at a time.
  *
- * A process that is killed leaves its file as it is, and still holds it, for it is not really dead: so the next one
- * finds a copy. A power cut leaves less: of the WAL only what was synced.
+ * A process that is killed leaves its file as it is, and still holds it, because it is not really dead: so the next one
+ * finds a copy. A power cut leaves less: only the synced part of the WAL.
  */
 export function createDisk({ isSmall = false }) {
   const folder = fs.mkdtempSync(join(fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'months-'))
@@ -111,7 +111,7 @@ function watched(name: 'fdatasync' | 'fsync') {
 fs.fdatasync = watched('fdatasync') as typeof fs.fdatasync
 fs.fsync = watched('fsync') as typeof fs.fsync
 
-/** Jobs that were given to threads and not answered yet: the package may have one for what takes SQLite long. */
+/** Jobs that were given to threads and not answered yet: the package may have one for SQLite's slow work. */
 let jobsOfThreads = 0
 const jobsOf = new WeakMap<Worker, number>()
 const { postMessage, terminate } = Worker.prototype

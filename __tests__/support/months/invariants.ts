@@ -16,7 +16,7 @@ export interface Broken {
   message: string
 }
 
-/** Collects what was broken, each kind of it once. */
+/** Collects the violations, each kind once. */
 export function createVerdict(when: () => string) {
   const broken: Broken[] = []
   return {

@@ -3,7 +3,7 @@ import type { Verdict } from './invariants.js'
 
 type Ending = 'returned' | 'dead' | 'nobody handles it'
 
-/** What the handlers were called with, and what became of it, beside what the journal says became of it. */
+/** The calls of the handlers and their results, beside the status in the journal. */
 export function createLedger(verdict: Verdict) {
   const endings = new Map<string, Ending>()
   const running = new Map<string, { id: string; life: number }>()
@@ -47,12 +47,12 @@ export function createLedger(verdict: Verdict) {
       if (subscription) lastChange.delete(subscription)
     },
 
-    /** A process ended at once: what it had committed and not told yet is told by nobody. */
+    /** A process ended at once: its committed and unreported results are lost. */
     onKill() {
       isDeathUntold = true
       running.clear()
     },
-    /** The power went: what the journal had shown and not synced may be gone. */
+    /** The power failed: entries that the journal had shown and not synced may be gone. */
     onPowerCut: () => seen.clear(),
 
     /** Compares with the journal as it is now. */

@@ -23,7 +23,7 @@ export type Outage = 'none' | '503' | '429' | 'html' | 'hang' | 'reset'
 export interface Manners {
   wrongSecret: string
   unknownAddress: [status: number, text: string]
-  /** What somebody sees of a subscription that has moved to another business. */
+  /** The answer about a subscription that has moved to another business. */
   movedAway: 'its record' | 'nothing' | '403'
 }
 

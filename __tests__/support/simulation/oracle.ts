@@ -17,10 +17,10 @@ import type { Process } from './process.js'
 export type Promised =
   | 'acknowledged is stored'
   | 'store equals platform'
-  | 'only what the platform said'
+  | 'only records that the platform showed'
   | 'updated_at never goes back'
   | 'changes reach every handler'
-  | 'entitled only while the platform says so'
+  | 'entitled only while the platform shows it'
   | 'answers follow the store'
   | 'one handler at once'
   | 'changes in order'
@@ -34,7 +34,7 @@ export class BrokenPromise extends Error {
   }
 }
 
-/** How long an answer may rest on what the store held before: the cache's 5 s, two slow calls, the wait for a read. */
+/** How long an answer may rest on an earlier state of the store: the cache's 5 s, two slow calls, the wait for a read. */
 const ANSWER_WINDOW_MS = 11_000
 
 interface Active {
@@ -50,7 +50,7 @@ interface Lease {
   process: Process
 }
 
-/** Watches all of a run from outside: what reached the database, what handlers were called with, what was answered. */
+/** Watches all of a run from outside: writes to the database, calls of handlers, answers. */
 export function createOracle(options: {
   now(): number
   item: string
@@ -72,7 +72,7 @@ export function createOracle(options: {
   const deadUnder = new Map<string, string>()
   const returned = new Map<string, Set<number>>()
   const acknowledged = new Map<string, string[]>()
-  /** Of what came about installs the last that happened, when it happened, and when subscriptions became known. */
+  /** Of the install events the last that happened, when it happened, and when subscriptions became known. */
   const installs = new Map<string, { installed: boolean; at: number; cameAt: number }>()
   const knownAt = new Map<string, number>()
   const granted = new Map<string, Map<string, number>>()
@@ -90,7 +90,7 @@ export function createOracle(options: {
         .get(uid)
         ?.some((each) => each.updatedAt === updated_at && each.state === purchase_state)
       if (!wasSaid)
-        fail('only what the platform said', `${uid} is kept as ${purchase_state} of ${updated_at}`)
+        fail('only records that the platform showed', `${uid} is kept as ${purchase_state} of ${updated_at}`)
       const time = Date.parse(String(updated_at))
       if (time < (newest.get(uid) ?? 0)) {
         const before = new Date(newest.get(uid) ?? 0).toISOString()
@@ -103,7 +103,7 @@ export function createOracle(options: {
         found.gone === null && found.record?.purchasable_uid === item && found.state === 'purchased'
       const ofBusiness = granted.get(business) ?? new Map<string, number>()
       granted.set(business, ofBusiness)
-      // Confirmed at its finish at the latest, and when it was said at the earliest.
+      // Confirmed at its finish at the latest, and at the platform's answer at the earliest.
       if (grants) ofBusiness.set(uid, said.get(uid)?.at(-1)?.at ?? 0)
       else ofBusiness.delete(uid)
       const list = history.get(business) ?? [{ at: 0, grants: false, freshest: 0 }]
@@ -174,7 +174,7 @@ export function createOracle(options: {
       for (const id of ids) acknowledged.set(id, [...uids])
     },
 
-    /** Answers what to call when the handler has ended, with whether it returned. */
+    /** Returns a function for the end of the handler, which takes whether it returned. */
     onHandler(
       process: Process,
       handler: number,
@@ -238,7 +238,7 @@ export function createOracle(options: {
       const slackMs = leaseMs + 10_000 + Math.abs(process.skewMs)
       if (entitled && now() - lastPurchased > maxStaleMs + slackMs) {
         const ago = lastPurchased === 0 ? 'never' : `${(now() - lastPurchased) / 1_000} s ago`
-        fail('entitled only while the platform says so', `${business} is let in; the platform said so ${ago}`)
+        fail('entitled only while the platform shows it', `${business} is let in; the platform said so ${ago}`)
       }
       const since = now() - ANSWER_WINDOW_MS
       if (process.troubledUntil() >= since - 10_000) return
@@ -275,7 +275,7 @@ export function createOracle(options: {
         if (isUnknown) {
           if (row.state !== null) return words
         } else if (platform.isRefusing(row.business)) {
-          // Without a token only the uninstall tells: this one, and it came when the subscription was known.
+          // Without a token only the uninstall counts: this one, and it came when the subscription was known.
           const word = installs.get(row.business)
           const isTold =
             word?.installed === false &&

@@ -206,7 +206,7 @@ export function createPlatform(options: {
 
     step,
     state,
-    /** The business uninstalls the app: what it had is cancelled, and no token is given for it any more. */
+    /** The business uninstalls the app: its subscriptions are cancelled, and it gets no token any more. */
     uninstall(businessUid: string): string[] {
       const touched = uidsOf(businessUid).filter((uid) =>
         step(uid, businessUid, 'User cancels the app subscription'),
@@ -226,7 +226,7 @@ export function createPlatform(options: {
       const subscription = subscriptions.get(uid) as Subscription
       return recordOf(subscription, subscription.versions.at(-1) as Version)
     },
-    /** Nothing goes wrong any more, and what was hidden by a lag shows when its time has come. */
+    /** All faults end, and a record that a lag hides shows when its time has come. */
     heal() {
       isWell = true
     },

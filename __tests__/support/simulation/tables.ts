@@ -402,7 +402,7 @@ export function createTables(): Database & {
         erase: () => Promise.reject(new Error('nobody asks in a run')),
         prune: async () => ({ rows: 0, dead: [] }),
         counts: () => Promise.reject(new Error('nobody asks in a run')),
-        // Of what came in no answer and no change depends.
+        // No answer and no change depends on the delivered payload.
         addTallies: async () => {},
         tallies: async () => [],
         dueWork: () => Promise.reject(new Error('nobody asks in a run')),
