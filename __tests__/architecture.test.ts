@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, posix } from 'node:path'
+import { join, posix, relative, sep } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 
 /** What each part of lib may import from lib, beside files of its own folder. */
@@ -205,6 +205,17 @@ describe('ARCHITECTURE.md', () => {
   })
 })
 
+describe('__tests__/support/README.md', () => {
+  it('lists every file of its folder once, and no other', () => {
+    const support = join(__dirname, 'support')
+    const files = readdirSync(support, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name !== 'README.md')
+      .map(({ parentPath, name }) => posix.join(...relative(support, parentPath).split(sep), name))
+    const rows = readFileSync(join(support, 'README.md'), 'utf8').matchAll(/^\| `([^`]+\.\w+)` \| \S/gm)
+    expect([...rows].map(([, file]) => file).sort()).toEqual(files.sort())
+  })
+})
+
 /** What is wrong with a tree of sources by their paths below lib, one sentence each. */
 function faultsOf(sources: Record<string, string>): string[] {
   const faults: string[] = []
@@ -273,8 +284,8 @@ function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
     if (at >= 0) {
       const circle = path.slice(at)
       const first = circle.indexOf([...circle].sort()[0] as string)
-      const told = [...circle.slice(first), ...circle.slice(0, first + 1)]
-      circles.add(`a circle: ${told.join(' → ')}`)
+      const cycle = [...circle.slice(first), ...circle.slice(0, first + 1)]
+      circles.add(`a circle: ${cycle.join(' → ')}`)
       return
     }
     if (done.has(file)) return

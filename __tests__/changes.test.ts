@@ -108,7 +108,7 @@ describe('every change', () => {
 
     const second = openMarketplace(platform, { store })
     second.onPurchaseChange(({ id }) => void ids.push(id))
-    await until('it is told again', () => ids.length === 2)
+    await until('it is called again', () => ids.length === 2)
     expect(ids[1]).toBe(ids[0])
     await until('it is done', async () => (await pendingChanges(second)) === 0)
     expect(ids).toHaveLength(2)
@@ -234,7 +234,7 @@ describe('a handler that fails', () => {
       throw new Error('not yet')
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
-    await until('the first try is over', async () =>
+    await until('the first try has ended', async () =>
       (await marketplace.journal.list({})).some(({ error }) => error !== null),
     )
     expect(await marketplace.journal.replay(id)).toBe(true)
@@ -244,15 +244,15 @@ describe('a handler that fails', () => {
 
   it('does not end the process through a listener whose promise rejects', async () => {
     const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, handlerRetryDelaysMs: [] } })
-    const told: string[] = []
+    const dead: string[] = []
     marketplace.onDead(async () => explode())
-    marketplace.onDead(({ id }) => void told.push(id))
+    marketplace.onDead(({ id }) => void dead.push(id))
     marketplace.on('application/installed', () => explode())
     const ids = [await deliver(sampleDelivery('application/installed'))].map(({ id }) => id)
-    await until('it is dead', () => told.length === 1)
+    await until('it is dead', () => dead.length === 1)
     // An unhandled rejection would have ended this process by now.
     await new Promise((resolve) => setImmediate(resolve))
-    expect(told).toEqual(ids)
+    expect(dead).toEqual(ids)
   })
 
   const things: [string, () => unknown][] = [
@@ -290,7 +290,7 @@ describe('a handler that fails', () => {
     marketplace.onDead((entry) => void dead.push(entry))
     marketplace.onPurchaseChange(thing)
     await bringAbout(platform, marketplace, ['purchased'])
-    await until('it is over', async () => (await pendingChanges(marketplace)) === 0)
+    await until('it has ended', async () => (await pendingChanges(marketplace)) === 0)
     expect(dead).toHaveLength(/thenable|proxy/.test(what) ? 1 : 0)
   })
 
@@ -441,7 +441,7 @@ describe('a handler', () => {
     ])
     leave = () => {}
     marketplace.onPurchaseChange(() => void seen.push('the next'))
-    await until('it is told', () => seen.length > 0)
+    await until('it is called', () => seen.length > 0)
     expect(seen).toEqual(['the next'])
   })
 

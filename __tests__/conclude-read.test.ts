@@ -5,6 +5,7 @@ import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import type { ReadResult } from '../lib/platform/client.js'
 import type { Move } from '../lib/work/conclusion.js'
 import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
+import { EVAL_TYPESCRIPT } from './support/processes.js'
 import { createReader, found_, REFUSED, record } from './support/reader.js'
 
 describe('the conclusion from a read', () => {
@@ -137,7 +138,7 @@ describe('the conclusion from a read', () => {
     const code = `const { updatedAtMs } = require(${JSON.stringify(join(__dirname, '../lib/record.ts'))})
       console.log(JSON.stringify(${JSON.stringify(times)}.map((updated_at) => updatedAtMs({ updated_at }))))`
     const env = { ...process.env, TZ }
-    const out = execFileSync(process.execPath, ['--require', 'tsx/cjs', '--eval', code], {
+    const out = execFileSync(process.execPath, [...EVAL_TYPESCRIPT, code], {
       env,
       encoding: 'utf8',
     })

@@ -414,15 +414,15 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     /** Each change was delivered, and the changes of one subscription follow one another without a gap. */
     expectChangesInOrder() {
       for (const uid of UIDS) {
-        const told = new Map(
+        const delivered = new Map(
           changes.filter((each) => each.subscription_uid === uid).map((each) => [each.id, each]),
         )
         let state: string | null = null
-        for (const change of told.values()) {
+        for (const change of delivered.values()) {
           expect([change.subscription_uid, change.from]).toEqual([uid, state])
           state = change.to
         }
-        if (told.size > 0 || sent.some((each) => each.subscriptionUid === uid)) {
+        if (delivered.size > 0 || sent.some((each) => each.subscriptionUid === uid)) {
           expect([uid, state]).toEqual([uid, platform.state(uid)])
         }
       }

@@ -281,7 +281,7 @@ describe('deliveries of every form', () => {
 
   it('take effect one by one when an array mixes good, foreign and broken ones', async () => {
     const { platform, marketplace, deliver } = await createScene()
-    const told: string[] = []
+    const announced: string[] = []
     const purchase = (business_uid: string, purchasable_uid = OUR_ITEM) =>
       platform.purchase({ business_uid, purchasable_uid, payment: 'succeeded' })
     platform.faults.add({ on: 'delivery', kind: 'drop' })
@@ -290,13 +290,13 @@ describe('deliveries of every form', () => {
       [B2, OTHER_ITEM],
     ] as const) {
       const { uid } = purchase(business, item)
-      told.push(uid)
+      announced.push(uid)
     }
     const { body } = await deliver([
       null,
-      notice({ subscription_uid: told[1], business_id: B2, purchasable_uid: OTHER_ITEM }),
+      notice({ subscription_uid: announced[1], business_id: B2, purchasable_uid: OTHER_ITEM }),
       { entity_name: 'purchasable_subscription', event_type: 'created', data: {} },
-      notice({ subscription_uid: told[0] }),
+      notice({ subscription_uid: announced[0] }),
     ])
     expect(body.ids).toHaveLength(4)
     expect(await marketplace.isEntitled(B1)).toBe(true)
@@ -671,9 +671,9 @@ it('D22 a subscription that moved to another business is repaired by track: one 
     return Response.json({ data: { subscriptions: isOwner ? [record] : [] } })
   }
   const { marketplace } = await createScene({ platform: { fetch: fetchAs } })
-  const told: unknown[] = []
+  const handled: unknown[] = []
   marketplace.onPurchaseChange(({ business_uid, from, to, entitled }) => {
-    told.push([business_uid, from, to, entitled])
+    handled.push([business_uid, from, to, entitled])
   })
   await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
   await until('the one', () => marketplace.isEntitled(B1))
@@ -681,8 +681,8 @@ it('D22 a subscription that moved to another business is repaired by track: one 
   await marketplace.track({ subscription_uid: 's1', business_uid: B2 })
   await until('the other', () => marketplace.isEntitled(B2))
   expect(await marketplace.isEntitled(B1)).toBe(false)
-  await until('both are told', () => told.length === 3)
-  expect(told).toEqual([
+  await until('both are handled', () => handled.length === 3)
+  expect(handled).toEqual([
     [B1, null, 'purchased', true],
     [B1, 'purchased', null, false],
     [B2, null, 'purchased', true],

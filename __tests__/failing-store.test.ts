@@ -45,7 +45,7 @@ describe('while the store cannot accept a delivery', () => {
     expect(replies.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503])
     expect(store.faults.held).toBe(5)
     hang.remove()
-    await until('the business is let in', () => scene.marketplace.isEntitled('b1'))
+    await until('the business has access', () => scene.marketplace.isEntitled('b1'))
   })
 })
 
@@ -53,7 +53,7 @@ describe('J2 while the store cannot be read', () => {
   it('J2 the last answer stands until maxStaleMs, then every business is denied until the store can be read again', async () => {
     const { store, scene } = await faultyScene({ freshness: { maxStaleMs: 1_000, reconcileEveryMs: 1_000 } })
     purchased(scene)
-    await until('the business is let in', () => scene.marketplace.isEntitled('b1'))
+    await until('the business has access', () => scene.marketplace.isEntitled('b1'))
     const fault = store.faults.add({ kind: 'unavailable' })
     expect(await scene.marketplace.isEntitled('b1')).toBe(true)
     expect(await scene.marketplace.isEntitled('b2')).toBe(false)
@@ -61,7 +61,7 @@ describe('J2 while the store cannot be read', () => {
     expect(await scene.marketplace.explain('b1')).toMatchObject({ entitled: false })
     expect(await scene.marketplace.health()).toMatchObject({ status: 'failing', counts: null })
     fault.remove()
-    await until('the business is let in again', () => scene.marketplace.isEntitled('b1'))
+    await until('the business has access again', () => scene.marketplace.isEntitled('b1'))
     expect(await scene.marketplace.health()).toMatchObject({ status: 'ok' })
   })
 })
@@ -80,7 +80,7 @@ describe('when the store fails the worker', () => {
       const { store, scene, changes } = await faultyScene()
       const fault = store.faults.add({ on: 'finishRead', kind, times: 2 })
       purchased(scene)
-      await until('the change is told', () => changes.length > 0, 10_000)
+      await until('the change is handled', () => changes.length > 0, 10_000)
       expect(await scene.marketplace.isEntitled('b1')).toBe(true)
       expect(changes).toMatchObject([{ from: null, to: 'purchased', entitled: true }])
       expect(fault.strikes).toBeGreaterThan(0)
@@ -106,16 +106,16 @@ describe('when the store fails the worker', () => {
     const lostReads = store.faults.add({ on: 'claimReads', kind: 'unacknowledged' })
     const lostEntries = store.faults.add({ on: 'claimLanes', kind: 'unacknowledged' })
     purchased(scene)
-    await until('a read is leased to nobody', async () => {
+    await until('the lease of a read is lost', async () => {
       const [subscription] = await store.subscriptionsOf('b1')
       return Number(subscription?.refreshAt) > Date.now()
     })
     lostReads.remove()
-    await until('the change is leased to nobody', () => lostEntries.strikes > 0)
+    await until('the lease of the change is lost', () => lostEntries.strikes > 0)
     expect(await marketplace.isEntitled('b1')).toBe(true)
     expect(changes).toEqual([])
     lostEntries.remove()
-    await until('the change is told', () => changes.length > 0)
+    await until('the change is handled', () => changes.length > 0)
   })
 
   it('closing ends in time although the store no longer answers', async () => {
@@ -147,7 +147,7 @@ describe('a store that fails at random', () => {
     let refused = 0
 
     /** As a sender that retries: the app knows only acknowledged deliveries. */
-    async function tell(i: number) {
+    async function deliverUntilAccepted(i: number) {
       for (;;) {
         const { status, id } = await scene.deliver(notice(businesses[i] as string, uids[i] as string))
         if (status === 200) return void acknowledged.push(id)
@@ -156,13 +156,13 @@ describe('a store that fails at random', () => {
       }
     }
 
-    await Promise.all(uids.map((_, i) => tell(i)))
+    await Promise.all(uids.map((_, i) => deliverUntilAccepted(i)))
     for (let round = 0; round < 6; round++) {
       await Promise.all(
         uids.map((uid, i) => {
           if ((i + round) % 3 === 0) platform.confirmPayment(uid)
           else platform.paymentIssue(uid)
-          return tell(i)
+          return deliverUntilAccepted(i)
         }),
       )
     }
@@ -189,8 +189,8 @@ describe('a store that fails at random', () => {
       15_000,
     )
     const listed = await marketplace.journal.list({ kind: 'change', limit: 1_000 })
-    const told = new Set(changes.map(({ id }) => id))
-    expect(listed.filter(({ id, status }) => status !== 'done' || !told.has(id))).toEqual([])
+    const handled = new Set(changes.map(({ id }) => id))
+    expect(listed.filter(({ id, status }) => status !== 'done' || !handled.has(id))).toEqual([])
     const last = new Map(changes.map((change) => [change.subscription_uid, change]))
     expect(uids.map((uid) => last.get(uid)?.entitled)).toEqual(right)
   })

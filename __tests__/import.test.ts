@@ -181,7 +181,7 @@ describe('importSubscriptions', () => {
     const { done, read, pending, total } = await importing
     expect([done, total]).toEqual([read + pending, undefined])
     expect(given).toBeLessThanOrEqual(251)
-    await until('the source is let go', () => isOver)
+    await until('the source is released', () => isOver)
   })
 
   it('gives the results of earlier lines while the source waits for its next', async () => {

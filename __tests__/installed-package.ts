@@ -28,12 +28,12 @@ export interface Packed {
 /** The package as it would be published, packed into `folder`. Throws as `requireBuild` does. */
 export function packInto(folder: string): Packed {
   requireBuild()
-  const told = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
+  const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
     cwd: ROOT,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [packed] = JSON.parse(told) as [{ filename: string; files: { path: string }[] }]
+  const [packed] = JSON.parse(output) as [{ filename: string; files: { path: string }[] }]
   return { tarball: join(folder, packed.filename), files: packed.files.map(({ path }) => path) }
 }
 

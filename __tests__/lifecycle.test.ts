@@ -120,7 +120,7 @@ describe('close', () => {
     const again = gate()
     next.onPurchaseChange(() => again.open())
     await until('access', () => next.isEntitled(B1))
-    await until('the change is told', () => again.opened.then(() => true))
+    await until('the change is handled', () => again.opened.then(() => true))
   })
 
   it('makes every later call fail with closed', async () => {
@@ -259,7 +259,7 @@ describe('two marketplaces in one app', () => {
     expect(await statusAt('ours', secrets[1])).toBe(404)
     expect(await statusAt('ours', secrets[0])).toBe(200)
     expect([await ours.isEntitled(B1), await theirs.isEntitled(B1)]).toEqual([true, false])
-    await until('ours is told', () => heard.length > 0)
+    await until('ours is handled', () => heard.length > 0)
     await ours.close()
     expect(await statusAt('theirs', secrets[1])).toBe(200)
     expect((await theirs.health()).status).not.toBe('failing')

@@ -66,22 +66,22 @@ describe('peek', () => {
   ]
 
   it.each(HINTS)('is undefined once %s', async (_what, hint) => {
-    const { peek, isEntitled, tell } = remembered()
+    const { peek, isEntitled, notify } = remembered()
     await isEntitled('b')
-    tell({ kind: 'journal' })
-    tell({ kind: 'decided', businessUid: 'another', superseded: true })
+    notify({ kind: 'journal' })
+    notify({ kind: 'decided', businessUid: 'another', superseded: true })
     expect(peek('b')).toBe(true)
-    tell(hint)
+    notify(hint)
     expect(peek('b')).toBeUndefined()
     expect(await isEntitled('b')).toBe(true)
     expect(peek('b')).toBe(true)
   })
 
   it('ignores the result of a load that was outdated before it ended', async () => {
-    const { peek, isEntitled, tell, clock, looking } = remembered({ slow: true })
+    const { peek, isEntitled, notify, clock, looking } = remembered({ slow: true })
     const asked = isEntitled('b')
     await clock.advance(SECOND)
-    tell({ kind: 'requested', businessUid: 'b' })
+    notify({ kind: 'requested', businessUid: 'b' })
     looking.open()
     expect(await asked).toBe(true)
     expect(peek('b')).toBeUndefined()
@@ -140,7 +140,7 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
     requestedAt: null,
     pending: false,
   }
-  let tell: (hint: Hint) => void = () => {}
+  let notify: (hint: Hint) => void = () => {}
   let isDown = false
   let looks = 0
   const looking = gate()
@@ -154,7 +154,7 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
         return businessUid === 'unknown' ? [] : [subscription]
       },
       subscribe(listener) {
-        tell = listener
+        notify = listener
         return () => {}
       },
     },
@@ -172,7 +172,7 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
     clock,
     looking,
     looks: () => looks,
-    tell: (hint: Hint) => tell(hint),
+    notify: (hint: Hint) => notify(hint),
     become(changes: Partial<Subscription>) {
       subscription = { ...subscription, ...changes }
     },

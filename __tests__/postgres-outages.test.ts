@@ -25,8 +25,8 @@ describe('deliveries while the database fails', () => {
       // Work in hand when the database went away is leased to a lost claimer until its lease expires.
       const scene = await createScene({ store, worker: { pollMs: 50, leaseMs: 1_000 } })
       const { platform, marketplace } = scene
-      const told = new Set<unknown>()
-      marketplace.onPurchaseChange((change) => void told.add(change.business_uid))
+      const handled = new Set<unknown>()
+      marketplace.onPurchaseChange((change) => void handled.add(change.business_uid))
       const { uid } = platform.purchase({
         business_uid: 'b0',
         purchasable_uid: OUR_ITEM,
@@ -64,9 +64,13 @@ describe('deliveries while the database fails', () => {
         })
       }
       expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
-      await until('every change is told', () => [...kept.values()].every((each) => told.has(each)), 15_000)
+      await until(
+        'every change is handled',
+        () => [...kept.values()].every((each) => handled.has(each)),
+        15_000,
+      )
       platform.paymentIssue(uid)
-      await until('what is new is read', async () => !(await marketplace.isEntitled('b0')), 10_000)
+      await until('the new subscription is read', async () => !(await marketplace.isEntitled('b0')), 10_000)
     },
     40_000,
   )
@@ -77,7 +81,7 @@ describe('a network that drops every packet to the database', () => {
     const { scene, proxy } = await wired({ receiver: { acceptTimeoutMs: 800 } })
     const { platform, marketplace, deliver } = scene
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
 
     proxy.blackHole()
     const begun = Date.now()
@@ -100,7 +104,7 @@ describe('a network that drops every packet to the database', () => {
   it('does not prevent closing', async () => {
     const { scene, proxy } = await wired()
     scene.platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => scene.marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => scene.marketplace.isEntitled('b1'))
     proxy.blackHole()
     const late = scene.deliver(notice('b1', 's1'))
     const begun = Date.now()

@@ -26,8 +26,8 @@ describe('a marketplace on PostgreSQL', () => {
       (change) => void changes.push([change.from, change.to, change.entitled]),
     )
     await scene.platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => scene.marketplace.isEntitled('b1'))
-    await until('the change is told', () => changes.length === 1)
+    await until('the buyer has access', () => scene.marketplace.isEntitled('b1'))
+    await until('the change is handled', () => changes.length === 1)
     expect(changes).toEqual([[null, 'purchased', true]])
     expect((await scene.marketplace.health()).status).toBe('ok')
     expect((await scene.marketplace.journal.list()).length).toBeGreaterThan(1)
@@ -116,7 +116,7 @@ describe('a role that did not create the tables', () => {
     await sql(grants)
     const { platform, marketplace } = await createScene({ store: address })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await early.open()
     expect(await early.counts()).toMatchObject({ subscriptions: 1 })
     expect((await marketplace.health()).status).toBe('ok')
@@ -193,7 +193,7 @@ describe('a database that cannot be used', () => {
     expect(await marketplace.isEntitled('b1')).toBe(false)
     const health = await marketplace.health()
     expect(health.status).toBe('failing')
-    await until('it was said aloud', () => warnings.length > 0)
+    await until('the warning appears', () => warnings.length > 0)
     const everything = [error, health, warnings, reply.body, marketplace]
     const seen = inspect(everything, {
       depth: Number.POSITIVE_INFINITY,
@@ -269,13 +269,13 @@ describe('two instances', () => {
     await listeners(2, address)
     const heard: Hint[] = []
     there.subscribe((hint) => void heard.push(hint))
-    await until('what was said before has passed by', async () => {
+    await until('earlier notifications have passed', async () => {
       await here.requestRefresh({ kind: 'business', businessUid: 'nobody', install: null })
       return heard.some((hint) => hint.kind === 'requested' && hint.businessUid === 'nobody')
     })
     heard.length = 0
     await finish(here, claimed, 'purchased')
-    await until('the decision is heard', () => heard.some(({ kind }) => kind === 'decided'), 2_000)
+    await until('the decision arrives', () => heard.some(({ kind }) => kind === 'decided'), 2_000)
     expect(heard).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
   })
 
@@ -342,13 +342,13 @@ describe('behind a pooler in transaction mode', () => {
     const warnings = heedWarnings()
     const { platform, marketplace } = await createScene({ store: createTransactionPooler(address) })
     const asked = openMarketplace(platform, { store: createTransactionPooler(address), worker: false })
-    const told: unknown[] = []
-    marketplace.onPurchaseChange((change) => void told.push(change.to))
+    const handled: unknown[] = []
+    marketplace.onPurchaseChange((change) => void handled.push(change.to))
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     platform.paymentIssue(uid)
-    await until('both changes are told', () => told.length === 2)
-    expect(told).toEqual(['purchased', 'suspended'])
+    await until('both changes are handled', () => handled.length === 2)
+    expect(handled).toEqual(['purchased', 'suspended'])
     expect((await marketplace.health()).status).toBe('ok')
     const missing = () => warnings.filter(([, options]) => options?.code === 'listen_unavailable')
     await until('it is found out', () => missing().length === 2, 10_000)
@@ -371,7 +371,7 @@ describe('a pool of the app\u2019s own', () => {
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: pool })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await listeners(1, address)
 
     // Without a listener of the app's own, the next line would end the process.
@@ -400,7 +400,7 @@ describe('a pool of the app\u2019s own', () => {
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: pool })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     expect((await marketplace.health()).counts).toMatchObject({ subscriptions: 1 })
   })
 
@@ -409,7 +409,7 @@ describe('a pool of the app\u2019s own', () => {
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: pool })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'), 10_000)
+    await until('the buyer has access', () => marketplace.isEntitled('b1'), 10_000)
   })
 })
 

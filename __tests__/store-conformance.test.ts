@@ -11,6 +11,7 @@ import type { Store } from '../lib/store/store.js'
 import { postgresStore } from '../lib/store-option.js'
 import { temporaryFolder } from './support/clean-up.js'
 import { type TestEngine, useEngine } from './support/engines.js'
+import { EVAL_TYPESCRIPT } from './support/processes.js'
 
 /** One line for each engine. */
 const STORES: Record<string, StoreConformanceOptions> = {
@@ -146,7 +147,7 @@ async function runApart(name: string): Promise<void> {
     const engine = () => createSqliteEngine({ path: ':memory:', clock, driver: 'libsql' })
     const checks = storeConformance({ createStore: () => createSqlStore(engine()) })
     checks.find((check) => check.name === ${JSON.stringify(name)}).run()`
-  await promisify(execFile)(process.execPath, ['--require', 'tsx/cjs', '--eval', code])
+  await promisify(execFile)(process.execPath, [...EVAL_TYPESCRIPT, code])
 }
 
 function never(): never {

@@ -12,6 +12,7 @@ import { createSqlStore } from '../lib/store/sql-store.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { eventOf } from './support/events.js'
 import { disk } from './support/failing-disk.js'
+import { EVAL_TYPESCRIPT } from './support/processes.js'
 
 // The promises of every store are in store-conformance.test.ts; these are for SQLite only.
 
@@ -29,9 +30,8 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     await store.accept([event('s1')])
     await store.close()
     const child = spawnSync(process.execPath, [
-      '--import',
-      'tsx',
-      join(__dirname, 'support/claim-and-die.ts'),
+      ...EVAL_TYPESCRIPT,
+      `require(${JSON.stringify(join(__dirname, 'support/claim-and-die.ts'))})`,
       path,
       driver,
     ])

@@ -6,6 +6,7 @@ import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { EVAL_TYPESCRIPT } from './support/processes.js'
 import { freePort, startProxy } from './support/tcp-proxy.js'
 import { until } from './support/until.js'
 
@@ -215,7 +216,7 @@ async function startInOtherProcess(): Promise<{ process: ChildProcess; port: num
       .then(({ port, sql }) => Promise.all([port, sql('show data_directory')]))
       .then(([port, [row]]) => process.stdout.write(JSON.stringify({ port, data: row.data_directory })))
     setInterval(() => {}, 1_000)`
-  const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script], {
+  const child = spawn(process.execPath, [...EVAL_TYPESCRIPT, script], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   onCleanUp(() => child.kill('SIGKILL'))

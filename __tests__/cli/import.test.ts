@@ -114,7 +114,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(done).toBeLessThan(count)
 
     const marketplace = beside ?? openMarketplace(platform, options)
-    await until('what was asked for is read', async () => {
+    await until('the request is read', async () => {
       const { counts } = await marketplace.health()
       return counts?.requested === 0 && counts.subscriptions > 0
     })

@@ -58,7 +58,7 @@ describe('D22 an event that names another business', () => {
     await until('it is read', () => marketplace.isEntitled('b1'))
     isRefused = true
     await marketplace.track({ subscription_uid: 's1', business_uid: 'b2' })
-    await until('it was read for the other several times over minutes', () => {
+    await until('it was read for the other business several times over minutes', () => {
       jump(MINUTE)
       return candidateReads >= 4
     })

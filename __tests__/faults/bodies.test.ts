@@ -227,8 +227,8 @@ describe('a strange body', () => {
 
   it('B11 with an unknown event is stored, counted and delivered to onUnrecognised', async () => {
     const { marketplace, deliver } = await createScene()
-    const told: unknown[] = []
-    marketplace.onUnrecognised(({ envelope }) => void told.push(envelope))
+    const reported: unknown[] = []
+    marketplace.onUnrecognised(({ envelope }) => void reported.push(envelope))
     const unknown = [
       { entity_name: 'application', event_type: 'rated', data: { business_id: B1 } },
       { entity_name: 'moon', event_type: 'update', data: {} },
@@ -240,8 +240,8 @@ describe('a strange body', () => {
         body: { received: true, id: expect.any(String), issues: [expect.stringContaining('entity_name')] },
       })
     }
-    await until('both are told', () => told.length === 2)
-    expect(told).toEqual(expect.arrayContaining(unknown))
+    await until('both are reported', () => reported.length === 2)
+    expect(reported).toEqual(expect.arrayContaining(unknown))
     expect((await marketplace.health()).counts).toMatchObject({ unrecognised: 2, subscriptions: 0 })
     const kept = await marketplace.journal.list({ kind: 'unrecognised' })
     expect(kept.map(({ payload }) => payload)).toEqual([...unknown].reverse())

@@ -259,7 +259,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
     await marketplace.start()
     const count = async (table: string) =>
       Number((await sql<{ rows: number }>(`select count(*) as rows from ${table}`))[0]?.rows)
-    await until('what is over is gone', async () => (await count('journal')) === 260, 15_000)
+    await until('finished rows are gone', async () => (await count('journal')) === 260, 15_000)
     await until('so are made-up subscriptions', async () => (await count('subscriptions')) === 0, 15_000)
     const left = await sql<{ word: string; rows: number }>(
       `select name as word, count(*) as rows from journal group by name order by name`,

@@ -5,12 +5,14 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, SECOND, systemClock } from '../../lib/clock.js'
 import { createEntitlements } from '../../lib/entitlement/entitlements.js'
 import type { Hint, Subscription } from '../../lib/store/store.js'
+import { EVAL_TYPESCRIPT } from '../support/processes.js'
 import { gate } from '../support/until.js'
 
 describe('J1 a million unknown businesses', () => {
   it('cannot evict the known ones, and ten thousand of them at most are cached', async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [
-      ...['--expose-gc', '--require', 'tsx/cjs', '--eval'],
+      '--expose-gc',
+      ...EVAL_TYPESCRIPT,
       `(${askAMillion})(${JSON.stringify(join(__dirname, '../../lib/entitlement/entitlements.ts'))})`,
     ])
     const { grownBytes, ...counted } = JSON.parse(stdout)
@@ -47,11 +49,11 @@ describe('J4 a thousand callers', () => {
   })
 
   it('cause two loads at most when a change arrives while the first is under way', async () => {
-    const { ask, loads, hold, tell, set } = create()
+    const { ask, loads, hold, notify, set } = create()
     const first = hold()
     const early = Array.from({ length: 500 }, () => ask('known-1'))
     set('suspended')
-    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
     const late = Array.from({ length: 500 }, () => ask('known-1'))
     first.open()
     expect(new Set(await Promise.all([...early, ...late]))).toEqual(new Set([false]))
@@ -64,12 +66,12 @@ describe('J5 a load that began before a change', () => {
     ['of the business', 'known-1'],
     ['of an unknown business', null],
   ] as const)('%s does not overwrite it', async (_whose, businessUid) => {
-    const { ask, loads, hold, tell, set } = create()
+    const { ask, loads, hold, notify, set } = create()
     const first = hold()
     const asked = ask('known-1')
     // The load has seen purchased, and its result is still on its way back.
     set('suspended')
-    tell({ kind: 'decided', businessUid, superseded: true })
+    notify({ kind: 'decided', businessUid, superseded: true })
     first.open()
     expect(await asked).toBe(false)
     expect(await ask('known-1')).toBe(false)
@@ -77,13 +79,13 @@ describe('J5 a load that began before a change', () => {
   })
 
   it('does not overwrite it when the change comes between two loads and nobody waits', async () => {
-    const { ask, hold, tell, set, pass } = create()
+    const { ask, hold, notify, set, pass } = create()
     expect(await ask('known-1')).toBe(true)
     pass(6 * SECOND)
     const second = hold()
     const asked = ask('known-1')
     set('canceled')
-    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
     second.open()
     await asked
     set('purchased')
@@ -94,10 +96,10 @@ describe('J5 a load that began before a change', () => {
   })
 
   it('of another business is not repeated', async () => {
-    const { ask, loads, hold, tell } = create()
+    const { ask, loads, hold, notify } = create()
     const first = hold()
     const asked = ask('known-1')
-    tell({ kind: 'decided', businessUid: 'known-2', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-2', superseded: true })
     first.open()
     expect(await asked).toBe(true)
     expect(loads()).toBe(1)
@@ -106,23 +108,23 @@ describe('J5 a load that began before a change', () => {
 
 describe('J20 a decision that was superseded', () => {
   it('is not shown again when the store is down, unlike one that was only reloaded', async () => {
-    const { ask, tell, fail, pass } = create()
+    const { ask, notify, fail, pass } = create()
     for (const business of ['known-1', 'known-2']) expect(await ask(business)).toBe(true)
-    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
-    tell({ kind: 'decided', businessUid: 'known-2', superseded: false })
-    tell({ kind: 'requested', businessUid: 'known-2' })
+    notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-2', superseded: false })
+    notify({ kind: 'requested', businessUid: 'known-2' })
     fail()
     pass(6 * SECOND)
     expect([await ask('known-1'), await ask('known-2')]).toEqual([false, true])
   })
 
   it('is not cached by a load that it overtook', async () => {
-    const { ask, hold, tell, fail, set, pass } = create()
+    const { ask, hold, notify, fail, set, pass } = create()
     const load = hold()
     const asked = ask('known-1')
     set('canceled')
     pass(2 * SECOND)
-    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
     load.open()
     await asked
     fail()
@@ -194,7 +196,7 @@ function create() {
   let isLost = false
   let isDown = false
   let held: ReturnType<typeof gate<void>> | undefined
-  let tell: (hint: Hint) => void = () => {}
+  let notify: (hint: Hint) => void = () => {}
   const entitlements = createEntitlements({
     store: {
       subscriptionsOf(businessUid) {
@@ -207,7 +209,7 @@ function create() {
         return waitsFor ? waitsFor.opened.then(() => seen) : Promise.resolve(seen)
       },
       subscribe(listener) {
-        tell = listener
+        notify = listener
         return () => {}
       },
     },
@@ -231,7 +233,7 @@ function create() {
       held = gate<void>()
       return held
     },
-    tell: (hint: Hint) => tell(hint),
+    notify: (hint: Hint) => notify(hint),
     set(next: string) {
       state = next
     },

@@ -163,8 +163,8 @@ describe('the record of another business', () => {
     )
     await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
     const decision = await until('the read', async () => {
-      const told = await marketplace.explain(B1)
-      return told.subscriptions[0]?.failure && told
+      const decision = await marketplace.explain(B1)
+      return decision.subscriptions[0]?.failure && decision
     })
     expect(decision).toMatchObject({
       entitled: false,

@@ -69,7 +69,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
 
       const running = new Set<string>()
       const overlaps: string[] = []
-      const told = new Map<string, (string | null)[]>()
+      const handled = new Map<string, (string | null)[]>()
       const tellers = new Set<number>()
       // Each takes two of the four, and waits until the other has taken its own: both are certain to take part.
       const bothTell = gate()
@@ -84,12 +84,14 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
           running.delete(business_uid)
           // One that fails holds back the ones behind it, for any next claimer.
           if (business_uid === 'b2' && to === 'suspended' && attempt === 1) throw new Error('not yet')
-          told.set(business_uid, [...(told.get(business_uid) ?? []), to])
+          handled.set(business_uid, [...(handled.get(business_uid) ?? []), to])
         })
       }
-      await until('all are told', async () => (await pendingChanges(reader)) === 0)
+      await until('all are handled', async () => (await pendingChanges(reader)) === 0)
       expect(overlaps).toEqual([])
-      expect(Object.fromEntries(told)).toEqual(Object.fromEntries(businesses.map((each) => [each, states])))
+      expect(Object.fromEntries(handled)).toEqual(
+        Object.fromEntries(businesses.map((each) => [each, states])),
+      )
     })
   })
 })

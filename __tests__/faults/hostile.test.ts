@@ -6,13 +6,12 @@ import { join } from 'node:path'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { onCleanUp } from '../support/clean-up.js'
+import { EVAL_TYPESCRIPT } from '../support/processes.js'
 import { until } from '../support/until.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const NODE = [
-  '--require',
-  'tsx/cjs',
-  '--eval',
+  ...EVAL_TYPESCRIPT,
   `require(${JSON.stringify(join(__dirname, '..', 'support', 'doors-child.ts'))})`,
 ]
 

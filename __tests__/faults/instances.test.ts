@@ -18,7 +18,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
   const itShared = itWhereShared(engineName)
 
   itShared(
-    'G1 three that work at once never have two current leases of one item',
+    'G1 never have two current leases of one item while three of them work',
     async () => {
       const { address, platform, sql } = await lab()
       for (const statement of watchLeases(engineName)) await sql(statement)
@@ -66,7 +66,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
   )
 
   itShared(
-    'G11 five migrate an empty database at once, once',
+    'G11 make one migration when five open an empty database at once',
     async () => {
       const address = await engine.freshAddress()
       const platform = await startPlatform()
@@ -95,13 +95,13 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
     await sql('update marketplace_schema set version = 1000')
     await store.close()
     const { platform, marketplace } = await createScene({ store: address })
-    const told: unknown[] = []
-    marketplace.onPurchaseChange((change) => void told.push(change.to))
+    const handled: unknown[] = []
+    marketplace.onPurchaseChange((change) => void handled.push(change.to))
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     platform.paymentIssue(uid)
-    await until('both changes are told', () => told.length === 2)
-    expect(told).toEqual(['purchased', 'suspended'])
+    await until('both changes are handled', () => handled.length === 2)
+    expect(handled).toEqual(['purchased', 'suspended'])
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })
     await marketplace.close()
     const after = await openStoreWithSql(address)
@@ -151,7 +151,7 @@ describe('instances on PostgreSQL', () => {
     proxy.onData('to server', (bytes) => {
       if (/listen "marketplace_webhooks"/.test(bytes.toString('latin1'))) listens++
     })
-    await until('nobody else has a connection', () => {
+    await until('no other connection is open', () => {
       if (proxy.connections() !== 1) return false
       proxy.halfOpen()
       return true
@@ -177,10 +177,10 @@ describe('instances on PostgreSQL', () => {
     const heard: Hint[] = []
     store.subscribe((hint) => void heard.push(hint))
     await scene.deliver(notice('b1', uid))
-    await until('it has heard', () =>
+    await until('it has the notification', () =>
       heard.some((hint) => hint.kind === 'requested' && hint.businessUid === 'b1'),
     )
-    await until('it is let in', () => listening.isEntitled('b1'))
+    await until('it has access', () => listening.isEntitled('b1'))
   }, 30_000)
 })
 

@@ -73,7 +73,7 @@ describe.each(ENGINE_NAMES)('a receiver on %s that is killed', (engineName) => {
     expect(await receiver.ended).toMatchObject({ signal: 'SIGKILL' })
 
     const next = openMarketplace(platform, { store: address })
-    const kept = await until('what was on its way has arrived', async () => {
+    const kept = await until('deliveries on their way have arrived', async () => {
       const entries = await next.journal.list({ kind: 'event', limit: 1_000 })
       return (!more || entries.length > acknowledged.length) && entries
     })

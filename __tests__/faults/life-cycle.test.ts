@@ -94,7 +94,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     await receiver.begin()
     await deliver(receiver.target(), notice(uid))
     await deliver(receiver.target(), notice('s-hangs', 'hangs'))
-    await until('it reads, and is told', async () => {
+    await until('it reads, and gets notifications', async () => {
       const [decision] = await receiver.get<{ entitled: boolean }[]>(`/decisions?of=${B1}`)
       return decision?.entitled && platform.requests.some(({ business_uid }) => business_uid === 'hangs')
     })

@@ -286,7 +286,7 @@ describe('F5 a platform that refuses the credentials of the app', () => {
     const businesses = ['b1', 'b2', 'b3', 'b4']
     for (const business_uid of businesses) platform.purchase({ business_uid, payment: 'succeeded' })
     await platform.settled()
-    await until('it is said', async () => (await marketplace.health()).problems.length > 0)
+    await until('it is logged', async () => (await marketplace.health()).problems.length > 0)
     expect(await marketplace.health()).toMatchObject({
       status: 'degraded',
       problems: ["reads are paused: the platform refuses the app's credentials"],

@@ -185,7 +185,7 @@ describe('H26 a change that waits longer than its retention', () => {
       return found.length > 0 && found
     })
     jump(2 * 60_000)
-    await until('it is told', () => dead.length === 1, 15_000)
+    await until('it is reported', () => dead.length === 1, 15_000)
     expect(dead).toMatchObject([{ id: change?.id, kind: 'change', attempts: 0 }])
     expect(await marketplace.journal.list({ status: 'dead' })).toMatchObject([{ id: change?.id }])
     const seen: string[] = []

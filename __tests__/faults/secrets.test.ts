@@ -73,10 +73,10 @@ const ONLY_TOKEN_CALL: Record<string, Answer> = {
 }
 
 describe('secrets', () => {
-  const told: Awaited<ReturnType<typeof tellEverything>>[] = []
+  const seen: Awaited<ReturnType<typeof provokeEverything>>[] = []
 
   beforeAll(async () => {
-    told.push(await tellEverything())
+    seen.push(await provokeEverything())
   })
   afterAll(() => {
     context.disable()
@@ -85,7 +85,7 @@ describe('secrets', () => {
   })
 
   it('L1 appear in no log line, warning or line on the console', () => {
-    const { lines } = told[0] as (typeof told)[0]
+    const { lines } = seen[0] as (typeof seen)[0]
     expect(lines.some((line) => line.includes('store_unavailable') || line.includes('Cannot'))).toBe(true)
     for (const level of ['debug', 'warn', 'error'])
       expect(lines.some((line) => line.startsWith(`logger.${level} `))).toBe(true)
@@ -93,7 +93,7 @@ describe('secrets', () => {
   })
 
   it('L2 appear in no error, at any depth', () => {
-    const { errors } = told[0] as (typeof told)[0]
+    const { errors } = seen[0] as (typeof seen)[0]
     // Every way of failing has led to an error of our own.
     expect(errors.map((error) => (error as MarketplaceError).code)).toEqual(
       expect.arrayContaining([
@@ -116,7 +116,7 @@ describe('secrets', () => {
   })
 
   it('L3 appear in no span of a tracer that records every fetch, and in no metric', () => {
-    const { spans, counted, tokenCalls } = told[0] as (typeof told)[0]
+    const { spans, counted, tokenCalls } = seen[0] as (typeof seen)[0]
     const addresses = spans.map(({ attributes }) => String(attributes['url.full']))
     // The tracer does record addresses with their queries, those of reads, and of another token call too.
     expect(addresses.filter((address) => address.includes('filter'))).not.toEqual([])
@@ -133,14 +133,14 @@ describe('secrets', () => {
   })
 
   it('L4 appear in no reply to any request', () => {
-    const { replies } = told[0] as (typeof told)[0]
+    const { replies } = seen[0] as (typeof seen)[0]
     const statuses = new Set(replies.map(({ status }) => status))
     expect(statuses).toEqual(new Set([200, 400, 401, 402, 403, 404, 405, 408, 413, 415, 500, 503]))
     expect(leaksIn(replies)).toEqual([])
   })
 
   it('L5, A6 appear in no file of the database, while it is open and afterwards', () => {
-    const { files } = told[0] as (typeof told)[0]
+    const { files } = seen[0] as (typeof seen)[0]
     expect(Object.keys(files)).toEqual(expect.arrayContaining(['open m.db', 'open m.db-wal', 'closed m.db']))
     // What was delivered is in them.
     expect(files['open m.db-wal']).toContain('s read failing')
@@ -149,14 +149,14 @@ describe('secrets', () => {
   })
 
   it('L6 appear in no value that an app receives', () => {
-    const { given } = told[0] as (typeof told)[0]
+    const { given } = seen[0] as (typeof seen)[0]
     expect(inspect(given, { depth: null })).toContain('purchased')
     expect(leaksIn(given)).toEqual([])
   })
 })
 
 /** Runs a marketplace through success and every failure, and gives back all that it let be known, by where. */
-async function tellEverything() {
+async function provokeEverything() {
   const lines = captureLines()
   const { spanExporter, metricExporter, flush } = startTelemetry()
   const tokenCalls: string[] = []

@@ -25,6 +25,7 @@ import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { eventOf } from '../support/events.js'
 import { disk } from '../support/failing-disk.js'
 import { jumpingClock } from '../support/jumping-clock.js'
+import { EVAL_TYPESCRIPT } from '../support/processes.js'
 import { canMount, smallDisk } from '../support/small-disk.js'
 import { canTrace } from '../support/system-calls.js'
 import { until } from '../support/until.js'
@@ -42,7 +43,7 @@ afterEach(() => {
 
 describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (driver) => {
   const title =
-    'C20 opens in the same process as soon as the fault has passed, and the failures left nothing open'
+    'C20 opens in the same process as soon as the fault has passed, and its failures leave nothing open'
   const whenTraced = canTrace() && hasProc ? it : it.skip
 
   whenTraced.each([
@@ -427,7 +428,7 @@ async function child(task: string, driver: SqliteDriverName, under: readonly str
   const script = JSON.stringify(join(__dirname, '../support/sqlite-child.ts'))
   const [command, ...rest] = [
     ...under,
-    ...[process.execPath, '--no-warnings', '--require', 'tsx/cjs', '--eval'],
+    ...[process.execPath, '--no-warnings', ...EVAL_TYPESCRIPT],
     `process.argv.splice(1, 0, 'eval'); require(${script})`,
     ...[task, join(temporaryFolder(), 'm.db'), driver],
   ] as [string, ...string[]]

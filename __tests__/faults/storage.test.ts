@@ -117,7 +117,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
     room: { fill(): unknown; free(): unknown },
   ) {
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await room.fill()
     // What is left of the last page takes some more.
     const refused = await until('the disk is full', async () => {
@@ -262,12 +262,12 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     const reads = platform.requests.length
 
     const next = openMarketplace(platform, { store })
-    const told: unknown[] = []
+    const changed: unknown[] = []
     const heard: unknown[] = []
-    next.onPurchaseChange((change) => void told.push(change.business_uid))
+    next.onPurchaseChange((change) => void changed.push(change.business_uid))
     next.on('purchasable_subscription/create', (event) => void heard.push(event.data.business_id))
-    await until('all is done', () => told.length === 4 && heard.length === 4)
-    expect(told.sort()).toEqual(['b0', ...businesses])
+    await until('all is done', () => changed.length === 4 && heard.length === 4)
+    expect(changed.sort()).toEqual(['b0', ...businesses])
     expect(heard.sort()).toEqual(['b0', ...businesses])
     expect(platform.requests.length).toBeGreaterThan(reads)
     expect(platform.subscription(uid)?.purchase_state).toBe('purchased')

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Simulator } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
+import { EVAL_TYPESCRIPT } from './processes.js'
 import type { ChildSettings } from './receiver-child.js'
 import { DELIVERY_SECRET } from './settings.js'
 
@@ -25,13 +26,7 @@ export interface Finish {
   isHeld: boolean
 }
 
-// CommonJS, because loading TypeScript takes 0.8 s of CPU that way and 2 s with `--import tsx`.
-const NODE = [
-  '--require',
-  'tsx/cjs',
-  '--eval',
-  `require(${JSON.stringify(join(__dirname, 'receiver-child.ts'))})`,
-]
+const NODE = [...EVAL_TYPESCRIPT, `require(${JSON.stringify(join(__dirname, 'receiver-child.ts'))})`]
 
 /** Starts to load a receiver at once, in front of it `under` (strace and its options), if anything. */
 export function loadReceiver(settings: ChildSettings, under: readonly string[] = []): ReceiverProcess {

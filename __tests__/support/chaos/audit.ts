@@ -70,7 +70,7 @@ export function audit(options: {
   for (const [key, own] of callsByKey) {
     if (key === undefined) {
       for (const call of own)
-        find('handlers are told what is kept', `no such entry: ${wordsOf(call)}`, call.id)
+        find('handlers get only stored entries', `no such entry: ${wordsOf(call)}`, call.id)
       continue
     }
     for (const [at, earlier] of own.entries()) {

@@ -62,7 +62,7 @@ function begin(settings: InstanceSettings) {
     const { forMs, fails } = workOf(random(), leaseMs)
     if (!(await worked(forMs, signal))) {
       note('stops')
-      throw new Error('told to stop')
+      throw new Error('stopped by its signal')
     }
     note(fails && attempt === 1 ? 'fails' : 'ends')
     if (fails && attempt === 1) throw new Error('fails at first')

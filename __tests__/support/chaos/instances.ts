@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onCleanUp, temporaryFolder } from '../clean-up.js'
+import { EVAL_TYPESCRIPT } from '../processes.js'
 import { startProxy, type TcpProxy } from '../tcp-proxy.js'
 import { now, type Window } from './clock.js'
 import type { CallLine, InstanceSettings } from './instance-child.js'
@@ -130,13 +131,7 @@ export async function startInstances(options: {
 
 export type Instances = Awaited<ReturnType<typeof startInstances>>
 
-// CommonJS, because loading TypeScript takes 0.8 s of CPU that way and 2 s with `--import tsx`.
-const NODE = [
-  '--require',
-  'tsx/cjs',
-  '--eval',
-  `require(${JSON.stringify(join(__dirname, 'instance-child.ts'))})`,
-]
+const NODE = [...EVAL_TYPESCRIPT, `require(${JSON.stringify(join(__dirname, 'instance-child.ts'))})`]
 
 function loadProcess(): ChildProcess {
   const child = spawn(process.execPath, NODE, {

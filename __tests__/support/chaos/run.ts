@@ -134,15 +134,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   /** All agree in bounded time, everybody takes deliveries again, and the books are in order. */
   async function comeToRest() {
     const from = now()
-    let told = from
+    let reportedAt = from
     let left: string[] = []
     do {
       left = await differences().catch((error) => [String(error)])
       if (left.length > 0) await pause(100)
-      if (left.length > 0 && now() - told > 2_000) {
-        told = now()
+      if (left.length > 0 && now() - reportedAt > 2_000) {
+        reportedAt = now()
         onProgress(
-          `after ${seconds(told - from)} of calm: ${left.length} differences, such as ${left[0]?.slice(0, 160)}`,
+          `after ${seconds(reportedAt - from)} of calm: ${left.length} differences, such as ${left[0]?.slice(0, 160)}`,
         )
       }
     } while (left.length > 0 && now() - from < AGREE_WITHIN_MS)

@@ -16,7 +16,10 @@ export function createLedger(verdict: Verdict) {
   function oneIdFor(id: string, subscription: string, what: string) {
     const last = lastChange.get(subscription)
     if (last?.what === what && last.id !== id) {
-      verdict.fail('id', `${subscription}: ${what} was told as ${last.id.slice(0, 8)} and ${id.slice(0, 8)}`)
+      verdict.fail(
+        'id',
+        `${subscription}: ${what} was delivered as ${last.id.slice(0, 8)} and ${id.slice(0, 8)}`,
+      )
     }
     if (!toldIds.has(id)) lastChange.set(subscription, { id, what })
     toldIds.add(id)

@@ -30,7 +30,7 @@ export function createProbes(world: {
     for (;;) {
       const { entitled, known, reason } = await explain(business)
       if (entitled === expected) return true
-      if (isNew && known) verdict.fail('in', `${business} has just bought, and is told no: ${reason}`)
+      if (isNew && known) verdict.fail('in', `${business} has just bought, and the answer is no: ${reason}`)
       if (time.passed() >= until) return false
       await time.advance(SECOND / 2)
     }

@@ -238,7 +238,10 @@ export function createOracle(options: {
       const slackMs = leaseMs + 10_000 + Math.abs(process.skewMs)
       if (entitled && now() - lastPurchased > maxStaleMs + slackMs) {
         const ago = lastPurchased === 0 ? 'never' : `${(now() - lastPurchased) / 1_000} s ago`
-        fail('entitled only while the platform shows it', `${business} is let in; the platform said so ${ago}`)
+        fail(
+          'entitled only while the platform shows it',
+          `${business} is let in; the platform said so ${ago}`,
+        )
       }
       const since = now() - ANSWER_WINDOW_MS
       if (process.troubledUntil() >= since - 10_000) return
