@@ -210,7 +210,7 @@ async function startInOtherProcess(): Promise<{ process: ChildProcess; port: num
   // Hooks belong to Jest, which is not there.
   const script = `
     const id = require.resolve('@jest/globals')
-    require.cache[id] = { id, loaded: true, exports: { afterEach() {} } }
+    require.cache[id] = { id, loaded: true, exports: { afterEach() {}, afterAll() {} } }
     const { startPostgres } = require(${JSON.stringify(join(__dirname, 'support/postgres.ts'))})
     startPostgres({ lives: 'file' })
       .then(({ port, sql }) => Promise.all([port, sql('show data_directory')]))

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from '@jest/globals'
-import { temporaryFolder } from '../support/clean-up.js'
-import { jsonLines, runCli, settingsFor } from '../support/cli.js'
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
+import { type CliResult, jsonLines, runCli, runEachCli, settingsFor } from '../support/cli.js'
 import { startPlatform } from '../support/scene.js'
 
 const NOWHERE = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
@@ -19,7 +19,7 @@ describe('the command line', () => {
     expect(longest(stdout)).toBeLessThanOrEqual(80)
   })
 
-  it.each([
+  const WRONG: [args: string[], why: RegExp][] = [
     [[], /Usage:/],
     [['explainn', 'b1'], /unknown command 'explainn'.*explain/s],
     [['explain'], /missing required argument 'business'/],
@@ -38,11 +38,21 @@ describe('the command line', () => {
     [['dev', '--port', '70000'], /port from 0/],
     [['migrate', '--print-grants', 'role'], /Only a store on PostgreSQL/],
     [['import', 'not-there.csv'], /There is no file not-there.csv/],
-  ])('ends with 2 and the reason for %j', async (args, why) => {
-    const { code, stdout, stderr } = await runCli(args as string[], { env: SETTINGS })
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(why)
-  })
+  ]
+  let results: CliResult[]
+  beforeAll(async () => {
+    const commands = WRONG.map(([args]) => args)
+    results = await forWholeFile(() => runEachCli(commands, { env: SETTINGS }))
+  }, 60_000)
+
+  it.each(WRONG.map(([args, why], at) => [args, why, at] as const))(
+    'ends with 2 and the reason for %j',
+    (_args, why, at) => {
+      const { code, stdout, stderr } = results[at] as CliResult
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(why)
+    },
+  )
 
   it('lists each setting that is missing or unusable, and no value', async () => {
     const { code, stdout, stderr } = await runCli(['explain', 'b1', '--json'], {
@@ -78,10 +88,12 @@ describe('the command line', () => {
   })
 
   it('prints help of a command with examples', async () => {
-    for (const args of [['journal', 'replay'], ['doctor'], ['import'], ['dev']]) {
-      const { code, stdout } = await runCli([...args, '--help'])
+    const commands = [['journal', 'replay'], ['doctor'], ['import'], ['dev']]
+    const helps = await runEachCli(commands.map((args) => [...args, '--help']))
+    for (const [at, { code, stdout }] of helps.entries()) {
+      const args = commands[at]?.join(' ')
       expect({ args, code }).toEqual({ args, code: 0 })
-      expect(stdout).toContain(`$ marketplace-webhooks ${args.join(' ')}`)
+      expect(stdout).toContain(`$ marketplace-webhooks ${args}`)
       expect(longest(stdout)).toBeLessThanOrEqual(80)
     }
   })

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
-import { describe, expect, it } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { forWholeFile } from '../support/clean-up.js'
 import { jsonLines, runCli, settingsFor } from '../support/cli.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { createScene, DELIVERY_SECRET, openMarketplace, serve, startPlatform } from '../support/scene.js'
@@ -42,6 +43,10 @@ describe('doctor', () => {
     expect(text.stdout + text.stderr).not.toContain(DELIVERY_SECRET)
   })
 
+  let running: Awaited<ReturnType<typeof app>>
+  beforeAll(async () => {
+    running = await forWholeFile(app)
+  })
   it.each([
     [
       'a client secret that is wrong',
@@ -86,7 +91,7 @@ describe('doctor', () => {
   ])(
     'finds %s',
     async (_what, wrong, check, status, text, more: string[] = []) => {
-      const { env, url } = await app()
+      const { env, url } = running
       const { PATH_OF_ROUTER: path = '/hooks', ...changed } = wrong as Record<string, string>
       const args = ['doctor', '--public-url', `${url}${path}`, ...more]
       const { code, checks } = await examine(args, { ...env, ...changed })

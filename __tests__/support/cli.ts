@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { createLimit } from '../../lib/platform/limit.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { requireBuild } from '../installed-package.js'
 import { onCleanUp, temporaryFolder } from './clean-up.js'
@@ -44,6 +45,15 @@ export function runCli(args: readonly string[], options: CliOptions = {}): Promi
   )
   if (input !== undefined) running.end(input)
   return running.ended
+}
+
+/** Several commands, four at once, because most of it is waiting; the results are in the order of the commands. */
+export async function runEachCli(
+  commands: readonly (readonly string[])[],
+  options: CliOptions = {},
+): Promise<CliResult[]> {
+  const limit = createLimit(4)
+  return await Promise.all(commands.map((args) => limit(() => runCli(args, options))))
 }
 
 /** The same with an open input, to be watched and written to. */

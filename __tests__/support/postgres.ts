@@ -36,6 +36,8 @@ export interface PostgresServer {
   sql<Row = Record<string, unknown>>(text: string, params?: unknown[], database?: string): Promise<Row[]>
   /** The address of an empty database. */
   createDatabase(name?: string): Promise<string>
+  /** The address of a copy of the database at this address, to which nothing may be connected. */
+  copyDatabase(address: string): Promise<string>
 
   /** `immediate` is like a power cut for the server's processes: they write nothing more. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
@@ -229,6 +231,12 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     return url(name)
   }
 
+  async function copyDatabase(address: string) {
+    const name = `test_${++databases}`
+    await sql(`create database "${name}" owner ${ROLE} template "${new URL(address).pathname.slice(1)}"`)
+    return url(name)
+  }
+
   const log = () => readText(logFile)
 
   try {
@@ -254,6 +262,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     url,
     sql,
     createDatabase,
+    copyDatabase,
     stop,
     start,
     async restart(mode) {
