@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix, relative, sep } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 
-/** What each part of lib may import from lib, beside files of its own folder. */
+/** The imports from lib that each part of lib may have, beside files of its own folder. */
 const GROUND_FLOOR = [
   'errors.ts',
   'clock.ts',
@@ -28,7 +28,7 @@ const ARROWS: Record<string, readonly string[]> = {
   'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'operations/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/', 'entitlement/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
-  // What an app can do is enough for the command line.
+  // The public interface of the package is enough for the command line.
   'cli/': ['index.ts', 'testing/index.ts'],
   'console/': ['index.ts'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
@@ -216,7 +216,7 @@ describe('__tests__/support/README.md', () => {
   })
 })
 
-/** What is wrong with a tree of sources by their paths below lib, one sentence each. */
+/** The violations in a tree of sources by their paths below lib, one sentence each. */
 function faultsOf(sources: Record<string, string>): string[] {
   const faults: string[] = []
   const graph = new Map<string, string[]>()
@@ -300,7 +300,7 @@ function readTree(root: string): Record<string, string> {
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !join(root, file).startsWith(join(PAGE, '/')),
   )
-  // What is made of the page is checked where it is made from.
+  // The bundle of the page is checked in its sources.
   const sourceOf = (file: string) => (file === BUNDLE ? '' : readFileSync(join(root, file), 'utf8'))
   return Object.fromEntries(files.map((file) => [file.replaceAll('\\', '/'), sourceOf(file)]))
 }

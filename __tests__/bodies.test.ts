@@ -626,7 +626,7 @@ async function exchange(port: number, message: string): Promise<string> {
   return received(socket, /^HTTP\/1\.1 (?!100).*\r\n\r\n./s)
 }
 
-/** What has come, as soon as it matches. */
+/** The received text, as soon as it matches. */
 function received(socket: Socket, pattern: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''

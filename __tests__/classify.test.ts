@@ -34,7 +34,7 @@ const READ_ESSENTIALS = [...ESSENTIALS, 'purchasable_uid', 'purchase_state'] as 
 const ODD = [null, '', undefined, true, 7, 1.5, [], ['p-1'], {}, { odd: [true] }, 'a\u0000', 'x'.repeat(256)]
 
 describe('classify', () => {
-  it('tells the two update events apart by the shape of data', () => {
+  it('distinguishes the two update events by the shape of data', () => {
     expect(nameOf(purchase('update', NOTICE))).toBe('purchasable_subscription/update')
     expect(nameOf(purchase('update', RECORD))).toBe('purchasable_subscription/updated')
   })

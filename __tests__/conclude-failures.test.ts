@@ -22,7 +22,7 @@ describe('a read that fails', () => {
       const first = createReader()
       expect(first.reads(result)).toMatchObject({ failure, settled, moves: [] })
       expect(first.reads(found_('purchased', 1))).toMatchObject({ failure: null, settled: true, urgency: 4 })
-      // What is known does not go with the first such answer.
+      // A known record stays after the first such answer.
       expect(first.reads(result)).toMatchObject({ failure, settled: false, moves: [] })
     },
   )

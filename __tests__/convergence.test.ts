@@ -24,7 +24,7 @@ const LATENCIES_MS = [0, 10, 200, 2_000]
 /** After each command. A look for work takes up to 10 ms, a token and a read 10 ms each. */
 const PAUSES_MS = [0, 0, 1, 12, 25, 40, 400, 6_000]
 
-/** What may happen, on the platform, on the way, or to the receiver; each with how often it does. */
+/** The events on the platform, in transit, and of the receiver; each with its frequency. */
 function anyCommands({ lags, drops }: { lags: number; drops: number }) {
   const uid = fc.constantFrom(...UIDS)
   const which = fc.nat(20)
@@ -361,7 +361,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     return (await Promise.all(BUSINESSES.map((each) => lives.rows(each)))).flat()
   }
 
-  /** What must hold at every moment. */
+  /** The promises of every moment. */
   async function expectNothingForbidden() {
     const all = await rows()
     for (const { subscriptionUid, state, record } of all) {

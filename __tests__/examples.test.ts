@@ -44,7 +44,7 @@ describe('the examples', () => {
     }
   })
 
-  it('need at most 30 lines at the least, except the end of the demonstration', () => {
+  it('include a smallest one of at most 30 lines, without the end of the demonstration', () => {
     const lines = readFileSync(join(EXAMPLES, 'minimal', 'index.js'), 'utf8')
       .trim()
       .split('\n')

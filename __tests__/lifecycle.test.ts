@@ -114,7 +114,7 @@ describe('close', () => {
     await marketplace.close()
     expect(Date.now() - begun).toBeLessThan(8_000)
 
-    // Whoever comes next goes on at once, not when a lease runs out.
+    // The next process goes on at once, not when a lease expires.
     platform.faults.clear()
     const next = openMarketplace(platform, { store })
     const again = gate()

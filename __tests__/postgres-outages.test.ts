@@ -88,7 +88,7 @@ describe('a network that drops every packet to the database', () => {
     const refused = await Promise.all(Array.from({ length: 5 }, (_, i) => deliver(notice('b1', `s${i}`))))
     expect(refused.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503])
     expect(Date.now() - begun).toBeLessThan(2_500)
-    // What was remembered has to be looked up by now, and cannot be.
+    // The cached answer has to be reloaded by now, and cannot be.
     const askedAt = Date.now()
     const answers = await Promise.all(['b1', 'nobody'].map((each) => marketplace.isEntitled(each)))
     expect(answers).toEqual([true, false])
@@ -109,7 +109,7 @@ describe('a network that drops every packet to the database', () => {
     const late = scene.deliver(notice('b1', 's1'))
     const begun = Date.now()
     await scene.marketplace.close()
-    // What is asked when it closes may be two queries, each with 6 s to be answered.
+    // Closing may wait for two queries, each with 6 s to be answered.
     expect(Date.now() - begun).toBeLessThan(16_000)
     expect((await late).status).toBe(503)
   }, 30_000)

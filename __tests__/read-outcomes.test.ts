@@ -68,7 +68,7 @@ describe('reads that are refused in numbers', () => {
     expect(problems()).toHaveLength(1)
     note('e', true, FOUND)
     expect(problems()).toEqual([])
-    // What was read before still counts.
+    // Earlier reads still count.
     for (const uid of ['b', 'c']) note(uid, true, REFUSED)
     expect(problems()[0]).toContain('3 of 4 businesses')
   })

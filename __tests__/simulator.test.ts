@@ -754,7 +754,7 @@ interface Target {
   url: string
   bodies: string[]
   headers: IncomingHttpHeaders[]
-  /** What is answered; 0 never answers. */
+  /** The answers; 0 never answers. */
   status: number
   close(): Promise<void>
 }

@@ -75,7 +75,7 @@ function commandsOf(parent: Command, before = ''): { path: string; command: Comm
   })
 }
 
-/** What of a command line is not there: its command, or an option. */
+/** The unknown parts of a command line: its command, or an option. */
 function faultOf(words: readonly string[]): string | undefined {
   let command = PROGRAM
   for (const word of words) {

@@ -49,7 +49,7 @@ describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => 
   }, 60_000)
 })
 
-/** What a console answers to each call, in a world with canaries everywhere. */
+/** The answers of a console to each call, in a world with canaries everywhere. */
 async function everyAnswer(role: RoleName, store: string): Promise<Record<string, string>> {
   const { platform, marketplace, app, url, target, deliver } = await createScene({
     store,

@@ -37,7 +37,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
       await receiver.begin()
       expect(await missingIn(receiver, acknowledged)).toEqual([])
       const next = loadReceiver(settings)
-      // What the last life learns of, it cannot read.
+      // The last life cannot read the subscriptions of its deliveries.
       if (round === ROUNDS) platform.faults.add({ on: 'read', kind: 'status', status: 500 })
       await sendUntilKilled(receiver, round)
       receiver = next
@@ -110,7 +110,7 @@ const tracing = canTrace()
 describe('C4 a reply that acknowledges', () => {
   const title = 'is sent after a sync of the WAL that followed the commit'
   if (!tracing) {
-    it.skip(`${title} (NOT LOOKED AT: strace cannot be used here)`, () => {})
+    it.skip(`${title} (NOT TESTED: strace cannot be used here)`, () => {})
     return
   }
 

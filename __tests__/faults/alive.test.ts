@@ -47,7 +47,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
        print('closed')`,
     )
     expect(await script.ended).toBe(0)
-    // Nobody reads here, so each waits as long as it may.
+    // No worker reads here, so each waits as long as it may.
     expect(script.output()).toContain('entitled false')
     expect(script.output()).toMatch(/reason \w+/)
     expect(script.output()).toContain('closed')

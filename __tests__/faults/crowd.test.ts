@@ -14,7 +14,7 @@ const MANY = 10_000
 const HOUR = 3_600_000
 const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
 const STATISTICS = {
-  // Nobody but an operator makes any.
+  // Only an operator makes any.
   SQLite: ['none', 'fresh'],
   PostgreSQL: ['none', 'of before', 'fresh'],
 } as const
@@ -273,7 +273,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
   }, 40_000)
 })
 
-/** What the plan of PostgreSQL did, node by node. */
+/** The steps of a plan of PostgreSQL, node by node. */
 async function planOf({ explain }: StoreWithSql, query: Query): Promise<PlanNode[]> {
   const [row] = await explain('explain (analyze, buffers, timing off, format json)', query)
   const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN'])) as [{ Plan: PlanNode }]

@@ -227,7 +227,7 @@ describe('a sender on a bad connection', () => {
     const subjects = async () =>
       (await marketplace.journal.list()).map(({ subscription_uid }) => subscription_uid).sort()
     await until('all are kept', async () => (await subjects()).length >= 5)
-    // What comes after them is kept after them: nothing of theirs is still on its way.
+    // Later deliveries are stored later: all of the sender's have arrived.
     await deliver(url.href, notice('last'))
     expect(await subjects()).toEqual(['last', 's0', 's1', 's2', 's3', 's4'])
   })

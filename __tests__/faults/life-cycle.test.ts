@@ -107,7 +107,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     // Not as long as the token that hangs.
     expect(Date.now() - begun).toBeLessThan(timeoutMs)
 
-    // What it acknowledged on its way out is there for the next.
+    // The next life finds the deliveries that this one acknowledged while it closed.
     const next = openMarketplace(platform, { store, worker: false })
     const kept = new Set((await next.journal.list({ limit: 1_000 })).map(({ id }) => id))
     for (const reply of await Promise.all(late)) if (reply?.status === 200) expect(kept).toContain(reply.id)

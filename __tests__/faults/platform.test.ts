@@ -336,7 +336,7 @@ describe('F8 tokens', () => {
     expect(tokens.length).toBeGreaterThan(0)
     expect(files.length).toBeGreaterThan(0)
     const texts = files.map((file) => readFileSync(join(folder, file), 'latin1'))
-    // What is looked for would be found: the business is there.
+    // A read that looked for it would find it: the business exists.
     expect(texts.some((text) => text.includes(B1))).toBe(true)
     for (const token of tokens) expect(files.filter((_file, at) => texts[at]?.includes(token))).toEqual([])
   })

@@ -9,7 +9,7 @@ import { openStoreWithSql } from '../support/store-with-sql.js'
 
 const HOUR = 3_600_000
 const MANY = 100_000
-/** What one statement inserts before it takes too long. */
+/** As many rows as one statement can insert quickly. */
 const PART = 10_000
 /** Rows of a table that one statement may visit: its own limit and a margin. */
 const MOST_ROWS = 4_000

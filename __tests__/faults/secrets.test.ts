@@ -142,7 +142,7 @@ describe('secrets', () => {
   it('L5, A6 appear in no file of the database, while it is open and afterwards', () => {
     const { files } = seen[0] as (typeof seen)[0]
     expect(Object.keys(files)).toEqual(expect.arrayContaining(['open m.db', 'open m.db-wal', 'closed m.db']))
-    // What was delivered is in them.
+    // They contain the deliveries.
     expect(files['open m.db-wal']).toContain('s read failing')
     expect(files['closed m.db']).toContain('s read failing')
     expect(leaksIn(Object.values(files))).toEqual([])

@@ -91,7 +91,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
 
   const really = `${promise}: a real disk of some megabytes`
   if (!canMount()) {
-    it.skip(`${really} (NOT LOOKED AT: no file system may be mounted here)`, () => {})
+    it.skip(`${really} (NOT TESTED: no file system may be mounted here)`, () => {})
     return
   }
 
@@ -119,7 +119,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
     await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await room.fill()
-    // What is left of the last page takes some more.
+    // The rest of the last page takes some more.
     const refused = await until('the disk is full', async () => {
       const reply = await deliver(notice('b1', uid))
       return reply.status !== 200 && reply
@@ -150,7 +150,7 @@ describe('C8 while a sync of the disk is slow', () => {
     [2_000, 3],
   ]
   if (!canDelay) {
-    it.skip('the event loop goes on (NOT LOOKED AT: strace cannot be used here)', () => {})
+    it.skip('the event loop goes on (NOT TESTED: strace cannot be used here)', () => {})
     return
   }
 

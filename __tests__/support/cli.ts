@@ -47,12 +47,12 @@ export function runCli(args: readonly string[], options: CliOptions = {}): Promi
   return running.ended
 }
 
-/** Several commands, four at once, because most of it is waiting; the results are in the order of the commands. */
+/** Several commands, three at once: more would wait too long for a SQLite file that one process holds. In their order. */
 export async function runEachCli(
   commands: readonly (readonly string[])[],
   options: CliOptions = {},
 ): Promise<CliResult[]> {
-  const limit = createLimit(4)
+  const limit = createLimit(3)
   return await Promise.all(commands.map((args) => limit(() => runCli(args, options))))
 }
 
@@ -96,7 +96,7 @@ function startProgram(
   child.stderr?.on('data', (chunk) => {
     stderr += chunk
   })
-  // What it does not read any more.
+  // Input that it does not read any more.
   child.stdin?.on('error', () => {})
   const ended = new Promise<CliResult>((resolve) => {
     child.once('close', (code, signal) => resolve({ code: signal ?? code, stdout, stderr }))

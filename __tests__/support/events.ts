@@ -12,7 +12,7 @@ export function notice(business_id: string, subscription_uid: string) {
   })
 }
 
-/** What such a delivery is to the store. */
+/** Such a delivery as the store gets it. */
 export function eventOf(subscriptionUid: string, businessUid = 'b1'): NewEvent {
   return eventOfStore(subscriptionUid, { businessUid })
 }

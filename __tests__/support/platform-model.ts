@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.js'
 import { type PurchaseState, type Trigger, transition } from '../../lib/entitlement/purchase-state.js'
 
-/** What goes wrong with one call of the platform. */
+/** The faults of one call of the platform. */
 export type CallFault = (typeof CALL_FAULTS)[number]
 export const CALL_FAULTS = [
   'network',

@@ -49,7 +49,7 @@ export interface PostgresServer {
   thaw(): Promise<void>
   /** To the postmaster: SIGHUP reads the settings again. */
   signal(name: NodeJS.Signals): void
-  /** What the server has logged. */
+  /** The log of the server. */
   log(): string
 
   /** Ends it and removes its files. */
@@ -241,7 +241,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 
   try {
     await initialise()
-    // Somebody may take the port between the look and the start.
+    // Another process may take the port between the look and the start.
     for (let tries = 1; ; tries++) {
       try {
         await start()

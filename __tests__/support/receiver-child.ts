@@ -22,7 +22,7 @@ export interface ChildSettings {
   authUrl: string
   /** False: it only receives. */
   works: boolean
-  /** What its handler does with a change. */
+  /** The behaviour of its handler of changes. */
   handler: 'returns' | 'never returns' | 'kills its process'
   closeGraceMs: number
   /** Of its calls of the platform; 5 s by default. */

@@ -6,7 +6,7 @@ import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { until } from './until.js'
 
 export interface Script {
-  /** What it has printed so far. */
+  /** Its output so far. */
   output(): string
   /** Resolves when it has printed this. */
   prints(text: string, withinMs?: number): Promise<void>

@@ -13,7 +13,7 @@ export interface StoreWithSql {
   engine: Engine
   /** One statement over the store's own connections; its rows. An SQLite file may refuse other connections. */
   sql<Columns = Row>(text: string): Promise<Columns[]>
-  /** What the store asks the database while `work` runs. */
+  /** The queries of the store while `work` runs. */
   queriesOf(work: () => Promise<unknown>): Promise<Query[]>
   /**
    * Runs a query with `prefix` in front, and rolls it back. With libsql it must be the last call: there the statement

@@ -4,7 +4,7 @@ import { onCleanUp } from './clean-up.js'
 
 export type Direction = 'to server' | 'to client'
 
-/** What a strike waits for: a pattern in the bytes of one write, read as Latin-1, or a question about them. */
+/** The trigger of a strike: a pattern in the bytes of one write, read as Latin-1, or a question about them. */
 export type Match = RegExp | ((bytes: Buffer) => boolean)
 
 export interface TcpProxy {
@@ -18,7 +18,7 @@ export interface TcpProxy {
   cut(): Promise<void>
   /** Accepts and keeps connections, and passes nothing in either direction, not even their end. */
   blackHole(): void
-  /** What is open now is silent for good, while new connections work: a peer that vanished without a word. */
+  /** Open connections are silent for good, while new ones work: as with a peer that vanished. */
   halfOpen(): void
   /** Each write is passed on `ms` later, one after the other. */
   delay(ms: number): void

@@ -6,7 +6,7 @@ import type { Commerce } from './commerce.js'
 import type { Instance } from './instances.js'
 import type { Acknowledged, Sender } from './sender.js'
 
-/** What still keeps instances, database and platform from agreeing, one sentence each; none when they do. */
+/** The differences between instances, database and platform, one sentence each; none when they agree. */
 export async function disagreements(options: {
   instances: readonly Instance[]
   commerce: Commerce
@@ -38,7 +38,7 @@ export async function disagreements(options: {
   return found
 }
 
-/** What no handler has ended yet, in one sentence; none when there is nothing. */
+/** The entries that no handler has ended yet, in one sentence; none when there are none. */
 export async function unhandled(books: Books): Promise<string[]> {
   const pending = (await books.journal()).filter(({ status }) => status === 'pending')
   return pending.length === 0

@@ -12,7 +12,7 @@ export interface Life extends Window {
   instance: number
   number: number
   frozen: Window[]
-  /** What it wrote to stderr. */
+  /** Its stderr. */
   said: string
   /** Ended by itself, not killed. */
   endedByItself: boolean

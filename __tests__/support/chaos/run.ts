@@ -25,7 +25,7 @@ const MOVE_EVERY_MS = 90
  */
 export const AGREE_WITHIN_MS = 90_000
 
-/** Somebody else's lease and a look; the first verification, which would hide that a notice was forgotten, comes later. */
+/** Another lease and a look; the first verification, which would hide that a notice was forgotten, comes later. */
 const READ_WITHIN_MS = LEASE_MS + 1_500
 
 export interface ChaosOptions {
@@ -43,7 +43,7 @@ export interface ChaosOptions {
 export interface ChaosReport {
   /** A small table. */
   figures: string
-  /** What was wrong, with its evidence; empty when every promise was kept. */
+  /** The violations, with their evidence; empty when every promise was kept. */
   wrong: string
 }
 

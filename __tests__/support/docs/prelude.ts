@@ -65,7 +65,7 @@ export const APP_ENV = {
   MARKETPLACE_AUTH_URL: 'http://127.0.0.1:1',
 }
 
-/** What the pages use. */
+/** The names that the pages use. */
 export const PACKAGES = [
   'express',
   'libsql',

@@ -103,7 +103,7 @@ export function createApp(options: {
     running = { marketplace, clock }
   }
 
-  /** What a dead process awaited never comes. */
+  /** A dead process never gets an awaited result. */
   async function live<T>(ofLife: number, call: () => Promise<T>): Promise<T> {
     const result = await call().finally(() => (ofLife === life ? undefined : new Promise(() => {})))
     return result

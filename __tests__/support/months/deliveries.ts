@@ -65,7 +65,7 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
   }
 }
 
-/** What a delivery is about. */
+/** The subject of a delivery. */
 interface Names {
   uid?: string
   business: string

@@ -34,7 +34,7 @@ export function createDisk({ isSmall = false }) {
       fs.rmSync(ballast, { force: true })
       if (how === 'is full' && canFill) fill(ballast)
     },
-    /** What the end of the process, or of the power, leaves. */
+    /** The files that the end of the process, or of the power, leaves. */
     leave({ power }: { power: boolean }) {
       const from = join(folder, String(lives))
       const to = join(folder, String(++lives))
@@ -98,7 +98,7 @@ function watched(name: 'fdatasync' | 'fsync') {
       setImmediate(() => done(Object.assign(new Error(`EIO: i/o error, ${name}`), { code: 'EIO' })))
       return
     }
-    // What is written while the sync is under way may be in it or not.
+    // A write during the sync may be in it or not.
     const { ino, size } = fs.fstatSync(file)
     const isWal = disk && fs.existsSync(disk.wal()) && fs.statSync(disk.wal()).ino === ino
     real(file, (error) => {
@@ -117,7 +117,7 @@ const jobsOf = new WeakMap<Worker, number>()
 const { postMessage, terminate } = Worker.prototype
 
 Worker.prototype.postMessage = function (this: Worker, ...args: Parameters<typeof postMessage>) {
-  // Who passes shared memory is answered by it, not by a message: the compiler of these files, for one.
+  // A thread that shares memory answers by it, not by a message: the compiler of these files, for one.
   const isShared = Object.values(Object(args[0])).some((value) => value instanceof SharedArrayBuffer)
   if (isShared) return postMessage.apply(this, args)
   if (!jobsOf.has(this)) {

@@ -1,4 +1,4 @@
-/** What must hold in every world, at every moment it is looked at. */
+/** The promises of every world, whenever it is checked. */
 export const INVARIANTS = {
   in: 'while health is ok, who buys is let in within 10 s, who stops paying is out, and "not yet" is never "no"',
   honest: 'what is wrong for a minute shows in health, in words',

@@ -103,7 +103,7 @@ export function createProbes(world: {
       if (status === 'ok') {
         const isMet = refused > 0 || !isMetByRefusing
         if (isMet) verdict.fail('honest', `${what} for a minute, and health is ok`)
-        // What ok promises is looked at, too.
+        // The promises of ok are checked, too.
         await this.visit()
       } else if (!problems.some((words) => words.trim().includes(' '))) {
         verdict.fail('honest', `${what}, and health is ${status} without words: ${JSON.stringify(problems)}`)
@@ -117,7 +117,7 @@ export function createProbes(world: {
       for (const business of buyers.businesses) {
         const expected = platform.isPaying(business)
         const paid = platform.of(business).filter(({ state }) => state === 'purchased')
-        // What was never delivered cannot be known.
+        // The app cannot know an event that was never delivered.
         if (expected && !paid.some(({ uid }) => deliveries.isKnown(uid))) continue
         if (platform.isRefused(business) && !deliveries.isUninstallKnown(business)) continue
         const { entitled, reason } = await explain(business)

@@ -24,7 +24,7 @@ export function createTime(options: { isBusy(): boolean }) {
   const startedAt = Date.UTC(2030, 0, 1)
   const timers = new Set<Timer>()
   let passed = 0
-  /** What people have done to the wall clock. */
+  /** How far people have set the wall clock. */
   let leapt = 0
   let order = 0
   let underWay = 0

@@ -22,7 +22,7 @@ export interface WorldResult {
   days: number
   calls: number
   handled: number
-  /** What happened, in order. */
+  /** The events, in order. */
   trace: readonly string[]
 }
 

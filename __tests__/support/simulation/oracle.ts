@@ -138,7 +138,7 @@ export function createOracle(options: {
       said.set(each.uid, list)
     },
 
-    /** What the database did for `process`. */
+    /** The calls that the database made for `process`. */
     onCommit(process: Process, method: keyof Store, args: readonly unknown[], result: unknown) {
       if (method === 'finishRead' && result === true)
         onFinishRead(args[0] as ReadClaim, args[1] as ReadFinish)
@@ -195,7 +195,7 @@ export function createOracle(options: {
       for (const other of others) {
         if (other.signal.aborted || other.process.isDead()) continue
         if (other.entry === id && other.process === process) continue
-        // What was frozen, or could not renew, has lost its lease and cannot know it; nor does it count when it comes late.
+        // A frozen process, or one that could not renew, has lost its lease and cannot know it; nor does a late finish count.
         const hasLost = (each: Active) =>
           (each.lease?.until ?? 0) <= now() && each.process.troubledUntil() >= now() - 2 * leaseMs
         if (hasLost(other) || hasLost(mine)) continue
@@ -269,7 +269,7 @@ export function createOracle(options: {
       }
     },
 
-    /** What is not yet as it shall be in the end; undefined when all is. */
+    /** The first difference from the intended end; undefined when there is none. */
     async unfinished(database: Database, platform: Platform): Promise<string | undefined> {
       for (const row of await database.subscriptions()) {
         const truth = canonicalState(platform.state(row.uid))

@@ -2,7 +2,7 @@ import { canonicalState, type Trigger, transition } from '../../../lib/entitleme
 import type { Random } from './random.js'
 import type { Time } from './time.js'
 
-/** What may happen to a call, with its weight. `TOKEN_FAULTS` may strike both kinds. */
+/** The faults of a call, with their weights. `TOKEN_FAULTS` may strike both kinds. */
 const TOKEN_FAULTS = {
   network: 3,
   failing: 2,
@@ -252,7 +252,7 @@ interface Reply {
 
 const encoder = new TextEncoder()
 
-/** What the package uses of a `Response`; a real one costs more than the rest of the call. */
+/** The part of a `Response` that the package uses; a real one costs more than the rest of the call. */
 function responseOf({ status, text, retryAfter, ends }: Reply): Response {
   let isRead = false
   const reader = {

@@ -13,7 +13,7 @@ export interface StoreProfile {
   hints: 'at once' | 'late' | 'never'
 }
 
-/** What of a call reaches the database, as the watcher of a run sees it. */
+/** The effect of a call on the database, as the watcher of a run sees it. */
 export type CommitListener = (method: keyof Store, args: readonly unknown[], result: unknown) => void
 
 /**
@@ -85,7 +85,7 @@ export function createProcess(options: {
     const before = latency()
     if (before > 0) {
       await time.sleep(before)
-      // What a process had sent when it died may have left it, or not.
+      // Calls that a process had sent when it died may have left it, or not.
       if (isDead() && random.chance(0.5)) return new Promise<never>(() => {})
     }
     const isCut = storeCut > 0 && method !== 'close'

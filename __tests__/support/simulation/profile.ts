@@ -6,7 +6,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const DAY = 24 * 60 * MINUTE
 
-/** What kind of world a seed makes: how large, how fast, and how much goes wrong in it. */
+/** The kind of world that a seed makes: how large, how fast, and how much fails in it. */
 export function profileOf(random: Random) {
   const isLossy = random.chance(0.5)
   const durationMs = random.pick([5 * SECOND, 30 * SECOND, 2 * MINUTE, 5 * MINUTE])

@@ -66,7 +66,7 @@ export async function simulate(
   const fate = random.fork()
   // Bounded, for a change causes reads, and they cause changes.
   let races = 10
-  /** Who reads a subscription, or did so last. */
+  /** The last reader of a subscription. */
   const readers = new Map<string, Process>()
   const oracle = createOracle({ now: time.now, item: ITEM, handlers: profile.handlers, maxStaleMs, leaseMs })
   const platform = createPlatform({

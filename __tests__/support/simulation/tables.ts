@@ -214,7 +214,7 @@ export function createTables(): Database & {
     if (row?.token !== claim.leaseToken) return false
     const isQuiet = row.quiet
     const isAskedAgain = row.generation > claim.generation
-    // What rests on an uninstall waits for the read that was asked for since.
+    // A conclusion from an uninstall waits for the read that was requested since.
     const isTooLate =
       isAskedAgain && finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
     if (isTooLate) finish = { settled: false, failure: null, progress: claim.progress, nextInMs: 0 }
@@ -223,7 +223,7 @@ export function createTables(): Database & {
       row.record = found.record && (JSON.parse(JSON.stringify(found.record)) as SubscriptionRecord)
       row.state = found.state
       row.gone = found.gone
-      // What was held while the process stood still is known for no longer than its lease.
+      // A result that was held while the process was frozen is known for no longer than its lease.
       if (found.confirmed) row.readAt = Math.min(now(), row.refreshAt as number)
       if (found.record) {
         row.business = found.record.business_uid
