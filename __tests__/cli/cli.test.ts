@@ -43,7 +43,7 @@ describe('the command line', () => {
   beforeAll(async () => {
     const commands = WRONG.map(([args]) => args)
     results = await forWholeFile(() => runEachCli(commands, { env: SETTINGS }))
-  }, 60_000)
+  })
 
   it.each(WRONG.map(([args, why], at) => [args, why, at] as const))(
     'ends with 2 and the reason for %j',

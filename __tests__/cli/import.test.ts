@@ -131,7 +131,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(second.code).toBe(0)
     // Nothing was read twice.
     expect(reads(platform)).toBe(count)
-  }, 60_000)
+  })
 
   it('ends with 3 and the next step when no worker reads', async () => {
     const { env, file, count } = await customers(3)

@@ -83,7 +83,7 @@ describe('the command line and secrets', () => {
     ])
     expect(outputs.map(({ code }) => code)).toEqual([1, 1, 3, 2, 2])
     for (const { stdout, stderr } of outputs) expect(stdout + stderr).not.toMatch(CANARY)
-  }, 60_000)
+  })
 
   it('L1 prints none in dev', async () => {
     const url = await serve((_req, res) => void res.writeHead(500).end())

@@ -16,9 +16,6 @@ import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** A dozen processes one after the other, on a busy machine. */
-const SEQUENCE_MS = 60_000
-
 describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
   const engine = useEngine(name)
   /** For the tests that write nothing. */
@@ -81,129 +78,117 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(unknown).toMatchObject({ code: 1, stdout: '' })
   })
 
-  it(
-    'lists, shows and replays entries of the journal, and records the actor',
-    async () => {
-      const { run, runEach } = await seeded({ failing: true })
-      const [list, text] = (await runEach([
-        ['journal', 'list', '--dead', '--json'],
-        ['journal', 'list', '--dead'],
-      ])) as [CliResult, CliResult]
-      const dead = jsonLines<JournalEntry>(list.stdout)
-      expect(dead.length).toBeGreaterThan(0)
-      expect(text.stdout).toContain('says-no')
-      expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
+  it('lists, shows and replays entries of the journal, and records the actor', async () => {
+    const { run, runEach } = await seeded({ failing: true })
+    const [list, text] = (await runEach([
+      ['journal', 'list', '--dead', '--json'],
+      ['journal', 'list', '--dead'],
+    ])) as [CliResult, CliResult]
+    const dead = jsonLines<JournalEntry>(list.stdout)
+    expect(dead.length).toBeGreaterThan(0)
+    expect(text.stdout).toContain('says-no')
+    expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
 
-      const { id } = dead[0] as JournalEntry
-      const [shown, preview, ...unknown] = (await runEach([
-        ['journal', 'show', id],
-        ['journal', 'replay', '--dead', '--dry-run', '--json'],
-        ['journal', 'show', 'no-such-id'],
-        ['journal', 'replay', 'no-such-id'],
-      ])) as [CliResult, CliResult, ...CliResult[]]
-      expect(shown.stdout).toMatch(/status +dead/)
-      expect(shown.stdout).toContain('"purchase_state"')
-      expect(unknown).toMatchObject(Array(2).fill({ code: 1, stdout: '' }))
-      expect(jsonLines(preview.stdout)).toEqual([
-        { matched: dead.length, replayed: 0, ids: dead.map((each) => each.id).reverse(), dryRun: true },
-      ])
-      expect(jsonLines((await run(['journal', 'list', '--dead', '--json'])).stdout)).toHaveLength(dead.length)
+    const { id } = dead[0] as JournalEntry
+    const [shown, preview, ...unknown] = (await runEach([
+      ['journal', 'show', id],
+      ['journal', 'replay', '--dead', '--dry-run', '--json'],
+      ['journal', 'show', 'no-such-id'],
+      ['journal', 'replay', 'no-such-id'],
+    ])) as [CliResult, CliResult, ...CliResult[]]
+    expect(shown.stdout).toMatch(/status +dead/)
+    expect(shown.stdout).toContain('"purchase_state"')
+    expect(unknown).toMatchObject(Array(2).fill({ code: 1, stdout: '' }))
+    expect(jsonLines(preview.stdout)).toEqual([
+      { matched: dead.length, replayed: 0, ids: dead.map((each) => each.id).reverse(), dryRun: true },
+    ])
+    expect(jsonLines((await run(['journal', 'list', '--dead', '--json'])).stdout)).toHaveLength(dead.length)
 
-      expect(await run(['journal', 'replay', id, '--reason', 'ticket 812'])).toMatchObject({ code: 0 })
-      const rest = await run(['journal', 'replay', '--dead', '--json'])
-      expect(jsonLines(rest.stdout)[0]).toMatchObject({ replayed: dead.length - 1 })
-      expect(await run(['journal', 'replay', '--dead'])).toMatchObject({ code: 1 })
-      const actions = await run(['journal', 'list', '--kind', 'action', '--json'])
-      expect(jsonLines<JournalEntry>(actions.stdout).map(({ payload }) => payload)).toMatchObject([
-        { actor: 'ada', action: 'replay' },
-        { actor: 'ada', action: 'replay', reason: 'ticket 812', entry_id: id },
-      ])
-    },
-    SEQUENCE_MS,
-  )
+    expect(await run(['journal', 'replay', id, '--reason', 'ticket 812'])).toMatchObject({ code: 0 })
+    const rest = await run(['journal', 'replay', '--dead', '--json'])
+    expect(jsonLines(rest.stdout)[0]).toMatchObject({ replayed: dead.length - 1 })
+    expect(await run(['journal', 'replay', '--dead'])).toMatchObject({ code: 1 })
+    const actions = await run(['journal', 'list', '--kind', 'action', '--json'])
+    expect(jsonLines<JournalEntry>(actions.stdout).map(({ payload }) => payload)).toMatchObject([
+      { actor: 'ada', action: 'replay' },
+      { actor: 'ada', action: 'replay', reason: 'ticket 812', entry_id: id },
+    ])
+  })
 
-  it(
-    'tracks a subscription and refreshes a business; without a worker it reports that, and the request stays stored',
-    async () => {
-      const { run, platform, open } = await seeded()
-      platform.purchase({ business_uid: 'b-lost', payment: 'succeeded', subscription_uid: 's-lost' })
-      expect(await run(['track', 's-lost'])).toMatchObject({ code: 2 })
-      expect(await run(['track', 's-lost', '--business', 'b-lost'])).toMatchObject({ code: 0 })
-      const alone = await run(['refresh', 'b-lost', '--wait', '1', '--json'])
-      expect(alone.code).toBe(3)
-      expect(alone.stderr).toContain('Is the app running, with its worker on?')
-      expect(jsonLines(alone.stdout)[0]).toMatchObject({ isRead: false, reason: 'not_read_yet' })
+  it('tracks a subscription and refreshes a business; without a worker it reports that, and the request stays stored', async () => {
+    const { run, platform, open } = await seeded()
+    platform.purchase({ business_uid: 'b-lost', payment: 'succeeded', subscription_uid: 's-lost' })
+    expect(await run(['track', 's-lost'])).toMatchObject({ code: 2 })
+    expect(await run(['track', 's-lost', '--business', 'b-lost'])).toMatchObject({ code: 0 })
+    const alone = await run(['refresh', 'b-lost', '--wait', '1', '--json'])
+    expect(alone.code).toBe(3)
+    expect(alone.stderr).toContain('Is the app running, with its worker on?')
+    expect(jsonLines(alone.stdout)[0]).toMatchObject({ isRead: false, reason: 'not_read_yet' })
 
-      const marketplace = open()
-      await until('the app has read it', () => marketplace.isEntitled('b-lost'))
-      if (name === 'PostgreSQL') {
-        const beside = await run(['refresh', 'b-lost', '--json'])
-        expect(beside).toMatchObject({ code: 0, stderr: '' })
-        expect(jsonLines(beside.stdout)[0]).toMatchObject({ isRead: true, entitled: true })
-      }
-      await marketplace.close()
-      const history = await run(['history', 'b-lost', '--json'])
-      const actions = jsonLines<HistoryItem>(history.stdout).filter(({ kind }) => kind === 'action')
-      expect(actions).toMatchObject([
-        ...(name === 'PostgreSQL' ? [{ action: 'refresh', actor: 'ada' }] : []),
-        { action: 'refresh', actor: 'ada' },
-        { action: 'track', actor: 'ada', reason: 'subscription s-lost' },
-      ])
-    },
-    SEQUENCE_MS,
-  )
+    const marketplace = open()
+    await until('the app has read it', () => marketplace.isEntitled('b-lost'))
+    if (name === 'PostgreSQL') {
+      const beside = await run(['refresh', 'b-lost', '--json'])
+      expect(beside).toMatchObject({ code: 0, stderr: '' })
+      expect(jsonLines(beside.stdout)[0]).toMatchObject({ isRead: true, entitled: true })
+    }
+    await marketplace.close()
+    const history = await run(['history', 'b-lost', '--json'])
+    const actions = jsonLines<HistoryItem>(history.stdout).filter(({ kind }) => kind === 'action')
+    expect(actions).toMatchObject([
+      ...(name === 'PostgreSQL' ? [{ action: 'refresh', actor: 'ada' }] : []),
+      { action: 'refresh', actor: 'ada' },
+      { action: 'track', actor: 'ada', reason: 'subscription s-lost' },
+    ])
+  })
 
-  it(
-    'exports a business, and erases it after its uid is typed again',
-    async () => {
-      const { run, runEach, env } = await seeded()
-      const cwd = temporaryFolder()
-      const exported = await run(['export', 'b-paid'])
-      expect(JSON.parse(exported.stdout)).toMatchObject({
-        business_uid: 'b-paid',
-        subscriptions: [{ state: 'purchased' }],
-      })
-      const file = join(cwd, 'b-paid.json')
-      expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 0 })
-      expect(statSync(file).mode & 0o777).toBe(0o600)
-      expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 2 })
+  it('exports a business, and erases it after its uid is typed again', async () => {
+    const { run, runEach, env } = await seeded()
+    const cwd = temporaryFolder()
+    const exported = await run(['export', 'b-paid'])
+    expect(JSON.parse(exported.stdout)).toMatchObject({
+      business_uid: 'b-paid',
+      subscriptions: [{ state: 'purchased' }],
+    })
+    const file = join(cwd, 'b-paid.json')
+    expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 0 })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 2 })
 
-      const mistyped = startInTerminal(['erase', 'b-paid'], { env })
-      const [unconfirmed, misnamed] = await runEach([
-        ['erase', 'b-paid'],
-        ['erase', 'b-paid', '--yes', 'b-late'],
-      ])
-      expect(unconfirmed).toMatchObject({ code: 2, stdout: '' })
-      expect(unconfirmed?.stderr).toContain('--yes <uid>')
-      expect(misnamed).toMatchObject({ code: 2 })
-      await mistyped.prints('Type the uid')
-      mistyped.write('b-pai\r')
-      expect(await mistyped.ended).toMatchObject({ code: 2 })
-      expect(await run(['explain', 'b-paid'])).toMatchObject({ code: 0 })
+    const mistyped = startInTerminal(['erase', 'b-paid'], { env })
+    const [unconfirmed, misnamed] = await runEach([
+      ['erase', 'b-paid'],
+      ['erase', 'b-paid', '--yes', 'b-late'],
+    ])
+    expect(unconfirmed).toMatchObject({ code: 2, stdout: '' })
+    expect(unconfirmed?.stderr).toContain('--yes <uid>')
+    expect(misnamed).toMatchObject({ code: 2 })
+    await mistyped.prints('Type the uid')
+    mistyped.write('b-pai\r')
+    expect(await mistyped.ended).toMatchObject({ code: 2 })
+    expect(await run(['explain', 'b-paid'])).toMatchObject({ code: 0 })
 
-      const typed = startInTerminal(['erase', 'b-paid'], { env })
-      await typed.prints('Type the uid')
-      typed.write('b-paid\r')
-      expect(await typed.ended).toMatchObject({ code: 0 })
-      const answers = await runEach([
-        ['explain', 'b-paid', '--json'],
-        ['explain', 'b-late', '--json'],
-      ])
-      expect(answers.map(({ code }) => code)).toEqual([1, 1])
-      expect(await run(['erase', 'b-late', '--yes', 'b-late', '--json'])).toMatchObject({
-        code: 0,
-        stderr: '',
-      })
-      const kept = jsonLines<JournalEntry>(
-        (await run(['journal', 'list', '--kind', 'action', '--json'])).stdout,
-      )
-      expect(kept.filter((each) => each.name === 'erase').map(({ business_uid }) => business_uid)).toEqual([
-        'b-late',
-        'b-paid',
-      ])
-    },
-    SEQUENCE_MS,
-  )
+    const typed = startInTerminal(['erase', 'b-paid'], { env })
+    await typed.prints('Type the uid')
+    typed.write('b-paid\r')
+    expect(await typed.ended).toMatchObject({ code: 0 })
+    const answers = await runEach([
+      ['explain', 'b-paid', '--json'],
+      ['explain', 'b-late', '--json'],
+    ])
+    expect(answers.map(({ code }) => code)).toEqual([1, 1])
+    expect(await run(['erase', 'b-late', '--yes', 'b-late', '--json'])).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
+    const kept = jsonLines<JournalEntry>(
+      (await run(['journal', 'list', '--kind', 'action', '--json'])).stdout,
+    )
+    expect(kept.filter((each) => each.name === 'erase').map(({ business_uid }) => business_uid)).toEqual([
+      'b-late',
+      'b-paid',
+    ])
+  })
 
   it('backs up SQLite, and names pg_dump for PostgreSQL', async () => {
     const { run, env } = unchanged

@@ -1,11 +1,15 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { jest } from '@jest/globals'
 import { createLimit } from '../../lib/platform/limit.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { requireBuild } from '../installed-package.js'
 import { onCleanUp, temporaryFolder } from './clean-up.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { until } from './until.js'
+
+// Some tests start a dozen processes one after the other, on a busy machine.
+jest.setTimeout(60_000)
 
 /** The built program. */
 export const CLI = join(__dirname, '..', '..', 'dist', 'esm', 'cli', 'main.js')

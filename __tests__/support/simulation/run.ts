@@ -35,7 +35,7 @@ export interface RunResult {
 /** Something broken in the store a process uses, to see that it is found out. */
 export type Break = (store: Store) => Partial<Store>
 
-/** One run of the whole system, made of nothing but its seed. */
+/** One run of the whole system, which depends on its seed alone. */
 export async function simulate(
   seed: number,
   database: Database,
