@@ -43,7 +43,7 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     now,
     /** Whether a delivery that names the subscription was acknowledged. */
     isKnown: (uid: string) => known.has(uid),
-    /** Whether it ever got an uninstall of the business; a refused token alone proves nothing. */
+    /** Whether it was ever told that the business has uninstalled; a refused token alone proves nothing. */
     isUninstallKnown: (business: string) => known.has(`uninstalled ${business}`),
     learn: (uid: string) => void known.add(uid),
     /** When a delivery last named it: a subscription or a business. */
