@@ -248,9 +248,9 @@ describe('two marketplaces in one app', () => {
     const [ours, theirs] = secrets.map((deliverySecrets, i) =>
       openMarketplace(platform, { deliverySecrets, app: { purchasableUid: i ? 'item-other' : OUR_ITEM } }),
     ) as [ReturnType<typeof openMarketplace>, ReturnType<typeof openMarketplace>]
-    const heard: string[] = []
-    ours.onPurchaseChange(() => void heard.push('ours'))
-    theirs.onPurchaseChange(() => void heard.push('theirs'))
+    const received: string[] = []
+    ours.onPurchaseChange(() => void received.push('ours'))
+    theirs.onPurchaseChange(() => void received.push('theirs'))
     const url = await serve(express().use('/ours', ours.router).use('/theirs', theirs.router))
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const statusAt = async (mount: string, secret: string) =>
@@ -259,11 +259,11 @@ describe('two marketplaces in one app', () => {
     expect(await statusAt('ours', secrets[1])).toBe(404)
     expect(await statusAt('ours', secrets[0])).toBe(200)
     expect([await ours.isEntitled(B1), await theirs.isEntitled(B1)]).toEqual([true, false])
-    await until('ours is handled', () => heard.length > 0)
+    await until('ours is handled', () => received.length > 0)
     await ours.close()
     expect(await statusAt('theirs', secrets[1])).toBe(200)
     expect((await theirs.health()).status).not.toBe('failing')
-    expect(heard).toEqual(['ours'])
+    expect(received).toEqual(['ours'])
   })
 })
 

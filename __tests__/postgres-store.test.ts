@@ -267,16 +267,16 @@ describe('two instances', () => {
     await here.accept([eventOf('s1', business)])
     const claimed = await claim(here)
     await listeners(2, address)
-    const heard: Hint[] = []
-    there.subscribe((hint) => void heard.push(hint))
+    const received: Hint[] = []
+    there.subscribe((hint) => void received.push(hint))
     await until('earlier notifications have passed', async () => {
       await here.requestRefresh({ kind: 'business', businessUid: 'nobody', install: null })
-      return heard.some((hint) => hint.kind === 'requested' && hint.businessUid === 'nobody')
+      return received.some((hint) => hint.kind === 'requested' && hint.businessUid === 'nobody')
     })
-    heard.length = 0
+    received.length = 0
     await finish(here, claimed, 'purchased')
-    await until('the decision arrives', () => heard.some(({ kind }) => kind === 'decided'), 2_000)
-    expect(heard).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
+    await until('the decision arrives', () => received.some(({ kind }) => kind === 'decided'), 2_000)
+    expect(received).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
   })
 
   it('deliver the final truth in the last change when they decide two subscriptions of one business at once', async () => {

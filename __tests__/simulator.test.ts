@@ -206,8 +206,8 @@ describe('deliveries', () => {
   it('can be sent once more, and reach listeners until they unsubscribe', async () => {
     const { platform, target } = await start()
     await platform.register('application/installed', target.url)
-    const heard: number[] = []
-    const stop = platform.on('delivery', ({ index }) => heard.push(index))
+    const received: number[] = []
+    const stop = platform.on('delivery', ({ index }) => received.push(index))
     platform.install('b1')
     await platform.settled()
     platform.redeliver(0)
@@ -215,7 +215,7 @@ describe('deliveries', () => {
     stop()
     platform.redeliver(1)
     await platform.settled()
-    expect(heard).toEqual([0, 1])
+    expect(received).toEqual([0, 1])
     expect(new Set(target.bodies).size).toBe(1)
     expect(target.bodies).toHaveLength(3)
     expect(() => platform.redeliver(9)).toThrow(expect.objectContaining({ code: 'argument_invalid' }))

@@ -140,14 +140,14 @@ describe('a wire to PostgreSQL', () => {
 describe('a wire to anything', () => {
   it('passes on all data and its end, and reports both', async () => {
     const proxy = await startProxy({ to: await echo() })
-    const heard: string[] = []
-    proxy.onData('to server', (bytes) => heard.push(`> ${bytes}`))
-    const stop = proxy.onData('to client', (bytes) => heard.push(`< ${bytes}`))
+    const received: string[] = []
+    proxy.onData('to server', (bytes) => received.push(`> ${bytes}`))
+    const stop = proxy.onData('to client', (bytes) => received.push(`< ${bytes}`))
     // The client has ended its half before the answer comes: it must come all the same.
     expect(await exchange(proxy.port, 'one')).toMatchObject({ answer: 'one' })
     stop()
     await exchange(proxy.port, 'two')
-    expect(heard).toEqual(['> one', '< one', '> two'])
+    expect(received).toEqual(['> one', '< one', '> two'])
     await until('the connections are gone', () => proxy.connections() === 0)
   })
 
@@ -220,11 +220,11 @@ async function startInOtherProcess(): Promise<{ process: ChildProcess; port: num
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   onCleanUp(() => child.kill('SIGKILL'))
-  const said = await new Promise<string>((resolve, reject) => {
+  const output = await new Promise<string>((resolve, reject) => {
     child.stdout.once('data', (chunk) => resolve(String(chunk)))
     child.once('exit', () => reject(new Error('it ended by itself')))
   })
-  const { port, data } = JSON.parse(said) as { port: number; data: string }
+  const { port, data } = JSON.parse(output) as { port: number; data: string }
   return { process: child, port, data }
 }
 

@@ -155,7 +155,6 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 2 })
 
-    const mistyped = startInTerminal(['erase', 'b-paid'], { env })
     const [unconfirmed, misnamed] = await runEach([
       ['erase', 'b-paid'],
       ['erase', 'b-paid', '--yes', 'b-late'],
@@ -163,6 +162,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(unconfirmed).toMatchObject({ code: 2, stdout: '' })
     expect(unconfirmed?.stderr).toContain('--yes <uid>')
     expect(misnamed).toMatchObject({ code: 2 })
+    const mistyped = startInTerminal(['erase', 'b-paid'], { env })
     await mistyped.prints('Type the uid')
     mistyped.write('b-pai\r')
     expect(await mistyped.ended).toMatchObject({ code: 2 })
@@ -258,7 +258,9 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
       platform,
       env,
       run: (args) => runCli(args, { env }),
-      runEach: (commands) => runEachCli(commands, { env }),
+      // Where one process holds the file, the others would only wait for it.
+      runEach: (commands) =>
+        runEachCli(commands, { env, atOnce: name === 'PostgreSQL' || isShareable() ? 3 : 1 }),
       open: () => openMarketplace(platform, options),
     }
   }

@@ -168,7 +168,7 @@ describe('a middleware that has replaced members of Node’s objects', () => {
             `POST ${path} HTTP/1.1\r\nhost: a\r\nx-business: ${business}\r\nx-break: ${broken}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
           )
           // A reply, or the end of the connection.
-          await heard(socket)
+          await firstData(socket)
           socket.destroy()
         }
       }
@@ -198,7 +198,7 @@ describe('a request target', () => {
       ] as const) {
         const socket = await dial(name)
         socket.write(`POST ${target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`)
-        const data = await heard(socket)
+        const data = await firstData(socket)
         const got = Number(/^HTTP\/1\.1 (\d+)/.exec(data)?.[1] ?? 400)
         // Node itself answers 400 to an invalid request target.
         expect([target, got === 400 ? 404 : got]).toEqual([target, status])
@@ -242,7 +242,7 @@ async function dial(name: ServerName): Promise<Socket> {
 }
 
 /** The first that comes; '' when nothing comes before the end. Errors are the end too. */
-function heard(socket: Socket): Promise<string> {
+function firstData(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('neither a reply nor the end came')), 5_000)
     socket.once('close', () => clearTimeout(timer)).once('data', () => clearTimeout(timer))
@@ -260,7 +260,7 @@ async function sendAndLeave(
   const socket = await dial(name)
   for (const part of parts) await new Promise((resolve) => socket.write(part, resolve))
   if (when === 'wait') await new Promise((resolve) => setTimeout(resolve, 10))
-  if (when === 'reply') await heard(socket)
+  if (when === 'reply') await firstData(socket)
   leave(socket)
   socket.resume()
   await Promise.race([once(socket, 'close'), new Promise((resolve) => setTimeout(resolve, 1_000))])

@@ -23,7 +23,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
       const { address, platform, sql } = await lab()
       for (const statement of watchLeases(engineName)) await sql(statement)
       const receivers = Array.from({ length: 3 }, () =>
-        loadReceiver(childSettings(platform, address, { tellsFinishes: true })),
+        loadReceiver(childSettings(platform, address, { reportsFinishes: true })),
       )
       await Promise.all(receivers.map((each) => each.begin()))
       // Some reads take longer than a lease, which is then renewed.
@@ -174,11 +174,11 @@ describe('instances on PostgreSQL', () => {
       return rows.length >= 2
     })
     platform.confirmPayment(uid)
-    const heard: Hint[] = []
-    store.subscribe((hint) => void heard.push(hint))
+    const received: Hint[] = []
+    store.subscribe((hint) => void received.push(hint))
     await scene.deliver(notice('b1', uid))
     await until('it has the notification', () =>
-      heard.some((hint) => hint.kind === 'requested' && hint.businessUid === 'b1'),
+      received.some((hint) => hint.kind === 'requested' && hint.businessUid === 'b1'),
     )
     await until('it has access', () => listening.isEntitled('b1'))
   }, 30_000)

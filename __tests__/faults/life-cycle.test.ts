@@ -299,7 +299,7 @@ describe('the log', () => {
     const store = createOddStore((method, call) => {
       if (!broken.now || method === 'close') return call()
       failures++
-      return Promise.reject(new Error(`the database is gone, said ${method}`))
+      return Promise.reject(new Error(`the database is gone: ${method}`))
     })
     const { platform, marketplace, deliver } = await createScene({
       store,

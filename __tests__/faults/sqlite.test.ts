@@ -315,7 +315,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
   })
 
   const whenMountable = canMount() ? it : it.skip
-  whenMountable('C27 onto a full disk says so and leaves no half file', async () => {
+  whenMountable('C27 onto a full disk reports that and leaves no half file', async () => {
     const { store } = storeAt(join(temporaryFolder(), 'm.db'), driver)
     await store.open()
     await store.accept([{ ...eventOf('s1'), payload: JSON.stringify('x'.repeat(500_000)) }])

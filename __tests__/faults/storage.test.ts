@@ -263,12 +263,12 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
 
     const next = openMarketplace(platform, { store })
     const changed: unknown[] = []
-    const heard: unknown[] = []
+    const received: unknown[] = []
     next.onPurchaseChange((change) => void changed.push(change.business_uid))
-    next.on('purchasable_subscription/create', (event) => void heard.push(event.data.business_id))
-    await until('all is done', () => changed.length === 4 && heard.length === 4)
+    next.on('purchasable_subscription/create', (event) => void received.push(event.data.business_id))
+    await until('all is done', () => changed.length === 4 && received.length === 4)
     expect(changed.sort()).toEqual(['b0', ...businesses])
-    expect(heard.sort()).toEqual(['b0', ...businesses])
+    expect(received.sort()).toEqual(['b0', ...businesses])
     expect(platform.requests.length).toBeGreaterThan(reads)
     expect(platform.subscription(uid)?.purchase_state).toBe('purchased')
   })

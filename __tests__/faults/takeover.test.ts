@@ -19,7 +19,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     const { address, platform } = await lab()
     const holder = loadReceiver(childSettings(platform, address, { handler: 'never returns' }))
     await holder.begin()
-    const next = loadReceiver(childSettings(platform, address, { tellsFinishes: true }))
+    const next = loadReceiver(childSettings(platform, address, { reportsFinishes: true }))
     const delivered = platform.purchase({ business_uid: 'b0', payment: 'succeeded' }).uid
     await deliver(holder.target(), notice('b0', delivered))
     await until('its handler has the change', async () => {
@@ -52,9 +52,9 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     async () => {
       const { address, platform, sql } = await labWithSql()
       const frozen = loadReceiver(
-        childSettings(platform, address, { handler: 'never returns', tellsFinishes: true }),
+        childSettings(platform, address, { handler: 'never returns', reportsFinishes: true }),
       )
-      const other = loadReceiver(childSettings(platform, address, { tellsFinishes: true }))
+      const other = loadReceiver(childSettings(platform, address, { reportsFinishes: true }))
       await frozen.begin()
       const delivered = platform.purchase({ business_uid: 'b0', payment: 'succeeded' }).uid
       await deliver(frozen.target(), notice('b0', delivered))

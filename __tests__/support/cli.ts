@@ -51,12 +51,12 @@ export function runCli(args: readonly string[], options: CliOptions = {}): Promi
   return running.ended
 }
 
-/** Several commands, three at once: more would wait too long for a SQLite file that one process holds. In their order. */
+/** Several commands, some at once, because most of their time is waiting; the results are in the order of the commands. */
 export async function runEachCli(
   commands: readonly (readonly string[])[],
-  options: CliOptions = {},
+  { atOnce = 3, ...options }: CliOptions & { atOnce?: number } = {},
 ): Promise<CliResult[]> {
-  const limit = createLimit(3)
+  const limit = createLimit(atOnce)
   return await Promise.all(commands.map((args) => limit(() => runCli(args, options))))
 }
 

@@ -31,7 +31,7 @@ export interface ChildSettings {
   /** Kills itself there, at the commit after so many. It must not work, so that every commit is of deliveries. */
   dies?: { at: DeathPoint; after: number }
   /** Tells its parent of every finish of leased work, and whether the lease was still its own. */
-  tellsFinishes?: boolean
+  reportsFinishes?: boolean
 }
 
 export type DeathPoint =
@@ -90,9 +90,9 @@ function begin(settings: ChildSettings) {
   })
 }
 
-function storeOf({ store: address, dies, tellsFinishes }: ChildSettings): string | Store {
+function storeOf({ store: address, dies, reportsFinishes }: ChildSettings): string | Store {
   if (dies) return createSqlStore(mortal(engineOf(address), dies))
-  return tellsFinishes ? telling(storeFor(address, systemClock)) : address
+  return reportsFinishes ? reporting(storeFor(address, systemClock)) : address
 }
 
 function engineOf(address: string): Engine {
@@ -147,7 +147,7 @@ function mortal(engine: Engine, { at, after }: { at: DeathPoint; after: number }
   }
 }
 
-function telling(store: Store): Store {
+function reporting(store: Store): Store {
   return {
     ...store,
     async finishRead(claim, finish) {

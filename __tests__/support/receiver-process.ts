@@ -46,7 +46,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
   const ended = new Promise<Awaited<ReceiverProcess['ended']>>((resolve) => {
     child.once('close', (code, signal) => resolve({ code, signal, stderr }))
   })
-  const loaded = said(child, 'loaded')
+  const loaded = reported(child, 'loaded')
   loaded.then(
     (message) => {
       pid = Number(message.pid)
@@ -68,7 +68,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
   return {
     async begin() {
       await loaded
-      const listening = said(child, 'listening')
+      const listening = reported(child, 'listening')
       child.send(settings)
       port = Number((await listening).port)
     },
@@ -83,7 +83,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
   }
 }
 
-function said(child: ChildProcess, what: string): Promise<Record<string, unknown>> {
+function reported(child: ChildProcess, what: string): Promise<Record<string, unknown>> {
   return new Promise((resolve, reject) => {
     child.on('message', (message: Record<string, unknown>) => {
       if (message.is === what) resolve(message)

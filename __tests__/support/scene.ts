@@ -37,12 +37,12 @@ export async function createScene(
   const app = express().use('/hooks', marketplace.router)
   const url = await serve(app)
   const target = marketplace.targetUrl(`${url}/hooks`)
-  for (const event of TOLD) await platform.register(event, target)
+  for (const event of REGISTERED) await platform.register(event, target)
   return { platform, marketplace, app, url, target, deliver: (body) => deliver(target, body) }
 }
 
 /** The events that an app registers for with its own token; `updated` is added by the tests that mean it. */
-const TOLD = [
+const REGISTERED = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',
   'application/installed',

@@ -27,7 +27,7 @@ export async function disagreements(options: {
       if (answer?.entitled !== commerce.isAllowed(business)) {
         const rows = kept.filter((row) => row.business_uid === business).map(line)
         found.push(
-          `instance ${number} says ${answer?.entitled} (${answer?.reason}) of ${business}, the platform says ${commerce.isAllowed(business)}: ${rows.join('; ')}`,
+          `instance ${number} answers ${answer?.entitled} (${answer?.reason}) of ${business}, the platform answers ${commerce.isAllowed(business)}: ${rows.join('; ')}`,
         )
       }
     }
@@ -99,7 +99,7 @@ export function wrongLastChanges(
   return [...last].flatMap(([business, { id, payload }]) => {
     const { entitled } = JSON.parse(payload)
     if (entitled === commerce.isAllowed(business)) return []
-    return [{ id, text: `the last change of ${business} says entitled: ${entitled}: ${payload}` }]
+    return [{ id, text: `the last change of ${business} has entitled: ${entitled}: ${payload}` }]
   })
 }
 

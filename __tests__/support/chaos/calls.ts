@@ -42,7 +42,7 @@ export function wasFrozen({ from, to, life }: Call): boolean {
   )
 }
 
-export function wordsOf({ id, attempt, life, from, to, outcome }: Call): string {
+export function describeCall({ id, attempt, life, from, to, outcome }: Call): string {
   const frozen = life.frozen.map((each) => `${Math.round(each.from)}-${Math.round(each.to)}`)
   return `${id} attempt ${attempt} at instance ${life.instance} (life ${life.number}, pid frozen ${frozen.join(' ') || 'never'}): ${from.toFixed(1)}-${to.toFixed(1)} ${outcome}`
 }

@@ -1,6 +1,6 @@
 import type { Finding } from './audit.js'
 import type { JournalRow } from './books.js'
-import { callsOf, wordsOf } from './calls.js'
+import { callsOf, describeCall } from './calls.js'
 import type { Life } from './instances.js'
 import type { Trouble } from './monkey.js'
 
@@ -33,7 +33,7 @@ export function evidenceFor(options: {
     'journal:',
     ...rows.slice(-40).map((row) => `  ${JSON.stringify({ ...row, payload: gist(row) })}`),
     'calls:',
-    ...calls.map((call) => `  ${wordsOf(call)}`),
+    ...calls.map((call) => `  ${describeCall(call)}`),
     'faults:',
     ...troubles.map(
       ({ what, how, target, from, to }) =>

@@ -13,7 +13,7 @@ export interface Life extends Window {
   number: number
   frozen: Window[]
   /** Its stderr. */
-  said: string
+  stderr: string
   /** Ended by itself, not killed. */
   endedByItself: boolean
   calls(): CallLine[]
@@ -62,7 +62,7 @@ export async function startInstances(options: {
       async begin() {
         const process = spare
         spare = loadProcess()
-        await said(process, 'loaded')
+        await reported(process, 'loaded')
         const callsFile = join(folder, `calls-${lives.length}`)
         const own: Life = {
           instance: number,
@@ -70,7 +70,7 @@ export async function startInstances(options: {
           from: now(),
           to: Number.POSITIVE_INFINITY,
           frozen: [],
-          said: '',
+          stderr: '',
           endedByItself: false,
           calls: () => readCalls(callsFile),
         }
@@ -78,14 +78,14 @@ export async function startInstances(options: {
         child = process
         life = own
         process.stderr?.on('data', (chunk) => {
-          own.said += chunk
+          own.stderr += chunk
         })
         ended = new Promise((resolve) => process.once('close', resolve)).then(() => {
           own.to = now()
           own.endedByItself = child !== undefined
           instance.url = undefined
         })
-        const listening = said(process, 'listening')
+        const listening = reported(process, 'listening')
         process.send({
           ...settings,
           store: wire.through(store),
@@ -138,18 +138,18 @@ function loadProcess(): ChildProcess {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     cwd: process.cwd(),
   })
-  child.on('message', (message: Said) => heard.set(child, [...(heard.get(child) ?? []), message]))
+  child.on('message', (message: Message) => received.set(child, [...(received.get(child) ?? []), message]))
   return child
 }
 
-type Said = { is: string; port?: number }
+type Message = { is: string; port?: number }
 /** The output of the processes so far: a spare one is loaded long before it is needed. */
-const heard = new WeakMap<ChildProcess, Said[]>()
+const received = new WeakMap<ChildProcess, Message[]>()
 
-function said(child: ChildProcess, what: string): Promise<Said> {
+function reported(child: ChildProcess, what: string): Promise<Message> {
   return new Promise((resolve, reject) => {
     const look = () => {
-      const message = heard.get(child)?.find(({ is }) => is === what)
+      const message = received.get(child)?.find(({ is }) => is === what)
       if (message) resolve(message)
     }
     child.on('message', look)

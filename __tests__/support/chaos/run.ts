@@ -69,7 +69,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     settings: { baseUrl, authUrl, leaseMs: LEASE_MS, maxStaleMs, reconcileEveryMs: maxStaleMs / 4 },
   })
   const sender = await startSender(instances)
-  for (const event of TOLD) await platform.register(event, sender.url)
+  for (const event of REGISTERED) await platform.register(event, sender.url)
   // So that events come while their subscription is being read.
   platform.faults.add({ on: 'read', kind: 'slow', ms: [20, 400], probability: 0.5 })
   platform.faults.add({ on: 'delivery', kind: 'delay', ms: [0, 1_500], probability: 0.3 })
@@ -160,7 +160,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     }
     const { journal, calls } = await atOneMoment()
     for (const { id, text } of left.length > 0 || canGoStale ? [] : wrongLastChanges(commerce, journal)) {
-      find('the last change says whether the business is entitled', text, id)
+      find('the last change has the right answer', text, id)
     }
     last = audit({
       journal,
@@ -242,7 +242,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 }
 
 /** All events of a business but one form of installs: two announce the same. */
-const TOLD = [
+const REGISTERED = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',
   'purchasable_subscription/updated',

@@ -10,7 +10,7 @@ import type {
   Store,
 } from '../../../lib/store/store.js'
 import type { Database } from './database.js'
-import type { Platform, Said } from './platform.js'
+import type { Platform, Shown } from './platform.js'
 import type { Process } from './process.js'
 
 /** The promises a run is watched for; a run fails with one of them. */
@@ -60,7 +60,7 @@ export function createOracle(options: {
 }) {
   const { now, item, handlers, maxStaleMs, leaseMs } = options
   const failures: BrokenPromise[] = []
-  const said = new Map<string, Said[]>()
+  const shown = new Map<string, Shown[]>()
   const newest = new Map<string, number>()
   const leases = new Map<string, Lease>()
   const active = new Map<string, Set<Active>>()
@@ -86,10 +86,10 @@ export function createOracle(options: {
     const { subscriptionUid: uid, businessUid: business } = claim.subscription
     if (found?.record && found.gone === null) {
       const { updated_at, purchase_state } = found.record
-      const wasSaid = said
+      const wasShown = shown
         .get(uid)
         ?.some((each) => each.updatedAt === updated_at && each.state === purchase_state)
-      if (!wasSaid)
+      if (!wasShown)
         fail('only records that the platform showed', `${uid} is kept as ${purchase_state} of ${updated_at}`)
       const time = Date.parse(String(updated_at))
       if (time < (newest.get(uid) ?? 0)) {
@@ -104,7 +104,7 @@ export function createOracle(options: {
       const ofBusiness = granted.get(business) ?? new Map<string, number>()
       granted.set(business, ofBusiness)
       // Confirmed at its finish at the latest, and at the platform's answer at the earliest.
-      if (grants) ofBusiness.set(uid, said.get(uid)?.at(-1)?.at ?? 0)
+      if (grants) ofBusiness.set(uid, shown.get(uid)?.at(-1)?.at ?? 0)
       else ofBusiness.delete(uid)
       const list = history.get(business) ?? [{ at: 0, grants: false, freshest: 0 }]
       history.set(business, list)
@@ -132,10 +132,10 @@ export function createOracle(options: {
   return {
     failures,
 
-    onSaid(each: Said) {
-      const list = said.get(each.uid) ?? []
+    onShown(each: Shown) {
+      const list = shown.get(each.uid) ?? []
       list.push(each)
-      said.set(each.uid, list)
+      shown.set(each.uid, list)
     },
 
     /** The calls that the database made for `process`. */
@@ -227,12 +227,12 @@ export function createOracle(options: {
     },
 
     onAnswer(process: Process, business: string, entitled: boolean) {
-      const spoken = [...said.values()]
+      const everything = [...shown.values()]
         .flat()
         .filter((each) => each.businessUid === business && each.item === item)
       const lastPurchased = Math.max(
         0,
-        ...spoken.filter(({ state }) => state === 'purchased').map(({ at }) => at),
+        ...everything.filter(({ state }) => state === 'purchased').map(({ at }) => at),
       )
       // A reply may be under way for 5 s, a call of the store for 2 s, and a process stand still for all of its lease.
       const slackMs = leaseMs + 10_000 + Math.abs(process.skewMs)
@@ -240,7 +240,7 @@ export function createOracle(options: {
         const ago = lastPurchased === 0 ? 'never' : `${(now() - lastPurchased) / 1_000} s ago`
         fail(
           'entitled only while the platform shows it',
-          `${business} is let in; the platform said so ${ago}`,
+          `${business} has access; the platform showed it ${ago}`,
         )
       }
       const since = now() - ANSWER_WINDOW_MS
@@ -254,7 +254,7 @@ export function createOracle(options: {
       if (entitled && !window.some(({ grants }) => grants)) {
         fail(
           'answers follow the store',
-          `${business} is let in by ${process.name}, and the store has not said so lately`,
+          `${business} has access by ${process.name}, and the store has not shown it lately`,
         )
       }
       const isSure =
@@ -264,7 +264,7 @@ export function createOracle(options: {
       if (!entitled && isSure) {
         fail(
           'answers follow the store',
-          `${business} is kept out by ${process.name}, and the store says purchased`,
+          `${business} is denied by ${process.name}, and the store has purchased`,
         )
       }
     },

@@ -51,7 +51,7 @@ interface Subscription {
 }
 
 /** A record as some read was answered with. */
-export interface Said {
+export interface Shown {
   at: number
   uid: string
   businessUid: string
@@ -66,11 +66,11 @@ export function createPlatform(options: {
   random: Random
   profile: PlatformProfile
   item: string
-  onSaid(said: Said): void
+  onShown(shown: Shown): void
   onCall(): void
   trace(line: () => string): void
 }) {
-  const { time, random, profile, item, onSaid, onCall, trace } = options
+  const { time, random, profile, item, onShown, onCall, trace } = options
   const subscriptions = new Map<string, Subscription>()
   /** Since when. */
   const refusing = new Map<string, number>()
@@ -146,7 +146,7 @@ export function createPlatform(options: {
     if (fault === 'truncated') return { ...reply, text: reply.text.slice(0, reply.text.length / 2) }
     if (fault === 'cut off') return { ...reply, ends: 'in an error' }
     if (fault === 'hang in the body') return { ...reply, ends: 'never' }
-    if (reply.said) onSaid(reply.said)
+    if (reply.shown) onShown(reply.shown)
     return reply
   }
 
@@ -179,7 +179,7 @@ export function createPlatform(options: {
     return {
       status: 200,
       text,
-      said: { at: time.now(), uid, businessUid, item: itsItem, state: itsState, updatedAt },
+      shown: { at: time.now(), uid, businessUid, item: itsItem, state: itsState, updatedAt },
     }
   }
 
@@ -247,7 +247,7 @@ interface Reply {
   text: string
   retryAfter?: string
   ends?: 'in an error' | 'never'
-  said?: Said
+  shown?: Shown
 }
 
 const encoder = new TextEncoder()

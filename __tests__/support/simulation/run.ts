@@ -74,20 +74,20 @@ export async function simulate(
     random: random.fork(),
     profile: profile.platform,
     item: ITEM,
-    onSaid(said) {
-      oracle.onSaid(said)
+    onShown(shown) {
+      oracle.onShown(shown)
       if (isWell || races === 0) return
-      const reader = readers.get(said.uid)
+      const reader = readers.get(shown.uid)
       // A reader that is frozen while it holds an answer, until another has read a newer one.
       const isOvertaken = fate.chance(0.05 * profile.disasters)
       if (isOvertaken && reader) {
-        trace(() => `freeze of ${reader.name} with ${said.uid} in its hands`)
+        trace(() => `freeze of ${reader.name} with ${shown.uid} in its hands`)
         reader.freeze(leaseMs + fate.pick([10, 2_000, 20_000]))
       }
       // A reader most easily loses a change that happens while an answer is on its way.
       if (isOvertaken || fate.chance(profile.races)) {
         races--
-        time.after(fate.pick([0, 5, 100]), () => change(said.businessUid, said.uid))
+        time.after(fate.pick([0, 5, 100]), () => change(shown.businessUid, shown.uid))
       }
     },
     onCall: () => void counts.calls++,
