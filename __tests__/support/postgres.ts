@@ -338,8 +338,8 @@ function temporaryRoot(): string {
 
 /**
  * In memory where there is 1 GiB of it (containers often have 64 MB): on a busy disk the first sync of the 970 files,
- * at a recovery or a checkpoint, took 1 to 4 s. An immediate stop takes from the server the same in both places: what
- * it has not written yet.
+ * at a recovery or a checkpoint, took 1 to 4 s. An immediate stop loses the same in both places: everything
+ * that the server has not written yet.
  */
 function dataRoot(): string {
   try {

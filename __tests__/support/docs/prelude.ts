@@ -1,5 +1,5 @@
 /**
- * What the pages take as given by then: an app that stands beside the simulated platform, with a business that has
+ * The set-up of earlier pages: an app that stands beside the simulated platform, with a business that has
  * bought. A block of code that uses one of these names without declaring it gets it from here.
  */
 export const PRELUDE = `

@@ -64,8 +64,8 @@ export interface Lane {
 }
 
 /**
- * What a store promises in words (the port's comments), as plain objects: a part of the time of a database, so that more
- * worlds can be tried. The same runs are made on the package's own SQL too.
+ * The promises of a store (the comments of the port) as plain objects: faster than a database, so that more worlds can be
+ * tried. The same runs are made on the package's own SQL too.
  */
 export function createTables(): Database & {
   rows(): Map<string, Row>
