@@ -86,8 +86,8 @@ describe('H23 a restart with thousands of events whose handler returns at once',
     setImmediate(turn)
     dispatcher.start()
     await until('all are handled', () => seen.length === 5_000, 30_000)
-    // In one turn of microtasks, as it was, there would be two or three.
-    expect(turns).toBeGreaterThan(50)
+    // All in one turn of microtasks would leave two or three; a busy machine has been seen to leave 50.
+    expect(turns).toBeGreaterThan(20)
     for (const key of ['k0', 'k249']) {
       const ofKey = seen.filter((id) => id.endsWith(` ${key}`)).map((id) => Number(id.split(' ')[0]))
       expect(ofKey).toEqual([...ofKey].sort((a, b) => a - b))
