@@ -11,11 +11,11 @@ import { openStoreWithSql } from './support/store-with-sql.js'
 
 const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(name)]))
 
-describe('what a batch of deliveries costs', () => {
+describe('the cost of a batch of deliveries', () => {
   it.each([
-    ['that nobody handles', []],
+    ['without a handler', []],
     ['that are handled', EVERY_TOPIC],
-  ] as const)('on PostgreSQL: two messages, for deliveries %s', async (_name, topics) => {
+  ] as const)('is two messages on PostgreSQL, for deliveries %s', async (_name, topics) => {
     const { pool, messages } = await countingPool()
     const store = postgresStore(pool)
     onCleanUp(() => store.close())
@@ -31,7 +31,7 @@ describe('what a batch of deliveries costs', () => {
   })
 
   it.each(ENGINE_NAMES)(
-    '%s: an event that nobody handles is inserted, and nothing else of the queue is touched',
+    'inserts one row for an event without a handler on %s, and touches nothing else of the queue',
     async (name) => {
       const { store, queriesOf } = await openStoreWithSql(await addressOf(name))
       await handling(store, [])
@@ -49,7 +49,7 @@ describe('what a batch of deliveries costs', () => {
     },
   )
 
-  it('SQLite: events of what is known write no index entry that does not change', async () => {
+  it('SQLite: writes no index entry that does not change, for events of known subscriptions', async () => {
     const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
     await acceptAtOnce(store, 100)
     const queries = await queriesOf(() => acceptAtOnce(store, 100))
@@ -63,7 +63,7 @@ describe('what a batch of deliveries costs', () => {
     }
   })
 
-  it('one hint for the journal, and one for each business', async () => {
+  it('is one notification for the journal and one for each business', async () => {
     const { store } = await openStoreWithSql('sqlite::memory:')
     const hints: Hint[] = []
     store.subscribe((hint) => void hints.push(hint))
@@ -72,14 +72,14 @@ describe('what a batch of deliveries costs', () => {
   })
 })
 
-describe.each(ENGINE_NAMES)('%s keeps texts as they are', (name) => {
+describe.each(ENGINE_NAMES)('a text in the store on %s', (name) => {
   it.each([
     '$$ $1 $mw$',
     `' " \\ \\' "" E'\\\\x'`,
     '; -- /* */ %s ? :a',
     'ü 漢 😀 \u007f \u2028',
     '\\u0000 {"a":"\\u0024"}',
-  ])('%j', async (text) => {
+  ])('stays unchanged: %j', async (text) => {
     const { store } = await openStoreWithSql(await addressOf(name))
     const event = eventOf(`s ${text}`, `b ${text}`)
     await store.accept([{ ...event, payload: JSON.stringify({ text }) }])

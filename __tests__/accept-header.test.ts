@@ -35,7 +35,7 @@ describe('an Accept header', () => {
     expect(prefersHtml(accept)).toBe(false)
   })
 
-  it('goes by the most specific range, wherever it stands', () => {
+  it('decides by the most specific range, at any position', () => {
     expect(prefersHtml('*/*;q=0.9, text/*;q=0.8, text/html;q=0.1')).toBe(false)
     expect(prefersHtml('text/*;q=0.1, text/html;q=1, */*;q=0.5')).toBe(true)
     expect(prefersHtml('*/*;q=0.5, text/*;q=0.6')).toBe(true)

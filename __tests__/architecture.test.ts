@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, posix } from 'node:path'
+import { join, posix, relative, sep } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 
-/** What each part of lib may import from lib, beside files of its own folder. */
+/** The imports from lib that each part of lib may have, beside files of its own folder. */
 const GROUND_FLOOR = [
   'errors.ts',
   'clock.ts',
@@ -31,13 +31,13 @@ const ARROWS: Record<string, readonly string[]> = {
   'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'operations/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/', 'entitlement/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
-  // What an app can do is enough for the command line.
+  // The public interface of the package is enough for the command line.
   'cli/': ['index.ts', 'testing/index.ts'],
   'console/': ['index.ts'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
   'adapter/': [...GROUND_FLOOR, 'store/store.ts', 'testing/cannot.ts', 'testing/random.ts'],
 }
-/** The files on top may import everything but the entry itself and what is for tests only. */
+/** The files on top may import everything except the entry itself and files for tests only. */
 const TOP = [
   'api.ts',
   'index.ts',
@@ -145,7 +145,7 @@ describe('the checker of imports', () => {
     'a long file': ['errors.ts', '\n'.repeat(MAX_LINES + 1), `errors.ts is longer than ${MAX_LINES} lines`],
   }
 
-  it('finds nothing in a tree that keeps to the arrows', () => {
+  it('finds no violation in a tree that keeps to the arrows', () => {
     expect(faultsOf(fine)).toEqual([])
   })
 
@@ -155,7 +155,7 @@ describe('the checker of imports', () => {
     })
   }
 
-  it('reads code only: words in comments and methods of that name are no faults', () => {
+  it('reads code only: a word in a comment or a method of the same name is not a violation', () => {
     const source = "// import { a } from '../work/a.js' and fetch(url)\nconst a = options.fetch(1)"
     expect(faultsOf({ ...fine, 'store/store.ts': source })).toEqual([])
   })
@@ -164,7 +164,7 @@ describe('the checker of imports', () => {
 describe('lib', () => {
   const sources = readTree(join(__dirname, '..', 'lib'))
 
-  it('is read whole', () => {
+  it('is checked completely', () => {
     expect(Object.keys(sources)).toEqual(
       expect.arrayContaining([
         ...TOP,
@@ -174,11 +174,11 @@ describe('lib', () => {
     )
   })
 
-  it('keeps to the arrows, without circles and long files', () => {
+  it('keeps to the arrows, has no cycles and no long files', () => {
     expect(faultsOf(sources)).toEqual([])
   })
 
-  it('calls the platform from one place, and an app from one', () => {
+  it('calls the platform from one file, and an app from another', () => {
     const calling = Object.keys(sources).filter((file) => callsFetch(codeOf(sources[file] ?? '')))
     expect(calling.sort()).toEqual(FETCHES)
   })
@@ -187,7 +187,7 @@ describe('lib', () => {
 describe('the page of the console', () => {
   const files = readdirSync(PAGE).filter((file) => /\.(tsx?|css)$/.test(file))
 
-  it('takes only types from the server, and its files stay short', () => {
+  it('imports only types from the server, and its files stay short', () => {
     expect(files.length).toBeGreaterThan(20)
     for (const file of files) {
       const source = readFileSync(join(PAGE, file), 'utf8')
@@ -199,7 +199,7 @@ describe('the page of the console', () => {
 })
 
 describe('ARCHITECTURE.md', () => {
-  it('names only files and folders that are there', () => {
+  it('names only files and folders that exist', () => {
     const root = join(__dirname, '..')
     const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
     const named = [...text.matchAll(/`((?:lib|__tests__)\/[\w./-]*)`/g)].map(([, path]) => path as string)
@@ -207,7 +207,7 @@ describe('ARCHITECTURE.md', () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
-  it('names every folder of lib and every file on top and on the ground floor', () => {
+  it('names every folder of lib and every file at the top and on the ground floor', () => {
     const text = readFileSync(join(__dirname, '..', 'ARCHITECTURE.md'), 'utf8')
     const folders = Object.keys(ARROWS).filter((layer) => layer.endsWith('/'))
     expect([...folders, ...TOP, ...GROUND_FLOOR].filter((part) => !text.includes(`\`lib/${part}`))).toEqual(
@@ -216,7 +216,18 @@ describe('ARCHITECTURE.md', () => {
   })
 })
 
-/** What is wrong with a tree of sources by their paths below lib, one sentence each. */
+describe('__tests__/support/README.md', () => {
+  it('lists every file of its folder once, and no other', () => {
+    const support = join(__dirname, 'support')
+    const files = readdirSync(support, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name !== 'README.md')
+      .map(({ parentPath, name }) => posix.join(...relative(support, parentPath).split(sep), name))
+    const rows = readFileSync(join(support, 'README.md'), 'utf8').matchAll(/^\| `([^`]+\.\w+)` \| \S/gm)
+    expect([...rows].map(([, file]) => file).sort()).toEqual(files.sort())
+  })
+})
+
+/** The violations in a tree of sources by their paths below lib, one sentence each. */
 function faultsOf(sources: Record<string, string>): string[] {
   const faults: string[] = []
   const graph = new Map<string, string[]>()
@@ -275,7 +286,7 @@ function callsFetch(code: string): boolean {
   return /(?:(?<![\w.$])|\bglobalThis\.)fetch\s*\(/.test(code)
 }
 
-/** Every circle once, told from its first file in the order of the alphabet. */
+/** Every cycle once, written from its first file in the order of the alphabet. */
 function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const circles = new Set<string>()
   const done = new Set<string>()
@@ -284,8 +295,8 @@ function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
     if (at >= 0) {
       const circle = path.slice(at)
       const first = circle.indexOf([...circle].sort()[0] as string)
-      const told = [...circle.slice(first), ...circle.slice(0, first + 1)]
-      circles.add(`a circle: ${told.join(' → ')}`)
+      const cycle = [...circle.slice(first), ...circle.slice(0, first + 1)]
+      circles.add(`a circle: ${cycle.join(' → ')}`)
       return
     }
     if (done.has(file)) return
@@ -300,7 +311,7 @@ function readTree(root: string): Record<string, string> {
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !join(root, file).startsWith(join(PAGE, '/')),
   )
-  // What is made of the page is checked where it is made from.
+  // The bundle of the page is checked in its sources.
   const sourceOf = (file: string) => (file === BUNDLE ? '' : readFileSync(join(root, file), 'utf8'))
   return Object.fromEntries(files.map((file) => [file.replaceAll('\\', '/'), sourceOf(file)]))
 }

@@ -7,16 +7,16 @@ describe('fullJitter', () => {
   const highest = () => 1
   const lowest = () => 0
 
-  it('doubles its ceiling with each failure, up to the cap', () => {
+  it('doubles its upper bound with each failure, up to the cap', () => {
     const ceilings = [0, 1, 2, 3, 4, 100].map((failures) => fullJitter(failures, 1_000, 10_000, highest))
     expect(ceilings).toEqual([1_000, 2_000, 4_000, 8_000, 10_000, 10_000])
   })
 
-  it('is never below a tenth of the base', () => {
+  it('never returns less than a tenth of the base', () => {
     expect(fullJitter(5, 1_000, 60_000, lowest)).toBe(100)
   })
 
-  it('is a whole number between its bounds, at random', () => {
+  it('returns a random whole number between its bounds', () => {
     fc.assert(
       fc.property(fc.nat(200), fc.double({ min: 0, max: 1, noNaN: true }), (failures, chance) => {
         const ms = fullJitter(failures, 1_000, 300_000, () => chance)
@@ -51,7 +51,7 @@ describe('retryAfterMs', () => {
     expect(read(new Date(now - 90 * SECOND).toUTCString())).toBe(SECOND)
   })
 
-  it.each([undefined, null, '', 'soon', '-x', '1.5s', '5 apples'])('has nothing to go by in %p', (header) => {
+  it.each([undefined, null, '', 'soon', '-x', '1.5s', '5 apples'])('returns nothing for %p', (header) => {
     expect(retryAfterMs(header, now)).toBeUndefined()
   })
 })

@@ -113,7 +113,7 @@ describe.each([
     expect(kept).toEqual([])
   })
 
-  it('B3 is measured by what it decompresses to, and a bomb is not unpacked', async () => {
+  it('B3 counts at its decompressed size, and a bomb is not unpacked', async () => {
     const { post, kept } = await serve(express)
     const bomb = Buffer.alloc(50 * 1024 * 1024, 32)
     for (const [encoding, compress] of [
@@ -131,7 +131,7 @@ describe.each([
     expect(kept).toHaveLength(1)
   })
 
-  it('B1, B2 may be as long as the limit and no longer, with a length or in chunks', async () => {
+  it('B1, B2 may have exactly the length of the limit, with a content length or in chunks', async () => {
     const { post, port, kept } = await serve(express)
     const fits = `"${'é'.repeat(32_767)}"`
     await post(fits).expect(200)
@@ -177,7 +177,7 @@ describe.each([
     },
   )
 
-  it('B8, B9, B10 is taken as it is parsed, however strange', async () => {
+  it('B8, B9, B10 is accepted as parsed, however strange', async () => {
     const { post, kept } = await serve(express)
     const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
     for (const text of [
@@ -202,7 +202,7 @@ describe.each([
       ['json for something else', () => express.json({ type: 'application/never' }), TEXT],
       ['raw for something else', () => express.raw(), TEXT],
       ['urlencoded', () => express.urlencoded({ extended: false }), TEXT],
-    ])('%s: is kept once', async (_what, middleware, text) => {
+    ])('%s: is stored once', async (_what, middleware, text) => {
       const { post, port, kept } = await serve(express, { before: [middleware()] })
       await post(TEXT).expect(200)
       await post(gzipSync(TEXT), { 'content-encoding': 'gzip' }).expect(200)
@@ -211,7 +211,7 @@ describe.each([
       expect(kept).toEqual([1, 2, 3].map(() => ({ value: EVENT, text })))
     })
 
-    it('json and then text/plain: the router reads what json has left alone', async () => {
+    it('json, then text/plain: the router reads the body that json did not read', async () => {
       const { post, kept } = await serve(express, {
         before: [express.json(), express.urlencoded({ extended: false })],
       })
@@ -233,17 +233,17 @@ describe.each([
       }
     })
 
-    it('a body of {} is kept as what it is', async () => {
+    it('a body of {} is stored unchanged', async () => {
       const { post, kept } = await serve(express, { before: [express.json()] })
       await post('{}').expect(200)
       expect(kept).toEqual([{ value: {}, text: null }])
     })
 
-    it('a body of {} without a length is kept where express.json() says that it has read it', async () => {
+    it('a body of {} without a content length is stored when express.json() marks it as read', async () => {
       const { port, kept } = await serve(express, { before: [express.json()] })
       const message = head({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
       const reply = await exchange(port, message + chunked('{}', 1))
-      // Express 5 leaves no sign by which to tell it from an object that another middleware put there.
+      // Express 5 leaves no sign that distinguishes it from an object of another middleware.
       expect(reply).toMatch(express === express4 ? / 200 / : / 500 /)
       expect(kept).toHaveLength(express === express4 ? 1 : 0)
     })
@@ -272,7 +272,7 @@ describe.each([
           req.body = {}
         },
       ],
-    ])('one that has read the body %s: says so with body_already_read', async (_what, leave) => {
+    ])('one that has read the body %s: fails with body_already_read', async (_what, leave) => {
       const { post, port, kept } = await serve(express, {
         before: [
           (req, _res, next) => {
@@ -306,16 +306,19 @@ describe.each([
         `[[1,2],${TEXT}]`,
         ` ${TEXT}`,
         JSON.stringify({ ...EVENT, data: { ...EVENT.data, a: 'x=1&y=[2]', b: [{ c: [1] }] } }),
-      ])('takes JSON for a form, which is refused and not kept mangled: %s', async (text) => {
-        const { post, kept } = await serve(express, { before: [middleware()] })
-        const reply = await post(text, { 'content-type': contentType }).expect(415)
-        expect(reply.body).toMatchObject({
-          code: 'content_type_unsupported',
-          detail: expect.stringMatching(/parsed it as a form .* mount the marketplace router before it/),
-        })
-        expect(reply.text).not.toContain('business_id')
-        expect(kept).toEqual([])
-      })
+      ])(
+        'a parser that takes JSON for a form is refused, and nothing mangled is stored: %s',
+        async (text) => {
+          const { post, kept } = await serve(express, { before: [middleware()] })
+          const reply = await post(text, { 'content-type': contentType }).expect(415)
+          expect(reply.body).toMatchObject({
+            code: 'content_type_unsupported',
+            detail: expect.stringMatching(/parsed it as a form .* mount the marketplace router before it/),
+          })
+          expect(reply.text).not.toContain('business_id')
+          expect(kept).toEqual([])
+        },
+      )
     })
 
     it.each([
@@ -331,7 +334,7 @@ describe.each([
     })
 
     it.each(['application/x-www-form-urlencoded', 'application/xml', 'text/plain', 'application/json'])(
-      'B20 one that parses %s as JSON is believed',
+      'B20 one that parses %s as JSON is accepted',
       async (contentType) => {
         const { post, kept } = await serve(express, { before: [express.json({ type: () => true })] })
         await post(TEXT, { 'content-type': contentType }).expect(200)
@@ -344,7 +347,7 @@ describe.each([
       ['bytes', (bytes: Buffer) => bytes],
       ['text', (bytes: Buffer) => bytes.toString()],
     ])(
-      'B20 one that has stored the body as %s in rawBody: the JSON is taken as it was sent',
+      'B20 one that stores the body as %s in rawBody: the JSON is accepted as it was sent',
       async (_what, as) => {
         const verify = (req: object, _res: unknown, bytes: Buffer) =>
           void Object.assign(req, { rawBody: as(bytes) })
@@ -361,14 +364,14 @@ describe.each([
       },
     )
 
-    it('B20 one that has stored compressed bytes in rawBody: what it has parsed is taken', async () => {
+    it('B20 one that stores compressed bytes in rawBody: its parsed value is accepted', async () => {
       const rawBody = gzipSync(TEXT)
       const { post, kept } = await serve(express, { before: [readsAs(() => EVENT, { rawBody })] })
       await post(rawBody, { 'content-encoding': 'gzip' }).expect(200)
       expect(kept).toEqual([{ value: EVENT, text: null }])
     })
 
-    it('B20, B1 one that has stored too many bytes, or ones that are not UTF-8, in rawBody', async () => {
+    it('B20, B1 one that stores too many bytes, or bytes that are not UTF-8, in rawBody is refused', async () => {
       for (const [rawBody, status] of [
         [Buffer.alloc(65_537, 32), 413],
         ['é'.repeat(40_000), 413],
@@ -380,7 +383,7 @@ describe.each([
       }
     })
 
-    it('B21 one that revives: what it made of the JSON is taken as JSON again', async () => {
+    it('B21 one that revives dates and numbers: its value is converted back to JSON', async () => {
       class Money {
         cents = 500
       }
@@ -408,7 +411,7 @@ describe.each([
       expect(kept).toEqual([{ value, text: null }])
     })
 
-    it('B21 one that leaves a circle, or what throws when it is read, harms nothing', async () => {
+    it('B21 one that leaves a cycle, or a value that throws when read, does no harm', async () => {
       const circle: Record<string, unknown> = { ...EVENT }
       circle.self = circle
       const trap = {
@@ -423,7 +426,7 @@ describe.each([
       }
     })
 
-    it('B23 express.text() that puts in replacement characters is found out by the size', async () => {
+    it('B23 express.text() that inserts replacement characters is detected by the size', async () => {
       const { post, kept } = await serve(express, { before: [express.text({ type: () => true })] })
       const broken = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0x80]), Buffer.from('"}')])
       const reply = await post(broken).expect(400)
@@ -435,7 +438,7 @@ describe.each([
       expect(kept).toHaveLength(2)
     })
 
-    it('one that takes its time, or pauses the request, loses nothing', async () => {
+    it('one that is slow, or pauses the request, loses nothing', async () => {
       const { post, kept } = await serve(express, {
         before: [
           (req, _res, next) => {
@@ -462,7 +465,7 @@ describe.each([
     })
   })
 
-  it('in many chunks, cut inside characters, is put together again', async () => {
+  it('in many chunks, split inside characters, is put together again', async () => {
     const { port, kept } = await serve(express)
     const reply = await exchange(port, head({ 'transfer-encoding': 'chunked' }) + chunked(TEXT, 1))
     expect(reply).toMatch(/ 200 /)
@@ -479,7 +482,7 @@ describe.each([
     expect(kept).toHaveLength(1)
   })
 
-  it('B1 announced as too long gets 413 before any of it is sent, and the connection is closed', async () => {
+  it('B1 with a content length above the limit gets 413 before any of it is sent, and the connection closes', async () => {
     const { port } = await serve(express)
     const socket = await dial(port)
     socket.write(head({ 'content-length': 65_537 }))
@@ -487,7 +490,7 @@ describe.each([
     expect(reply).toMatch(/^HTTP\/1\.1 413 .*\r\nconnection: close\r\n.*body_too_large/is)
   })
 
-  it('B2 without an end gets 413 at the limit, and the connection is closed', async () => {
+  it('B2 without an end gets 413 at the limit, and the connection closes', async () => {
     const { port, kept } = await serve(express)
     const socket = await dial(port)
     const chunk = `4000\r\n${' '.repeat(0x4000)}\r\n`
@@ -504,7 +507,7 @@ describe.each([
     expect(kept).toEqual([])
   })
 
-  it('B1 announced as too long still lets its sender finish writing before it reads the 413', async () => {
+  it('B1 with a content length above the limit lets its sender finish writing before it reads the 413', async () => {
     const outcomes: string[] = []
     const { port } = await serve(express, { options: { count: (outcome) => outcomes.push(outcome) } })
     const socket = await dial(port)
@@ -517,7 +520,7 @@ describe.each([
     expect(await closed(socket)).toMatch(/^HTTP\/1\.1 413 /)
   })
 
-  it('A13 that trickles gets 408 at the deadline, and the connection is closed', async () => {
+  it('A13 that arrives too slowly gets 408 at the deadline, and the connection closes', async () => {
     const { port, kept } = await serve(express, { options: { bodyTimeoutMs: 150 } })
     const socket = await dial(port)
     socket.write(head({ 'content-length': 1_000 }))
@@ -527,7 +530,7 @@ describe.each([
     expect(kept).toEqual([])
   })
 
-  it('that is broken off keeps nothing and harms nothing', async () => {
+  it('that breaks off is not stored and does no harm', async () => {
     const outcomes: string[] = []
     const { port, post, kept } = await serve(express, {
       options: { count: (outcome) => outcomes.push(outcome) },
@@ -626,7 +629,7 @@ async function exchange(port: number, message: string): Promise<string> {
   return received(socket, /^HTTP\/1\.1 (?!100).*\r\n\r\n./s)
 }
 
-/** What has come, as soon as it matches. */
+/** The received text, as soon as it matches. */
 function received(socket: Socket, pattern: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''

@@ -13,7 +13,7 @@ const B1 = 'business-one'
 const QUICK = { pollMs: 50, handlerRetryDelaysMs: [10, 10, 10] }
 
 describe('every change', () => {
-  it('reaches every handler, with what it needs to know', async () => {
+  it('reaches every handler with its full description', async () => {
     const { platform, marketplace } = await createScene()
     const [first, second]: [PurchaseChange[], PurchaseChange[]] = [[], []]
     marketplace.onPurchaseChange((change) => void first.push(change))
@@ -46,7 +46,7 @@ describe('every change', () => {
     expect(first[1]?.id).not.toBe(first[0]?.id)
   })
 
-  it('says whether the business may use the app, all its subscriptions considered', async () => {
+  it('includes whether the business may use the app, considering all its subscriptions', async () => {
     const { platform, marketplace } = await createScene()
     const seen: [string | null, boolean][] = []
     marketplace.onPurchaseChange(({ to, entitled }) => void seen.push([to, entitled]))
@@ -63,7 +63,7 @@ describe('every change', () => {
     ])
   })
 
-  it('D1 is one even where many deliveries tell of it, and none where the state stays', async () => {
+  it('D1 is delivered once for many deliveries about it, and never when the state stays the same', async () => {
     const { platform, marketplace } = await createScene()
     const seen: PurchaseChange[] = []
     marketplace.onPurchaseChange((change) => void seen.push(change))
@@ -81,7 +81,7 @@ describe('every change', () => {
     ])
   })
 
-  it('waits in the journal until somebody handles changes', async () => {
+  it('waits in the journal until a handler of changes is added', async () => {
     const { platform, marketplace } = await createScene()
     await bringAbout(platform, marketplace, ['purchased', 'suspended', 'purchased'])
     expect(await marketplace.journal.list({ kind: 'change', status: 'waiting' })).toHaveLength(3)
@@ -92,7 +92,7 @@ describe('every change', () => {
     await until('the journal is done', async () => (await pendingChanges(marketplace)) === 0)
   })
 
-  it('H5 is told again under the same id by the next process when one ends in the middle of its handler', async () => {
+  it('H5 is delivered again under the same id by the next process when a process ends during its handler', async () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const ids: string[] = []
@@ -108,7 +108,7 @@ describe('every change', () => {
 
     const second = openMarketplace(platform, { store })
     second.onPurchaseChange(({ id }) => void ids.push(id))
-    await until('it is told again', () => ids.length === 2)
+    await until('it is called again', () => ids.length === 2)
     expect(ids[1]).toBe(ids[0])
     await until('it is done', async () => (await pendingChanges(second)) === 0)
     expect(ids).toHaveLength(2)
@@ -116,7 +116,7 @@ describe('every change', () => {
 })
 
 describe('the changes of one subscription', () => {
-  it('H6 come in order and never two at once, while those of others go on', async () => {
+  it('H6 arrive in order and never two at once, while changes of other subscriptions go on', async () => {
     const { platform, marketplace } = await createScene({ worker: { ...QUICK, concurrency: 4 } })
     const states = ['purchased', 'suspended', 'purchased', 'suspended', 'canceled']
     const uids = []
@@ -128,7 +128,7 @@ describe('the changes of one subscription', () => {
     let most = 0
     const overlaps: string[] = []
     marketplace.onPurchaseChange(async ({ subscription_uid: uid, to }) => {
-      // Not an `expect`: what a handler throws is tried again, and nobody would hear of it.
+      // Not an `expect`: an error in a handler is retried, and the test would not see it.
       if ((running.get(uid) ?? 0) > 0) overlaps.push(`${uid} ${to}`)
       running.set(uid, (running.get(uid) ?? 0) + 1)
       most = Math.max(
@@ -146,7 +146,7 @@ describe('the changes of one subscription', () => {
     expect(await marketplace.journal.list({ status: 'dead' })).toEqual([])
   })
 
-  it('H6 wait behind one that fails, and those of others do not', async () => {
+  it('H6 wait behind a change that fails, while changes of other subscriptions go on', async () => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     const failing = await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b1')
     await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b2')
@@ -167,7 +167,7 @@ describe('the changes of one subscription', () => {
 })
 
 describe('a handler that fails', () => {
-  it('H1 is called again under the same id until it is dead, said once, and lives again by a replay', async () => {
+  it('H1 is called again under the same id until its entry is dead, reported once, and revived by a replay', async () => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     const calls: { id: string; attempt: number }[] = []
     const dead: DeadEntry[] = []
@@ -199,7 +199,7 @@ describe('a handler that fails', () => {
       error: 'TypeError: the mail server is away',
     })
     expect((await marketplace.health()).status).toBe('degraded')
-    // It holds nobody up, and access does not depend on it.
+    // It delays no caller, and access does not depend on it.
     await bringAbout(platform, marketplace, ['purchased'], 'b2')
     expect(await marketplace.isEntitled(B1)).toBe(true)
 
@@ -211,7 +211,7 @@ describe('a handler that fails', () => {
     expect(await marketplace.journal.replay('no-such-id')).toBe(false)
   })
 
-  it('is called again alone: those that have returned are not', async () => {
+  it('is called again alone: handlers that returned are not called again', async () => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     const calls = { good: 0, bad: 0 }
     marketplace.onPurchaseChange(() => void calls.good++)
@@ -223,7 +223,7 @@ describe('a handler that fails', () => {
     expect(calls).toEqual({ good: 1, bad: 3 })
   })
 
-  it('is called by a replay together with those that have returned', async () => {
+  it('is called by a replay together with the handlers that returned', async () => {
     const { marketplace, deliver } = await createScene({
       worker: { pollMs: 50, handlerRetryDelaysMs: [HOUR] },
     })
@@ -234,7 +234,7 @@ describe('a handler that fails', () => {
       throw new Error('not yet')
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
-    await until('the first try is over', async () =>
+    await until('the first try has ended', async () =>
       (await marketplace.journal.list({})).some(({ error }) => error !== null),
     )
     expect(await marketplace.journal.replay(id)).toBe(true)
@@ -242,17 +242,17 @@ describe('a handler that fails', () => {
     expect(calls).toEqual({ good: 2, bad: 2 })
   })
 
-  it('does not end the process by a promise of a listener that rejects', async () => {
+  it('does not end the process through a listener whose promise rejects', async () => {
     const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, handlerRetryDelaysMs: [] } })
-    const told: string[] = []
+    const dead: string[] = []
     marketplace.onDead(async () => explode())
-    marketplace.onDead(({ id }) => void told.push(id))
+    marketplace.onDead(({ id }) => void dead.push(id))
     marketplace.on('application/installed', () => explode())
     const ids = [await deliver(sampleDelivery('application/installed'))].map(({ id }) => id)
-    await until('it is dead', () => told.length === 1)
+    await until('it is dead', () => dead.length === 1)
     // An unhandled rejection would have ended this process by now.
     await new Promise((resolve) => setImmediate(resolve))
-    expect(told).toEqual(ids)
+    expect(dead).toEqual(ids)
   })
 
   const things: [string, () => unknown][] = [
@@ -267,7 +267,7 @@ describe('a handler that fails', () => {
     ['a megabyte', () => 'x'.repeat(1_000_000)],
     ['a revoked proxy', () => revokedProxy()],
   ]
-  it.each(things)('H1 by throwing %s is a handler that fails', async (_what, thing) => {
+  it.each(things)('H1 fails by throwing %s', async (_what, thing) => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     let calls = 0
     const dead: DeadEntry[] = []
@@ -284,17 +284,17 @@ describe('a handler that fails', () => {
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
-  it.each(things)('H1, H2 not by returning %s, unless it rejects', async (what, thing) => {
+  it.each(things)('H1, H2 does not fail by returning %s, unless it rejects', async (what, thing) => {
     const { platform, marketplace } = await createScene({ worker: { ...QUICK, handlerTimeoutMs: 100 } })
     const dead: DeadEntry[] = []
     marketplace.onDead((entry) => void dead.push(entry))
     marketplace.onPurchaseChange(thing)
     await bringAbout(platform, marketplace, ['purchased'])
-    await until('it is over', async () => (await pendingChanges(marketplace)) === 0)
+    await until('it has ended', async () => (await pendingChanges(marketplace)) === 0)
     expect(dead).toHaveLength(/thenable|proxy/.test(what) ? 1 : 0)
   })
 
-  it('does not keep another listener from hearing of the dead', async () => {
+  it('does not stop the other listeners for dead entries', async () => {
     const { platform, marketplace } = await createScene({ worker: { pollMs: 50, handlerRetryDelaysMs: [] } })
     const dead: string[] = []
     marketplace.onDead(() => explode())
@@ -306,7 +306,7 @@ describe('a handler that fails', () => {
 })
 
 describe('H2 a handler that never settles', () => {
-  it('is told to stop by its signal, and its slot is free for others', async () => {
+  it('is aborted by its signal, and its slot becomes free', async () => {
     const { platform, marketplace } = await createScene({
       worker: { pollMs: 50, concurrency: 1, handlerTimeoutMs: 100, handlerRetryDelaysMs: [] },
     })
@@ -328,7 +328,7 @@ describe('H2 a handler that never settles', () => {
     ])
   })
 
-  it('may end late: what it comes to then changes nothing', async () => {
+  it('may end late: its result then changes nothing', async () => {
     const late = gate()
     const { platform, marketplace } = await createScene({
       worker: { pollMs: 50, handlerTimeoutMs: 50, handlerRetryDelaysMs: [10] },
@@ -348,7 +348,7 @@ describe('H2 a handler that never settles', () => {
 })
 
 describe('a handler', () => {
-  it('H7 may call back into the marketplace, whatever it asks', async () => {
+  it('H7 may call any method of the marketplace', async () => {
     const { platform, marketplace } = await createScene({ worker: { pollMs: 50, concurrency: 1 } })
     const answers: unknown[] = []
     marketplace.onPurchaseChange(async ({ business_uid, subscription_uid, id }, { marketplace: m }) => {
@@ -383,7 +383,7 @@ describe('a handler', () => {
   })
 
   it.each([{ state: 'dead' }, { status: 'ded' }, { limit: '10' }, { businessUid: '' }, null, 'dead'])(
-    'of the operator that asks for %j hears what is wrong, instead of getting everything',
+    'of an operator gets an error, not all entries, when it lists %j',
     async (filter) => {
       const marketplace = openMarketplace(await startPlatform())
       await expect(marketplace.journal.list(filter as never)).rejects.toMatchObject({
@@ -393,7 +393,7 @@ describe('a handler', () => {
     },
   )
 
-  it('H6 is never called beside itself, also when what it has is replayed', async () => {
+  it('H6 is never called twice at once, also when its entry is replayed', async () => {
     const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, leaseMs: 1_000 } })
     const [running, calls]: [Set<number>, number[]] = [new Set(), []]
     let attempts = 0
@@ -401,7 +401,7 @@ describe('a handler', () => {
       const own = ++attempts
       running.add(own)
       calls.push(running.size)
-      // Until it is told that what it has is not its own any more.
+      // Until its signal aborts, because its entry is leased to another claimer.
       if (own === 1) await new Promise((resolve) => signal.addEventListener('abort', resolve))
       running.delete(own)
     })
@@ -412,7 +412,7 @@ describe('a handler', () => {
     expect(calls).toEqual([1, 1])
   })
 
-  it('that leaves while a change is on its way to it leaves the change to the next', async () => {
+  it('that unsubscribes while a change is on its way leaves the change to the next handler', async () => {
     const inner = storeFor('sqlite::memory:', systemClock)
     let leave = () => {}
     const store = new Proxy(inner, {
@@ -441,28 +441,25 @@ describe('a handler', () => {
     ])
     leave = () => {}
     marketplace.onPurchaseChange(() => void seen.push('the next'))
-    await until('it is told', () => seen.length > 0)
+    await until('it is called', () => seen.length > 0)
     expect(seen).toEqual(['the next'])
   })
 
-  it.each([undefined, null, 'application/installed', {}])(
-    'that is %p is refused where it is registered',
-    async (what) => {
-      const marketplace = openMarketplace(await startPlatform())
-      const handler = what as never
-      for (const register of [
-        () => marketplace.on('application/installed', handler),
-        () => marketplace.onAny(handler),
-        () => marketplace.onUnrecognised(handler),
-        () => marketplace.onPurchaseChange(handler),
-        () => marketplace.onDead(handler),
-      ]) {
-        expect(register).toThrow(expect.objectContaining({ code: 'argument_invalid' }))
-      }
-    },
-  )
+  it.each([undefined, null, 'application/installed', {}])('%p is refused at registration', async (what) => {
+    const marketplace = openMarketplace(await startPlatform())
+    const handler = what as never
+    for (const register of [
+      () => marketplace.on('application/installed', handler),
+      () => marketplace.onAny(handler),
+      () => marketplace.onUnrecognised(handler),
+      () => marketplace.onPurchaseChange(handler),
+      () => marketplace.onDead(handler),
+    ]) {
+      expect(register).toThrow(expect.objectContaining({ code: 'argument_invalid' }))
+    }
+  })
 
-  it('H9 gets a payload that it cannot change, and so cannot another', async () => {
+  it('H9 gets a frozen payload, so it cannot change the payload of another handler', async () => {
     const { platform, marketplace } = await createScene()
     const kept: PurchaseChange[] = []
     const faults: unknown[] = []
@@ -486,7 +483,7 @@ describe('a handler', () => {
     expect(await marketplace.explain(B1)).toMatchObject({ entitled: true })
   })
 
-  it('hears nothing more once it has unsubscribed, and unsubscribing twice does no harm', async () => {
+  it('gets nothing after it unsubscribed, and unsubscribing twice does no harm', async () => {
     const { platform, marketplace } = await createScene()
     const seen: string[] = []
     const unsubscribe = marketplace.onPurchaseChange(() => void seen.push('first'))
@@ -500,7 +497,7 @@ describe('a handler', () => {
     expect(seen).toEqual(['first', 'second', 'second'])
   })
 
-  it('registered twice is called twice, and each registration ends by itself', async () => {
+  it('registered twice is called twice, and each registration ends separately', async () => {
     const { platform, marketplace } = await createScene()
     let calls = 0
     const handler = () => void calls++
@@ -513,13 +510,13 @@ describe('a handler', () => {
     await until('one more', async () => calls === 3 && (await pendingChanges(marketplace)) === 0)
   })
 
-  it('of events gets each by its name, and onAny all, at least once and in order per subscription', async () => {
+  it('of events gets each by its name, and onAny gets all, at least once and in order per subscription', async () => {
     const { platform, marketplace, deliver } = await createScene({ worker: QUICK })
     const [named, any, odd]: string[][] = [[], [], []]
     const tries: { id: string; receivedAt: string }[] = []
     marketplace.on('purchasable_subscription/update', ({ name, data, id, receivedAt }) => {
       named?.push(name, data.subscription_uid)
-      // Checked at the end: what a handler throws is a failure of the handler, and not of this test.
+      // Checked at the end: an error in a handler is a failure of the handler, not of this test.
       tries.push({ id, receivedAt })
     })
     marketplace.on('purchasable_subscription/update', ({ id, receivedAt }, { attempt }) => {

@@ -30,16 +30,16 @@ const RECORD = {
 const ESSENTIALS = ['uid', 'business_uid'] as const
 const READ_ESSENTIALS = [...ESSENTIALS, 'purchasable_uid', 'purchase_state'] as const
 
-/** What an optional field may hold instead of what is documented. */
+/** Values that an optional field may hold instead of the documented ones. */
 const ODD = [null, '', undefined, true, 7, 1.5, [], ['p-1'], {}, { odd: [true] }, 'a\u0000', 'x'.repeat(256)]
 
 describe('classify', () => {
-  it('tells the two update events apart by the shape of data', () => {
+  it('distinguishes the two update events by the shape of data', () => {
     expect(nameOf(purchase('update', NOTICE))).toBe('purchasable_subscription/update')
     expect(nameOf(purchase('update', RECORD))).toBe('purchasable_subscription/updated')
   })
 
-  it('takes data that has both shapes for a record', () => {
+  it('takes data that has both shapes as a record', () => {
     const both = { ...NOTICE, ...RECORD, subscription_uid: 's-other' }
     expect(classify(purchase('update', both))).toMatchObject({
       name: 'purchasable_subscription/updated',
@@ -52,7 +52,7 @@ describe('classify', () => {
     })
   })
 
-  it('takes a notice that carries part of a record for a notice', () => {
+  it('takes a notice that carries part of a record as a notice', () => {
     for (const type of ['created', 'update']) {
       expect(classify(purchase(type, { ...NOTICE, uid: 's-2', purchase_state: 'purchased' }))).toMatchObject({
         recognised: true,
@@ -61,7 +61,7 @@ describe('classify', () => {
     }
   })
 
-  it('reads created with a full record as create, its identifiers from the record and all its fields kept', () => {
+  it('reads created with a full record as create, with identifiers from the record and all its fields', () => {
     expect(classify(purchase('created', RECORD))).toEqual({
       recognised: true,
       name: 'purchasable_subscription/create',
@@ -77,7 +77,7 @@ describe('classify', () => {
     })
   })
 
-  it('says of every event what it speaks of', () => {
+  it('names the subject of every event', () => {
     const install = { subscription_uid: null, business_uid: 'b-1', purchasable_uid: null, event_time: null }
     const ids = { subscription_uid: 's-1', business_uid: 'b-1', purchasable_uid: 'p-1' }
     const notice = { ...ids, app: null, event_time: null }
@@ -119,7 +119,7 @@ describe('classify', () => {
     })
   })
 
-  it.each([[null], [''], [undefined]])('takes %j where an optional field is expected as none', (none) => {
+  it.each([[null], [''], [undefined]])('takes %j in an optional field as absent', (none) => {
     expect(classify(purchase('created', { ...NOTICE, purchasable_uid: none }))).toMatchObject({
       name: 'purchasable_subscription/create',
       data: { purchasable_uid: null },
@@ -130,7 +130,7 @@ describe('classify', () => {
     })
   })
 
-  it('knows a notice without purchasable_uid, and an install without event_time', () => {
+  it('recognises a notice without purchasable_uid and an install without event_time', () => {
     for (const type of ['created', 'update']) {
       expect(classify(purchase(type, { business_id: 'b', subscription_uid: 's' }))).toMatchObject({
         recognised: true,
@@ -144,7 +144,7 @@ describe('classify', () => {
     })
   })
 
-  it('keeps event_time in whatever form it comes', () => {
+  it('keeps event_time in any form', () => {
     for (const event_time of [
       '2024-05-01T12:00:00.123+02:00',
       '2024-05-01T10:00:00Z',
@@ -156,7 +156,7 @@ describe('classify', () => {
     }
   })
 
-  it('keeps prices, states and unknown fields as they came', () => {
+  it('keeps prices, states and unknown fields unchanged', () => {
     const forms = {
       purchase_price: [99.99, 10, '5.00', null],
       purchase_state: ['expired', 'pending', 'cancelled', ''],
@@ -172,7 +172,7 @@ describe('classify', () => {
     expect(classify(purchase('update', { ...NOTICE, extra }))).toMatchObject({ data: { ...NOTICE, extra } })
   })
 
-  it('B22 needs no field of a record but the identifiers of the subscription and of the business', () => {
+  it('B22 needs only the identifiers of the subscription and of the business in a record', () => {
     const bare = Object.fromEntries(ESSENTIALS.map((field) => [field, RECORD[field]]))
     const none = { purchasable_uid: null, purchase_state: null }
     for (const [type, name, kind] of [
@@ -200,7 +200,7 @@ describe('classify', () => {
     }
   })
 
-  it('B22 needs no field of a notice or an install but the identifiers either', () => {
+  it('B22 needs only the identifiers in a notice or an install', () => {
     for (const odd of ODD) {
       const fit = typeof odd === 'number' && Number.isSafeInteger(odd) ? String(odd) : null
       for (const type of ['created', 'update']) {
@@ -225,13 +225,13 @@ describe('classify', () => {
     }
   })
 
-  it('is stricter with a record that was read: without an item and a state there is nothing to decide by', () => {
+  it('is stricter with a record from a read: without an item and a state nothing can be decided', () => {
     const bare = Object.fromEntries(READ_ESSENTIALS.map((field) => [field, RECORD[field]]))
     expect(parseRecord(bare)).toEqual(bare)
     for (const field of READ_ESSENTIALS) expect(parseRecord({ ...bare, [field]: null })).toBeUndefined()
   })
 
-  it('keeps two deliveries with the same content two equal results, and the envelope untouched', () => {
+  it('returns equal results for two deliveries with the same content, and leaves the envelope unchanged', () => {
     const envelope = purchase('update', { ...NOTICE, business_id: 5 })
     const before = JSON.stringify(envelope)
     expect(classify(envelope)).toEqual(classify(JSON.parse(before)))
@@ -241,13 +241,13 @@ describe('classify', () => {
 
 describe('an envelope that is not recognised', () => {
   it.each([[null], [undefined], ['text'], [1], [true], [[]], [[purchase('update', NOTICE)]]])(
-    'is one that is no object: %j',
+    'includes one that is not an object: %j',
     (envelope) => {
       expect(classify(envelope)).toEqual({ recognised: false, issues: ['envelope: expected object'] })
     },
   )
 
-  it('B11 is one of an unknown pair, named without its values', () => {
+  it('B11 includes one of an unknown pair, named without its values', () => {
     for (const envelope of [
       { entity_name: 'canary', event_type: 'created', data: NOTICE },
       { entity_name: 'purchasable_subscription', event_type: 'canary', data: NOTICE },
@@ -262,7 +262,7 @@ describe('an envelope that is not recognised', () => {
     expect(issuesOf({ entity_name: 'application', event_type: 7 })).toEqual(['event_type: expected string'])
   })
 
-  it('says by path what is missing, for the shape that was probably meant', () => {
+  it('has its missing fields listed by path, for the shape that was probably meant', () => {
     expect(issuesOf(purchase('update', { business_id: 'b', purchasable_uid: 'p' }))).toEqual([
       'data.subscription_uid: expected an identifier, got none',
     ])
@@ -276,7 +276,7 @@ describe('an envelope that is not recognised', () => {
     }
   })
 
-  it.each([[undefined], [null], [[]], ['text'], [5]])('is one whose data is %j', (data) => {
+  it.each([[undefined], [null], [[]], ['text'], [5]])('includes one whose data is %j', (data) => {
     for (const { entity_name, event_type } of Object.values(EVENTS)) {
       const issues = issuesOf({ entity_name, event_type, data })
       expect(issues).toHaveLength(1)
@@ -300,7 +300,7 @@ describe('an envelope that is not recognised', () => {
     ['not a number', Number.NaN],
     ['beyond 2^53', 2 ** 53],
     ['a fraction', 1.5],
-  ])('is one with an identifier that is %s', (_, bad) => {
+  ])('includes one with an identifier that is %s', (_, bad) => {
     for (const field of ['business_id', 'subscription_uid']) {
       for (const type of ['created', 'update']) {
         const issues = issuesOf(purchase(type, { ...NOTICE, [field]: bad }))
@@ -319,7 +319,7 @@ describe('an envelope that is not recognised', () => {
     }
   })
 
-  it('is never one with an odd but well-formed identifier', () => {
+  it('never includes one with an odd but well-formed identifier', () => {
     for (const id of [
       'x'.repeat(255),
       '/..%2f',
@@ -339,7 +339,7 @@ describe('an envelope that is not recognised', () => {
 })
 
 describe('hostile data', () => {
-  it('B8 pollutes nothing with __proto__ and constructor', () => {
+  it('B8 in __proto__ and constructor changes no prototype', () => {
     const keys =
       '"__proto__":{"polluted":1,"purchase_state":"purchased"},"constructor":{"prototype":{"polluted":1}}'
     const result = classify(
@@ -354,12 +354,12 @@ describe('hostile data', () => {
     expect((result.data as { polluted?: number }).polluted).toBeUndefined()
   })
 
-  it('B8 cannot lend identifiers through __proto__', () => {
+  it('B8 cannot pass identifiers through __proto__', () => {
     const data = JSON.parse('{"__proto__":{"business_id":"b","subscription_uid":"s"}}')
     expect(classify(purchase('update', data)).recognised).toBe(false)
   })
 
-  it('B9 nested 500,000 deep in an unknown field is kept as it came', () => {
+  it('B9 nested 500,000 levels deep in an unknown field is kept unchanged', () => {
     const depth = 500_000
     for (const [open, close] of [
       ['[', ']'],
@@ -398,7 +398,7 @@ describe('hostile data', () => {
     )
   })
 
-  it('that throws when it is looked at is not recognised', () => {
+  it('that throws when it is read is not recognised', () => {
     const trap = () => {
       throw new Error('canary')
     }
@@ -408,7 +408,7 @@ describe('hostile data', () => {
     expect(classify(purchase('update', data)).recognised).toBe(false)
   })
 
-  it('B7 gives distinct identifiers distinct strings', () => {
+  it('B7 with distinct identifiers gives distinct strings', () => {
     const id = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 4 }),
       fc.string({ unit: 'grapheme', maxLength: 4 }),
@@ -449,7 +449,7 @@ describe('an event of the app’s own', () => {
     expect(own(purchase('update', NOTICE))).toEqual(classify(purchase('update', NOTICE)))
   })
 
-  it('says nothing to act on unless it is defined to', () => {
+  it('has nothing to act on unless its definition names a subject', () => {
     const { subject, ...plain } = renewal
     const own = createClassifier(createRegistry({ plain }))
     expect(typeof subject).toBe('function')
@@ -464,21 +464,21 @@ describe('an event of the app’s own', () => {
     })
   })
 
-  it('lets no malformed identifier through its subject', () => {
+  it('passes on no malformed identifier from its subject', () => {
     const own = createClassifier(createRegistry({ renewal }))
     expect(own(purchase('renewed', { subscription: 'a\u0000' }))).toMatchObject({
       subject: { subscription_uid: null },
     })
   })
 
-  it('cannot hide a built-in event of the same pair', () => {
+  it('cannot replace a built-in event of the same pair', () => {
     const greedy = defineEvent({ ...EVENTS['purchasable_subscription/create'], data: z.any() })
     const own = createClassifier(createRegistry({ greedy }))
     expect(own(purchase('created', NOTICE))).toMatchObject({ name: 'purchasable_subscription/create' })
     expect(own(purchase('created', 'anything'))).toMatchObject({ name: 'greedy' })
   })
 
-  it('that throws, or answers later, leaves the delivery unrecognised', () => {
+  it('whose definition throws, or answers later, leaves the delivery unrecognised', () => {
     const boom = () => {
       throw new Error('canary')
     }
@@ -495,7 +495,7 @@ describe('an event of the app’s own', () => {
     }
   })
 
-  it('has at most ten issues, the closest option of a union, none of them a value', () => {
+  it('has at most ten issues, of the closest option of a union, none of which repeats a value', () => {
     const many = defineEvent({
       entity_name: 'many',
       event_type: 'many',
@@ -514,7 +514,7 @@ describe('an event of the app’s own', () => {
     expect(issues.join()).not.toContain('canary')
   })
 
-  it('cannot take a built-in name, and every fault is named at once', () => {
+  it('cannot use a built-in name, and every fault is listed at once', () => {
     const broken = {
       entity_name: 'a\nb',
       event_type: '',

@@ -17,17 +17,17 @@ describe('a read that fails', () => {
     [{ kind: 'throttled' }, 'platform_throttled', false],
     [{ kind: 'credentials_refused' }, 'app_credentials_refused', false],
   ] as [ReadResult, string, boolean][])(
-    'keeps the code, moves nothing, and settles the request only where the platform has answered: %j',
+    'stores the code, changes nothing, and settles the request only when the platform answered: %j',
     (result, failure, settled) => {
       const first = createReader()
       expect(first.reads(result)).toMatchObject({ failure, settled, moves: [] })
       expect(first.reads(found_('purchased', 1))).toMatchObject({ failure: null, settled: true, urgency: 4 })
-      // What is known does not go with the first such answer.
+      // A known record stays after the first such answer.
       expect(first.reads(result)).toMatchObject({ failure, settled: false, moves: [] })
     },
   )
 
-  it('of what is gone settles nothing unless the platform says again that it is missing', () => {
+  it('settles nothing of a subscription that is gone, unless the platform again answers that it is missing', () => {
     const reader = revoked()
     const refused = reader.reads(REFUSED)
     expect(refused).toMatchObject({ failure: 'platform_refused', settled: false, moves: [] })
@@ -37,7 +37,7 @@ describe('a read that fails', () => {
     expect(missing.found).toMatchObject({ state: null, gone: 'revoked' })
   })
 
-  it('doubles the pauses of an outage, and begins anew with the next event', () => {
+  it('doubles the pauses of an outage, and starts again with the next event', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     const pauses = () => Array.from({ length: 4 }, () => reader.reads(OUTAGE).nextInMs)
@@ -46,7 +46,7 @@ describe('a read that fails', () => {
     expect(pauses()).toEqual([500, 1_000, 2_000, 4_000])
   })
 
-  it('waits a second longer than the platform asks, a second more when it names no time', () => {
+  it('waits a second longer than the platform asks, and one second more when it names no time', () => {
     const reader = createReader()
     expect(reader.reads({ kind: 'throttled', retryAfterMs: MINUTE }).nextInMs).toBe(61 * SECOND)
     expect(reader.reads({ kind: 'throttled' }).nextInMs).toBe(2 * SECOND)
@@ -61,7 +61,7 @@ describe('a read that fails', () => {
   })
 })
 
-describe('refusals of what was read before', () => {
+describe('refusals of a subscription that was read before', () => {
   it('are retried with doubling pauses, then twice an hour, until there were twelve over three days', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
@@ -76,7 +76,7 @@ describe('refusals of what was read before', () => {
     expect(reader.reads(REFUSED).nextInMs).toBe(24 * HOUR)
   })
 
-  it('are no lasting answer a millisecond before three days, however many', () => {
+  it('are not final a millisecond before three days, however many there are', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     for (let refusal = 0; refusal < 20; refusal++) reader.reads(REFUSED)
@@ -89,7 +89,7 @@ describe('refusals of what was read before', () => {
   it.each([
     [10 * HOUR, 30 * MINUTE],
     [72 * HOUR, 24 * HOUR],
-  ])('that last are verified with growing pauses after an event: after %i ms', (lastedMs, thenMs) => {
+  ])('that are final are verified with growing pauses after an event: after %i ms', (lastedMs, thenMs) => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED)
@@ -100,7 +100,7 @@ describe('refusals of what was read before', () => {
   })
 })
 
-describe('what was never read', () => {
+describe('a subscription that was never read', () => {
   it('is not given up while an event is followed up', () => {
     const reader = createReader()
     for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED)
@@ -109,7 +109,7 @@ describe('what was never read', () => {
     expect(reader.reads(REFUSED)).toMatchObject({ nextInMs: 5 * SECOND, verifying: true })
   })
 
-  it('is read again early as counted from the request, or from its beginning where nobody asked', () => {
+  it('is read again early, counted from the request, or from its creation when there was no request', () => {
     const reader = createReader()
     reader.claim.subscription.requestedAt = reader.start + 10 * MINUTE
     reader.pass(10 * MINUTE)
@@ -120,7 +120,7 @@ describe('what was never read', () => {
     expect(unasked.reads(MISSING, { waitMs: 2 * SECOND }).nextInMs).toBe(400)
   })
 
-  it('loses nothing by an uninstall, and nobody is told', () => {
+  it('keeps its progress after an uninstall, and no handler gets a change', () => {
     const reader = createReader()
     reader.uninstall()
     expect(reader.reads(TOKEN_REFUSED)).toMatchObject({ failure: 'token_refused', moves: [] })
@@ -128,7 +128,7 @@ describe('what was never read', () => {
 })
 
 describe('a subscription that is gone', () => {
-  it('is confirmed as revoked, and looked for after half the time it is gone', () => {
+  it('is confirmed as revoked, and read again after half the time since', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
@@ -143,7 +143,7 @@ describe('a subscription that is gone', () => {
     expect(reader.reads(TOKEN_REFUSED).nextInMs).toBe(HOUR / 2)
   })
 
-  it('is believed missing as an answer of its own', () => {
+  it('is accepted as missing by a separate answer', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.reads(MISSING)
@@ -167,10 +167,10 @@ describe('a subscription that is gone', () => {
   })
 })
 
-describe('the candidate, another business that was named', () => {
+describe('the candidate, another business that an event named', () => {
   const inVain = { ofCandidate: MISSING }
 
-  it.each([MISSING, TOKEN_REFUSED, REFUSED])('is dropped when its own answer is %j too', (ofCandidate) => {
+  it.each([MISSING, TOKEN_REFUSED, REFUSED])('is dropped when its own answer is also %j', (ofCandidate) => {
     const reader = createReader()
     for (let reads = 0; reads < 4; reads++) {
       expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeUndefined()
@@ -178,14 +178,14 @@ describe('the candidate, another business that was named', () => {
     expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeNull()
   })
 
-  it.each([OUTAGE, undefined])('is kept while nothing was answered for it: %j', (ofCandidate) => {
+  it.each([OUTAGE, undefined])('is kept while it has no answer: %j', (ofCandidate) => {
     const reader = createReader()
     for (let reads = 0; reads < 8; reads++) {
       expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeUndefined()
     }
   })
 
-  it('is dropped when the record it was named for is missing, revoked or refused to the end', () => {
+  it('is dropped when the record it was named for is missing, revoked or finally refused', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     expect(reader.reads(MISSING, inVain).candidate).toBeUndefined()
@@ -203,14 +203,14 @@ describe('the candidate, another business that was named', () => {
     expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
   })
 
-  it('of what is gone is tried as long as an event is followed up', () => {
+  it('of a subscription that is gone is tried while an event is followed up', () => {
     const reader = revoked()
     reader.event()
     const dropped = Array.from({ length: 5 }, () => reader.reads(REFUSED, inVain).candidate)
     expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
   })
 
-  it('is not the business of a further record while one is being tried', () => {
+  it('is not replaced by the business of a further record while it is being tried', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     expect(reader.reads(MISMATCH, inVain).candidate).toBeNull()

@@ -5,9 +5,10 @@ import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import type { ReadResult } from '../lib/platform/read-result.js'
 import type { Move } from '../lib/work/conclusion.js'
 import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
+import { EVAL_TYPESCRIPT } from './support/processes.js'
 import { createReader, found_, REFUSED, record } from './support/reader.js'
 
-describe('what a read means', () => {
+describe('the conclusion from a read', () => {
   it('takes the first record of a subscription as a change from nothing', () => {
     const reader = createReader()
     const { moved, found, nextInMs } = reader.reads(found_('purchased', 1))
@@ -25,7 +26,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
   })
 
-  it('D7 stops verifying when the record moves, however late', () => {
+  it('D7 stops verifying when the record changes, however late', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.event()
@@ -36,7 +37,7 @@ describe('what a read means', () => {
     expect(late.nextInMs).toBe(24 * HOUR)
   })
 
-  it('D7 does not take fields that come and move for what the event told of', () => {
+  it('D7 does not take unrelated fields that change as the change of the event', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.event()
@@ -47,13 +48,13 @@ describe('what a read means', () => {
     }
   })
 
-  it('does not verify a reconcile, which no event asked for', () => {
+  it('does not verify a reconcile, which no event requested', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
   })
 
-  it('D9 keeps the newer record when an older one is shown', () => {
+  it('D9 keeps the newer record when the platform shows an older one', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.event()
@@ -63,7 +64,7 @@ describe('what a read means', () => {
     expect(older.nextInMs).toBe(5 * SECOND)
   })
 
-  it('D9 does not take a read of an older record for a confirmation', () => {
+  it('D9 does not take a read of an older record as a confirmation', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 5))
     const readAt = reader.readAt()
@@ -72,7 +73,7 @@ describe('what a read means', () => {
     expect(reader.readAt()).toBe(readAt)
   })
 
-  it('D9 believes an older record that the platform has kept to for an hour: its clock was set back', () => {
+  it('D9 accepts an older record that the platform has shown for an hour: its clock was set back', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.event()
@@ -86,7 +87,7 @@ describe('what a read means', () => {
     expect(reader.elapsed()).toBeGreaterThanOrEqual(HOUR)
   })
 
-  it('D9 believes it after the hour also when events go on coming', () => {
+  it('D9 accepts it after the hour also when further events arrive', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     let conclusion = reader.reads(found_('purchased', 4))
@@ -99,7 +100,7 @@ describe('what a read means', () => {
     expect(conclusion.moved).toMatchObject({ from: 'suspended', to: 'purchased' })
   })
 
-  it('D9 starts the hour anew when the older record shown is another one', () => {
+  it('D9 restarts the hour when the platform shows a different older record', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.reads(found_('purchased', 3))
@@ -113,17 +114,20 @@ describe('what a read means', () => {
     expect(reader.reads(found_('suspended', 5)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
   })
 
-  it.each([undefined, null, '', 'yesterday', 17])('reads on with an updated_at of %p', (updated_at) => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 5))
-    const odd: ReadResult = {
-      kind: 'found',
-      record: { ...record('suspended', 5), updated_at: updated_at as never },
-    }
-    expect(reader.reads(odd).moved).toMatchObject({ to: 'suspended' })
-  })
+  it.each([undefined, null, '', 'yesterday', 17])(
+    'continues reading with an updated_at of %p',
+    (updated_at) => {
+      const reader = createReader()
+      reader.reads(found_('purchased', 5))
+      const odd: ReadResult = {
+        kind: 'found',
+        record: { ...record('suspended', 5), updated_at: updated_at as never },
+      }
+      expect(reader.reads(odd).moved).toMatchObject({ to: 'suspended' })
+    },
+  )
 
-  it.each(['UTC', 'Asia/Kathmandu', 'America/New_York'])('D9 takes updated_at for UTC, also in %s', (TZ) => {
+  it.each(['UTC', 'Asia/Kathmandu', 'America/New_York'])('D9 takes updated_at as UTC, also in %s', (TZ) => {
     const times = [
       '2026-01-02T03:04:05.678Z',
       '2026-01-02T03:04:05.678',
@@ -134,7 +138,7 @@ describe('what a read means', () => {
     const code = `const { updatedAtMs } = require(${JSON.stringify(join(__dirname, '../lib/record.ts'))})
       console.log(JSON.stringify(${JSON.stringify(times)}.map((updated_at) => updatedAtMs({ updated_at }))))`
     const env = { ...process.env, TZ }
-    const out = execFileSync(process.execPath, ['--require', 'tsx/cjs', '--eval', code], {
+    const out = execFileSync(process.execPath, [...EVAL_TYPESCRIPT, code], {
       env,
       encoding: 'utf8',
     })
@@ -162,7 +166,7 @@ describe('what a read means', () => {
     expect(third.found).toMatchObject({ gone: 'missing', state: null })
   })
 
-  it('D12 does not deny for three reads within a minute, which events may cause', () => {
+  it('D12 does not deny after three reads within a minute, which events may cause', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     for (let read = 0; read < 10; read++) {
@@ -174,7 +178,7 @@ describe('what a read means', () => {
     expect(reader.reads({ kind: 'missing' }).moved).toMatchObject({ to: null })
   })
 
-  it('D12 looks again for what it has found missing, soon and then ever more rarely', () => {
+  it('D12 reads a missing record again, soon and then more and more rarely', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     for (let read = 0; read < 2; read++) {
@@ -186,7 +190,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
   })
 
-  it('D12 confirms with every read that it is still missing', () => {
+  it('D12 confirms with every read that the record is still missing', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     for (let read = 0; read < 3; read++) {
@@ -216,7 +220,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
   })
 
-  it('gives up a subscription that three days of reads never showed', () => {
+  it('gives up a subscription that no read showed for three days', () => {
     const reader = createReader()
     for (let step = 0; step < 11; step++) reader.reads({ kind: 'missing' })
     reader.pass(72 * HOUR)
@@ -230,7 +234,7 @@ describe('what a read means', () => {
     expect(reader.reads({ kind: 'token_refused' }).moved).toMatchObject({ from: 'purchased', to: null })
   })
 
-  it('D17 does not revoke on a refused token alone, nor on an uninstall alone', () => {
+  it('D17 does not revoke after a refused token alone, nor after an uninstall alone', () => {
     const refusedOnly = createReader()
     refusedOnly.reads(found_('purchased', 1))
     expect(refusedOnly.reads({ kind: 'token_refused' }).moved).toBeUndefined()
@@ -240,7 +244,7 @@ describe('what a read means', () => {
     expect(uninstalledOnly.reads(found_('purchased', 1)).moved).toBeUndefined()
   })
 
-  it('forgets an uninstall when the platform serves the business an hour after it', () => {
+  it('forgets an uninstall when the platform serves the business an hour later', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
@@ -249,7 +253,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(true)
   })
 
-  it('D17 comes back from revoked when the platform shows the record again', () => {
+  it('D17 restores a revoked subscription when the platform shows the record again', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
@@ -257,7 +261,7 @@ describe('what a read means', () => {
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
   })
 
-  it('retries an outage for ever, with pauses that never pass five minutes', () => {
+  it('retries an outage for ever, with pauses of at most five minutes', () => {
     const reader = createReader()
     for (let outage = 0; outage < 500; outage++) {
       const { nextInMs, settled } = reader.reads({ kind: 'outage', code: 'platform_timeout' })
@@ -267,7 +271,7 @@ describe('what a read means', () => {
     }
   })
 
-  it('E8 gives up what was never read only after twelve tries and three days', () => {
+  it('E8 gives up a subscription that was never read only after twelve tries and three days', () => {
     const tries = createReader()
     for (let refusal = 0; refusal < 100; refusal++) {
       expect(tries.reads(REFUSED).nextInMs).not.toBeNull()
@@ -282,7 +286,7 @@ describe('what a read means', () => {
     expect(days.reads(REFUSED).nextInMs).toBeNull()
   })
 
-  it('E8 gives a subscription that is revived all its tries again', () => {
+  it('E8 gives a revived subscription all its tries again', () => {
     const reader = createReader()
     const refused = () => reader.reads(REFUSED).nextInMs
     for (let refusal = 1; refusal < 12; refusal++) refused()
@@ -299,7 +303,7 @@ describe('what a read means', () => {
   it.each([
     ['refused', { kind: 'refused', code: 'platform_refused' } as const],
     ['refused a token', { kind: 'token_refused' } as const],
-  ])('E20 never gives up what was read once, however long it is %s', (_how, result) => {
+  ])('E20 never gives up a subscription that was read once, however long it is %s', (_how, result) => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     let most = 0
@@ -311,14 +315,14 @@ describe('what a read means', () => {
       most = Math.max(most, nextInMs as number)
       expect(reads).toBeLessThan(5_000)
     }
-    // At last at the reconcile's pace, and soon again when somebody asks.
+    // Finally at the pace of the reconcile, and soon again after a request.
     expect(most).toBe(24 * HOUR)
     reader.event()
     expect(reader.reads(result).nextInMs).toBe(5 * SECOND)
     expect(reader.reads(found_('suspended', 2)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
   })
 
-  it('E21 does not give up what was never read while nobody is served', () => {
+  it('E21 does not give up a subscription that was never read while the platform serves nobody', () => {
     const reader = createReader()
     let lastTry = 0
     for (let reads = 0; reads < 40; reads++) {
@@ -330,7 +334,7 @@ describe('what a read means', () => {
     expect(reader.elapsed()).toBeGreaterThan(72 * HOUR)
     const asked: number[] = []
     expect(reader.reads(REFUSED, { hasServedSince: (time) => asked.push(time) > 0 }).nextInMs).toBeNull()
-    // Served since the last try: what was served before says nothing of now.
+    // Served since the last try: an earlier answer proves nothing about the present.
     expect(asked).toEqual([lastTry])
   })
 
@@ -338,7 +342,7 @@ describe('what a read means', () => {
     ['missing', { kind: 'missing' } as const],
     ['refused a token', { kind: 'token_refused' } as const],
   ])(
-    'D20 reads what was never read and is %s twice again for those who wait, and then verifies',
+    'D20 reads a subscription that was never read and is %s twice again within the wait, and then verifies',
     (_how, result) => {
       const reader = createReader()
       const at: number[] = []
@@ -354,7 +358,7 @@ describe('what a read means', () => {
     },
   )
 
-  it('D21 believes an older record after an hour whose unknown fields move, and whose date does', () => {
+  it('D21 accepts an older record after an hour although its unknown fields and its date change', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 9))
     let moved: Move | undefined
@@ -369,7 +373,7 @@ describe('what a read means', () => {
     expect(reader.elapsed()).toBeLessThan(2 * HOUR)
   })
 
-  it('D22 a record of another business ends the access of one and begins that of the other', () => {
+  it('D22 takes a record of another business as the end of one access and the start of another', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     const there: ReadResult = { kind: 'found', record: { ...record('purchased', 2), business_uid: 'other' } }
@@ -379,7 +383,7 @@ describe('what a read means', () => {
     ])
   })
 
-  it('D22 keeps as a candidate the business that a record names, and drops one that was tried in vain', () => {
+  it('D22 keeps the business that a record names as a candidate, and drops one that was tried without success', () => {
     const mismatch = {
       kind: 'refused',
       code: 'platform_record_mismatch',
@@ -397,7 +401,7 @@ describe('what a read means', () => {
     expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
   })
 
-  it('D23 looks for what is revoked or missing the more rarely the longer it is gone', () => {
+  it('D23 reads a revoked or missing record again, more rarely the longer it is gone', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()

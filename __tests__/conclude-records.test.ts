@@ -13,21 +13,21 @@ describe('a read that shows a record', () => {
     expect(reader.reads(found_('purchased', 3))).toMatchObject({ nextInMs: 24 * HOUR, urgency: 4 })
   })
 
-  it('answers an event by another state alone, also with the same date', () => {
+  it('answers an event by a different state alone, also with the same date', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 5))
     reader.event()
     expect(reader.reads(found_('suspended', 5)).nextInMs).toBe(24 * HOUR)
   })
 
-  it('begins the verifications anew with the first record', () => {
+  it('restarts the verifications with the first record', () => {
     const reader = createReader()
     reader.event()
     for (let reads = 0; reads < 3; reads++) reader.reads({ kind: 'missing' })
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(5 * SECOND)
   })
 
-  it('owes nothing for an event whose verifications have all been made', () => {
+  it('has no verification left for an event after all of them were made', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.event()
@@ -48,7 +48,7 @@ describe('a read that shows a record', () => {
     expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(false)
   })
 
-  it('of another business is one change where nothing was known before', () => {
+  it('of another business is one change when nothing was known before', () => {
     const reader = createReader()
     const there: ReadResult = { kind: 'found', record: { ...record('purchased', 1), business_uid: 'other' } }
     expect(reader.reads(there).moves).toEqual([
@@ -86,7 +86,7 @@ describe('a read that shows an older record', () => {
     }
   })
 
-  it('starts its hour anew when it goes back further', () => {
+  it('restarts its hour when it goes back further', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 9))
     reader.reads(found_('purchased', 4))

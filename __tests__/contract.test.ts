@@ -87,7 +87,7 @@ const TRANSITION_ROWS: [
 describe('the table of events', () => {
   const table = new Map(Object.entries(EVENTS))
 
-  it('has the seven events of the document and no other', () => {
+  it('contains the seven events of the document and no other', () => {
     expect([...table.keys()].sort()).toEqual(EVENT_ROWS.map(([name]) => name).sort())
   })
 
@@ -111,7 +111,7 @@ describe('the fields of a subscription', () => {
     expect(Object.keys(RECORD_FIELDS)).toEqual(RECORD)
   })
 
-  it('are joined by three in the updated event', () => {
+  it('are extended by three in the updated event', () => {
     expect(Object.keys({ ...RECORD_FIELDS, ...UPDATED_EVENT_FIELDS }).sort()).toEqual([...UPDATED].sort())
   })
 })
@@ -121,7 +121,7 @@ describe('the purchase states', () => {
     expect(Object.keys(PURCHASE_STATES)).toEqual(['purchased', 'suspended', 'canceled'])
   })
 
-  it('change as the transition table says, row by row', () => {
+  it('change as the transition table defines, row by row', () => {
     const rows = TRANSITIONS.map(({ current, trigger, condition, next, emits }) => [
       current.join(' or '),
       trigger,
@@ -132,7 +132,7 @@ describe('the purchase states', () => {
     expect(rows).toEqual(TRANSITION_ROWS)
   })
 
-  it('emit events that exist', () => {
+  it('emit only events that exist', () => {
     for (const { emits } of TRANSITIONS) if (emits) expect(EVENTS).toHaveProperty([emits])
   })
 
@@ -142,7 +142,7 @@ describe('the purchase states', () => {
     }
   })
 
-  it('have no way out of canceled', () => {
+  it('have no transition out of canceled', () => {
     for (const { trigger } of TRANSITIONS) expect(transition('canceled', trigger)).toBeUndefined()
   })
 
@@ -153,7 +153,7 @@ describe('the purchase states', () => {
     expect(transition('suspended', 'User cancels the app subscription')?.emits).toBe(UPDATE)
   })
 
-  it('have one spelling of canceled, and keep every other value as it came', () => {
+  it('have one spelling of canceled, and keep every other value unchanged', () => {
     expect(canonicalState('cancelled')).toBe('canceled')
     expect(canonicalState('canceled')).toBe('canceled')
     for (const value of [
@@ -170,7 +170,7 @@ describe('the purchase states', () => {
     }
   })
 
-  it('grant for exactly purchased', () => {
+  it('grant access for exactly purchased', () => {
     expect(grants('purchased')).toBe(true)
     const others = [
       'suspended',
@@ -186,7 +186,7 @@ describe('the purchase states', () => {
     for (const value of [...others, null, undefined]) expect(grants(value)).toBe(false)
   })
 
-  it('are the only values that a metric gets, beside one for gone and one for all other words', () => {
+  it('are the only values of a metric, beside one for gone and one for all other words', () => {
     for (const state of Object.keys(PURCHASE_STATES)) expect(stateForMetrics(state)).toBe(state)
     expect(stateForMetrics(null)).toBe('gone')
     for (const word of ['expired', 'toString', '']) expect(stateForMetrics(word)).toBe('other')

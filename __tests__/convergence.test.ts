@@ -24,7 +24,7 @@ const LATENCIES_MS = [0, 10, 200, 2_000]
 /** After each command. A look for work takes up to 10 ms, a token and a read 10 ms each. */
 const PAUSES_MS = [0, 0, 1, 12, 25, 40, 400, 6_000]
 
-/** What may happen, on the platform, on the way, or to the receiver; each with how often it does. */
+/** The events on the platform, in transit, and of the receiver; each with its frequency. */
 function anyCommands({ lags, drops }: { lags: number; drops: number }) {
   const uid = fc.constantFrom(...UIDS)
   const which = fc.nat(20)
@@ -85,7 +85,7 @@ afterEach(() => void jest.restoreAllMocks())
 
 jest.setTimeout(90 * SECOND)
 
-describe('D5, D19 whatever happens on the platform and on the way', () => {
+describe('D5, D19 after any events on the platform and in transit', () => {
   it('a refresh makes the store equal the platform once faults have ended', async () => {
     await check(40, async (run) => {
       await run.advance(30 * SECOND)
@@ -96,7 +96,7 @@ describe('D5, D19 whatever happens on the platform and on the way', () => {
     })
   })
 
-  it('the reconcile alone does so, events lost or not', async () => {
+  it('the reconcile alone does so, with or without lost events', async () => {
     await check(
       15,
       async (run) => {
@@ -108,7 +108,7 @@ describe('D5, D19 whatever happens on the platform and on the way', () => {
     )
   })
 
-  it('what was told is read until it shows: soon, and without either of them, where no event was lost', async () => {
+  it('a delivered event is read until its change shows: soon, and without a refresh or reconcile if no event was lost', async () => {
     await check(
       40,
       async (run) => {
@@ -181,7 +181,7 @@ describe('D5, D19 whatever happens on the platform and on the way', () => {
     },
   )
 
-  it('a receiver that is killed and started again on the same file goes on where it was', async () => {
+  it('a receiver that is killed and restarted on the same file continues where it was', async () => {
     const inFile = () => join(temporaryFolder(), 'm.db')
     await check(
       8,
@@ -198,7 +198,7 @@ describe('D5, D19 whatever happens on the platform and on the way', () => {
 })
 
 /**
- * Any commands, then calm; `inTheEnd` says what must hold then. fast-check prints the seed of a failure; that one run
+ * Any commands, then calm; `inTheEnd` holds the promises for then. fast-check prints the seed of a failure; that one run
  * does not come to its end is one, too. A slow machine makes fewer runs in its time, and no fewer
  * than a quarter.
  */
@@ -324,7 +324,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     uid: string,
     ...how: Parameters<typeof platform.move> extends [string, string, ...infer H] ? H : never
   ) {
-    // No two changes in one millisecond: `updated_at` could not tell them apart.
+    // No two changes in one millisecond: `updated_at` could not distinguish them.
     await advance(1)
     const event = platform.move(uid, BUSINESS_OF[uid] as string, ...how)
     if (event) waiting.push(event)
@@ -361,7 +361,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     return (await Promise.all(BUSINESSES.map((each) => lives.rows(each)))).flat()
   }
 
-  /** What must hold at every moment. */
+  /** The promises of every moment. */
   async function expectNothingForbidden() {
     const all = await rows()
     for (const { subscriptionUid, state, record } of all) {
@@ -387,7 +387,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     advance,
     lost,
 
-    /** Faults end, and what is still on its way arrives. */
+    /** Faults end, and deliveries on their way arrive. */
     async calm() {
       platform.heal()
       for (const event of waiting.splice(0)) await send(event)
@@ -400,7 +400,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       await refreshed
     },
 
-    /** Of these, those the receiver has heard of are as the platform has them. */
+    /** Of these, those that the receiver knows equal the platform. */
     async expectEqual(uids: readonly string[]) {
       const known = (await rows()).filter(({ subscriptionUid }) => uids.includes(subscriptionUid))
       const expected = known.map(({ subscriptionUid: each }) => [each, platform.state(each) ?? null])
@@ -411,18 +411,18 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       await expectNothingForbidden()
     },
 
-    /** Each change was told, and the changes of one subscription follow one another without a gap. */
+    /** Each change was delivered, and the changes of one subscription follow one another without a gap. */
     expectChangesInOrder() {
       for (const uid of UIDS) {
-        const told = new Map(
+        const delivered = new Map(
           changes.filter((each) => each.subscription_uid === uid).map((each) => [each.id, each]),
         )
         let state: string | null = null
-        for (const change of told.values()) {
+        for (const change of delivered.values()) {
           expect([change.subscription_uid, change.from]).toEqual([uid, state])
           state = change.to
         }
-        if (told.size > 0 || sent.some((each) => each.subscriptionUid === uid)) {
+        if (delivered.size > 0 || sent.some((each) => each.subscriptionUid === uid)) {
           expect([uid, state]).toEqual([uid, platform.state(uid)])
         }
       }

@@ -12,7 +12,7 @@ import { createVirtualClock } from './support/virtual-clock.js'
 const LIMIT = 1_000
 
 describe('deadlines that share one timer', () => {
-  it('come at their limit, not before and not after, in their order', async () => {
+  it('expire at their limit, not before and not after, in their order', async () => {
     const { clock, late, deadlines } = setUp()
     for (const item of ['a', 'b', 'c', 'd']) {
       deadlines.start(item)
@@ -31,7 +31,7 @@ describe('deadlines that share one timer', () => {
     ])
   })
 
-  it('pass an item that was stopped in time, wherever it stood in line', async () => {
+  it('skip an item that was stopped in time, at any position', async () => {
     const { clock, late, deadlines } = setUp()
     for (const item of ['a', 'b', 'c', 'd']) {
       deadlines.start(item)
@@ -48,7 +48,7 @@ describe('deadlines that share one timer', () => {
     expect(late).toHaveLength(2)
   })
 
-  it('begin anew for one that is started while others become late', async () => {
+  it('restart for an item that is started while others expire', async () => {
     const again: string[] = []
     const { clock, late, timers, deadlines } = setUp((item) => {
       if (again.length < 2) {
@@ -66,7 +66,7 @@ describe('deadlines that share one timer', () => {
     expect(timers).toEqual({ set: 3, most: 1, armed: 0 })
   })
 
-  it('need one timer at a time, and none once nothing waits', async () => {
+  it('use one timer at a time, and none when nothing waits', async () => {
     const { clock, timers, deadlines } = setUp()
     for (let i = 0; i < 1_000; i++) {
       deadlines.start(`item ${i}`)
@@ -96,7 +96,7 @@ describe('deadlines that share one timer', () => {
     expect(late.map(([item]) => item)).toEqual(['a', 'b'])
   })
 
-  it('are not early where a timer fires before its time', () => {
+  it('do not expire early when a timer fires early', () => {
     const late: string[] = []
     let now = 0
     let fire = () => {}
@@ -121,7 +121,7 @@ describe('deadlines that share one timer', () => {
 })
 
 describe('the deadlines of a receiver', () => {
-  it('A13 of a body: 408 at its limit, and not a millisecond before', async () => {
+  it('A13 apply to a body: 408 at the limit, and not a millisecond before', async () => {
     const { clock, port, waiting, outcomes } = await receiving({})
     const socket = connect(port, '127.0.0.1')
     onCleanUp(() => socket.destroy())
@@ -135,7 +135,7 @@ describe('the deadlines of a receiver', () => {
     expect(String(await reply)).toMatch(/^HTTP\/1\.1 408 /)
   })
 
-  it('of a write: 503 at its limit, and not a millisecond before', async () => {
+  it('apply to a write: 503 at the limit, and not a millisecond before', async () => {
     const never = new Promise<never>(() => {})
     let isAsked = false
     const accept = () => {
@@ -184,7 +184,7 @@ async function receiving(options: Partial<ReceiverOptions>) {
   return { clock, port, outcomes, waiting: () => isWaiting }
 }
 
-/** `late` lists the late items with their times; `timers` counts those of the clock. */
+/** `late` lists the items that expired, and when; `timers` counts those of the clock. */
 function setUp(onLate: (item: string) => void = () => {}) {
   const clock = createVirtualClock({ startAt: 0, isBusy: () => false })
   const inner = clock.forProcess()

@@ -18,7 +18,7 @@ const RULES: DecisionRules = {
 }
 
 describe('the table of reasons', () => {
-  it('lets in for one reason only, and knows all but four', () => {
+  it('grants access for one reason only, and knows the answer for all but four', () => {
     const names = Object.keys(REASONS)
     expect(names.filter((name) => REASONS[name as keyof typeof REASONS].entitled)).toEqual(['purchased'])
     expect(names.filter((name) => !REASONS[name as keyof typeof REASONS].known)).toEqual([
@@ -29,22 +29,22 @@ describe('the table of reasons', () => {
     ])
   })
 
-  it('has a rank of its own and a sentence for each', () => {
+  it('gives each reason its own rank and sentence', () => {
     const rows = Object.values(REASONS)
     expect(rows.map(({ rank }) => rank)).toEqual(rows.map((_, i) => i))
     for (const { meaning } of rows) expect(meaning).toMatch(/^[A-Z].+\.$/)
   })
 })
 
-describe('what was read', () => {
-  it('lets in while the platform has confirmed it lately enough', () => {
+describe('a subscription that was read', () => {
+  it('grants access while the platform has confirmed it recently enough', () => {
     expect(reasonOf(read('purchased'))).toBe('purchased')
     expect(reasonOf(read('purchased', { readAt: NOW - 72 * HOUR }))).toBe('purchased')
     expect(reasonOf(read('purchased', { readAt: NOW - 72 * HOUR - 1 }))).toBe('stale')
     expect(reasonOf(read('purchased', { readAt: null }))).toBe('stale')
   })
 
-  it('is confirmed also when this machine’s clock runs behind', () => {
+  it('is confirmed also when the clock of this machine is behind', () => {
     expect(reasonOf(read('purchased', { readAt: NOW + HOUR }))).toBe('purchased')
   })
 
@@ -54,12 +54,12 @@ describe('what was read', () => {
     }
   })
 
-  it('is revoked or missing whatever its last record said', () => {
+  it('is revoked or missing whatever its last record contained', () => {
     expect(reasonOf(read('purchased', { gone: 'revoked', state: null }))).toBe('revoked')
     expect(reasonOf(read('purchased', { gone: 'missing', state: null }))).toBe('missing')
   })
 
-  it('counts for each of the app’s own items, and for every item where none is configured', () => {
+  it('counts for each of the app’s own items, and for every item when none is configured', () => {
     expect(reasonOf(read('purchased', {}, 'p2'))).toBe('purchased')
     expect(reasonOf(read('purchased', {}, 'q'))).toBe('other_app')
     expect(reasonOf(read('purchased', {}, 'q'), { purchasableUids: [] })).toBe('purchased')
@@ -74,11 +74,11 @@ describe('what was read', () => {
   ])('denies when the app’s own rule %s', async (_what, rule) => {
     const entitledWhen = rule as () => boolean
     expect(reasonOf(read('purchased'), { entitledWhen })).toBe('not_purchased')
-    // A rejection that nobody handles ends the process here.
+    // An unhandled rejection ends the process here.
     await new Promise((resolve) => setImmediate(resolve))
   })
 
-  it('is given to the app’s own rule as it was read', () => {
+  it('is passed to the app’s own rule unchanged', () => {
     const seen: SubscriptionRecord[] = []
     const subscription = read('trial')
     const entitledWhen = (record: SubscriptionRecord) => seen.push(record) > 0
@@ -87,20 +87,20 @@ describe('what was read', () => {
   })
 })
 
-describe('what was never read', () => {
-  it('is not known while it is going to be read', () => {
+describe('a subscription that was never read', () => {
+  it('is not known while a read is due', () => {
     expect(reasonOf(unread())).toBe('not_read_yet')
     expect(reasonOf(unread({ failure: 'platform_timeout' }))).toBe('not_read_yet')
   })
 
-  it('is not known while the platform may lag behind its event, whatever it has answered', () => {
+  it('is not known while the platform may lag behind its event, after any answer', () => {
     const answers = ['platform_record_missing', 'platform_refused', 'token_refused']
     for (const failure of answers) {
       expect(reasonOf(unread({ failure, verifying: true, pending: false }))).toBe('not_read_yet')
     }
   })
 
-  it('is missing once the platform has answered so, and nobody has asked again', () => {
+  it('is missing once the platform has answered so, and no later event names it', () => {
     const failure = 'platform_record_missing'
     expect(reasonOf(unread({ failure, pending: false }))).toBe('missing')
     expect(reasonOf(unread({ failure, pending: true }))).toBe('not_read_yet')
@@ -118,7 +118,7 @@ describe('what was never read', () => {
     expect(reasonOf(unread({ refreshAt: null, pending: false, purchasableUid: 'p' }))).toBe('unreadable')
   })
 
-  it('is of another app only where no read was ever asked for, and an item was named', () => {
+  it('is of another app only when no read was ever requested, and an item was named', () => {
     const remembered = { refreshAt: null, pending: false, purchasableUid: 'q' }
     expect(reasonOf(unread(remembered))).toBe('other_app')
     expect(reasonOf(unread({ ...remembered, refreshAt: NOW }))).toBe('not_read_yet')
@@ -129,7 +129,7 @@ describe('what was never read', () => {
 })
 
 describe('the decision', () => {
-  it('is the answer, its reason, its evidence and its age', () => {
+  it('consists of the answer, its reason, its evidence and its age', () => {
     const subscription = read('purchased', { readAt: NOW - 30 * SECOND, failure: 'platform_timeout' })
     expect(of([subscription])).toEqual({
       business_uid: 'b',
@@ -156,13 +156,13 @@ describe('the decision', () => {
     })
   })
 
-  it('names the item that the record names, and else the one that was announced', () => {
+  it('names the item of the record, or else the one that was announced', () => {
     const items = (subscription: Subscription) => of([subscription]).subscriptions[0]?.purchasable_uid
     expect(items(read('purchased', { purchasableUid: 'announced' }))).toBe('p')
     expect(items(unread({ purchasableUid: 'announced' }))).toBe('announced')
   })
 
-  it('is stale where it rests on something old, or on nothing that could be looked up', () => {
+  it('is stale when it rests on old evidence, or on no evidence', () => {
     const stale = of([read('purchased', { readAt: NOW - 80 * HOUR })])
     expect(stale).toMatchObject({ entitled: false, known: false, stale: true })
     expect(decisionWithout('b', 'store_unavailable', NOW)).toEqual({
@@ -179,11 +179,11 @@ describe('the decision', () => {
     expect(decisionWithout('?', 'invalid_business_uid', NOW)).toMatchObject({ known: true, stale: false })
   })
 
-  it('is certain of a business that nobody has announced', () => {
+  it('is certain for a business that was never announced', () => {
     expect(of([])).toMatchObject({ reason: 'unknown_business', known: true, asOf: null, stale: false })
   })
 
-  it('rests on the subscription of the best reason, and of two on the one confirmed last', () => {
+  it('rests on the subscription with the best reason, and among two on the one confirmed last', () => {
     const suspended = read('suspended', { subscriptionUid: 'no', readAt: NOW })
     const older = read('purchased', { subscriptionUid: 'older', readAt: NOW - 2 * HOUR })
     const newer = read('purchased', { subscriptionUid: 'newer', readAt: NOW - HOUR })
@@ -202,14 +202,14 @@ describe('the decision', () => {
     }
   })
 
-  it('puts what was confirmed before what never was', () => {
+  it('prefers a confirmed subscription to one that was never confirmed', () => {
     const never = read('purchased', { readAt: null })
     const once = read('purchased', { readAt: NOW - 80 * HOUR })
     expect(of([never, once]).asOf).not.toBeNull()
     expect(of([once, never]).asOf).not.toBeNull()
   })
 
-  it('names both items where all that is known is of another', () => {
+  it('names both items when all known subscriptions are of another', () => {
     expect(of([read('purchased', {}, 'q')]).explanation).toBe(
       `${REASONS.other_app.meaning} Subscription s: purchased, confirmed 0 s ago. ` +
         'It is of the item q, and app.purchasableUid is p, p2.',
@@ -231,7 +231,7 @@ describe('the explanation', () => {
     expect(of([read('purchased', { readAt: NOW - age })]).explanation).toContain(`confirmed ${words} ago`)
   })
 
-  it('names what is under way and what has failed', () => {
+  it('names the work under way and the last failure', () => {
     expect(of([unread()]).explanation).toBe(
       `${REASONS.not_read_yet.meaning} Subscription s: never read; a read is under way.`,
     )

@@ -7,14 +7,14 @@ const OLD = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const NEW = 'p5GdXa-1KuEo6NsBjV4tWq'
 
 describe('A2 the check of a delivery secret', () => {
-  it('knows each of the configured secrets and nothing else', () => {
+  it('accepts each of the configured secrets and nothing else', () => {
     const isSecret = createSecretCheck([OLD, NEW])
     expect([OLD, NEW].map(isSecret)).toEqual([true, true])
     const others = ['', OLD.slice(0, -1), `${OLD}x`, OLD.toLowerCase(), `${OLD}${NEW}`, `${OLD},${NEW}`]
     expect(others.some(isSecret)).toBe(false)
   })
 
-  it('knows nothing when no secret is configured', () => {
+  it('accepts nothing when no secret is configured', () => {
     expect(createSecretCheck([])('')).toBe(false)
   })
 
@@ -25,7 +25,7 @@ describe('A2 the check of a delivery secret', () => {
     compare.mockRestore()
   })
 
-  it('never throws, whatever the candidate', () => {
+  it('never throws, with any candidate', () => {
     const isSecret = createSecretCheck([OLD])
     fc.assert(
       fc.property(fc.anything(), (candidate) => isSecret(candidate as string) === (candidate === OLD)),
@@ -80,14 +80,14 @@ describe('A5 a weak delivery secret', () => {
     }
   })
 
-  it('is never repeated in what is said about it', () => {
+  it('never appears in its own error message', () => {
     for (const secret of ['changeme', 'hunter2 hunter2', 'aaaaaaaa', 'qwertyuiopasdfgh', 'Zk3v/Q9']) {
       expect(secretFaults(secret).join()).not.toContain(secret)
     }
   })
 })
 
-describe('A5 what is said about a weak delivery secret', () => {
+describe('A5 the description of a weak delivery secret', () => {
   const HOW = 'make one with `openssl rand -hex 24`'
   const SHORT = `a delivery secret must have at least 16 characters: ${HOW}`
   const UNSAFE = 'a delivery secret may hold only letters, digits and . _ ~ - because it is part of a URL'
@@ -105,7 +105,7 @@ describe('A5 what is said about a weak delivery secret', () => {
     ['passw0rd.password1z', [COMMON]],
     ['asdfdsasdjhgfdsa', [COMMON]],
     ['zxcvbvcxzxcmnbvc', [COMMON]],
-  ])('of %j is every fault in words', (secret, faults) => {
+  ])('lists every fault of %j in words', (secret, faults) => {
     expect(secretFaults(secret)).toEqual(faults)
   })
 
@@ -114,7 +114,7 @@ describe('A5 what is said about a weak delivery secret', () => {
     ['has exactly 6 different characters', 'kqz7vxqkv7zxkzqv7'],
     ['has exactly 8 characters that do not follow from the one before', 'kkqqzz11vv88mmxx'],
     ['repeats a part that is a secret by itself', 'Zk3vQ9xTbL7wMn2RZk3vQ9xTbL7wMn2R'],
-  ])('is nothing when it %s', (_what, secret) => {
+  ])('is empty when it %s', (_what, secret) => {
     expect(secretFaults(secret)).toEqual([])
   })
 })

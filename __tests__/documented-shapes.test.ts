@@ -77,7 +77,7 @@ const envelope = fc
   })
 
 describe('the shortcut for documented shapes', () => {
-  it('B24 finds what the schemas find, to the order of the fields, whatever the fields hold', () => {
+  it('B24 gives the same result as the schemas, to the order of the fields, for any field values', () => {
     taken = 0
     let runs = 0
     fc.assert(
@@ -95,7 +95,7 @@ describe('the shortcut for documented shapes', () => {
     expect(taken).toBeLessThan(runs)
   })
 
-  it('B24 finds the same for objects that no JSON gives', () => {
+  it('B24 gives the same result for objects that JSON cannot produce', () => {
     const notice = { business_id: 'b', purchasable_uid: 'p', subscription_uid: 's' }
     const inherited = Object.create({ uid: 'r', business_uid: 'b' })
     for (const each of [
@@ -119,7 +119,7 @@ describe('the shortcut for documented shapes', () => {
     }
   })
 
-  it('is taken for the samples of all events that have their documented shape', () => {
+  it('is used for the samples of all events that have their documented shape', () => {
     for (const name of Object.keys(EVENTS) as EventName[]) {
       taken = 0
       expect(classify(sampleDelivery(name))).toMatchObject({ recognised: true, name })
@@ -127,7 +127,7 @@ describe('the shortcut for documented shapes', () => {
     }
   })
 
-  it('is not taken where a registry has other rows under the names of the built-in ones', () => {
+  it('is not used when a registry has other rows under the names of the built-in ones', () => {
     const row = { ...EVENTS['application/installed'], subject: () => ({}) }
     const own = createClassifier({ ...EVENTS, 'application/installed': row })
     expect(own(sampleDelivery('application/installed'))).toMatchObject({ subject: { kind: 'other' } })

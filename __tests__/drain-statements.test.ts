@@ -15,7 +15,7 @@ describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (n
   const engine = useEngine(name)
 
   it.each([EVENTS, 50, 1])(
-    'costs a few statements a thousand events, in %d lanes',
+    'costs a few statements per thousand events, in %d lanes',
     async (lanes) => {
       const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
       await handling(store, EVERY_TOPIC)

@@ -15,7 +15,7 @@ import { gate, until } from './support/until.js'
 const B1 = 'business-one'
 const B2 = 'business-two'
 
-describe('available only when purchased', () => {
+describe('access to the app', () => {
   for (const row of TRANSITIONS) {
     for (const current of row.current) {
       const title = `${current}: ${row.trigger}${row.condition ? `, ${row.condition}` : ''} → ${row.next}`
@@ -41,7 +41,7 @@ describe('available only when purchased', () => {
     }
   }
 
-  it('D4 says yes and no again and again as the state goes back and forth', async () => {
+  it('D4 is granted and denied again as the state goes back and forth', async () => {
     const { platform, marketplace } = await createScene()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
@@ -66,7 +66,7 @@ describe('available only when purchased', () => {
     'purchase',
     'true',
     '',
-  ])('D14 denies the undocumented state "%s", and keeps it as it came', async (purchase_state) => {
+  ])('D14 is denied in the undocumented state "%s", which is stored unchanged', async (purchase_state) => {
     const { platform, marketplace } = await createScene()
     const { uid } = await buy(platform, marketplace)
     platform.set(uid, { purchase_state })
@@ -78,7 +78,7 @@ describe('available only when purchased', () => {
     })
   })
 
-  it('takes both spellings of canceled for one state', async () => {
+  it('is the same for both spellings of canceled', async () => {
     const { platform, marketplace } = await createScene()
     const changes: unknown[] = []
     marketplace.onPurchaseChange(({ from, to }) => changes.push([from, to]))
@@ -100,7 +100,7 @@ describe('available only when purchased', () => {
     ])
   })
 
-  it('lets the app decide by its own rule, and denies when that rule throws or answers anything but true', async () => {
+  it('follows the app’s own rule, and is denied when that rule throws or answers anything but true', async () => {
     let rule = (_record: Record<string, unknown>): unknown => true
     const { platform, marketplace } = await createScene({
       entitledWhen: (record) => rule(record) as boolean,
@@ -118,7 +118,7 @@ describe('available only when purchased', () => {
     }
   })
 
-  it('guards a route: 402 before the purchase, through while purchased, 402 after, 503 while not known', async () => {
+  it('guards a route: 402 before the purchase, 200 while purchased, 402 after, 503 while not known', async () => {
     const { platform, marketplace, app, url } = await createScene({ freshness: { waitMs: 500 } })
     const guard = marketplace.requireEntitlement({ businessUid: (req: Request) => req.header('x-business') })
     app.use('/reports', guard, (_req, res) => void res.send('the report'))
@@ -160,7 +160,7 @@ describe('several subscriptions of one business', () => {
     },
   )
 
-  it('entitle while one of two is suspended, and say so for each', async () => {
+  it('entitle while one of two is suspended, and the explanation lists each', async () => {
     const { platform, marketplace } = await createScene()
     const first = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const second = platform.purchase({ business_uid: B1, payment: 'failed' })
@@ -184,8 +184,8 @@ describe('several subscriptions of one business', () => {
   })
 })
 
-describe('subscriptions for something else than the app', () => {
-  it('of another app of the same owner say nothing', async () => {
+describe('subscriptions for another item than the app’s', () => {
+  it('of another app of the same owner change no answer', async () => {
     const { platform, marketplace } = await createScene()
     const other = platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
     await platform.settled()
@@ -193,7 +193,7 @@ describe('subscriptions for something else than the app', () => {
     expect(readsOf(platform, other.uid)).toBe(0)
   })
 
-  it('D16 are found out by the read when a notice passes them off as the app\u2019s', async () => {
+  it('D16 are detected by the read when a notice names them as the app’s', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const main = platform.mainSubscription({ business_uid: B1 })
     const { status } = await deliver(notice({ subscription_uid: main.uid }))
@@ -202,7 +202,7 @@ describe('subscriptions for something else than the app', () => {
     expect(await marketplace.explain(B1)).toMatchObject({ reason: 'other_app' })
   })
 
-  it('D16 such as a purchased main subscription entitle nobody, told of by `updated` or not', async () => {
+  it('D16 such as a purchased main subscription entitle nobody, announced by `updated` or not', async () => {
     const { platform, marketplace, target } = await createScene()
     await platform.register('purchasable_subscription/updated', target)
     const main = platform.mainSubscription({ business_uid: B1 })
@@ -212,7 +212,7 @@ describe('subscriptions for something else than the app', () => {
     expect(readsOf(platform, main.uid)).toBe(0)
   })
 
-  it('are told apart for an app with several items, each of them enough', async () => {
+  it('are distinguished for an app with several items, each of which is enough', async () => {
     const { platform, marketplace } = await createScene({ app: { purchasableUid: [OUR_ITEM, OTHER_ITEM] } })
     platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
     platform.purchase({ business_uid: B2, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
@@ -220,8 +220,8 @@ describe('subscriptions for something else than the app', () => {
     expect(await Promise.all([B1, B2].map((each) => marketplace.isEntitled(each)))).toEqual([true, true])
   })
 
-  describe('when the app does not say which item is its own', () => {
-    it('there is one warning, and none when it says', async () => {
+  describe('when the app does not name its own item', () => {
+    it('there is one warning, and none when it does', async () => {
       const emitWarning = silenced('emitWarning')
       const { platform } = await createScene()
       expect(emitWarning).not.toHaveBeenCalled()
@@ -234,7 +234,7 @@ describe('subscriptions for something else than the app', () => {
       ])
     })
 
-    it('D16 a notice is taken at its word, and a main subscription still says nothing', async () => {
+    it('D16 a notice is accepted as its own, and a main subscription still entitles nobody', async () => {
       silenced('emitWarning')
       const { platform, marketplace, target } = await createScene({ app: { purchasableUid: undefined } })
       await platform.register('purchasable_subscription/updated', target)
@@ -279,9 +279,9 @@ describe('deliveries of every form', () => {
     expect(platform.deliveries.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  it('take effect one by one where an array mixes good, foreign and broken ones', async () => {
+  it('take effect one by one when an array mixes good, foreign and broken ones', async () => {
     const { platform, marketplace, deliver } = await createScene()
-    const told: string[] = []
+    const announced: string[] = []
     const purchase = (business_uid: string, purchasable_uid = OUR_ITEM) =>
       platform.purchase({ business_uid, purchasable_uid, payment: 'succeeded' })
     platform.faults.add({ on: 'delivery', kind: 'drop' })
@@ -290,20 +290,20 @@ describe('deliveries of every form', () => {
       [B2, OTHER_ITEM],
     ] as const) {
       const { uid } = purchase(business, item)
-      told.push(uid)
+      announced.push(uid)
     }
     const { body } = await deliver([
       null,
-      notice({ subscription_uid: told[1], business_id: B2, purchasable_uid: OTHER_ITEM }),
+      notice({ subscription_uid: announced[1], business_id: B2, purchasable_uid: OTHER_ITEM }),
       { entity_name: 'purchasable_subscription', event_type: 'created', data: {} },
-      notice({ subscription_uid: told[0] }),
+      notice({ subscription_uid: announced[0] }),
     ])
     expect(body.ids).toHaveLength(4)
     expect(await marketplace.isEntitled(B1)).toBe(true)
     expect(await marketplace.isEntitled(B2)).toBe(false)
   })
 
-  it('in which an event is new or without a purchasable_uid do not lose a purchase', async () => {
+  it('with a new event or without a purchasable_uid do not lose a purchase', async () => {
     const { platform, marketplace, deliver } = await createScene()
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -315,7 +315,7 @@ describe('deliveries of every form', () => {
   })
 })
 
-describe('a payload never grants access', () => {
+describe('a forged payload', () => {
   const forgedRecord = (data: Record<string, unknown>) =>
     sampleDelivery('purchasable_subscription/updated', {
       business_uid: B1,
@@ -327,11 +327,11 @@ describe('a payload never grants access', () => {
     })
 
   it.each(['update', 'created'])(
-    'A11 not a full record that says purchased, sent as %s',
+    'A11 never grants access: a full record with purchased, sent as %s',
     async (event_type) => {
-      const { platform, marketplace, deliver } = await createScene()
+      const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 300 } })
       const { uid } = platform.purchase({ business_uid: B1, payment: 'failed' })
-      await platform.settled()
+      await until('it is read', async () => (await marketplace.explain(B1)).subscriptions[0]?.purchase_state)
       expect(await marketplace.isEntitled(B1)).toBe(false)
       await deliver({ ...forgedRecord({ uid }), event_type })
       await deliver({ ...forgedRecord({ uid: 'made-up' }), event_type })
@@ -346,25 +346,25 @@ describe('a payload never grants access', () => {
     },
   )
 
-  it('nor does one that says canceled take access away', async () => {
+  it('never takes access away, with canceled', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     await deliver(forgedRecord({ uid, purchase_state: 'canceled', is_active: false }))
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
-  it('A10 and a forged notice costs at most one immediate read', async () => {
+  it('A10 costs at most one immediate read, as a notice', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     const before = readsOf(platform, uid)
     await deliver(notice({ subscription_uid: uid }))
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    // A purchase elsewhere goes all the way meanwhile: whatever was due at once has been read.
+    // A purchase of another business is read meanwhile, so every read that was due at once has been made.
     await buy(platform, marketplace, B2)
     expect(readsOf(platform, uid) - before).toBe(1)
   })
 
-  it('and a flood of one notice costs at most four reads a second', async () => {
+  it('costs at most four reads a second, as a flood of one notice', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     const before = readsOf(platform, uid)
@@ -375,12 +375,14 @@ describe('a payload never grants access', () => {
     expect(readsOf(platform, uid) - before).toBeLessThanOrEqual(2 + (Date.now() - begun) / 250)
   })
 
-  it('A12, D13 and the record of another business is discarded', async () => {
+  it('A12, D13 never adds the record of another business', async () => {
     const foreign = { uid: 's1', business_uid: B2, purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
     const { marketplace, deliver } = await createScene({
+      freshness: { waitMs: 300 },
       platform: { fetch: answering({ data: { subscriptions: [foreign] } }) },
     })
     await deliver(notice({ subscription_uid: 's1', business_id: B1 }))
+    await until('the read', async () => (await marketplace.explain(B1)).subscriptions[0]?.failure)
     expect(await marketplace.isEntitled(B1)).toBe(false)
     expect(await marketplace.isEntitled(B2)).toBe(false)
     expect(await marketplace.explain(B1)).toMatchObject({
@@ -392,7 +394,7 @@ describe('a payload never grants access', () => {
   })
 
   it.each(['extraRecords', 'wrongRecord'] as const)(
-    'D13 and a record is found by its uid alone: %s',
+    'D13 never replaces a record, which is found by its uid alone: %s',
     async (kind) => {
       const { platform, marketplace } = await createScene()
       platform.purchase({ business_uid: B1, payment: 'failed' })
@@ -409,7 +411,7 @@ describe('a payload never grants access', () => {
     },
   )
 
-  it('and a notice of another business moves no subscription that has been read', async () => {
+  it('never moves a subscription that has been read, as a notice of another business', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     platform.addBusiness(B2)
@@ -418,7 +420,7 @@ describe('a payload never grants access', () => {
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
-  it('and a notice of another business cannot take a subscription that waits for its first read', async () => {
+  it('never takes a subscription that waits for its first read, as a notice of another business', async () => {
     const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
     platform.addBusiness(B2)
     const outage = platform.faults.add({ on: 'read', kind: 'status', status: 503 })
@@ -433,7 +435,7 @@ describe('a payload never grants access', () => {
 })
 
 describe('track and refresh', () => {
-  it('learn of a subscription whose events were all lost', async () => {
+  it('find a subscription whose events were all lost', async () => {
     const { platform, marketplace } = await createScene()
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -443,7 +445,7 @@ describe('track and refresh', () => {
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
-  it('track again and again changes nothing', async () => {
+  it('change nothing when track is repeated', async () => {
     const { platform, marketplace } = await createScene()
     const { uid } = await buy(platform, marketplace)
     await Promise.all(
@@ -454,7 +456,7 @@ describe('track and refresh', () => {
     expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
   })
 
-  it('D10 refresh finds what a lost event would have told, and answers with it', async () => {
+  it('D10 find the change of a lost event, and refresh answers with it', async () => {
     const { platform, marketplace } = await createScene()
     const { uid } = await buy(platform, marketplace)
     platform.faults.add({ on: 'delivery', kind: 'drop' })
@@ -468,7 +470,7 @@ describe('track and refresh', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
-  it('refresh itself waits for the read', async () => {
+  it('wait for the read, in refresh', async () => {
     const { platform, marketplace } = await createScene({ freshness: { waitMs: 0 } })
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -479,7 +481,7 @@ describe('track and refresh', () => {
     expect(await marketplace.refresh(B1)).toMatchObject({ entitled: false, reason: 'not_purchased' })
   })
 
-  it('refresh does not take the failure of a read that began before it for its own', async () => {
+  it('ignore the failure of a read that began before the refresh', async () => {
     const failing = gate<never>()
     let isFailing = false
     let failed = 0
@@ -510,7 +512,7 @@ describe('track and refresh', () => {
     ['is down', 'down', 20_000],
     ['hangs', 'hang', 200],
   ] as const)(
-    'refresh answers with what is known when the platform %s, in bounded time',
+    'answer with the last known state in bounded time when the platform %s',
     async (_what, kind, timeoutMs) => {
       const { platform, marketplace } = await createScene({ platform: { timeoutMs } })
       await buy(platform, marketplace)
@@ -531,7 +533,7 @@ describe('track and refresh', () => {
     ['an object', {}],
     ['an array', ['b']],
     ['NaN', Number.NaN],
-  ])('refuse what is no identifier: %s', async (_what, odd) => {
+  ])('refuse an invalid identifier: %s', async (_what, odd) => {
     const { marketplace } = await createScene()
     await expect(marketplace.refresh(odd as string)).rejects.toMatchObject({ code: 'argument_invalid' })
     const tracked = marketplace.track({ subscription_uid: 's1', business_uid: odd as string })
@@ -554,7 +556,7 @@ describe('right after an acknowledged delivery', () => {
   })
 
   it.each(['isEntitled', 'explain', 'refresh'] as const)(
-    '%s answers in its time however often deliveries ask for a read',
+    '%s answers in time however often deliveries request a read',
     async (ask) => {
       const { platform, marketplace, deliver } = await createScene({
         freshness: { waitMs: 500 },
@@ -588,10 +590,10 @@ describe('right after an acknowledged delivery', () => {
     expect(readsOf(platform, uid)).toBe(1)
   })
 
-  it('it waits no longer than waitMs for a read that hangs, and is right later', async () => {
+  it('it waits at most waitMs for a read that hangs, and is right later', async () => {
     const { platform, marketplace } = await createScene({
       freshness: { waitMs: 300 },
-      platform: { timeoutMs: 4_000 },
+      platform: { timeoutMs: 2_500 },
     })
     const hanging = platform.faults.add({ on: 'read', kind: 'hang' })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -599,7 +601,7 @@ describe('right after an acknowledged delivery', () => {
     const begun = Date.now()
     expect(await marketplace.isEntitled(B1)).toBe(false)
     expect(Date.now() - begun).toBeGreaterThan(150)
-    expect(Date.now() - begun).toBeLessThan(3_000)
+    expect(Date.now() - begun).toBeLessThan(2_000)
     expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'not_read_yet' })
     hanging.remove()
     await until('the read after its time limit', () => marketplace.isEntitled(B1))
@@ -630,7 +632,7 @@ describe('D20 a purchase that reads show only later', () => {
     ['the read', 'read', { kind: 'status', status: 200, body: { data: { subscriptions: [] } } }],
     ['the token', 'token', { kind: 'status', status: 401, body: { error: 'access_denied' } }],
   ] as const)(
-    'is let in within waitMs when %s lags, and until then it is not known',
+    'is granted within waitMs when %s lags, and until then it is not known',
     async (_what, on, fault) => {
       const { platform, marketplace } = await createScene()
       const lag = platform.faults.add({ on, ...fault })
@@ -643,7 +645,7 @@ describe('D20 a purchase that reads show only later', () => {
     },
   )
 
-  it('and later than that is not known: not a no', async () => {
+  it('is not known, rather than denied, when reads show it even later', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 100 } })
     const body = { data: { subscriptions: [] } }
@@ -660,7 +662,7 @@ describe('D20 a purchase that reads show only later', () => {
   })
 })
 
-it('D22 a subscription that went to another business is repaired by track: one loses it, the other has it', async () => {
+it('D22 a subscription that moved to another business is repaired by track: one business loses it, the other gets it', async () => {
   let owner = B1
   const fetchAs: typeof fetch = async (input, init) => {
     const url = new URL(String(input))
@@ -671,9 +673,9 @@ it('D22 a subscription that went to another business is repaired by track: one l
     return Response.json({ data: { subscriptions: isOwner ? [record] : [] } })
   }
   const { marketplace } = await createScene({ platform: { fetch: fetchAs } })
-  const told: unknown[] = []
+  const handled: unknown[] = []
   marketplace.onPurchaseChange(({ business_uid, from, to, entitled }) => {
-    told.push([business_uid, from, to, entitled])
+    handled.push([business_uid, from, to, entitled])
   })
   await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
   await until('the one', () => marketplace.isEntitled(B1))
@@ -681,15 +683,15 @@ it('D22 a subscription that went to another business is repaired by track: one l
   await marketplace.track({ subscription_uid: 's1', business_uid: B2 })
   await until('the other', () => marketplace.isEntitled(B2))
   expect(await marketplace.isEntitled(B1)).toBe(false)
-  await until('both are told', () => told.length === 3)
-  expect(told).toEqual([
+  await until('both are handled', () => handled.length === 3)
+  expect(handled).toEqual([
     [B1, null, 'purchased', true],
     [B1, 'purchased', null, false],
     [B2, null, 'purchased', true],
   ])
 })
 
-it('D22 naming another business for a subscription costs a read at most, and moves nothing', async () => {
+it('D22 naming another business for a subscription costs at most one read, and moves nothing', async () => {
   const { platform, marketplace } = await createScene()
   const { uid } = await buy(platform, marketplace)
   await marketplace.track({ subscription_uid: uid, business_uid: B2 })
@@ -697,7 +699,7 @@ it('D22 naming another business for a subscription costs a read at most, and mov
   expect([await marketplace.isEntitled(B1), await marketplace.isEntitled(B2)]).toEqual([true, false])
 })
 
-it('J21 takes a number for its text wherever it takes an identifier', async () => {
+it('J21 a number is accepted as its text wherever an identifier is expected', async () => {
   const { platform, marketplace } = await createScene()
   const { uid } = await buy(platform, marketplace, '72')
   expect(await marketplace.isEntitled(72)).toBe(true)
@@ -730,8 +732,8 @@ describe('while the platform is down', () => {
     expect(await marketplace.explain(B1)).toMatchObject({ entitled: true, stale: false })
   })
 
-  it('an answer that may stand for less long than a reconcile takes is confirmed in time', async () => {
-    const freshness = { maxStaleMs: 1_500, reconcileEveryMs: 30 * DAY }
+  it('an answer whose maxStaleMs is shorter than the reconcile is confirmed in time', async () => {
+    const freshness = { maxStaleMs: 1_000, reconcileEveryMs: 30 * DAY }
     const { platform, marketplace } = await createScene({ freshness })
     const { uid } = await buy(platform, marketplace)
     const answers = new Set<boolean>()
@@ -742,7 +744,7 @@ describe('while the platform is down', () => {
     expect(answers).toEqual(new Set([true]))
   })
 
-  it('an answer that is cached does not outlive maxStaleMs', async () => {
+  it('a cached answer does not outlive maxStaleMs', async () => {
     const { platform, marketplace } = await createScene({ freshness: { maxStaleMs: 1_000 } })
     await buy(platform, marketplace)
     platform.faults.add({ on: 'platform', kind: 'down' })
@@ -776,7 +778,7 @@ describe('while the platform is down', () => {
 describe('D17 an uninstall', () => {
   const uninstalled = sampleDelivery('application/uninstalled', { business_id: B1, app_code_name: 'ours' })
 
-  it('alone takes nothing away', async () => {
+  it('takes no access away alone', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     const before = readsOf(platform, uid)
@@ -785,7 +787,7 @@ describe('D17 an uninstall', () => {
     expect(readsOf(platform, uid)).toBe(before + 1)
   })
 
-  it('alone takes nothing away, nor does the refusal of a token', async () => {
+  it('takes no access away alone, nor does the refusal of a token', async () => {
     const { platform, marketplace } = await createScene()
     await buy(platform, marketplace)
     platform.refuseTokens(B1)
@@ -817,7 +819,7 @@ describe('D17 an uninstall', () => {
   })
 
   it.each([
-    ['told out of order', '2024-05-01T10:00:00.000+02:00', '2024-05-01T08:59:59.000+01:00', false],
+    ['delivered out of order', '2024-05-01T10:00:00.000+02:00', '2024-05-01T08:59:59.000+01:00', false],
     ['followed by an install', '2024-05-01T10:00:00.000+02:00', '2024-05-01T09:00:01.000+01:00', true],
     ['at a zero date', '0001-01-01T00:00:00Z', '2024-05-01T09:00:00Z', false],
     ['followed by an install at a time that is none', '2024-05-01T10:00:00.000+02:00', 'soon', true],
@@ -827,7 +829,7 @@ describe('D17 an uninstall', () => {
       '2024-05-01T09:00:00Z',
       false,
     ],
-  ])('%s: of the two what happened last counts', async (_how, uninstall, install, stays) => {
+  ])('%s: the later of the two counts', async (_how, uninstall, install, stays) => {
     const { platform, marketplace, deliver } = await createScene()
     await buy(platform, marketplace)
     await deliver({ ...uninstalled, data: { ...uninstalled.data, event_time: uninstall } })
@@ -842,7 +844,7 @@ describe('D17 an uninstall', () => {
     expect([entitled, reason]).toEqual(stays ? [true, 'purchased'] : [false, 'revoked'])
   })
 
-  it('of another app takes nothing away even when a token is refused', async () => {
+  it('of another app takes no access away even when a token is refused', async () => {
     const { platform, marketplace, deliver } = await createScene()
     await buy(platform, marketplace)
     await deliver({ ...uninstalled, data: { ...uninstalled.data, app_code_name: 'other' } })
@@ -851,7 +853,7 @@ describe('D17 an uninstall', () => {
     expect(await marketplace.refresh(B1)).toMatchObject({ entitled: true })
   })
 
-  it('on the platform, with the cancellation lost, ends access', async () => {
+  it('on the platform ends access when the cancellation is lost', async () => {
     const { platform, marketplace } = await createScene()
     platform.install(B1)
     await buy(platform, marketplace)
@@ -863,7 +865,7 @@ describe('D17 an uninstall', () => {
 })
 
 describe('J2 while the store is down', () => {
-  it('a cached answer stands and says that it is old, until maxStaleMs; what is not cached is denied', async () => {
+  it('a cached answer stands and is marked stale, until maxStaleMs; without a cached answer access is denied', async () => {
     const { clock, jump } = jumpingClock()
     const store = breakableStore(clock)
     const { platform, marketplace } = await createScene({
@@ -923,7 +925,7 @@ describe('J8 any argument', () => {
     ['__proto__', '__proto__'],
   ]
 
-  it('is false, and nothing is thrown', async () => {
+  it('gives false, and nothing is thrown', async () => {
     const { platform, marketplace } = await createScene()
     await buy(platform, marketplace)
     for (const [what, argument] of odd) {
@@ -933,8 +935,8 @@ describe('J8 any argument', () => {
   })
 })
 
-describe('J8 an argument that is no Unicode', () => {
-  it('is not the business whose name has U+FFFD in its place, as it turns out on its way to a database', async () => {
+describe('J8 an argument that is not valid Unicode', () => {
+  it('does not match the business whose name has U+FFFD in its place', async () => {
     const { platform, marketplace } = await createScene()
     await buy(platform, marketplace, 'business-\ufffd')
     expect(await marketplace.isEntitled('business-\ud800')).toBe(false)
@@ -942,7 +944,7 @@ describe('J8 an argument that is no Unicode', () => {
 })
 
 describe('the explanation', () => {
-  it('says reason, evidence and age in words', async () => {
+  it('gives reason, evidence and age in words', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock })
     expect(await marketplace.explain(B1)).toEqual({
@@ -971,7 +973,7 @@ describe('the explanation', () => {
     )
   })
 
-  it('is of the twenty that weigh most, however many somebody makes up', async () => {
+  it('lists the twenty most relevant subscriptions, however many are forged', async () => {
     const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
     const made = Array.from({ length: 200 }, (_, i) => notice({ subscription_uid: `made-up-${i}` }))
     await deliver(made)

@@ -9,7 +9,7 @@ const ENTRIES = 100_000
 describe.each(ENGINE_NAMES)('erase on %s', (name) => {
   const engine = useEngine(name)
 
-  it('leaves nothing of the business in any table but the record that it was erased', async () => {
+  it('leaves nothing of the business in any table except the record of the erasure', async () => {
     const store = await engine.freshAddress()
     const { platform, marketplace } = await createScene({ store })
     marketplace.onPurchaseChange(() => {})
@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     expect((await tracesOf('the-other', store)).length).toBeGreaterThan(2)
   })
 
-  it('keeps a read under way from bringing anything back; what comes in later is new', async () => {
+  it('prevents a read under way from restoring anything; a later delivery is new', async () => {
     const store = await engine.freshAddress()
     const [shown, held] = [gate(), gate()]
     const { platform, marketplace } = await createScene({
@@ -87,7 +87,7 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     await until('it is known anew', () => again.isEntitled('the-business'))
   })
 
-  it('keeps a handler under way from ending anything, and calls none with what was handed out before', async () => {
+  it('prevents a handler under way from ending anything, and calls none with a leased entry', async () => {
     const store = await engine.freshAddress()
     const [begun, held] = [gate(), gate()]
     const { platform, marketplace, deliver } = await createScene({ store })
@@ -111,7 +111,7 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     expect(platform.subscription('s1')).toBeUndefined()
   })
 
-  it('takes 100,000 entries a small batch at a time, and lets the event loop have its turn between', async () => {
+  it('deletes 100,000 entries in small batches, and leaves the event loop free in between', async () => {
     const { store, sql, queriesOf } = await openStoreWithSql(await engine.freshAddress())
     for (let first = 1; first < ENTRIES; first += ENTRIES / 10) {
       await sql(`insert into journal
@@ -147,7 +147,7 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
 describe('erase, for several instances on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('makes the others forget their answer', async () => {
+  it('clears the cached answer of the others', async () => {
     const store = await engine.freshAddress()
     const { platform, marketplace } = await createScene({ store })
     const other = openMarketplace(platform, { store, worker: false })

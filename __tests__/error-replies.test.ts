@@ -3,12 +3,12 @@ import { errorText, isError, isObject } from '../lib/platform/error-replies.js'
 import type { HttpReply } from '../lib/platform/http.js'
 
 describe('an error reply', () => {
-  it('is an object, which an array and null are not', () => {
+  it('is an object, not an array or null', () => {
     expect([{}, { a: 1 }].every(isObject)).toBe(true)
     expect([null, undefined, [], 'text', 5].some(isObject)).toBe(false)
   })
 
-  it('says in its body that it is an error, or is a page', () => {
+  it('is recognised by its body, or is a page', () => {
     const bad = [{ success: false }, { error: 'no' }, { error: {} }, { status: 'Error' }]
     for (const json of bad) expect(isError(reply(json))).toBe(true)
     const good = [{}, { success: true }, { error: null }, { error: '' }, { error: false }, { status: 'ok' }]

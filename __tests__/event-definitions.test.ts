@@ -18,7 +18,7 @@ const OWN = defineEvent({
 })
 
 describe('a definition of an event', () => {
-  it('is given back as it is, and has no faults', () => {
+  it('is returned unchanged, and has no faults', () => {
     expect(defineEvent(OWN)).toBe(OWN)
     const { subject: _none, ...bare } = OWN
     expect(definitionFaults('own', OWN)).toEqual([])
@@ -37,11 +37,11 @@ describe('a definition of an event', () => {
     [{ tokens: [] }, 'event "own" needs tokens, each of them one of app, business, directory'],
     [{ tokens: ['app', 'x'] }, 'event "own" needs tokens, each of them one of app, business, directory'],
     [{ subject: {} }, 'event "own" has a subject that is not a function'],
-  ])('with %j is refused in words', (part, fault) => {
+  ])('with %j is refused with an explanation', (part, fault) => {
     expect(definitionFaults('own', { ...OWN, ...part } as unknown as EventDefinition)).toEqual([fault])
   })
 
-  it('names each of its faults', () => {
+  it('lists each of its faults', () => {
     expect(definitionFaults('', { ...OWN, entity_name: '', event_type: '' })).toHaveLength(3)
     for (const none of [null, 5, undefined]) {
       expect(definitionFaults('', none as unknown as EventDefinition)).toEqual([
@@ -62,7 +62,7 @@ describe('a subject', () => {
     kind: 'other',
   }
 
-  it('is complete whatever an app’s own definition returns', () => {
+  it('is complete for any result of an app’s own definition', () => {
     for (const nothing of [undefined, {}, { kind: 'made-up', app: 'a\n', event_time: 5 } as never]) {
       expect(completeSubject(nothing)).toEqual(NOTHING)
     }
@@ -119,7 +119,7 @@ describe('a subject', () => {
   })
 })
 
-describe('what is said of data that no schema took', () => {
+describe('the description of data that no schema accepts', () => {
   const issuesOf = (...refusals: SchemaIssue[][]) => {
     const rows = refusals.map((issues, i): [string, EventDefinition] => [
       `own ${i}`,
@@ -141,7 +141,7 @@ describe('what is said of data that no schema took', () => {
     expect(issuesOf([issue('x'.repeat(300))])[0]).toHaveLength(200)
   })
 
-  it('is that of the first of the shapes that were closest', () => {
+  it('belongs to the first of the closest shapes', () => {
     expect(issuesOf([issue('a'), issue('b')], [issue('c')], [issue('d')])).toEqual(['data.a.0: c'])
   })
 })

@@ -91,14 +91,14 @@ describe('the types of the events', () => {
     expect([announced.uid, asRecord.uid]).toEqual(['s', 's'])
   })
 
-  it('let each subject take what its own schema gives', () => {
+  it('pass to each subject the data of its own schema', () => {
     type Fits = {
       [N in EventName]: EventData<N> extends Parameters<(typeof EVENTS)[N]['subject']>[0] ? true : N
     }[EventName]
     expect(holds<Same<Fits, true>>()).toBe(true)
   })
 
-  it('tell events apart by name', () => {
+  it('distinguish events by name', () => {
     const event: AnyEvent = {
       id: '1',
       name: 'application/installed',
@@ -113,13 +113,13 @@ describe('the types of the events', () => {
     expect(mixed.name).toBe(event.name)
   })
 
-  it('tell classifications apart by recognised and name', () => {
+  it('distinguish classifications by recognised and name', () => {
     const result: Classification = createClassifier(EVENTS)({
       entity_name: 'app_subscription',
       event_type: 'installed',
       data: { business_id: 'b', app_id: 72 },
     })
-    // @ts-expect-error only what is recognised has a name
+    // @ts-expect-error only a recognised result has a name
     expect(result.name).toBeDefined()
     if (!result.recognised || result.name !== 'app_subscription/installed') throw new Error('unreachable')
     const appId: string = result.data.app_id
@@ -146,7 +146,7 @@ describe('the types with events of an app’s own', () => {
     expect(Object.keys(registry)).toEqual(Object.keys(EVENTS))
   })
 
-  it('refuse tokens there are not, and a subject that reads what data lacks', () => {
+  it('refuse unknown tokens, and a subject that reads a field its data lacks', () => {
     const event = { entity_name: 'a', event_type: 'b', data: z.object({ a: z.string() }) } as const
     // @ts-expect-error no such kind of token
     const badToken = defineEvent({ ...event, tokens: ['admin'] })
@@ -158,7 +158,7 @@ describe('the types with events of an app’s own', () => {
 })
 
 describe('the type of a record', () => {
-  it('fits the store, and promises nothing of the optional fields', () => {
+  it('fits the store, and guarantees none of the optional fields', () => {
     const parsed = parseRecord(record())
     if (parsed === undefined) throw new Error('unreachable')
     const stored: NonNullable<Subscription['record']> = parsed
@@ -169,7 +169,7 @@ describe('the type of a record', () => {
     expect([stored.uid, price]).toEqual(['s', 10])
   })
 
-  it('is undefined for what is no record', () => {
+  it('is undefined for a value that is not a record', () => {
     for (const value of [
       null,
       undefined,

@@ -8,7 +8,7 @@ import { startPostgres } from './support/postgres.js'
 const EXAMPLES = join(__dirname, '..', 'examples')
 const MINUTES = 120_000
 
-/** The command of each example, and what it prints when all is well. */
+/** The command of each example, and the line it prints at the end. */
 const COMMANDS: Record<string, [args: string[], printed: RegExp]> = {
   minimal: [['start'], /before the purchase: 402\npurchased: 200\nafter a missed payment: 402\n$/],
   paywall: [['test'], /# pass 7\n# fail 0\n/],
@@ -33,7 +33,7 @@ describe('the examples', () => {
     MINUTES,
   )
 
-  it('are all tested, and each says in its README how it is run', () => {
+  it('are all tested, and the README of each names its command', () => {
     const names = readdirSync(EXAMPLES)
     expect(names.sort()).toEqual(Object.keys(COMMANDS).sort())
     for (const name of names) {
@@ -44,7 +44,7 @@ describe('the examples', () => {
     }
   })
 
-  it('need no more than 30 lines at the least, but for the end of the demonstration', () => {
+  it('include a smallest one of at most 30 lines, without the end of the demonstration', () => {
     const lines = readFileSync(join(EXAMPLES, 'minimal', 'index.js'), 'utf8')
       .trim()
       .split('\n')

@@ -5,17 +5,17 @@ import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
 
-describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
+describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
   const engine = useEngine(name)
 
-  it('are written together, each with its change', async () => {
+  it('are written in one statement, each with its change', async () => {
     const { store, sql, queriesOf } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 12)
     const queries = await queriesOf(async () => {
       const finished = await Promise.all(claims.map((claim) => store.finishRead(claim, purchased(claim))))
       expect(finished).toEqual(claims.map(() => true))
     })
-    // SQLite runs a statement for each row; what a transaction does once is done once.
+    // SQLite runs a statement for each row; the work of a transaction is done once.
     const texts = queries.map((each) => each.text)
     const each = name === 'SQLite' ? claims.length : 1
     expect(texts.filter((text) => /^\s*update subscriptions/.test(text))).toHaveLength(each)
@@ -46,7 +46,7 @@ describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
     expect(states).toEqual(claims.map((_claim, i) => (i === 2 ? null : 'purchased')))
   })
 
-  it('leave out one whose lease is somebody else’s', async () => {
+  it('omit one whose lease belongs to another claimer', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 4)
     const [first, ...others] = claims as [ReadClaim, ...ReadClaim[]]
@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('reads that end at once, on %s', (name) => {
     expect(await store.subscriptionsOf(`b ${first.id}`)).toMatchObject([{ state: null }])
   })
 
-  it('of one business see each what the other left behind', async () => {
+  it('of one business each see the result of the other', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 2, () => 'b')
     const seen: string[][] = []

@@ -5,7 +5,7 @@ import { gate } from './support/until.js'
 const MIB = 1024 * 1024
 
 describe('C26 a group commit', () => {
-  it('holds no more bytes than its bound, but for one item that is larger by itself', async () => {
+  it('holds no more bytes than its bound, except one item that is larger alone', async () => {
     const { submit, batches } = committer()
     await Promise.all([300, 300, 300, 2_000, 10].map((kib) => submit({ kib })))
     expect(batches).toEqual([[300, 300, 300], [2_000], [10]])
@@ -17,7 +17,7 @@ describe('C26 a group commit', () => {
     expect(batches.map(({ length }) => length)).toEqual([300, 300, 100])
   })
 
-  it('refuses at once what would wait beyond 64 MiB, and takes more when there is room again', async () => {
+  it('refuses at once what would wait beyond 64 MiB, and accepts more when there is room again', async () => {
     const hold = gate()
     const { submit, batches } = committer({ before: () => hold.opened })
     const first = submit({ kib: 1 })
@@ -30,7 +30,7 @@ describe('C26 a group commit', () => {
     expect(batches).toHaveLength(66)
   })
 
-  it('splits a batch that fails for the sake of one item, and keeps the others', async () => {
+  it('splits a batch that fails because of one item, and keeps the others', async () => {
     const { submit, batches } = committer({
       before: async (batch) => {
         if (batch.includes(7)) throw new Error('too large')

@@ -27,7 +27,7 @@ describe.each([
   ['Express 4', express4],
   ['Express 5', express5],
 ])('the handler in front of %s', (_name, express) => {
-  it('takes deliveries, and leaves the app all of its own, bodies and not found pages among it', async () => {
+  it('takes deliveries, and leaves the app all its own requests, with bodies and not-found pages', async () => {
     const app = express()
     app.use(express.json())
     app.post('/own', (req, res) => void res.json({ url: req.originalUrl, body: req.body }))
@@ -48,7 +48,7 @@ describe.each([
     expect(kept).toHaveLength(1)
   })
 
-  it('serves the routers of the app beside its own, guarded ones too', async () => {
+  it('serves the routers of the app beside its own, including guarded ones', async () => {
     const guard = createRequireEntitlement({
       isEntitled: async (uid) => uid === 'in',
       explain: async () => ({ entitled: false, known: true, reason: 'not_purchased', explanation: '' }),
@@ -82,7 +82,7 @@ describe('the path of the handler', () => {
     expect(seen).toEqual([])
   })
 
-  it('A25 keeps what is below it from the app, whatever it is', async () => {
+  it('A25 hides every path below it from the app', async () => {
     const { port, kept, seen } = await serve({ path: PATH, otherwise: note })
     for (const rest of [
       '',
@@ -101,7 +101,7 @@ describe('the path of the handler', () => {
     expect([kept, seen]).toEqual([[], []])
   })
 
-  it('A25 hands the app what is only like it, with the request target as it came', async () => {
+  it('A25 leaves a path that only looks like it to the app, with the request target unchanged', async () => {
     const { port, kept, seen } = await serve({ path: PATH, otherwise: note })
     const targets = [
       ...[
@@ -142,15 +142,15 @@ describe('the path of the handler', () => {
     [{ path: '/hooks', otherwise: {} }, 'otherwise must be a function'],
     [{ path: '/hooks', otherwise: null }, 'otherwise must be a function'],
     [{ path: '/', otherwise: () => {} }, 'leaves none for otherwise'],
-  ])('is refused at once where it could never work: %j', (options, why) => {
+  ])('is refused at once when it could never work: %j', (options, why) => {
     expect(() => createHandler(OPTIONS, options as never)).toThrow(
       expect.objectContaining({ code: 'argument_invalid', message: expect.stringContaining(why) }),
     )
   })
 })
 
-describe('what stands behind the handler', () => {
-  it('A24 gets 404 where nothing does', async () => {
+describe('the app behind the handler', () => {
+  it('A24 is optional: without it the reply is 404', async () => {
     const { url } = await serve({ path: PATH })
     const reply = await fetch(`${url}/own`)
     expect([reply.status, await reply.text()]).toEqual([404, ''])
@@ -172,7 +172,7 @@ describe('what stands behind the handler', () => {
       },
     ],
   ] as [string, RequestListener][])(
-    'A24 and %s: an empty 500, the error is reported, and the next request is served',
+    'A24 gives an empty 500 when it %s: the error is reported, and the next request is served',
     async (_what, otherwise) => {
       const { url, port, errors } = await serve({ path: PATH, otherwise })
       const reply = await fetch(`${url}/own`, { method: 'POST', body: 'x'.repeat(100_000) })
@@ -182,7 +182,7 @@ describe('what stands behind the handler', () => {
     },
   )
 
-  it('A24 and fails after its reply has begun: the connection is cut off, so that nobody takes it for whole', async () => {
+  it('A24 may fail after its reply has begun: the connection is cut off, so that no client takes it as complete', async () => {
     const { url, port, errors } = await serve({
       path: PATH,
       otherwise: async (_req, res) => {
@@ -196,7 +196,7 @@ describe('what stands behind the handler', () => {
     expect(await send(port, `${PATH}/${SECRET}`)).toBe(200)
   })
 
-  it('may be in the form of Koa and Next, an async function, or of Fastify, a bound method', async () => {
+  it('may have the form of Koa and Next, an async function, or of Fastify, a bound method', async () => {
     const koa = async (_req: IncomingMessage, res: ServerResponse) => {
       await new Promise(setImmediate)
       res.end('koa')
@@ -237,7 +237,7 @@ describe('what stands behind the handler', () => {
 })
 
 describe('marketplace.handler', () => {
-  it('receives as the router does, and reports in a warning what the app throws', async () => {
+  it('receives as the router does, and reports an error of the app in a warning', async () => {
     const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => warnings.mockRestore())
     const marketplace = openMarketplace(await startPlatform(), { worker: false })
@@ -261,8 +261,8 @@ describe('marketplace.handler', () => {
   })
 })
 
-describe('the number of parameters, by which adapters of other frameworks go', () => {
-  it('is that of Express middleware: three', () => {
+describe('the number of parameters, which adapters of other frameworks check,', () => {
+  it('is three, as for Express middleware', () => {
     const receive = createReceiver(OPTIONS)
     expect([receive.name, receive.length]).toEqual(['receiveDelivery', 3])
     const guard = createRequireEntitlement({

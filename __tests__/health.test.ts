@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { mergeProblems } from '../lib/health.js'
 
-describe('problems of parts', () => {
-  it('are those of all of them, in their order', () => {
+describe('the problems of several parts', () => {
+  it('are listed together, in their order', () => {
     expect(
       mergeProblems([
         { failing: ['a'], degraded: ['b'] },

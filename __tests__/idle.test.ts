@@ -14,7 +14,7 @@ const HOUR = 3_600_000
 describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
   const engine = useEngine(name)
 
-  it('resolves when what was delivered is read, and its changes are handled', async () => {
+  it('resolves when every delivery is read and its changes are handled', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
     const handled: string[] = []
     marketplace.onPurchaseChange(async ({ business_uid }) => {
@@ -32,7 +32,7 @@ describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
 describe('idle() of several processes', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('waits for what another process is working on', async () => {
+  it('waits for the work of another process', async () => {
     const store = await engine.freshAddress()
     const { platform, deliver } = await createScene({ store, worker: false })
     const { opened, open } = gate()
@@ -55,7 +55,7 @@ describe('idle() of several processes', () => {
 })
 
 describe('idle()', () => {
-  it('waits for a handler that is running, and says so when it takes too long', async () => {
+  it('waits for a running handler, and reports when it takes too long', async () => {
     const { marketplace, deliver } = await createScene()
     const { opened, open } = gate()
     marketplace.on('application/installed', () => opened)
@@ -68,7 +68,7 @@ describe('idle()', () => {
     await marketplace.idle()
   })
 
-  it('waits for a retry that is near, and not for one that is far', async () => {
+  it('waits for a retry that is near, and not for a distant one', async () => {
     const { marketplace, deliver } = await createScene({
       worker: { pollMs: 20, handlerRetryDelaysMs: [20, HOUR] },
     })
@@ -100,7 +100,7 @@ describe('idle()', () => {
     expect(handled).toEqual([id])
   })
 
-  it('does not wait for changes that nobody handles, nor for entries whose handler has gone', async () => {
+  it('does not wait for changes without a handler, nor for entries whose handler was removed', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const off = marketplace.on('application/installed', () => {})
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })

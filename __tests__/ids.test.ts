@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { newId } from '../lib/ids.js'
 
-describe('an identifier of ours', () => {
+describe('an identifier of the package', () => {
   const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
   it('is a UUID of version 7 that begins with its millisecond', () => {
@@ -10,7 +10,7 @@ describe('an identifier of ours', () => {
     for (const id of ids) expect(id.slice(0, 14)).toBe('00012345-6789-')
   })
 
-  it('never comes twice, and is random in each of its other places', () => {
+  it('never repeats, and is random in each of its other places', () => {
     const ids = Array.from({ length: 2_000 }, () => newId(1))
     expect(new Set(ids).size).toBe(ids.length)
     for (const at of [15, 16, 17, 20, 21, 22, 24, 26, 28, 30, 32, 34, 35]) {

@@ -38,7 +38,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     await until('all changes are handled', () => changes.length === 36)
   })
 
-  it('asks for nothing that is read when it is run again, also after an abort', async () => {
+  it('requests no read again in a second run, also after an abort', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
     const sold = sell(platform, 40)
@@ -81,7 +81,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
   })
 
-  it('announces what an event names before the quiet read', async () => {
+  it('announces the change of an event that arrives before the quiet read', async () => {
     const scene = await createScene({ store: await engine.freshAddress() })
     const { platform, marketplace } = scene
     const changes = changesOf(marketplace)
@@ -101,7 +101,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     ])
   })
 
-  it('leaves the reads to a running app where it does not work itself, and finds their results', async () => {
+  it('leaves the reads to a running app when its own worker is off, and finds their results', async () => {
     const platform = await startPlatform()
     const store = await engine.freshAddress()
     const sold = sell(platform, 30)
@@ -112,7 +112,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     expect(await script.importSubscriptions(sold)).toMatchObject({ ended: 'complete', read: 30 })
   })
 
-  it('ends with what is pending, and with words, where nobody works', async () => {
+  it('ends with pending lines and an explanation when no worker runs', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress(), worker: false })
     const { seen, onProgress } = collector()
@@ -128,7 +128,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     expect((await marketplace.health()).counts).toMatchObject({ requested: 3 })
   })
 
-  it('gives lines of one subscription their results one after the other, whatever business each names', async () => {
+  it('gives the lines of one subscription their results one after the other, for any business', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
     const [sold] = sell(platform, 1)
@@ -148,7 +148,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
 })
 
 describe('importSubscriptions', () => {
-  it('takes no more lines of a slow source than it can carry, and lets go of the source at the end', async () => {
+  it('takes no more lines of a slow source than fit in memory, and releases the source at the end', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     const sold = sell(platform, 600)
@@ -181,10 +181,10 @@ describe('importSubscriptions', () => {
     const { done, read, pending, total } = await importing
     expect([done, total]).toEqual([read + pending, undefined])
     expect(given).toBeLessThanOrEqual(251)
-    await until('the source is let go', () => isOver)
+    await until('the source is released', () => isOver)
   })
 
-  it('gives the results of the lines before while the source is waiting for its next', async () => {
+  it('gives the results of earlier lines while the source waits for its next', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     const [first, second] = sell(platform, 2) as [Line, Line]
@@ -198,7 +198,7 @@ describe('importSubscriptions', () => {
     expect(summary).toMatchObject({ read: 2 })
   })
 
-  it('ends at once when it is aborted while the source is waiting', async () => {
+  it('ends at once when it is aborted while the source waits', async () => {
     const marketplace = openMarketplace(await startPlatform())
     const aborting = new AbortController()
     async function* lines() {
@@ -212,7 +212,7 @@ describe('importSubscriptions', () => {
     })
   })
 
-  it('rejects with what the source throws, after the lines before it were asked for', async () => {
+  it('rejects with the error of the source, after requesting the earlier lines', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     const [first] = sell(platform, 1) as [Line]
@@ -224,7 +224,7 @@ describe('importSubscriptions', () => {
     await until('it is read', () => marketplace.isEntitled('business-0'))
   })
 
-  it('rejects with what onProgress throws', async () => {
+  it('rejects with the error of onProgress', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     const onProgress = () => {
@@ -245,7 +245,7 @@ describe('importSubscriptions', () => {
     await expect(marketplace.importSubscriptions([])).rejects.toMatchObject({ code: 'closed' })
   })
 
-  it('goes on after the answers of others where one line keeps failing, which ends as pending', async () => {
+  it('continues with the results of the others when one line keeps failing, which ends as pending', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     platform.faults.add({ on: 'token', kind: 'status', status: 500, times: 1_000_000 })
@@ -288,7 +288,7 @@ describe('importSubscriptions', () => {
 })
 
 describe('track', () => {
-  it('makes no change for handlers where it is asked not to', async () => {
+  it('makes no change for handlers when the option disables it', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     const changes = changesOf(marketplace)
@@ -309,7 +309,7 @@ interface Line {
   business_uid: string
 }
 
-/** Purchases that the app was told nothing of. */
+/** Purchases without a delivery to the app. */
 function sell(platform: Simulator, count: number): Line[] {
   return Array.from({ length: count }, (_, i) => {
     const named = { subscription_uid: `subscription-${i}`, business_uid: `business-${i}` }

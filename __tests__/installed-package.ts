@@ -30,16 +30,31 @@ export interface Packed {
 /** The package as it would be published, packed into `folder`. Throws as `requireBuild` does. */
 export function packInto(folder: string): Packed {
   requireBuild()
-  const told = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
+  const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
     cwd: ROOT,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [packed] = JSON.parse(told) as [{ filename: string; files: { path: string }[]; unpackedSize: number }]
+  const [packed] = JSON.parse(output) as [
+    { filename: string; files: { path: string }[]; unpackedSize: number },
+  ]
   return {
     tarball: join(folder, packed.filename),
     files: packed.files.map(({ path }) => path),
     unpackedBytes: packed.unpackedSize,
+  }
+}
+
+let packedArchive: Buffer | undefined
+/** The tarball, packed once for a test file: npm takes 2 s of CPU. */
+function archive(): Buffer {
+  if (packedArchive) return packedArchive
+  const folder = mkdtempSync(join(tmpdir(), 'marketplace-pack-'))
+  try {
+    packedArchive = readFileSync(packInto(folder).tarball)
+    return packedArchive
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
@@ -75,8 +90,8 @@ export interface Project {
 }
 
 /**
- * One of the examples as a project of its own: its files, and what its package.json names, which the tests' own packages
- * stand in for. Throws where it needs one that the tests do not have.
+ * One of the examples as a project of its own: its files, and the dependencies in its package.json, for which the tests' own
+ * packages stand in. Throws when the tests lack one.
  */
 export function createExample(name: string): Project {
   const source = join(ROOT, 'examples', name)
@@ -98,10 +113,9 @@ export function createExample(name: string): Project {
 export function createProject(packages: readonly string[] = ['express', 'libsql']): Project {
   requireBuild()
   const folder = mkdtempSync(join(tmpdir(), 'marketplace-project-'))
-  const { tarball } = packInto(folder)
   const installed = join(folder, 'node_modules', 'marketplace-webhooks')
   mkdirSync(installed, { recursive: true })
-  execFileSync('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1'])
+  execFileSync('tar', ['-xz', '-C', installed, '--strip-components=1'], { input: archive() })
   const { dependencies, bin } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
   linkCommands(folder, bin)
   for (const name of new Set([...Object.keys(dependencies), ...packages, '@types'])) {

@@ -3,7 +3,7 @@ import { names, tableWith } from './support/docs/pages.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
 
 describe('the page on privacy', () => {
-  it('has every column of every table, and no other', async () => {
+  it('lists every column of every table, and no other', async () => {
     const written: Record<string, string[]> = {}
     for (const { Table, Columns } of tableWith('Table', 'Columns', 'Why', 'How long')) {
       const [name] = names(Table) as [string]

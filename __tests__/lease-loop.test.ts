@@ -3,8 +3,8 @@ import { SECOND } from '../lib/clock.js'
 import { createLeaseLoop } from '../lib/work/lease-loop.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
-describe('the lease of what runs', () => {
-  it('aborts it as soon as a renewal answers that somebody else has it', async () => {
+describe('the lease of running work', () => {
+  it('aborts the work as soon as a renewal answers that another claimer has it', async () => {
     const { clock, abortedAt, start } = loopWith(async () => false)
     await start()
     await clock.advance(20 * SECOND - 1)
@@ -21,7 +21,7 @@ describe('the lease of what runs', () => {
     expect(renewals()).toBe(15)
   })
 
-  it('ends by itself where it cannot be renewed, and not before', async () => {
+  it('ends when it cannot be renewed, and not before', async () => {
     const { clock, abortedAt, renewals, start } = loopWith(() => Promise.reject(new Error('no database')))
     await start()
     await clock.advance(90 * SECOND)
@@ -29,7 +29,7 @@ describe('the lease of what runs', () => {
     expect(renewals()).toBe(2)
   })
 
-  it('counts from before the renewal was asked for', async () => {
+  it('counts from before the renewal was sent', async () => {
     const { clock, abortedAt, start } = loopWith(
       (passed) => new Promise((resolve) => passed(30 * SECOND, () => resolve(true))),
     )

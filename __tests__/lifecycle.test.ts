@@ -52,7 +52,7 @@ describe('start and close', () => {
     }
   })
 
-  it('begins by itself', async () => {
+  it('run the worker automatically', async () => {
     const { platform, marketplace } = await createScene()
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
@@ -62,7 +62,7 @@ describe('start and close', () => {
 })
 
 describe('close', () => {
-  it('lets a handler and a read finish, and writes down what they came to', async () => {
+  it('lets a handler and a read finish, and stores their results', async () => {
     const { platform, store, marketplace } = await createFileScene({ closeGraceMs: 5_000 })
     const [called, finish] = [gate(), gate()]
     marketplace.onPurchaseChange(() => {
@@ -93,7 +93,7 @@ describe('close', () => {
     ['a handler that never returns', 'handler'],
     ['a read that hangs', 'read'],
     ['a token that never comes', 'token'],
-  ] as const)('is not held longer than its grace by %s', async (_what, hung) => {
+  ] as const)('does not wait longer than its grace for %s', async (_what, hung) => {
     const { platform, store, marketplace } = await createFileScene({
       closeGraceMs: 200,
       platform: { timeoutMs: 60_000 },
@@ -114,16 +114,16 @@ describe('close', () => {
     await marketplace.close()
     expect(Date.now() - begun).toBeLessThan(8_000)
 
-    // Whoever comes next goes on at once, not when a lease runs out.
+    // The next process goes on at once, not when a lease expires.
     platform.faults.clear()
     const next = openMarketplace(platform, { store })
     const again = gate()
     next.onPurchaseChange(() => again.open())
     await until('access', () => next.isEntitled(B1))
-    await until('the change is told', () => again.opened.then(() => true))
+    await until('the change is handled', () => again.opened.then(() => true))
   })
 
-  it('is the end of all that could be asked, which says so', async () => {
+  it('makes every later call fail with closed', async () => {
     const { platform, marketplace } = await createFileScene()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const token = platform.appToken(B1)
@@ -146,7 +146,7 @@ describe('close', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
-  it('without grace waits for nothing', async () => {
+  it('waits for nothing without grace', async () => {
     const { platform, marketplace } = await createFileScene({ closeGraceMs: 0 })
     const called = gate()
     marketplace.onPurchaseChange(() => {
@@ -161,7 +161,7 @@ describe('close', () => {
     expect(Date.now() - begun).toBeLessThan(8_000)
   })
 
-  it('loses nothing of what is delivered meanwhile: it is acknowledged and kept, or refused', async () => {
+  it('loses no delivery that arrives meanwhile: each is acknowledged and stored, or refused', async () => {
     const { platform, store, marketplace } = await createFileScene()
     const url = await serve(express().use('/hooks', marketplace.router))
     const target = marketplace.targetUrl(`${url}/hooks`)
@@ -182,7 +182,7 @@ describe('close', () => {
     }
   })
 
-  it('answers those who are waiting for a read', async () => {
+  it('answers questions that are waiting for a read', async () => {
     const { platform, marketplace } = await createScene({ freshness: { waitMs: 60_000 }, closeGraceMs: 50 })
     platform.faults.add({ on: 'read', kind: 'hang' })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -242,15 +242,15 @@ describe('a process', () => {
 })
 
 describe('two marketplaces in one app', () => {
-  it('share nothing: not deliveries, answers, handlers or their end', async () => {
+  it('share no deliveries, answers, handlers or end', async () => {
     const platform = await startPlatform()
     const secrets = ['Jq2vWn8xTz5rLc3mKp7d', 'Hs6bYf4kGt9wDx1uRe0n'] as const
     const [ours, theirs] = secrets.map((deliverySecrets, i) =>
       openMarketplace(platform, { deliverySecrets, app: { purchasableUid: i ? 'item-other' : OUR_ITEM } }),
     ) as [ReturnType<typeof openMarketplace>, ReturnType<typeof openMarketplace>]
-    const heard: string[] = []
-    ours.onPurchaseChange(() => void heard.push('ours'))
-    theirs.onPurchaseChange(() => void heard.push('theirs'))
+    const received: string[] = []
+    ours.onPurchaseChange(() => void received.push('ours'))
+    theirs.onPurchaseChange(() => void received.push('theirs'))
     const url = await serve(express().use('/ours', ours.router).use('/theirs', theirs.router))
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const statusAt = async (mount: string, secret: string) =>
@@ -259,11 +259,11 @@ describe('two marketplaces in one app', () => {
     expect(await statusAt('ours', secrets[1])).toBe(404)
     expect(await statusAt('ours', secrets[0])).toBe(200)
     expect([await ours.isEntitled(B1), await theirs.isEntitled(B1)]).toEqual([true, false])
-    await until('ours is told', () => heard.length > 0)
+    await until('ours is handled', () => received.length > 0)
     await ours.close()
     expect(await statusAt('theirs', secrets[1])).toBe(200)
     expect((await theirs.health()).status).not.toBe('failing')
-    expect(heard).toEqual(['ours'])
+    expect(received).toEqual(['ours'])
   })
 })
 
@@ -288,7 +288,7 @@ describe('before the store is open', () => {
     expect(await answer).toBe(true)
   })
 
-  it('a database that comes later is found by itself; until then nothing is let in and nothing acknowledged', async () => {
+  it('a database that starts later is found without a restart; until then every business is denied and nothing acknowledged', async () => {
     const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => emitWarning.mockRestore())
     const platform = await startPlatform()
@@ -315,7 +315,7 @@ describe('before the store is open', () => {
 describe('options', () => {
   const SECRET = 'canary-5Qz8'
 
-  it('L2 that are wrong are named all at once, without a secret', () => {
+  it('L2 that are wrong are listed all at once, without a secret', () => {
     const wrong = {
       app: { clientId: '', clientSecret: 7, purchasableUid: [''], clientSecrets: SECRET },
       platform: {
@@ -368,7 +368,7 @@ describe('options', () => {
     [[]],
     [{}],
     [{ app: null, platform: null, deliverySecrets: null }],
-  ])('that are %p throw a ConfigError, not something else', (given) => {
+  ])('that are %p throw a ConfigError', (given) => {
     const error = thrownBy(() => createMarketplace(given as unknown as MarketplaceOptions))
     expect(error).toBeInstanceOf(ConfigError)
   })
@@ -385,7 +385,7 @@ describe('options', () => {
       { deliverySecrets: 'q8Zr3mW5' },
       'deliverySecrets.0: a delivery secret must have at least 16 characters: make one with `openssl rand -hex 24`',
     ],
-  ])('such as %j say in words of their own what was expected', (wrong: object, fault) => {
+  ])('such as %j explain in their own words what was expected', (wrong: object, fault) => {
     const { app, platform, ...rest } = wrong as { app?: object; platform?: object }
     const given = {
       app: { ...CLIENT, ...app },
@@ -419,7 +419,7 @@ describe('options', () => {
   })
 })
 
-/** A platform that tells nobody, and a marketplace on a file of its own. */
+/** A platform without deliveries, and a marketplace on a file of its own. */
 async function createFileScene(options: Parameters<typeof openMarketplace>[1] = {}) {
   const platform = await startPlatform()
   const store = `sqlite:${join(temporaryFolder(), 'm.db')}`

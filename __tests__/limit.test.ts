@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals'
 import { createLimit } from '../lib/platform/limit.js'
 
 describe('createLimit', () => {
-  it('runs so many calls at once and no more, the others in their order', async () => {
+  it('runs at most its number of calls at once, and the others in their order', async () => {
     const limited = createLimit(2)
     const calls = Array.from({ length: 5 }, () => later())
     const begun: number[] = []
@@ -29,7 +29,7 @@ describe('createLimit', () => {
     await expect(limited(() => Promise.resolve('next'))).resolves.toBe('next')
   })
 
-  it('keeps no place for a call that was given up while it waited', async () => {
+  it('frees the place of a call that was aborted while it waited', async () => {
     const limited = createLimit(1)
     const first = later()
     const running = limited(() => first.promise)
@@ -55,7 +55,7 @@ describe('createLimit', () => {
     await Promise.all([one, two])
   })
 
-  it('does not begin a call whose signal has been aborted before', async () => {
+  it('does not begin a call whose signal was already aborted', async () => {
     const limited = createLimit(1)
     const first = later()
     const running = limited(() => first.promise)
@@ -65,7 +65,7 @@ describe('createLimit', () => {
     await running
   })
 
-  it('leaves nothing at the signal of a call that had its turn', async () => {
+  it('leaves no listener on the signal of a call that has run', async () => {
     const limited = createLimit(1)
     const controller = new AbortController()
     const first = later()

@@ -30,7 +30,7 @@ describe('the logger', () => {
     ])
   })
 
-  it('gets each change of health once, whatever its numbers', async () => {
+  it('gets each change of health once, with any numbers', async () => {
     quietWarnings()
     const { logger, lines } = collecting()
     const { marketplace, deliver } = await createScene({ logger, worker: { handlerRetryDelaysMs: [] } })
@@ -63,7 +63,7 @@ describe('the logger', () => {
     ])
   })
 
-  it('gets a change of health that nobody asked for', async () => {
+  it('gets a change of health without a call of health()', async () => {
     quietWarnings()
     // Looks of every 30 s come at once.
     const clock: Clock = {

@@ -47,7 +47,7 @@ describe('the types of a marketplace', () => {
     worker: false,
   })
 
-  it('let one with events of its own be used where any is expected', () => {
+  it('accept one with events of its own where any is expected', () => {
     onCleanUp(() => marketplace.close())
     expect(useMarketplace(marketplace)).toBe(marketplace.explain)
     // @ts-expect-error the other way round it would lack events
@@ -60,7 +60,7 @@ describe('the types of a marketplace', () => {
     expect(marketplace.events['invoice/paid'].tokens).toEqual(['business'])
   })
 
-  it('take handlers from other files', () => {
+  it('accept handlers from other files', () => {
     expect(marketplace.on('application/installed', onInstalled)).toBeInstanceOf(Function)
     expect(marketplace.on('invoice/paid', onPaid)).toBeInstanceOf(Function)
     expect(marketplace.onPurchaseChange(onChange)).toBeInstanceOf(Function)
@@ -68,7 +68,7 @@ describe('the types of a marketplace', () => {
     expect(marketplace.on('application/uninstalled', onEither as never)).toBeInstanceOf(Function)
   })
 
-  it('refuse handlers of something else', () => {
+  it('refuse handlers of another event', () => {
     const refused = () => {
       // @ts-expect-error a handler of another event
       marketplace.on('application/installed', onPaid)
@@ -86,7 +86,7 @@ describe('the types of a marketplace', () => {
 })
 
 describe('the types of a record', () => {
-  it('have its documented fields as documented, and let unknown ones be', () => {
+  it('have its documented fields as documented, and allow unknown ones', () => {
     type Text = string | null | undefined
     holds<Same<SubscriptionRecord['updated_at'], Text>>()
     holds<Same<SubscriptionRecord['buyer_uid'], Text>>()

@@ -6,10 +6,10 @@ import { until } from './support/until.js'
 
 const HOUR = 3_600_000
 
-describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) => {
+describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
   const engine = useEngine(name)
 
-  it('lists subscriptions with the reason of each, by every filter, page by page', async () => {
+  it('list subscriptions with the reason of each, by every filter, page by page', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
     const uids = ['s1', 's2', 's3', 's4']
     for (const [i, uid] of uids.entries())
@@ -49,7 +49,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     expect(await marketplace.subscriptions.get('nobody')).toBeUndefined()
   })
 
-  it('shows a delivery, the change it led to, what became of both, and what a person did', async () => {
+  it('show a delivery, the change it caused, the result of both, and the action of a person', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
     marketplace.onAny(() => {})
     marketplace.onPurchaseChange(() => {
@@ -106,7 +106,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     expect([...times].sort((a, b) => b - a)).toEqual(times)
   })
 
-  it('replays the oldest of those that fit, says before what it would replay, and never an action', async () => {
+  it('replay the oldest matching entries after a preview, and never an action', async () => {
     const { marketplace, deliver } = await createScene({
       store: await engine.freshAddress(),
       worker: { pollMs: 50, handlerRetryDelaysMs: [] },
@@ -155,19 +155,19 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     expect(await marketplace.journal.get('nothing')).toBeUndefined()
   })
 
-  it('answers as it was at a time, and names what that rests on; before the first record it is not known', async () => {
+  it('answer for an earlier time with their evidence; before the first record the answer is not known', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
     const before = new Date()
     await tick()
     platform.purchase({ business_uid: 'b1', payment: 'succeeded', subscription_uid: 's1' })
     await platform.settled()
-    await until('it is in', () => marketplace.isEntitled('b1'))
+    await until('it has access', () => marketplace.isEntitled('b1'))
     await tick()
     const paid = new Date()
     await tick()
     platform.paymentIssue('s1')
     await platform.settled()
-    await until('it is out', async () => !(await marketplace.isEntitled('b1')))
+    await until('it is denied', async () => !(await marketplace.isEntitled('b1')))
     await tick()
     const changes = await marketplace.journal.list({ kind: 'change', businessUid: 'b1' })
     expect(changes).toHaveLength(2)
@@ -198,7 +198,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
     })
   })
 
-  it('refuses what makes no sense, and names what it knows', async () => {
+  it('refuse invalid arguments, and list the valid ones', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress(), worker: false })
     const of = marketplace as unknown as Loose
@@ -227,7 +227,7 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
         () => of.journal.replayAll({ status: 'dead' }, { dryrun: true }),
         /limit, dryRun/,
       ],
-      ['an action of nobody', () => of.journal.recordAction({ action: 'look' }), /actor/],
+      ['an action without an actor', () => of.journal.recordAction({ action: 'look' }), /actor/],
       ['an erasure that is none', () => of.journal.recordAction({ actor: 'a', action: 'erase' }), /erase/],
       ['a business', () => of.history({}), /business_uid/],
       ['a place', () => of.history('b', { before: '1-2' }), /before/],
@@ -235,9 +235,9 @@ describe.each(ENGINE_NAMES)('what people do with what is kept, on %s', (name) =>
       ['at what', () => of.explain('b', { at: 'then' }), /at: .*ISO 8601/],
       ['the future', () => of.explain('b', { at: new Date(Date.now() + HOUR) }), /future/],
       ['no business then', () => of.explain('', { at: new Date() }), /business_uid/],
-      ['to erase nobody', () => of.erase(null), /business_uid/],
+      ['to erase no business', () => of.erase(null), /business_uid/],
       ['to erase with more', () => of.erase('b', { really: true }), /actor/],
-      ['to export nobody', () => of.exportData(1.5), /business_uid/],
+      ['to export no business', () => of.exportData(1.5), /business_uid/],
     ]
     for (const [what, call, message] of bad) {
       const error = await call().then(
@@ -271,7 +271,7 @@ interface Loose extends Record<'history' | 'explain' | 'erase' | 'exportData', C
   journal: Record<'list' | 'get' | 'replay' | 'replayAll' | 'recordAction', Call>
 }
 
-/** Until the wall clock shows another millisecond, so that times on either side can be told apart. */
+/** Until the wall clock shows another millisecond, so that times on either side differ. */
 async function tick() {
   const now = Date.now()
   await until('a millisecond has passed', () => Date.now() > now + 1)

@@ -49,7 +49,7 @@ describe('options', () => {
     expect(valueAt(readOptions(MINIMAL), path)).toBe(usual)
   })
 
-  it.each(NUMBERS)('%s keeps to its bounds, %d is within them', (path, _usual, min, max, unit) => {
+  it.each(NUMBERS)('%s has bounds, and %d is within them', (path, _usual, min, max, unit) => {
     for (const fit of [min, max]) expect(valueAt(readOptions(withValue(path, fit)), path)).toBe(fit)
     expect(faultsOf(withValue(path, min - 1))).toEqual([`${path}: expected ${min}${unit} or more`])
     expect(faultsOf(withValue(path, max + 1))).toEqual([`${path}: expected ${max}${unit} or less`])
@@ -58,12 +58,12 @@ describe('options', () => {
     }
   })
 
-  it('may leave each group out, or give it empty', () => {
+  it('may omit each group, or leave it empty', () => {
     const empty = { freshness: {}, worker: {}, receiver: {}, retention: {} }
     expect(JSON.stringify(readOptions({ ...MINIMAL, ...empty }))).toBe(JSON.stringify(readOptions(MINIMAL)))
   })
 
-  it.each(['freshness', 'worker', 'receiver', 'retention'])('has %s as an object of settings', (name) => {
+  it.each(['freshness', 'worker', 'receiver', 'retention'])('have %s as an object of settings', (name) => {
     for (const odd of [true, 'fast', 5, null]) {
       expect(faultsOf({ ...MINIMAL, [name]: odd })).toEqual([
         `${name}: expected an object of settings, or nothing for the defaults`,
@@ -72,7 +72,7 @@ describe('options', () => {
     expect(faultsOf({ ...MINIMAL, [name]: { waitMS: 5 } })).toEqual([`${name}: Unrecognized key: "waitMS"`])
   })
 
-  it('may have no worker', () => {
+  it('may disable the worker', () => {
     expect(readOptions({ ...MINIMAL, worker: false }).worker).toBe(false)
   })
 
@@ -103,7 +103,7 @@ describe('options', () => {
     },
   )
 
-  it('give the faults of a secret as they are', () => {
+  it('pass on the faults of a secret unchanged', () => {
     expect(faultsOf({ ...MINIMAL, deliverySecrets: [SECRET, 'a/b'] })).toEqual([
       expect.stringMatching(/^deliverySecrets\.1: a delivery secret must have at least 16 characters/),
       expect.stringMatching(/^deliverySecrets\.1: a delivery secret may hold only/),
@@ -134,7 +134,7 @@ describe('the addresses of the platform', () => {
   })
 })
 
-describe('what an app plugs in', () => {
+describe('a plug-in of the app', () => {
   it.each(['platform.fetch', 'entitledWhen', 'verifyDelivery'])('%s is a function', (path) => {
     const own = () => true
     expect(valueAt(readOptions(withValue(path, own)), path)).toBe(own)
@@ -154,12 +154,12 @@ describe('what an app plugs in', () => {
     expect(faultsOf({ ...MINIMAL, store: 'marketplace.db' })).toHaveLength(1)
   })
 
-  it('is a store taken over from another app only where that is true', () => {
+  it('is a store taken over from another app only when adoptStore is true', () => {
     expect(readOptions({ ...MINIMAL, adoptStore: true }).adoptStore).toBe(true)
     expect(faultsOf({ ...MINIMAL, adoptStore: 'yes' })).toEqual(['adoptStore: expected true or false'])
   })
 
-  it('is a clock with the wall’s time and timers, which then measures as well', () => {
+  it('is a clock with wall time and timers, which then measures as well', () => {
     const clock = { now: () => 7, setTimeout() {}, clearTimeout() {} }
     expect(readOptions({ ...MINIMAL, clock }).clock.monotonic()).toBe(7)
     const { now, ...timers } = clock
@@ -170,7 +170,7 @@ describe('what an app plugs in', () => {
     }
   })
 
-  it('are events, whose own faults are named', () => {
+  it('includes events, whose own faults are listed', () => {
     const own = defineEvent({ entity_name: 'a', event_type: 'b', data: z.object({}), tokens: ['app'] })
     expect(readOptions({ ...MINIMAL, events: { own } }).events).toEqual({ own })
     for (const odd of [5, null]) {
@@ -183,7 +183,7 @@ describe('what an app plugs in', () => {
 })
 
 describe('faults of options', () => {
-  it('are all named at once, and none repeats a value', () => {
+  it('are listed all at once, and none repeats a value', () => {
     const { app, platform } = MINIMAL
     const options = {
       app: { ...app, clientId: '' },

@@ -9,7 +9,7 @@ import { createScene } from './support/scene.js'
 
 const DAY = 24 * 60 * 60 * 1_000
 
-describe('what an event asks to be read', () => {
+describe('the read that an event requests', () => {
   it.each([
     ['create', 'mine', 'subscription'],
     ['create', null, 'subscription'],
@@ -27,7 +27,7 @@ describe('what an event asks to be read', () => {
     ['updated', null, 'subscription'],
     ['updated', ['mine'], 'subscription'],
     ['updated', 'theirs', 'known'],
-  ])('B22, J32 %s of the item %j: %s', async (event, item, kind) => {
+  ])('B22, J32 happens for %s of the item %j: %s', async (event, item, kind) => {
     const { accept, requests } = setUp(['mine', 'mine-too'])
     await accept(event, item)
     expect(requests()).toEqual([
@@ -47,7 +47,7 @@ describe('what an event asks to be read', () => {
     ['update', 'subscription'],
     ['create with a record', 'subscription'],
     ['updated', 'known'],
-  ])('without app.purchasableUid, %s of any item or none: %s', async (event, kind) => {
+  ])('happens without app.purchasableUid for %s of any item or none: %s', async (event, kind) => {
     const { accept, requests, noted, intake } = setUp([])
     for (const item of ['mine', 'theirs', null]) await accept(event, item)
     expect(requests().map((request) => request?.kind)).toEqual([kind, kind, kind])
@@ -56,7 +56,7 @@ describe('what an event asks to be read', () => {
 })
 
 describe('notices for other items', () => {
-  it('J32 degrade the health in words that name what comes and app.purchasableUid, until one is for the own item', async () => {
+  it('J32 degrade the health, naming their item and app.purchasableUid, until a notice for the own item arrives', async () => {
     const { accept, intake, noted } = setUp(['mine', 'mine-too'])
     expect(intake.problems().degraded).toEqual([])
     await accept('create', 'theirs')
@@ -77,7 +77,7 @@ describe('notices for other items', () => {
     expect(noted).toEqual(['other', 'other', 'none', 'own'])
   })
 
-  it('J32 degrade nothing beside notices for the own item, unless a day passes with ten of them and none', async () => {
+  it('J32 degrade nothing beside notices for the own item, unless a day passes with ten of them and none of those', async () => {
     const { accept, intake, jump } = setUp(['mine'])
     await accept('create', 'mine')
     for (let i = 0; i < 9; i++) await accept('update', 'theirs')
@@ -93,7 +93,7 @@ describe('notices for other items', () => {
     expect(intake.problems().degraded).toHaveLength(1)
   })
 
-  it('J32 count only once they are on disk, and few of them are named', async () => {
+  it('J32 count only once they are on disk, and few of them are listed', async () => {
     const { accept, intake, noted, fail } = setUp(['mine'])
     fail(new Error('disk full'))
     await expect(accept('update', 'theirs')).rejects.toThrow('disk full')
@@ -118,7 +118,7 @@ describe('notices for other items', () => {
 
 describe('a purchase that is announced with a full record', () => {
   it.each(['created', 'update'])(
-    'B22 is read although the record lacks what it need not have: %s',
+    'B22 is read although the record lacks optional fields: %s',
     async (event_type) => {
       for (const odd of [null, '', 7, {}, undefined]) {
         const { platform, marketplace, deliver } = await createScene()

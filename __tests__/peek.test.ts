@@ -11,7 +11,7 @@ const TTL_MS = 5 * SECOND
 const MAX_STALE_MS = 60 * SECOND
 
 describe('peek', () => {
-  it('answers from memory what isEntitled has answered, and nothing before', async () => {
+  it('answers from memory after isEntitled has answered, and not before', async () => {
     const { peek, isEntitled, looks } = remembered()
     expect(peek('b')).toBeUndefined()
     expect(looks()).toBe(0)
@@ -20,7 +20,7 @@ describe('peek', () => {
     expect(looks()).toBe(1)
   })
 
-  it('answers no for what is known not to be entitled, and for a business nobody has named', async () => {
+  it('answers no for a business that is not entitled, and for one that was never named', async () => {
     const { peek, isEntitled, become } = remembered()
     become({ record: record('canceled', 1), state: 'canceled' })
     await isEntitled('b')
@@ -28,7 +28,7 @@ describe('peek', () => {
     expect([peek('b'), peek('unknown')]).toEqual([false, false])
   })
 
-  it('keeps the rules for identifiers: a number is its text, and what is no identifier is not entitled', async () => {
+  it('keeps the rules for identifiers: a number is its text, and an invalid identifier is not entitled', async () => {
     const { peek, isEntitled } = remembered()
     await isEntitled('7')
     expect(peek(7)).toBe(peek('7'))
@@ -39,7 +39,7 @@ describe('peek', () => {
     }
   })
 
-  it('is undefined as soon as the answer has reached its age, though nobody has looked since', async () => {
+  it('is undefined as soon as the answer has reached its age, without another load', async () => {
     const { peek, isEntitled, clock } = remembered()
     await isEntitled('b')
     await clock.advance(TTL_MS - 1)
@@ -66,22 +66,22 @@ describe('peek', () => {
   ]
 
   it.each(HINTS)('is undefined once %s', async (_what, hint) => {
-    const { peek, isEntitled, tell } = remembered()
+    const { peek, isEntitled, notify } = remembered()
     await isEntitled('b')
-    tell({ kind: 'journal' })
-    tell({ kind: 'decided', businessUid: 'another', superseded: true })
+    notify({ kind: 'journal' })
+    notify({ kind: 'decided', businessUid: 'another', superseded: true })
     expect(peek('b')).toBe(true)
-    tell(hint)
+    notify(hint)
     expect(peek('b')).toBeUndefined()
     expect(await isEntitled('b')).toBe(true)
     expect(peek('b')).toBe(true)
   })
 
-  it('does not answer what a look found that was outdated before it ended', async () => {
-    const { peek, isEntitled, tell, clock, looking } = remembered({ slow: true })
+  it('ignores the result of a load that was outdated before it ended', async () => {
+    const { peek, isEntitled, notify, clock, looking } = remembered({ slow: true })
     const asked = isEntitled('b')
     await clock.advance(SECOND)
-    tell({ kind: 'requested', businessUid: 'b' })
+    notify({ kind: 'requested', businessUid: 'b' })
     looking.open()
     expect(await asked).toBe(true)
     expect(peek('b')).toBeUndefined()
@@ -111,7 +111,7 @@ describe('peek', () => {
 })
 
 describe('an answer from memory', () => {
-  it('takes no timer to keep the process alive, and is the same promise each time', async () => {
+  it('does not keep the process alive with a timer, and is the same promise each time', async () => {
     const marketplace = openMarketplace(
       { baseUrl: 'http://p.test', authUrl: 'http://a.test' },
       { worker: false },
@@ -140,7 +140,7 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
     requestedAt: null,
     pending: false,
   }
-  let tell: (hint: Hint) => void = () => {}
+  let notify: (hint: Hint) => void = () => {}
   let isDown = false
   let looks = 0
   const looking = gate()
@@ -154,7 +154,7 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
         return businessUid === 'unknown' ? [] : [subscription]
       },
       subscribe(listener) {
-        tell = listener
+        notify = listener
         return () => {}
       },
     },
@@ -172,7 +172,7 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
     clock,
     looking,
     looks: () => looks,
-    tell: (hint: Hint) => tell(hint),
+    notify: (hint: Hint) => notify(hint),
     become(changes: Partial<Subscription>) {
       subscription = { ...subscription, ...changes }
     },

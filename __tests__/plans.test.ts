@@ -15,7 +15,7 @@ const PLANS = ['basic', 'pro', 'team']
 describe.each(ENGINE_NAMES)('plans on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('are told apart by what each business has bought', async () => {
+  it('are distinguished by the items that each business has bought', async () => {
     const { marketplace } = await sold(await engine.freshAddress())
     const { isEntitled, explain, peek } = marketplace
     await isEntitled('b-pro')
@@ -43,15 +43,15 @@ describe.each(ENGINE_NAMES)('plans on %s', (engineName) => {
   })
 })
 
-describe('an item that is asked for', () => {
+describe('a requested item', () => {
   it.each([
     ['nothing', undefined],
     ['null', null],
-    ['no item', []],
+    ['an empty list', []],
     ['an item that is not the app’s', 'gold'],
-    ['no identifier', {}],
-    ['a list of no identifiers', [null, '']],
-  ])('lets nobody in when it is %s', async (_what, purchasableUid) => {
+    ['an invalid identifier', {}],
+    ['a list of invalid identifiers', [null, '']],
+  ])('admits nobody when it is %s', async (_what, purchasableUid) => {
     const { marketplace } = await sold('sqlite::memory:')
     const options = { purchasableUid } as ItemOptions
     for (const _warmth of ['cold', 'warm']) {
@@ -63,7 +63,7 @@ describe('an item that is asked for', () => {
     }
   })
 
-  it('lets nobody in where what is given is not options at all', async () => {
+  it('admits nobody when the argument is not an options object', async () => {
     const { marketplace } = await sold('sqlite::memory:')
     for (const options of ['basic', null, 1] as never[]) {
       expect(await marketplace.isEntitled('b-pro', options)).toBe(false)
@@ -71,7 +71,7 @@ describe('an item that is asked for', () => {
     }
   })
 
-  it('is compared with the records where the app names no items of its own', async () => {
+  it('is compared with the records when the app names no items of its own', async () => {
     const { marketplace } = await sold('sqlite::memory:', null)
     expect(await marketplace.isEntitled('b-pro', { purchasableUid: 'pro' })).toBe(true)
     expect(await marketplace.isEntitled('b-pro', { purchasableUid: 'anything' })).toBe(false)
@@ -91,7 +91,7 @@ describe('an item that is asked for', () => {
     })
   })
 
-  it('ends with its own age, however fresh another item is', async () => {
+  it('ends at its own age, however fresh another item is', async () => {
     const clock = createVirtualClock({ isBusy: () => false })
     const start = clock.now()
     const rows = [subscription('basic', start), subscription('pro', start - 9_000)]
@@ -107,7 +107,7 @@ describe('an item that is asked for', () => {
     expect(await isEntitled('b', { purchasableUid: 'basic' })).toBe(true)
   })
 
-  it('is answered from what one decision has, and so loads nothing more', async () => {
+  it('is answered from the loaded decision, without another load', async () => {
     let loads = 0
     const { isEntitled, peek } = createEntitlements({
       store: {
@@ -132,7 +132,7 @@ describe('an item that is asked for', () => {
     expect(isEntitled('b', asked)).toBe(isEntitled('b', asked))
   })
 
-  it('agrees with its explanation, whatever is bought and asked for', () => {
+  it('agrees with its explanation, for any purchases and any item', () => {
     for (const items of [[], ['basic'], ['pro', 'pro'], ['basic', 'team']]) {
       const decision = decide(
         'b',
@@ -151,7 +151,7 @@ describe('an item that is asked for', () => {
 })
 
 describe('requireEntitlement with purchasableUid', () => {
-  it('lets in who has one of the items, by a text, a list, or what a function finds in the request', async () => {
+  it('admits a business with one of the items, given as a text, a list, or a function of the request', async () => {
     const { marketplace } = await sold('sqlite::memory:')
     const statusOf = await routes(marketplace, {
       '/pro': 'pro',
@@ -166,7 +166,7 @@ describe('requireEntitlement with purchasableUid', () => {
     expect(await statusOf('/asked', 'b-basic', 'basic')).toBe(200)
     expect(await statusOf('/later', 'b-basic', 'basic')).toBe(200)
     expect(await statusOf('/asked', 'b-basic', 'pro')).toBe(402)
-    // A function that finds no item is no way in.
+    // A function that finds no item admits nobody.
     expect(await statusOf('/asked', 'b-basic')).toBe(402)
     expect(await statusOf('/later', 'b-basic')).toBe(402)
   })
@@ -182,7 +182,7 @@ describe('requireEntitlement with purchasableUid', () => {
     },
   )
 
-  it('hands the decision about the item to onDenied', async () => {
+  it('passes the decision about the item to onDenied', async () => {
     const { marketplace } = await sold('sqlite::memory:')
     const denied: GuardDecision[] = []
     const guard = marketplace.requireEntitlement({
@@ -199,7 +199,7 @@ describe('requireEntitlement with purchasableUid', () => {
   })
 })
 
-/** Businesses named after what they have bought; that of `b-late` is suspended. */
+/** Businesses named after their purchases; that of `b-late` is suspended. */
 async function sold(store: string, own: string[] | null = PLANS) {
   const platform = await startPlatform({
     apps: PLANS.map((uid) => ({ purchasableUid: uid, codeName: uid })) as never,

@@ -79,7 +79,7 @@ describe('reading a subscription', () => {
     expect(await read(client)).toMatchObject({ record: { purchase_state: 'suspended' } })
   })
 
-  it('reads a record with prices, dates and further fields in any format, and numbers for identifiers', async () => {
+  it('accepts a record with prices, dates and further fields in any format, and numbers for identifiers', async () => {
     const odd = {
       ...RECORD,
       uid: 17,
@@ -151,7 +151,7 @@ describe('reading a subscription', () => {
       raw('['.repeat(200_000) + ']'.repeat(200_000)),
       outage('reply_invalid'),
     ],
-  ] as [string, Answer, object][])('%s is taken for what it is', async (_name, answer, expected) => {
+  ] as [string, Answer, object][])('%s is classified', async (_name, answer, expected) => {
     // Only where it is the time limit that ends it, it is short.
     const timeoutMs = 'code' in expected && expected.code === 'platform_timeout' ? 400 : 10_000
     const { client } = await start({ read: answer, timeoutMs })
@@ -176,14 +176,14 @@ describe('reading a subscription', () => {
     ['F7 no token', json(200, {}), outage('reply_invalid')],
     ['F7 an empty token', json(200, { access_token: '' }), outage('reply_invalid')],
     ['F7 a token with a line break', json(200, { access_token: 'a\r\nX: 1' }), outage('reply_invalid')],
-    ['F7 a token that is no text', json(200, { access_token: { a: 1 } }), outage('reply_invalid')],
+    ['F7 a token that is not text', json(200, { access_token: { a: 1 } }), outage('reply_invalid')],
     [
       'F7 a token of 10,000 characters',
       json(200, { access_token: 'x'.repeat(10_000) }),
       outage('reply_invalid'),
     ],
   ] as [string, Answer, object][])(
-    '%s from the token endpoint is taken for what it is',
+    '%s from the token endpoint is classified',
     async (_name, answer, expected) => {
       const { client, requests } = await start({ token: answer })
       expect(await read(client)).toMatchObject(expected)
@@ -191,7 +191,7 @@ describe('reading a subscription', () => {
     },
   )
 
-  it('E9 refuses a redirect, and sends neither secret nor token on', async () => {
+  it('E9 refuses a redirect, and sends on neither secret nor token', async () => {
     const other = await start()
     const away = (_req: IncomingMessage, res: ServerResponse) =>
       res.writeHead(307, { location: `${other.origin}/stolen` }).end()
@@ -222,7 +222,7 @@ describe('reading a subscription', () => {
     expect(requests).toHaveLength(4)
   })
 
-  it('E8 asks for a token anew after a 403, at the next try', async () => {
+  it('E8 fetches a new token after a 403, at the next try', async () => {
     const { client, requests } = await start({ read: json(403, {}) })
     await read(client)
     await read(client)
@@ -262,7 +262,7 @@ describe('reading a subscription', () => {
 })
 
 describe('a token endpoint that never answers', () => {
-  it('does not hold a caller that gives up, nor cancels the call for the others', async () => {
+  it('does not hold a caller that aborts, nor cancels the call for the others', async () => {
     const waiting: ServerResponse[] = []
     const { client, requests } = await start({ token: (_req, res) => waiting.push(res), timeoutMs: 10_000 })
     const controller = new AbortController()
@@ -298,7 +298,7 @@ describe('a token endpoint that never answers', () => {
 })
 
 describe('the call of fetch', () => {
-  it('ends at the deadline also where an own fetch takes no notice of the signal', async () => {
+  it('ends at the deadline also when the app’s own fetch ignores the signal', async () => {
     const { send } = createHttp({ fetch: () => new Promise(() => {}), timeoutMs: 50, clock: systemClock })
     const call = send({ method: 'GET', url: new URL('http://platform.example') })
     await expect(call).rejects.toMatchObject({ code: 'platform_timeout' })
@@ -330,11 +330,11 @@ describe('registering a webhook', () => {
     ['422 already exists', json(422, { errors: [{ code: 'x', message: 'Already exists' }] }), 'exists'],
     ['409 already registered', json(409, { error: 'target already registered' }), 'exists'],
     [
-      'an error of 200 that says it exists',
+      'an error of 200 with already exists',
       json(200, { success: false, errors: [{ message: 'already exists' }] }),
       'exists',
     ],
-  ] as [string, Answer, string][])('takes %s as success', async (_name, answer, status) => {
+  ] as [string, Answer, string][])('accepts %s as success', async (_name, answer, status) => {
     const { client } = await start({ register: answer })
     expect(await client.registerWebhook(registration())).toEqual({ status })
   })
@@ -381,7 +381,7 @@ describe('registering a webhook', () => {
     ['its last segment', ({ targetUrl }: Sent) => targetUrl.split('/').pop()],
     ['the encoded target', ({ targetUrl }: Sent) => encodeURIComponent(targetUrl)],
     ['a token longer than the message', ({ token }: Sent) => token.value],
-  ])('shows nothing of it when the platform quotes %s', async (_name, quoted) => {
+  ])('shows no part of the target when the platform quotes %s', async (_name, quoted) => {
     const sent = { ...registration(), token: appToken(`secret-${'x'.repeat(900)}`) }
     const { client } = await start({ register: json(400, { error: `bad: ${quoted(sent)}` }) })
     await expect(client.registerWebhook(sent)).rejects.toMatchObject({
@@ -389,14 +389,14 @@ describe('registering a webhook', () => {
     })
   })
 
-  it('refuses a token without a usable value before it calls anybody', async () => {
+  it('refuses a token without a usable value before any call', async () => {
     const { client, requests } = await start()
     const forged = { ...registration(), token: { kind: 'app' as const, value: 'a\r\nX: 1' } }
     await expect(client.registerWebhook(forged)).rejects.toMatchObject({ code: 'argument_invalid' })
     expect(requests).toEqual([])
   })
 
-  it('refuses a token of a kind the event does not accept before it calls anybody', async () => {
+  it('refuses a token of a kind the event does not accept before any call', async () => {
     const { client, requests } = await start()
     const wrong = { ...registration(), token: businessToken('business-token') }
     await expect(client.registerWebhook(wrong)).rejects.toMatchObject({ code: 'token_kind_not_accepted' })
@@ -406,7 +406,7 @@ describe('registering a webhook', () => {
     expect(requests).toEqual([])
   })
 
-  it('hides the value of a token from JSON, from enumeration and from inspect', () => {
+  it('hides the value of a token from JSON, enumeration and inspect', () => {
     for (const token of [appToken('value-1'), businessToken('value-2'), directoryToken('value-3')]) {
       expect(JSON.stringify(token)).not.toContain('value')
       expect(inspect(token, { showHidden: true })).not.toContain(token.value)
@@ -419,7 +419,7 @@ describe('registering a webhook', () => {
 type Sent = { targetUrl: string; token: { value: string } }
 type Answer = (req: IncomingMessage, res: ServerResponse) => unknown
 
-/** A platform that answers as told, and a client for it. */
+/** A platform with the given answers, and a client for it. */
 async function start(
   options: {
     token?: Answer

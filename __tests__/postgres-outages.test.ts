@@ -13,20 +13,20 @@ import { until } from './support/until.js'
 
 const engine = useEngine('PostgreSQL')
 
-describe('in the midst of deliveries', () => {
+describe('deliveries while the database fails', () => {
   it.each<[what: string, strike: (address: string) => Promise<unknown>]>([
     ['every connection is ended by an administrator', (address) => terminateAll(address)],
     ['the database is restarted', () => engine.server().restart('fast')],
     ['the database crashes', () => engine.server().restart('immediate')],
   ])(
-    '%s: nothing acknowledged is lost, and all goes on by itself',
+    '%s: nothing acknowledged is lost, and work resumes without a restart',
     async (_what, strike) => {
       const store = await engine.freshAddress()
-      // What was in hand when the database went is nobody's until its lease runs out.
+      // Work in hand when the database went away is leased to a lost claimer until its lease expires.
       const scene = await createScene({ store, worker: { pollMs: 50, leaseMs: 1_000 } })
       const { platform, marketplace } = scene
-      const told = new Set<unknown>()
-      marketplace.onPurchaseChange((change) => void told.add(change.business_uid))
+      const handled = new Set<unknown>()
+      marketplace.onPurchaseChange((change) => void handled.add(change.business_uid))
       const { uid } = platform.purchase({
         business_uid: 'b0',
         purchasable_uid: OUR_ITEM,
@@ -64,27 +64,31 @@ describe('in the midst of deliveries', () => {
         })
       }
       expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
-      await until('every change is told', () => [...kept.values()].every((each) => told.has(each)), 15_000)
+      await until(
+        'every change is handled',
+        () => [...kept.values()].every((each) => handled.has(each)),
+        15_000,
+      )
       platform.paymentIssue(uid)
-      await until('what is new is read', async () => !(await marketplace.isEntitled('b0')), 10_000)
+      await until('the new subscription is read', async () => !(await marketplace.isEntitled('b0')), 10_000)
     },
     40_000,
   )
 })
 
-describe('a network that swallows everything between here and the database', () => {
-  it('costs deliveries a 503 in time and no answer what is known; and is got over without a restart', async () => {
+describe('a network that drops every packet to the database', () => {
+  it('costs deliveries a 503 in time, changes no known answer, and needs no restart afterwards', async () => {
     const { scene, proxy } = await wired({ receiver: { acceptTimeoutMs: 800 } })
     const { platform, marketplace, deliver } = scene
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
 
     proxy.blackHole()
     const begun = Date.now()
     const refused = await Promise.all(Array.from({ length: 5 }, (_, i) => deliver(notice('b1', `s${i}`))))
     expect(refused.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503])
     expect(Date.now() - begun).toBeLessThan(2_500)
-    // What was remembered has to be looked up by now, and cannot be.
+    // The cached answer has to be reloaded by now, and cannot be.
     const askedAt = Date.now()
     const answers = await Promise.all(['b1', 'nobody'].map((each) => marketplace.isEntitled(each)))
     expect(answers).toEqual([true, false])
@@ -97,21 +101,21 @@ describe('a network that swallows everything between here and the database', () 
     await until('it is read and seen', async () => !(await marketplace.isEntitled('b1')), 15_000)
   }, 60_000)
 
-  it('does not keep it from closing', async () => {
+  it('does not prevent closing', async () => {
     const { scene, proxy } = await wired()
     scene.platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => scene.marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => scene.marketplace.isEntitled('b1'))
     proxy.blackHole()
     const late = scene.deliver(notice('b1', 's1'))
     const begun = Date.now()
     await scene.marketplace.close()
-    // What is asked when it closes may be two queries, each with 6 s to be answered.
+    // Closing may wait for two queries, each with 6 s to be answered.
     expect(Date.now() - begun).toBeLessThan(16_000)
     expect((await late).status).toBe(503)
   }, 30_000)
 })
 
-describe('a connection whose end comes in one packet with its beginning', () => {
+describe('a connection that ends in the packet it begins with', () => {
   it.each(['our own pool', 'the app\u2019s'])('ends neither the process nor the call: %s', async (whose) => {
     const address = await startTyingProxy(await engine.freshAddress())
     const pool = new pg.Pool({ connectionString: address, max: 3 })
@@ -123,8 +127,8 @@ describe('a connection whose end comes in one packet with its beginning', () => 
   })
 })
 
-describe('a network that has forgotten all connections, and tells nobody', () => {
-  it('costs one call, not one for each of them', async () => {
+describe('a network that has silently forgotten all connections', () => {
+  it('costs one call, not one for each connection', async () => {
     const proxy = await startProxy({ to: engine.server().port })
     const store = postgresStore(proxy.through(await engine.freshAddress()), { maxConnections: 4 })
     onCleanUp(() => store.close())
@@ -139,7 +143,7 @@ describe('a network that has forgotten all connections, and tells nobody', () =>
 })
 
 describe('a database that stops answering', () => {
-  it('has its connections given up, not used again, and never more than it was told', async () => {
+  it('has its connections given up, not reused, and never more than the maximum', async () => {
     const address = await engine.freshAddress()
     const store = postgresStore(address, { maxConnections: 3 })
     onCleanUp(() => store.close())
@@ -178,7 +182,7 @@ describe('a database that stops answering', () => {
     expect(await store.listEntries({})).toHaveLength(1)
   }, 30_000)
 
-  it('or is only busy, never gets more connections than it was told', async () => {
+  it('gets never more connections than the maximum, also when it is only busy', async () => {
     const address = await engine.freshAddress()
     const { platform, deliver } = await createScene({ store: postgresStore(address, { maxConnections: 4 }) })
     let most = 0
@@ -202,8 +206,8 @@ describe('a database that stops answering', () => {
   })
 })
 
-describe('two transactions that wait for each other', () => {
-  it('cost neither a delivery nor a word: the one that is given up is tried again', async () => {
+describe('two transactions in a deadlock', () => {
+  it('cost neither a delivery nor a log line: the aborted one is tried again', async () => {
     const address = await engine.freshAddress()
     const scene: Scene = await createScene({ store: address, worker: false })
     await scene.deliver([notice('b1', 's1'), notice('b1', 's2')])

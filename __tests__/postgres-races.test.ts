@@ -12,7 +12,7 @@ import { until } from './support/until.js'
 const engine = useEngine('PostgreSQL')
 const KEEP = { doneMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
 
-describe('the sweeper, which waits for a row that somebody else has', () => {
+describe('the sweeper, which waits for a row that another connection has locked,', () => {
   it.each(['accept', 'requestRefresh'] as const)(
     'does not delete a subscription that %s has marked meanwhile',
     async (how) => {
@@ -50,7 +50,7 @@ describe('the sweeper, which waits for a row that somebody else has', () => {
     expect(await store.listEntries({})).toMatchObject([{ id: event.id, status: 'pending' }])
   })
 
-  it('deletes them when nobody has', async () => {
+  it('deletes them when no other connection changed them', async () => {
     const { stores, sql } = await open()
     await handling(stores[0], [])
     await stores[0].accept([eventOf('s1')])
@@ -61,7 +61,7 @@ describe('the sweeper, which waits for a row that somebody else has', () => {
 })
 
 describe('deliveries to several instances', () => {
-  it('never wait for each other in a circle, whether they name subscriptions or businesses', async () => {
+  it('never deadlock, whether they name subscriptions or businesses', async () => {
     const { stores, sql } = await open()
     const businesses = ['b1', 'b2', 'b3', 'b4']
     // In small and capital letters, which people sort otherwise than machines.
@@ -89,7 +89,7 @@ describe('deliveries to several instances', () => {
       })
       await Promise.all(stores.map((store, i) => store.accept(batches[i] as NewEvent[])))
     }
-    // Counted when a transaction ends, and told a second later at most.
+    // Counted when a transaction ends, and reported a second later at most.
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     expect(await deadlocks()).toBe(0)
   })
@@ -174,7 +174,7 @@ it('G21 an entry that is accepted while the last before it is finished keeps its
   expect((await entries(store)).map((each) => each.id)).toEqual(['second'])
 }, 30_000)
 
-describe('K20 a store of which nothing has been read', () => {
+describe('K20 a store without any completed read', () => {
   it('is written by many at once, but by none while another app takes it', async () => {
     const address = await engine.freshAddress()
     const [one, another] = [storeOf(address), storeOf(address)]
@@ -205,12 +205,12 @@ describe('K20 a store of which nothing has been read', () => {
   }, 30_000)
 })
 
-describe('G22 an event whose receiver looked just before its handler was known', () => {
+describe('G22 an event whose receiver looked for handlers just before one was added', () => {
   it('is handed to the handler', async () => {
     const { address, stores, sql } = await open()
     const [receiver, worker] = stores
     const event = eventOf('s1')
-    // The receiver has found that nobody handles it, and waits for the row of the subscription before it commits.
+    // The receiver has found no handler, and waits for the row of the subscription before it commits.
     const holder = new pg.Client({ connectionString: address })
     onCleanUp(() => holder.end())
     await holder.connect()

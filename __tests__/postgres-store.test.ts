@@ -19,21 +19,21 @@ import { until } from './support/until.js'
 const engine = useEngine('PostgreSQL')
 
 describe('a marketplace on PostgreSQL', () => {
-  it('lets a buyer in and shuts it out', async () => {
+  it('admits a buyer and denies a former one', async () => {
     const scene = await createScene({ store: await engine.freshAddress() })
     const changes: unknown[] = []
     scene.marketplace.onPurchaseChange(
       (change) => void changes.push([change.from, change.to, change.entitled]),
     )
     await scene.platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => scene.marketplace.isEntitled('b1'))
-    await until('the change is told', () => changes.length === 1)
+    await until('the buyer has access', () => scene.marketplace.isEntitled('b1'))
+    await until('the change is handled', () => changes.length === 1)
     expect(changes).toEqual([[null, 'purchased', true]])
     expect((await scene.marketplace.health()).status).toBe('ok')
     expect((await scene.marketplace.journal.list()).length).toBeGreaterThan(1)
   })
 
-  it('keeps what PostgreSQL does not: NUL and half characters in a state and in the error of a handler', async () => {
+  it('stores what PostgreSQL cannot: NUL and lone surrogates in a state and in the error of a handler', async () => {
     const { platform, marketplace } = await createScene({
       store: await engine.freshAddress(),
       worker: { pollMs: 50, handlerRetryDelaysMs: [] },
@@ -65,7 +65,7 @@ describe('a marketplace on PostgreSQL', () => {
 })
 
 describe('a schema of the app\u2019s own', () => {
-  it('holds all tables, beside another that is nobody else\u2019s business', async () => {
+  it('holds all tables, and leaves the other schema alone', async () => {
     const address = await engine.freshAddress()
     const database = new URL(address).pathname.slice(1)
     const stores = ['billing', 'Other_1'].map((schema) => postgresStore(address, { schema }))
@@ -96,8 +96,8 @@ describe('a schema of the app\u2019s own', () => {
   })
 })
 
-describe('a role that did not make the tables', () => {
-  it('K23 gets the SQL that it needs in the error, and works once that was run, without a restart', async () => {
+describe('a role that did not create the tables', () => {
+  it('K23 gets the missing SQL in the error, and works once it was run, without a restart', async () => {
     const { address, database, sql } = await withRole('app')
     const early = postgresStore(address)
     onCleanUp(() => early.close())
@@ -118,14 +118,14 @@ describe('a role that did not make the tables', () => {
     await sql(grants)
     const { platform, marketplace } = await createScene({ store: address })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await early.open()
     expect(await early.counts()).toMatchObject({ subscriptions: 1 })
     expect((await marketplace.health()).status).toBe('ok')
   })
 
   it.each(['usage on schema marketplace_webhooks', 'update on marketplace_webhooks.journal'])(
-    'K23 gets it too where only %s is missing',
+    'K23 gets it also when only %s is missing',
     async (right) => {
       const { address, database, sql } = await withRole('app')
       const owner = postgresStore(engine.server().url(database))
@@ -149,7 +149,7 @@ describe('a role that did not make the tables', () => {
     expect(store.grants('my "app"')).toContain('grant usage on schema "Other_1" to "my ""app""";')
   })
 
-  it('in the database may in a schema that was made for it', async () => {
+  it('may create its own schema when it may create schemas in the database', async () => {
     const { address, sql } = await withRole('tenant')
     await sql('create schema marketplace_webhooks authorization tenant')
     const store = postgresStore(address)
@@ -181,7 +181,7 @@ describe('a database that cannot be used', () => {
     ],
     ['a server that is down', (url) => (url.port = `${closedPort}`), /ECONNREFUSED/],
     ['a host that is not there', (url) => (url.hostname = 'db.invalid'), /ENOTFOUND|EAI_AGAIN/],
-  ])('is told from %s, without the password', async (_what, broken, words) => {
+  ])('is reported for %s, without the password', async (_what, broken, words) => {
     closedPort = await freePort()
     const address = new URL(await engine.freshAddress())
     broken(address)
@@ -195,7 +195,7 @@ describe('a database that cannot be used', () => {
     expect(await marketplace.isEntitled('b1')).toBe(false)
     const health = await marketplace.health()
     expect(health.status).toBe('failing')
-    await until('it was said aloud', () => warnings.length > 0)
+    await until('the warning appears', () => warnings.length > 0)
     const everything = [error, health, warnings, reply.body, marketplace]
     const seen = inspect(everything, {
       depth: Number.POSITIVE_INFINITY,
@@ -205,7 +205,7 @@ describe('a database that cannot be used', () => {
     expect(seen).not.toContain(decodeURIComponent(address.password))
   })
 
-  it('is used as soon as it is there, without a restart', async () => {
+  it('is used as soon as it exists, without a restart', async () => {
     const address = await engine.freshAddress()
     await engine.server().stop('fast')
     const { platform, marketplace, deliver } = await createScene({ store: address })
@@ -219,14 +219,14 @@ describe('a database that cannot be used', () => {
   let closedPort = 0
 })
 
-describe('a process that stood still in the middle of a transaction', () => {
+describe('a process that was frozen in the middle of a transaction', () => {
   it('runs it again, on another connection', async () => {
     const { engine: sqlEngine, store } = await openStoreWithSql(await engine.freshAddress())
     const backends: number[] = []
     await sqlEngine.write(async (trx) => {
       const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx)
       backends.push(rows[0]?.pid as number)
-      // Not so much as the database's farewell is read: the next query is sent to nobody.
+      // The database's farewell is not read: the next query goes to a closed connection.
       if (backends.length === 1) standStill(2_300)
       await sql`select 1`.execute(trx)
     })
@@ -236,7 +236,7 @@ describe('a process that stood still in the middle of a transaction', () => {
 })
 
 describe('two instances', () => {
-  it('see within a second what changed on the other', async () => {
+  it('see each other’s changes within a second', async () => {
     const address = await engine.freshAddress()
     const { platform, marketplace: here } = await createScene({ store: address })
     const there = openMarketplace(platform, { store: address, worker: false })
@@ -258,7 +258,7 @@ describe('two instances', () => {
     expect(Math.min(...laterMs)).toBeLessThan(1_000)
   })
 
-  it('are told by each other of what was decided, and of whom, where no delivery tells of it', async () => {
+  it('notify each other of every decision and its business, also without a delivery', async () => {
     const address = await engine.freshAddress()
     const [here, there] = [postgresStore(address), postgresStore(address)] as const
     for (const store of [here, there]) {
@@ -269,19 +269,19 @@ describe('two instances', () => {
     await here.accept([eventOf('s1', business)])
     const claimed = await claim(here)
     await listeners(2, address)
-    const heard: Hint[] = []
-    there.subscribe((hint) => void heard.push(hint))
-    await until('what was said before has passed by', async () => {
+    const received: Hint[] = []
+    there.subscribe((hint) => void received.push(hint))
+    await until('earlier notifications have passed', async () => {
       await here.requestRefresh({ kind: 'business', businessUid: 'nobody', install: null })
-      return heard.some((hint) => hint.kind === 'requested' && hint.businessUid === 'nobody')
+      return received.some((hint) => hint.kind === 'requested' && hint.businessUid === 'nobody')
     })
-    heard.length = 0
+    received.length = 0
     await finish(here, claimed, 'purchased')
-    await until('the decision is heard', () => heard.some(({ kind }) => kind === 'decided'), 2_000)
-    expect(heard).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
+    await until('the decision arrives', () => received.some(({ kind }) => kind === 'decided'), 2_000)
+    expect(received).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
   })
 
-  it('deciding at once of two subscriptions of one business, say in the last change what is true', async () => {
+  it('deliver the final truth in the last change when they decide two subscriptions of one business at once', async () => {
     const address = await engine.freshAddress()
     const stores = [postgresStore(address), postgresStore(address)] as const
     for (const store of stores) {
@@ -339,18 +339,18 @@ describe('two instances', () => {
 })
 
 describe('behind a pooler in transaction mode', () => {
-  it('all works, each instance finds once that notifications do not arrive, and changes are seen within five seconds', async () => {
+  it('everything works, each instance detects once that notifications do not arrive, and changes show within five seconds', async () => {
     const address = await engine.freshAddress()
     const warnings = heedWarnings()
     const { platform, marketplace } = await createScene({ store: createTransactionPooler(address) })
     const asked = openMarketplace(platform, { store: createTransactionPooler(address), worker: false })
-    const told: unknown[] = []
-    marketplace.onPurchaseChange((change) => void told.push(change.to))
+    const handled: unknown[] = []
+    marketplace.onPurchaseChange((change) => void handled.push(change.to))
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     platform.paymentIssue(uid)
-    await until('both changes are told', () => told.length === 2)
-    expect(told).toEqual(['purchased', 'suspended'])
+    await until('both changes are handled', () => handled.length === 2)
+    expect(handled).toEqual(['purchased', 'suspended'])
     expect((await marketplace.health()).status).toBe('ok')
     const missing = () => warnings.filter(([, options]) => options?.code === 'listen_unavailable')
     await until('it is found out', () => missing().length === 2, 10_000)
@@ -367,13 +367,13 @@ describe('behind a pooler in transaction mode', () => {
 })
 
 describe('a pool of the app\u2019s own', () => {
-  it('is left open and as it was, and an idle connection that breaks ends nothing', async () => {
+  it('stays open and unchanged, and an idle connection that breaks ends nothing', async () => {
     const address = await engine.freshAddress()
     const pool = new pg.Pool({ connectionString: address, max: 4 })
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: pool })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await listeners(1, address)
 
     // Without a listener of the app's own, the next line would end the process.
@@ -395,23 +395,23 @@ describe('a pool of the app\u2019s own', () => {
     pool.on('error', () => {})
   })
 
-  it('may read numbers and times as it likes', async () => {
+  it('may parse numbers and times in any way', async () => {
     const connectionString = await engine.freshAddress()
     const types = { getTypeParser: () => (value: string) => ({ parsed: value }) }
     const pool = new pg.Pool({ connectionString, max: 4, types: types as never })
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: pool })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     expect((await marketplace.health()).counts).toMatchObject({ subscriptions: 1 })
   })
 
-  it('of one connection is enough', async () => {
+  it('may have one connection', async () => {
     const pool = new pg.Pool({ connectionString: await engine.freshAddress(), max: 1 })
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: pool })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'), 10_000)
+    await until('the buyer has access', () => marketplace.isEntitled('b1'), 10_000)
   })
 })
 

@@ -19,14 +19,14 @@ const RULES = [
 const ALERTS = Object.fromEntries(RULES.map(([, name, expr]) => [name as string, expr as string]))
 
 describe('docs/prometheus.md', () => {
-  it('has five alerts, each with what it means and what to do', () => {
+  it('has five alerts, each with its meaning and the next step', () => {
     expect(Object.keys(ALERTS)).toHaveLength(5)
     expect(GUIDE.match(/- alert:/g)).toHaveLength(5)
     const rows = [...GUIDE.matchAll(/^\| `(\w+)` \| (.+) \| (.+) \|$/gm)].map(([, name]) => name)
     expect(rows).toEqual(Object.keys(ALERTS))
   })
 
-  it('fires each alert on a real scrape of what it is about, and none while all is well', async () => {
+  it('fires each alert on a real scrape of its problem, and none while all is well', async () => {
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())
     const { scrape } = await startScraping()
@@ -75,7 +75,7 @@ describe('docs/prometheus.md', () => {
     await until('all alerts fire', async () => (await firing()).length === 5, 15_000)
   }, 40_000)
 
-  it('names only series that a scrape has', async () => {
+  it('names only series of a real scrape', async () => {
     const { scrape } = await startScraping()
     const { marketplace, deliver, app, url, platform } = await createScene()
     app.get(

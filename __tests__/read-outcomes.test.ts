@@ -46,13 +46,13 @@ describe('reads that are refused in numbers', () => {
     ],
     [{ kind: 'token_refused' }, 'token_refused', LOOK_AT_TOKENS],
     [{ kind: 'token_refused', status: 404 }, '404 token_refused', LOOK_AT_TOKENS],
-  ] as [ReadResult, string, string][])('are named by what to look at: %j', (result, code, advice) => {
+  ] as [ReadResult, string, string][])('are reported with the next step: %j', (result, code, advice) => {
     const { note, problems } = outcomes()
     note('b', true, result)
     expect(problems()).toEqual([`the platform refuses the reads of 1 of 1 businesses (${code}): ${advice}`])
   })
 
-  it('are named by the most common answer', () => {
+  it('are reported by the most common answer', () => {
     const { note, problems } = outcomes()
     note('a', true, { kind: 'refused', code: 'platform_refused', status: 403 })
     note('b', true, { kind: 'token_refused' })
@@ -60,7 +60,7 @@ describe('reads that are refused in numbers', () => {
     expect(problems()[0]).toContain('3 of 3 businesses (token_refused)')
   })
 
-  it('are forgotten of those that were never read once something is found, for those may be made up', () => {
+  it('are forgotten for subscriptions that were never read once a read succeeds, because those may be forged', () => {
     const { note, problems } = outcomes()
     note('a', true, REFUSED)
     for (const uid of ['b', 'c', 'd']) note(uid, false, REFUSED)
@@ -68,7 +68,7 @@ describe('reads that are refused in numbers', () => {
     expect(problems()).toHaveLength(1)
     note('e', true, FOUND)
     expect(problems()).toEqual([])
-    // What was read before still counts.
+    // Earlier reads still count.
     for (const uid of ['b', 'c']) note(uid, true, REFUSED)
     expect(problems()[0]).toContain('3 of 4 businesses')
   })
@@ -98,7 +98,7 @@ describe('reads that fail', () => {
     expect(problems()).toEqual([WORDS])
   })
 
-  it('have lasted since the first of them', () => {
+  it('last since the first of them', () => {
     const { note, problems, pass } = outcomes()
     note('a', true, OUTAGE)
     pass(20 * SECOND)
@@ -107,7 +107,7 @@ describe('reads that fail', () => {
     expect(problems()).toEqual([WORDS])
   })
 
-  it('last anew after anything else', () => {
+  it('restart their duration after any other result', () => {
     const { note, problems, pass } = outcomes()
     note('a', true, OUTAGE)
     pass(MINUTE)
@@ -119,7 +119,7 @@ describe('reads that fail', () => {
     expect(problems()).toEqual([])
   })
 
-  it('are not counted where the platform limits the rate, or refuses the app as a whole', () => {
+  it('are not counted when the platform limits the rate, or refuses the whole app', () => {
     for (const kind of ['throttled', 'credentials_refused'] as const) {
       const { note, problems } = outcomes()
       note('a', true, REFUSED)
@@ -129,8 +129,8 @@ describe('reads that fail', () => {
   })
 })
 
-describe('whether the platform has served others', () => {
-  it('is so when a read has found something since, and reads are not refused in numbers', () => {
+describe('the test whether the platform has served others', () => {
+  it('holds when a read has succeeded since, and reads are not refused in numbers', () => {
     const { note, hasServedSince, now, pass } = outcomes()
     expect(hasServedSince(0)).toBe(false)
     pass(HOUR)
@@ -148,8 +148,8 @@ describe('whether the platform has served others', () => {
   })
 })
 
-describe('what the counts of the store show', () => {
-  it('is that most reads were refused, to a process that has read little itself', () => {
+describe('the counts of the store', () => {
+  it('report that most reads were refused, to a process with few reads of its own', () => {
     const words = `the last reads of 3 of 5 subscriptions were refused: ${LOOK}`
     const counts = { active: 5, refused: 3 }
     const { note, problems } = outcomes()
@@ -160,7 +160,7 @@ describe('what the counts of the store show', () => {
     expect(knownRefused({ ...NONE, active: 0, refused: 0 })).toEqual([])
   })
 
-  it('is that something known is not read any more', () => {
+  it('report that a known subscription is not read any more', () => {
     expect(knownRefused({ ...NONE, knownGivenUp: 1 })).toEqual([
       '1 subscriptions that were read before are not read any more',
     ])

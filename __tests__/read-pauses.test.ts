@@ -10,11 +10,11 @@ const LONG: ReadResult = { kind: 'throttled', retryAfterMs: MINUTE }
 const SHORT: ReadResult = { kind: 'throttled', retryAfterMs: SECOND }
 const NO_CREDENTIALS: ReadResult = { kind: 'credentials_refused' }
 
-describe('reads that pause, for the platform limits the rate', () => {
+describe('reads that pause because the platform limits the rate', () => {
   it.each([
     ['a shorter pause that the platform asks for later', SHORT],
     ['a refusal of the credentials later', NO_CREDENTIALS],
-  ])('E6 go on when the longer pause is over, whatever %s', async (_what, later) => {
+  ])('E6 resume when the longer pause ends, despite %s', async (_what, later) => {
     const { clock, answer, claims, problems } = reads(2)
     await clock.rest()
     expect(claims()).toBe(2)
@@ -32,7 +32,7 @@ describe('reads that pause, for the platform limits the rate', () => {
   it.each([
     ['a second where the platform names no time', { kind: 'throttled' } as const, SECOND],
     ['ten seconds where it refuses the credentials', NO_CREDENTIALS, 10 * SECOND],
-  ])('E6 go on after %s', async (_what, result, pauseMs) => {
+  ])('E6 resume after %s', async (_what, result, pauseMs) => {
     const { clock, answer, claims } = reads(1)
     await clock.rest()
     answer(result)

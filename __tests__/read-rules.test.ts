@@ -25,23 +25,23 @@ describe('the schedule of reads', () => {
     ])
   })
 
-  it('passes over an early read whose time has come already', () => {
+  it('skips an early read whose time has already passed', () => {
     expect(at(0, 500)).toEqual({ inMs: 1_200, next: 2 })
     expect(at(0, 1_700)).toEqual({ inMs: 5 * SECOND, next: 3 })
   })
 
-  it('has none for what nobody asked for', () => {
+  it('is empty without a request', () => {
     expect(at(0, 0, 0)).toBeUndefined()
   })
 
-  it('looks for a missing record twice within a minute, and for one that is gone ever more rarely', () => {
+  it('reads a missing record twice within a minute, and one that is gone more and more rarely', () => {
     expect(MISSING_RECHECK_MS).toEqual([20 * SECOND, 40 * SECOND])
     expect([0, 10 * MINUTE, HOUR].map(halfSince)).toEqual([5 * MINUTE, 5 * MINUTE, HOUR / 2])
   })
 })
 
 describe('two records', () => {
-  it('are compared by updated_at, and by all their fields where one has none', () => {
+  it('are compared by updated_at, and by all their fields when one has none', () => {
     const [before, after] = [record('purchased', 1), record('purchased', 2)]
     expect(isUpdated(before, null)).toBe(true)
     expect(isUpdated(after, before)).toBe(true)
@@ -62,7 +62,7 @@ describe('two records', () => {
     expect(isOlder(after, before)).toBe(false)
   })
 
-  it('name an owner only where something was read before', () => {
+  it('name an owner only when an earlier read exists', () => {
     const mismatch = { kind: 'refused', code: 'platform_record_mismatch', recordBusinessUid: 'x' } as const
     const known = { record: record('purchased', 1) }
     expect(ownerIn(mismatch, known)).toBe('x')
@@ -76,7 +76,7 @@ describe('the progress of a subscription', () => {
 
   const claim = (generation: number, progress: string | null) => ({ generation, progress }) as ReadClaim
 
-  it('begins with a change owed for each request', () => {
+  it('begins with one verification for each request', () => {
     expect(recallProgress(claim(3, null), NOW)).toEqual({
       generation: 3,
       owed: 3,
@@ -92,7 +92,7 @@ describe('the progress of a subscription', () => {
     })
   })
 
-  it('is kept as it was while nobody asks again', () => {
+  it('stays unchanged without a further request', () => {
     const kept = recallProgress(
       claim(2, progressText(2, { owed: 1, verified: 3, outages: 4, missing: 2 })),
       NOW,
@@ -100,7 +100,7 @@ describe('the progress of a subscription', () => {
     expect(kept).toMatchObject({ generation: 2, owed: 1, verified: 3, outages: 4, missing: 2 })
   })
 
-  it('begins its verifications and pauses anew with a further request, and keeps what is refused or hidden', () => {
+  it('restarts its verifications and pauses with a further request, and keeps refusals and disappearances', () => {
     const before = { owed: 1, verified: 3, outages: 4, refusals: 5, refusedSince: 6, missing: 2 }
     expect(recallProgress(claim(4, progressText(2, before)), NOW)).toMatchObject({
       generation: 4,
@@ -121,7 +121,7 @@ describe('the turns of reads', () => {
     expect(createReadTurns().order(() => false)).toEqual(ALL)
   })
 
-  it('leave out what has no slot', () => {
+  it('skip a class without a slot', () => {
     expect(createReadTurns().order((urgency) => urgency === 4)).toEqual([0, 2, 3])
   })
 
@@ -137,7 +137,7 @@ describe('the turns of reads', () => {
     expect(taken).toEqual({ 0: 64, 2: 8, 3: 8, 4: 1 })
   })
 
-  it('let a class of which nothing was due save up nothing', () => {
+  it('let a class without due reads save up no turns', () => {
     const turns = createReadTurns()
     // Only the reconcile is due for long.
     for (let reads = 0; reads < 100; reads++)
@@ -154,7 +154,7 @@ describe('the turns of reads', () => {
     expect(new Set(firsts)).toEqual(new Set(ALL))
   })
 
-  it('do not bring down what has had more than its share already', () => {
+  it('do not reduce a class that has had more than its share', () => {
     const turns = createReadTurns()
     turns.taken(4, [4])
     turns.taken(0, ALL)

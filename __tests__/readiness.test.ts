@@ -8,7 +8,7 @@ import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { createScene } from './support/scene.js'
 
 describe('readiness()', () => {
-  it('is ready once the store is open, and not while it cannot be opened', async () => {
+  it('is ready once the store is open, and not before', async () => {
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())
     const folder = temporaryFolder()
@@ -29,7 +29,7 @@ describe('readiness()', () => {
     expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['the disk is full'] })
   })
 
-  it('answers within a second where the store does not', async () => {
+  it('answers within a second when the store does not', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const { marketplace } = await createScene({ store, worker: false })
     await marketplace.start()
@@ -40,7 +40,7 @@ describe('readiness()', () => {
     expect(await marketplace.readiness()).toMatchObject({ ready: true })
   })
 
-  it('stays ready while handlers fail: other instances would not do better', async () => {
+  it('stays ready while handlers fail: another instance would fail too', async () => {
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())
     const { marketplace, deliver } = await createScene({ worker: { pollMs: 20, handlerRetryDelaysMs: [] } })
@@ -53,7 +53,7 @@ describe('readiness()', () => {
     expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
   })
 
-  it('ends with the beginning of close(), while handlers still run', async () => {
+  it('is not ready from the beginning of close(), while handlers still run', async () => {
     const { marketplace } = await createScene()
     const closing = marketplace.close()
     expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['the marketplace was closed'] })

@@ -34,7 +34,7 @@ describe.each([
   ['Express 4', express4],
   ['Express 5', express5],
 ])('the receiver on %s', (_name, express) => {
-  describe('keeps', () => {
+  describe('stores', () => {
     it('one envelope, and answers with its id', async () => {
       const { app, kept } = setUp(express)
       const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT).expect(200)
@@ -67,7 +67,7 @@ describe.each([
     })
 
     it.each(['null', '[]', '7', '"text"', 'true', '{}', '[[]]'])(
-      'B12 %s, whatever it may mean',
+      'B12 %s, whatever its meaning',
       async (text) => {
         const { app, kept } = setUp(express)
         await request(app).post(`/hooks/${SECRET}`).type('json').send(text).expect(200)
@@ -76,14 +76,14 @@ describe.each([
       },
     )
 
-    it('up to 1,000 elements apart, and more than that as a whole', async () => {
+    it('up to 1,000 elements separately, and more than that as a whole', async () => {
       const { app, kept } = setUp(express)
       await request(app).post(`/hooks/${SECRET}`).send(Array(1_000).fill(0)).expect(200)
       await request(app).post(`/hooks/${SECRET}`).send(Array(1_001).fill(0)).expect(200)
       expect(kept.map((envelopes) => envelopes.length)).toEqual([1_000, 1])
     })
 
-    it('B11 what is not recognised, and says why', async () => {
+    it('B11 an unrecognised delivery, with the reason', async () => {
       const accept = async (envelopes: readonly Envelope[]) =>
         envelopes.map(({ value }, i) => ({
           id: `e${i}`,
@@ -96,7 +96,7 @@ describe.each([
       expect(two.body.issues).toEqual(['[0] odd', '[0] very odd', '[1] odd', '[1] very odd'])
     })
 
-    it('A15 a delivery whose sender is gone before the reply, once', async () => {
+    it('A15 a delivery whose sender disconnects before the reply, once', async () => {
       const gate = barrier()
       const { app, kept, outcomes } = setUp(express, {}, gate.passed)
       const { port } = await listen(app)
@@ -141,7 +141,7 @@ describe.each([
         .expect(200)
     })
 
-    it('wherever the router is mounted, and each instance only its own', async () => {
+    it('at any mount path of the router, and each instance only its own', async () => {
       const app = express()
       const [root, nested, other] = [
         setUp(express),
@@ -158,7 +158,7 @@ describe.each([
       expect([root, nested, other].map(({ kept }) => kept.length)).toEqual([1, 1, 1])
     })
 
-    it('A3 old or new while it is rotated, and only the new one afterwards', async () => {
+    it('A3 old or new during a rotation, and only the new one afterwards', async () => {
       const { app } = setUp(express, { isSecret: createSecretCheck([NEXT_SECRET, SECRET]) })
       for (const secret of [SECRET, NEXT_SECRET]) {
         await request(app).post(`/hooks/${secret}`).send(EVENT).expect(200)
@@ -169,7 +169,7 @@ describe.each([
     })
   })
 
-  describe('A1 answers 404 with nothing in it', () => {
+  describe('A1 answers 404 with an empty body', () => {
     it.each([
       '',
       '/',
@@ -210,7 +210,7 @@ describe.each([
       expect(kept).toEqual([])
     })
 
-    it('also to a sender that has sent a large body by then', async () => {
+    it('also to a sender that has already sent a large body', async () => {
       const { app } = setUp(express)
       for (let i = 0; i < 5; i++) {
         await request(app)
@@ -234,7 +234,7 @@ describe.each([
     },
   )
 
-  describe('cannot keep a delivery', () => {
+  describe('a delivery that cannot be stored', () => {
     const notKept = async (options: Partial<ReceiverOptions>) => {
       const { app, outcomes } = setUp(express, options)
       const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT)
@@ -245,7 +245,7 @@ describe.each([
       expect(outcomes).toEqual(['delivery_not_kept'])
     }
 
-    it('when accept rejects, throws or answers nonsense: 503, and the words of the error are kept back', async () => {
+    it('gets 503 when accept rejects, throws or answers nonsense, without the text of the error', async () => {
       const failure = new Error('connection to postgres://user:hunter2@db refused')
       await notKept({ accept: () => Promise.reject(failure) })
       await notKept({
@@ -257,13 +257,13 @@ describe.each([
       await notKept({ accept: async () => undefined as never })
     })
 
-    it('when accept takes too long: 503, whatever becomes of it later', async () => {
+    it('gets 503 when accept takes too long, whatever its later result', async () => {
       const gate = barrier()
       await notKept({ acceptTimeoutMs: 50, accept: () => gate.passed })
       gate.open(new Error('too late for anybody to hear'))
     })
 
-    it('and tells the app why', async () => {
+    it('is reported to the app', async () => {
       const failure = new Error('disk full')
       const errors: unknown[] = []
       const { app } = setUp(express, {
@@ -276,7 +276,7 @@ describe.each([
   })
 
   describe('with verifyDelivery', () => {
-    it('shows it the request and the text, before anything is kept', async () => {
+    it('passes the request and the text to it, before anything is stored', async () => {
       const seen: unknown[] = []
       const { app, kept } = setUp(express, {
         verifyDelivery: ({ req, text }) => {
@@ -289,7 +289,7 @@ describe.each([
       expect(kept).toHaveLength(1)
     })
 
-    it('keeps what it approves later, also behind express.json(), where it sees no text', async () => {
+    it('stores a delivery that it approves later, also behind express.json(), where it gets no text', async () => {
       const seen: unknown[] = []
       const { receiver, kept } = setUp(express, {
         verifyDelivery: async ({ text }) => {
@@ -312,7 +312,7 @@ describe.each([
       }
     })
 
-    it('answers 503 when it throws, or takes so long that nobody waits for it, and then keeps nothing', async () => {
+    it('answers 503 when it throws or takes too long, and then stores nothing', async () => {
       let gate = barrier()
       for (const verifyDelivery of [
         () => {
@@ -332,7 +332,7 @@ describe.each([
     })
   })
 
-  it('leaves a request alone that somebody else has answered by then', async () => {
+  it('ignores a request that another middleware has already answered', async () => {
     const gate = barrier()
     const { receiver, kept, outcomes } = setUp(express, {}, gate.passed)
     const app = express().use((_req, res, next) => {
@@ -345,7 +345,7 @@ describe.each([
     await until(() => outcomes.length === 1)
   })
 
-  it('A22 sends its own headers behind a middleware whose writeHead knows no list of headers', async () => {
+  it('A22 sends its own headers behind a middleware whose writeHead does not support lists', async () => {
     const { receiver } = setUp(express)
     const app = express().use((_req, res, next) => {
       const { writeHead } = res
@@ -376,7 +376,7 @@ describe.each([
 })
 
 describe('the options of the receiver', () => {
-  it('give a middleware that stack traces can name', () => {
+  it('give a middleware with a name in stack traces', () => {
     expect(createReceiver({ ...RECEIVER_DEFAULTS, isSecret: () => true, accept: async () => [] }).name).toBe(
       'receiveDelivery',
     )

@@ -70,7 +70,7 @@ describe('a record', () => {
     }
   })
 
-  it('that was read has three identifiers and a state, and everything else as it came', () => {
+  it('from a read has three identifiers and a state, and all other fields unchanged', () => {
     const extra = { odd: [1, { deep: true }], purchase_price: 10 }
     expect(parseRecord({ ...RECORD, uid: 5, ...extra })).toEqual({ ...RECORD, uid: '5', ...extra })
     for (const field of Object.keys(RECORD)) {
@@ -80,7 +80,7 @@ describe('a record', () => {
     }
   })
 
-  it('that an event carries has two identifiers, and null for an item or a state that is none', () => {
+  it('from an event has two identifiers, and null for an absent item or state', () => {
     expect(announcedRecord.parse({ uid: 's', business_uid: 'b', extra: 1 })).toEqual({
       uid: 's',
       business_uid: 'b',
@@ -100,7 +100,7 @@ describe('a record', () => {
 })
 
 describe('a text that every database keeps', () => {
-  it('has a replacement for NUL and for each half of a pair, and nothing else', () => {
+  it('has a replacement for NUL and for each lone surrogate, and nothing else', () => {
     expect(storable('a\0b\0')).toBe('a\ufffdb\ufffd')
     expect(storable('\ud800x\udfff')).toBe('\ufffdx\ufffd')
     expect(storable('😀\n\t\u0085é')).toBe('😀\n\t\u0085é')
@@ -125,7 +125,7 @@ describe('updated_at', () => {
   })
 
   it.each([undefined, null, 17, 2026, ['2026-01-02T03:04:05Z'], '', 'yesterday', {}])(
-    'is no time when it is %j',
+    'is not a time when it is %j',
     (value) => {
       expect(at(value)).toBeNaN()
     },

@@ -31,13 +31,13 @@ describe.each([
   ['Express 4', express4],
   ['Express 5', express5],
 ])('requireEntitlement on %s', (_name, express) => {
-  it('lets an entitled business through, without asking for reasons', async () => {
+  it('admits an entitled business, without asking for reasons', async () => {
     const { app, port } = setUp(express, { isEntitled: async (uid) => uid === 'b-1' })
     await request(app).get('/report').set('x-business', 'b-1').expect(200, 'the report')
     expect(port.explain).not.toHaveBeenCalled()
   })
 
-  it('J30 denies with 402 and a short sentence, and says nothing of the decision', async () => {
+  it('J30 denies with 402 and a short sentence, and reveals nothing of the decision', async () => {
     const { app } = setUp(express, { explain: async () => DENIED })
     const reply = await request(app).get('/report').set('x-business', 'b-2').expect(402)
     expect(reply.headers).toMatchObject({
@@ -54,7 +54,7 @@ describe.each([
     })
   })
 
-  it('asks to come back with 503 and Retry-After while it cannot be known', async () => {
+  it('answers 503 with Retry-After while the answer is not known', async () => {
     const { app } = setUp(express, { explain: async () => UNKNOWN })
     const reply = await request(app).get('/report').set('x-business', 'b-2').expect(503)
     expect(reply.headers['retry-after']).toBe('5')
@@ -67,7 +67,7 @@ describe.each([
     })
   })
 
-  it('takes the yes that came between the two questions', async () => {
+  it('accepts the yes that arrived between the two questions', async () => {
     const { app } = setUp(express, { explain: async () => ({ ...DENIED, entitled: true }) })
     await request(app).get('/report').set('x-business', 'b-2').expect(200)
   })
@@ -89,7 +89,7 @@ describe.each([
     'b\u0000',
     'b\ud800',
     'b'.repeat(256),
-  ])('J31 answers 401, and asks nobody, when the request names no business: %p', async (uid) => {
+  ])('J31 answers 401, without a lookup, when the request names no business: %p', async (uid) => {
     for (const businessUid of [() => uid, async () => uid]) {
       const { app, port } = setUp(
         express,
@@ -109,13 +109,13 @@ describe.each([
     }
   })
 
-  it('takes a number as the text of it', async () => {
+  it('accepts a number as its text', async () => {
     const { app, port } = setUp(express, { isEntitled: async () => true }, { businessUid: async () => 72 })
     await request(app).get('/report').expect(200)
     expect(port.isEntitled).toHaveBeenCalledWith('72', undefined)
   })
 
-  it('stays closed when asking fails or answers anything but true', async () => {
+  it('denies when the lookup fails or answers anything but true', async () => {
     const failing = async () => {
       throw new Error('database is gone: postgres://user:hunter2@db')
     }
@@ -138,7 +138,7 @@ describe.each([
     }
   })
 
-  it('hands what the app’s businessUid throws to the app’s error handler', async () => {
+  it('passes an error of the app’s businessUid to the app’s error handler', async () => {
     for (const businessUid of [
       () => {
         throw new Error('no session')
@@ -194,7 +194,7 @@ describe.each([
     expect(reply.text).toContain('<p>Please sign in: this request is not made for a business.</p>')
   })
 
-  it('J30 gives every decision that keeps a request out to the log, and stays closed when the log fails', async () => {
+  it('J30 passes every denying decision to the log, and still denies when the log fails', async () => {
     const noted: GuardDecision[] = []
     const onDenied = (decision: GuardDecision) => {
       noted.push(decision)
@@ -207,7 +207,7 @@ describe.each([
   })
 
   it.each([undefined, null, 0, '', false, 'route', 'router'])(
-    'J33 stays closed when the app’s businessUid throws %p, which Express takes for a way on',
+    'J33 denies when the app’s businessUid throws %p, which Express takes as a way on',
     async (thrown) => {
       for (const businessUid of [
         () => {
@@ -222,7 +222,7 @@ describe.each([
     },
   )
 
-  it('lets the app answer in its own way, with the decision at hand', async () => {
+  it('lets the app answer in its own way, with the decision as an argument', async () => {
     for (const decision of [DENIED, UNKNOWN]) {
       const { app } = setUp(
         express,
@@ -234,7 +234,7 @@ describe.each([
     }
   })
 
-  it('lets the app’s onDenied go on, and hears what it throws', async () => {
+  it('lets the app’s onDenied go on, and passes on its error', async () => {
     const { app } = setUp(express, {}, { onDenied: (_req, _res, next) => next() })
     await request(app).get('/report').set('x-business', 'b').expect(200)
     for (const onDenied of [
@@ -266,7 +266,7 @@ describe('the options of requireEntitlement', () => {
     },
   )
 
-  it('give a middleware that stack traces can name', () => {
+  it('give a middleware with a name in stack traces', () => {
     const requireEntitlement = createRequireEntitlement({
       isEntitled: async () => true,
       explain: async () => DENIED,
@@ -275,7 +275,7 @@ describe('the options of requireEntitlement', () => {
   })
 })
 
-/** An app with one guarded route; nobody is entitled unless `answers` say so. */
+/** An app with one guarded route; no business is entitled unless `answers` include it. */
 function setUp(
   express: typeof express5,
   answers: Partial<EntitlementPort>,

@@ -35,7 +35,7 @@ describe('secrets', () => {
     ['a page', (res: ServerResponse) => res.end(`<p>${CLIENT_SECRET}</p>`)],
     ['a token that works', (res: ServerResponse) => res.end(JSON.stringify({ access_token: TOKEN }))],
   ])(
-    'L1, L4, L5, L6 show in no log, reply, decision, health, journal or database file with %s',
+    'L1, L4, L5, L6 appear in no log, reply, decision, health, journal or database file with %s',
     async (_name, answer) => {
       const lines = captureDebug()
       const platform = await serve((_req, res) => {
@@ -82,7 +82,7 @@ describe('secrets', () => {
     },
   )
 
-  it('L2 show in no error of the platform client, at any depth', async () => {
+  it('L2 appear in no error of the platform client, at any depth', async () => {
     const closed = await serve((_req, res) => res.end())
     await cleanUps.pop()?.()
     const client = createPlatformClient({
@@ -105,7 +105,7 @@ describe('secrets', () => {
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toMatch(CANARY)
   })
 
-  it('L2 show in no error when fetch itself quotes the address', async () => {
+  it('L2 appear in no error when fetch itself quotes the address', async () => {
     const quoting = async (url: unknown) => {
       const cause = new TypeError(`Invalid URL ${url}`)
       throw new TypeError(`Failed to parse URL from ${url}`, { cause })
@@ -153,7 +153,7 @@ describe('secrets', () => {
     ])
   })
 
-  it('L2 show in no result where an address cannot be parsed', async () => {
+  it('L2 appear in no result when an address cannot be parsed', async () => {
     const broken = `http://[${CLIENT_SECRET}`
     const app = { clientId: 'client', clientSecret: CLIENT_SECRET }
     const client = createPlatformClient({ ...PLATFORM_DEFAULTS, ...app, baseUrl: broken, authUrl: broken })
@@ -171,7 +171,7 @@ describe('secrets', () => {
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toMatch(CANARY)
   })
 
-  it('L2 show in no fault of the options', () => {
+  it('L2 appear in no fault of the options', () => {
     const build = () =>
       createMarketplace({
         app: { clientId: '', clientSecret: CLIENT_SECRET },

@@ -15,7 +15,7 @@ import { until } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 /**
- * The whole system, some instances of it, in worlds made of nothing but a seed: a platform that lags, lies and fails,
+ * The whole system, some instances of it, in worlds that depend on a seed alone: a platform that lags, lies and fails,
  * deliveries that are lost, doubled and late, instances that are killed, frozen and cut off.
  * `npm run simulate` makes as many of them as you like, or one again.
  */
@@ -28,10 +28,10 @@ const FIRST = 1
 jest.setTimeout(180_000)
 
 describe.each(Object.entries(STORES))('D19 a simulated world on %s', (store, open) => {
-  it('keeps every promise, whatever its seed', async () => {
+  it('keeps every promise, with any seed', async () => {
     const database = await open()
     const endAt = Date.now() + TIME_MS
-    // Others every time; what fails says its seed.
+    // Different ones every time; a failure prints its seed.
     const first = 1 + Math.floor(Math.random() * 1_000_000)
     for (let made = 0; made < MOST && (made < LEAST || Date.now() < endAt); made++) {
       const { seed, failures } = await simulate(first + made, database)
@@ -41,7 +41,7 @@ describe.each(Object.entries(STORES))('D19 a simulated world on %s', (store, ope
     await database.close()
   })
 
-  it('is the same world whenever its seed is run', async () => {
+  it('is the same whenever its seed is run', async () => {
     const database = await open()
     const { trace } = await simulate(FIRST, database)
     expect(trace.length).toBeGreaterThan(20)
@@ -52,7 +52,7 @@ describe.each(Object.entries(STORES))('D19 a simulated world on %s', (store, ope
   })
 })
 
-describe('D19 what a simulated world finds out', () => {
+describe('D19 a simulated world detects a sabotage:', () => {
   const tables = createTables()
 
   it.each(breaksOf(tables))('%s: %s', async (_what, promised, broken, tilt = {}) => {
@@ -66,7 +66,7 @@ describe('D19 what a simulated world finds out', () => {
   })
 })
 
-describe('what simulated worlds have found', () => {
+describe('the defects that simulated worlds found stay fixed:', () => {
   it.each([
     ['as it was when it went', (record: SubscriptionRecord) => record],
     [
@@ -74,7 +74,7 @@ describe('what simulated worlds have found', () => {
       (record: SubscriptionRecord) => ({ ...record, updated_at: EARLIER }),
     ],
     ['and was never read before', () => null],
-  ])('D7 a record that is back, %s, is not yet the change that an event promised', (_how, before) => {
+  ])('D7 a record that is back, %s, is not the change that an event announced', (_how, before) => {
     const record = {
       uid: 's',
       business_uid: 'b',
@@ -123,7 +123,7 @@ describe('what simulated worlds have found', () => {
     expect(nextInMs).toBeLessThanOrEqual(5 * SECOND)
   })
 
-  it('D6 what a reader held while it stood still for longer than its lease is not confirmed when it goes on', async () => {
+  it('D6 a result that a reader held while it was frozen longer than its lease does not count when it resumes', async () => {
     const database = await createDatabase()
     let now = Date.parse(AT)
     await database.begin(() => now)
@@ -158,7 +158,7 @@ describe('what simulated worlds have found', () => {
     [40, false],
     [70, true],
   ])(
-    'D6 of a lease that is claimed for a minute and had after %d s: that it is over is %p',
+    'D6 a lease that is claimed for a minute, %d s after its start, has expired: %p',
     async (tookS, isOver) => {
       let now = Date.parse(AT)
       const items = [{}]
@@ -183,7 +183,7 @@ describe('what simulated worlds have found', () => {
     },
   )
 
-  it('a loop that was woken often goes back to looking once in a poll', async () => {
+  it('a loop that was woken often goes back to one look per poll', async () => {
     const clock = createVirtualClock({ isBusy: () => false })
     let looks = 0
     const loop = createLeaseLoop<object>({

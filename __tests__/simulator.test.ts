@@ -47,7 +47,7 @@ describe('the transition table, row by row', () => {
     },
   )
 
-  it('shows no way out of canceled', async () => {
+  it('has no transition out of canceled', async () => {
     const { platform } = await start()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     platform.cancel(uid)
@@ -57,7 +57,7 @@ describe('the transition table, row by row', () => {
     }
   })
 
-  it('cancels by uninstalling the app, before it tells of the uninstall', async () => {
+  it('cancels by uninstalling the app, before it delivers the uninstall', async () => {
     const { platform, target } = await start()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'failed' })
     await platform.registerAll(target.url)
@@ -119,7 +119,7 @@ describe('deliveries', () => {
     expect(target.headers[0]).toMatchObject({ 'content-type': 'application/json' })
   })
 
-  it('go to those who registered for them, by the kind of their token', async () => {
+  it('go to the registered targets, by the kind of their token', async () => {
     const { platform, target } = await start()
     const other = await startTarget()
     await platform.register('purchasable_subscription/create', target.url)
@@ -133,7 +133,7 @@ describe('deliveries', () => {
     expect(other.bodies.map(parse)).toMatchObject([{ event_type: 'installed', data: { business_id: 'b2' } }])
   })
 
-  it('tell of a main subscription and of a touch by updated alone', async () => {
+  it('announce a main subscription and a touch by updated alone', async () => {
     const { platform, target } = await start()
     const sub = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.registerAll(target.url)
@@ -150,7 +150,7 @@ describe('deliveries', () => {
     )
   })
 
-  it('take the styles that are met in practice', async () => {
+  it('accept the styles that are common in practice', async () => {
     const { platform, target } = await start({
       deliveryStyle: {
         fullRecordCreate: true,
@@ -175,7 +175,7 @@ describe('deliveries', () => {
     expect(target.headers[0]).not.toHaveProperty('content-type')
   })
 
-  it('are not sent again when refused, unless asked to', async () => {
+  it('are not sent again when refused, unless requested', async () => {
     const once = await start()
     once.target.status = 503
     await once.platform.register('application/installed', once.target.url)
@@ -191,7 +191,7 @@ describe('deliveries', () => {
     expect(again.platform.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
   })
 
-  it('say why there was no answer, and never the address', async () => {
+  it('give the reason of a missing answer, and never the address', async () => {
     const { platform, target } = await start({ deliveryTimeoutMs: 50 })
     await platform.register('application/installed', target.url)
     target.status = 0
@@ -203,11 +203,11 @@ describe('deliveries', () => {
     expect(platform.deliveries.map(({ error }) => error)).toEqual(['timeout', 'ECONNREFUSED'])
   })
 
-  it('can be sent once more, and are heard by listeners until they stop', async () => {
+  it('can be sent once more, and reach listeners until they unsubscribe', async () => {
     const { platform, target } = await start()
     await platform.register('application/installed', target.url)
-    const heard: number[] = []
-    const stop = platform.on('delivery', ({ index }) => heard.push(index))
+    const received: number[] = []
+    const stop = platform.on('delivery', ({ index }) => received.push(index))
     platform.install('b1')
     await platform.settled()
     platform.redeliver(0)
@@ -215,7 +215,7 @@ describe('deliveries', () => {
     stop()
     platform.redeliver(1)
     await platform.settled()
-    expect(heard).toEqual([0, 1])
+    expect(received).toEqual([0, 1])
     expect(new Set(target.bodies).size).toBe(1)
     expect(target.bodies).toHaveLength(3)
     expect(() => platform.redeliver(9)).toThrow(expect.objectContaining({ code: 'argument_invalid' }))
@@ -258,7 +258,7 @@ describe('the token endpoint', () => {
     expect((await read(platform, uid, token)).records).toMatchObject([{ purchase_state: 'canceled' }])
   })
 
-  it('serves a business on while another of its apps is installed', async () => {
+  it('still serves a business while another of its apps is installed', async () => {
     const { platform } = await start({ apps: [{ codeName: 'one' }, { codeName: 'two' }] })
     platform.install('b1', 'one')
     platform.install('b1', 'two')
@@ -268,7 +268,7 @@ describe('the token endpoint', () => {
     expect(platform.servesTokens('b1')).toBe(false)
   })
 
-  it('says expires_in when tokens end, and they do', async () => {
+  it('announces the end of tokens in expires_in, and they end then', async () => {
     const clock = { ...realClock(), ahead: 0 }
     const { platform } = await start({ tokenLifetimeMs: 60_000, clock })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -318,7 +318,7 @@ describe('the read call', () => {
 })
 
 describe('the register call', () => {
-  it.each(NAMES)('takes %s with the documented kinds of token only, once', async (event) => {
+  it.each(NAMES)('accepts %s with the documented kinds of token only, once', async (event) => {
     const { platform, target } = await start()
     const tokens = {
       app: platform.appToken('b1'),
@@ -332,7 +332,7 @@ describe('the register call', () => {
     }
   })
 
-  it('refuses what it cannot register', async () => {
+  it('refuses an invalid registration', async () => {
     const { platform, target } = await start()
     const token = platform.appToken('b1')
     expect(await registerOverHttp(platform, 'nothing', target.url, token)).toBe(422)
@@ -356,7 +356,7 @@ describe('the register call', () => {
 describe('faults of calls', () => {
   const cases: [string, Fault, (platform: Simulator, uid: string, token: string) => Promise<unknown>][] = [
     [
-      'status answers as told, with Retry-After',
+      'status answers as configured, with Retry-After',
       { on: 'read', kind: 'status', status: 429, retryAfter: 7 },
       async (platform, uid, token) => {
         const reply = await readReply(platform, uid, token)
@@ -453,14 +453,14 @@ describe('faults of calls', () => {
     handle.remove()
     expect(await read(platform, uid, token)).toMatchObject({ status: 200, records: [{ uid }] })
     expect((await tokenReply(platform, 'b1')).json.access_token).toMatch(/^app-/)
-    // A connection that a down platform never accepts is no strike.
+    // A connection that a down platform never accepts does not count as a strike.
     if (fault.kind !== 'down') {
       expect(handle.strikes).toBeGreaterThan(0)
       expect(platform.requests[0]).toMatchObject({ faults: [fault.kind], business_uid: 'b1', inFlight: 1 })
     }
   })
 
-  it('cuts connections that are open when the platform goes down', async () => {
+  it('cuts open connections when the platform goes down', async () => {
     const { platform } = await start()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     platform.faults.add({ on: 'read', kind: 'hang' })
@@ -472,7 +472,7 @@ describe('faults of calls', () => {
     await broken
   })
 
-  it('strikes a number of times, and only where it aims', async () => {
+  it('strikes a number of times, and only at its target', async () => {
     const { platform } = await start()
     const one = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const two = platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
@@ -518,7 +518,7 @@ describe('faults of calls', () => {
     expect(await state()).toBe('suspended')
   })
 
-  it('says at once what makes no sense', async () => {
+  it('refuses invalid faults at once', async () => {
     const { platform } = await start()
     const wrong = [
       { on: 'delivery', kind: 'hang' },
@@ -539,7 +539,7 @@ describe('faults of calls', () => {
 })
 
 describe('the documentation', () => {
-  it('has every kind of fault in its table, in the words of the code', () => {
+  it('lists every kind of fault in its table, in the words of the code', () => {
     const page = readFileSync('docs/simulator.md', 'utf8')
     const rows = page.matchAll(/^\| `(\w+)` \| (?:calls|read|deliveries) \| (.+?) \|/gm)
     expect([...rows].map(([, kind, does]) => [kind, does])).toEqual(
@@ -579,7 +579,7 @@ describe('faults of deliveries', () => {
     )
   })
 
-  it('reach a target several at a time when asked to', async () => {
+  it('reach a target several at a time on request', async () => {
     const { platform, target } = await start({ deliveryConcurrency: 3 })
     await platform.register('application/installed', target.url)
     target.status = 0
@@ -590,7 +590,7 @@ describe('faults of deliveries', () => {
     expect(platform.deliveries.map(({ error }) => error)).toEqual(['closed', 'closed', 'closed'])
   })
 
-  it('delay lets others overtake', async () => {
+  it('delay one so that others overtake it', async () => {
     const { platform, target } = await start()
     await platform.register('application/installed', target.url)
     platform.faults.add({ on: 'delivery', kind: 'delay', ms: [20, 40], times: 1 })
@@ -600,7 +600,7 @@ describe('faults of deliveries', () => {
     expect(platform.deliveries.map(({ business_uid }) => business_uid)).toEqual(['b2', 'b1'])
   })
 
-  it('reorder holds back and releases shuffled: when full, when over, and for settled()', async () => {
+  it('reorder by holding back and releasing shuffled: when full, when ended, and for settled()', async () => {
     const { platform, target } = await start({ seed: 3 })
     await platform.register('application/installed', target.url)
     const businesses = Array.from({ length: 8 }, (_, i) => `b${i}`)
@@ -641,7 +641,7 @@ describe('one seed', () => {
     const statuses: number[] = []
     for (let i = 0; i < 6; i++) {
       const { uid } = platform.purchase({ business_uid: 'b0', payment: 'succeeded' })
-      // Requests that come in between must not move what becomes of the others.
+      // Requests in between must not change the result of the others.
       if (noise) await read(platform, 'unknown', platform.appToken('b9'))
       for (let j = 0; j < 3; j++) statuses.push((await read(platform, uid, token)).status)
     }
@@ -652,14 +652,14 @@ describe('one seed', () => {
     return { ids: platform.subscriptions().map(({ uid }) => uid), statuses, fates: fates.sort() }
   }
 
-  it('gives the same identifiers and the same faults again, whatever comes in between', async () => {
+  it('gives the same identifiers and the same faults again, with any calls in between', async () => {
     const first = await run(7, false)
     expect(await run(7, true)).toEqual(first)
     expect(new Set(first.statuses)).toEqual(new Set([200, 503]))
     expect((await run(8, false)).ids).not.toEqual(first.ids)
   })
 
-  it('is told when it was drawn at random', () => {
+  it('is reported when it was drawn at random', () => {
     const one = createSimulator({ clientId: 'client', clientSecret: 'secret' })
     const two = createSimulator({ clientId: 'client', clientSecret: 'secret', seed: one.seed })
     expect(two.apps).toEqual(one.apps)
@@ -667,7 +667,7 @@ describe('one seed', () => {
 })
 
 describe('life and limits', () => {
-  it('refuses options that cannot work, all at once', () => {
+  it('refuses invalid options, all at once', () => {
     const options = {
       clientId: '',
       clientSecret: 's',
@@ -691,7 +691,7 @@ describe('life and limits', () => {
     expect(log).not.toContain('the-client-secret')
   })
 
-  it('closes at once, twice if need be, and refuses use afterwards', async () => {
+  it('closes at once, also twice, and refuses use afterwards', async () => {
     const { platform, target } = await start()
     await platform.register('application/installed', target.url)
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -734,11 +734,11 @@ describe('life and limits', () => {
 })
 
 describe('sampleDelivery', () => {
-  it.each(NAMES)('gives %s as it is classified', (name) => {
+  it.each(NAMES)('gives %s as classify recognises it', (name) => {
     expect(namesOf(sampleDelivery(name))).toEqual([name])
   })
 
-  it('takes other values for the fields of data', () => {
+  it('accepts other values for the fields of data', () => {
     const { data } = sampleDelivery('purchasable_subscription/create', {
       business_id: 72,
       subscription_uid: undefined,
@@ -754,7 +754,7 @@ interface Target {
   url: string
   bodies: string[]
   headers: IncomingHttpHeaders[]
-  /** What is answered; 0 never answers. */
+  /** The answers; 0 never answers. */
   status: number
   close(): Promise<void>
 }
@@ -799,7 +799,7 @@ function take(platform: Simulator, trigger: string, from: string, condition: str
     return { uid, before: 0 }
   }
   const { uid } = buy(from === 'purchased' ? 'succeeded' : 'failed')
-  // The purchase itself is told by two deliveries.
+  // The purchase itself causes two deliveries.
   if (trigger === 'Payment confirmation received') platform.confirmPayment(uid)
   else if (trigger === 'Payment issue received') platform.paymentIssue(uid)
   else platform.cancel(uid)

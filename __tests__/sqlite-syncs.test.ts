@@ -25,7 +25,7 @@ describe('the opening of a SQLite file', () => {
 })
 
 describe('a SQLite file whose sync has failed', () => {
-  it('C24 keeps nothing new while a reader stops it from taking everything over', async () => {
+  it('C24 stores nothing new while a reader prevents it from taking over everything', async () => {
     const { store, path } = storeInFolder()
     await store.open()
     await store.accept([eventOf('s1')])

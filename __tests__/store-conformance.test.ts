@@ -11,6 +11,7 @@ import type { Store } from '../lib/store/store.js'
 import { postgresStore } from '../lib/store-option.js'
 import { temporaryFolder } from './support/clean-up.js'
 import { type TestEngine, useEngine } from './support/engines.js'
+import { EVAL_TYPESCRIPT } from './support/processes.js'
 
 /** One line for each engine. */
 const STORES: Record<string, StoreConformanceOptions> = {
@@ -37,7 +38,7 @@ const ROWS: Record<string, string> = {
 }
 
 /**
- * libsql 0.5 aborts the process when it reads text that is no UTF-8, and SQLite makes such text of half a surrogate pair
+ * libsql 0.5 aborts the process when it reads text that is not UTF-8, and SQLite makes such text of half a surrogate pair
  * in JSON: these checks are run apart, so that the others can be.
  */
 const BYTES = /half a surrogate pair|that cannot be stored|whatever characters/
@@ -57,7 +58,7 @@ describe('the conformance suite', () => {
     expect(new Set(every.map(({ name }) => name)).size).toBe(every.length)
   })
 
-  it('has every check that the table of fault rows speaks of', () => {
+  it('has every check that the table of fault rows names', () => {
     expect(every.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(ROWS)))
   })
 })
@@ -148,7 +149,7 @@ async function runApart(name: string): Promise<void> {
     const engine = () => createSqliteEngine({ path: ':memory:', clock, driver: 'libsql' })
     const checks = storeConformance({ createStore: () => createSqlStore(engine()) })
     checks.find((check) => check.name === ${JSON.stringify(name)}).run()`
-  await promisify(execFile)(process.execPath, ['--require', 'tsx/cjs', '--eval', code])
+  await promisify(execFile)(process.execPath, [...EVAL_TYPESCRIPT, code])
 }
 
 function never(): never {

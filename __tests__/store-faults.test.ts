@@ -1,16 +1,12 @@
 import { describe, expect, it } from '@jest/globals'
 import { withStoreFaults } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
-import type { Decision, PurchaseChange } from '../lib/index.js'
 import type { NewEvent } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
-import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
-import { createScene, OUR_ITEM } from './support/scene.js'
-import { until } from './support/until.js'
 
 describe('a store with faults', () => {
-  it('does nothing of what it calls unavailable, and everything of what it does not acknowledge', async () => {
+  it('does nothing of an unavailable call, and all of an unacknowledged one', async () => {
     const store = await openFaulty()
     const first = store.faults.add({ on: 'accept', kind: 'unavailable', times: 2 })
     for (const id of ['a', 'b'])
@@ -22,7 +18,7 @@ describe('a store with faults', () => {
     expect(first.strikes).toBe(2)
   })
 
-  it('holds what hangs until it is released, and then does it', async () => {
+  it('holds a call that hangs until it is released, and then runs it', async () => {
     const store = await openFaulty()
     const hang = store.faults.add({ on: 'accept', kind: 'hang', times: 1 })
     const accepted = store.accept([event('a')])
@@ -33,7 +29,7 @@ describe('a store with faults', () => {
     expect([store.faults.held, (await store.listEntries({})).length]).toEqual([0, 2])
   })
 
-  it('lets go of what hangs when it is closed, and of all faults when they are cleared', async () => {
+  it('releases hanging calls when it is closed, and when its faults are cleared', async () => {
     const store = await openFaulty()
     store.faults.add({ on: 'counts', kind: 'hang' })
     const first = store.counts()
@@ -46,7 +42,7 @@ describe('a store with faults', () => {
     await expect(second).rejects.toMatchObject({ code: 'store_unavailable' })
   })
 
-  it('strikes alike for one seed, whatever other calls are made between', async () => {
+  it('fails in the same way for one seed, with any other calls in between', async () => {
     const strikesOf = async (seed: number, isBusy: boolean) => {
       const store = await openFaulty(seed)
       store.faults.add({ kind: 'unavailable', probability: 0.5 })
@@ -76,234 +72,13 @@ describe('a store with faults', () => {
   })
 })
 
-describe('while the store cannot keep a delivery', () => {
-  it('the reply is 503 with Retry-After, nothing is kept, and the next is taken when it can', async () => {
-    const { store, scene } = await faultyScene()
-    const fault = store.faults.add({ on: 'accept', kind: 'unavailable' })
-    const { status, headers, body } = await scene.deliver(notice('b1', 's1'))
-    expect([status, body.code, body.received]).toEqual([503, 'delivery_not_kept', undefined])
-    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(await scene.marketplace.journal.list()).toEqual([])
-    fault.remove()
-    const { status: next, id } = await scene.deliver(notice('b1', 's1'))
-    expect(next).toBe(200)
-    expect((await scene.marketplace.journal.list()).map((entry) => entry.id)).toEqual([id])
-  })
-
-  it('what it kept without saying so is read all the same, and its repetition does no harm', async () => {
-    const { store, scene } = await faultyScene()
-    const { uid } = purchased(scene)
-    await scene.platform.settled()
-    scene.platform.faults.add({ on: 'delivery', kind: 'drop' })
-    store.faults.add({ on: 'accept', kind: 'unacknowledged', times: 1 })
-    scene.platform.paymentIssue(uid)
-    expect((await scene.deliver(notice('b1', uid))).status).toBe(503)
-    await until('the change is seen', async () => !(await scene.marketplace.isEntitled('b1')))
-    expect((await scene.deliver(notice('b1', uid))).status).toBe(200)
-    await until('all is read', async () => settled(await scene.marketplace.explain('b1')))
-    expect(await scene.marketplace.isEntitled('b1')).toBe(false)
-  })
-
-  it('a store that does not answer is waited for until the deadline; what it keeps later counts', async () => {
-    const { store, scene } = await faultyScene({ receiver: { acceptTimeoutMs: 100 } })
-    scene.platform.faults.add({ on: 'delivery', kind: 'drop' })
-    const { uid } = purchased(scene)
-    const hang = store.faults.add({ on: 'accept', kind: 'hang' })
-    const replies = await Promise.all(Array.from({ length: 5 }, () => scene.deliver(notice('b1', uid))))
-    expect(replies.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503])
-    expect(store.faults.held).toBe(5)
-    hang.remove()
-    await until('the business is let in', () => scene.marketplace.isEntitled('b1'))
-  })
-})
-
-describe('J2 while the store cannot be read', () => {
-  it('J2 the last answer stands as long as it may, then nobody is let in, until it can be read again', async () => {
-    const { store, scene } = await faultyScene({ freshness: { maxStaleMs: 1_000, reconcileEveryMs: 1_000 } })
-    purchased(scene)
-    await until('the business is let in', () => scene.marketplace.isEntitled('b1'))
-    const fault = store.faults.add({ kind: 'unavailable' })
-    expect(await scene.marketplace.isEntitled('b1')).toBe(true)
-    expect(await scene.marketplace.isEntitled('b2')).toBe(false)
-    await until('it is too old', async () => !(await scene.marketplace.isEntitled('b1')))
-    expect(await scene.marketplace.explain('b1')).toMatchObject({ entitled: false })
-    expect(await scene.marketplace.health()).toMatchObject({ status: 'failing', counts: null })
-    fault.remove()
-    await until('the business is let in again', () => scene.marketplace.isEntitled('b1'))
-    expect(await scene.marketplace.health()).toMatchObject({ status: 'ok' })
-  })
-})
-
-describe('when the store fails the worker', () => {
-  it('a store that cannot be opened is opened in the end, and what comes before is answered 503', async () => {
-    const { store, scene } = await faultyScene({}, [{ on: 'open', kind: 'unavailable', times: 2 }])
-    expect((await scene.deliver(notice('b1', 's1'))).status).toBe(503)
-    await until('a delivery is taken', async () => (await scene.deliver(notice('b1', 's1'))).status === 200)
-    expect(store.faults.held).toBe(0)
-  })
-
-  it.each(['unavailable', 'unacknowledged'] as const)(
-    'a read whose finish is %s is right in the end, and its change is told',
-    async (kind) => {
-      const { store, scene, changes } = await faultyScene()
-      const fault = store.faults.add({ on: 'finishRead', kind, times: 2 })
-      purchased(scene)
-      await until('the change is told', () => changes.length > 0, 10_000)
-      expect(await scene.marketplace.isEntitled('b1')).toBe(true)
-      expect(changes).toMatchObject([{ from: null, to: 'purchased', entitled: true }])
-      expect(fault.strikes).toBeGreaterThan(0)
-    },
-  )
-
-  it('a handler whose end could not be written ends all the same, and is not called again by this process', async () => {
-    const { store, scene, changes } = await faultyScene()
-    const fault = store.faults.add({ on: 'finishLanes', kind: 'unavailable', times: 1 })
-    purchased(scene)
-    const ended = async () => (await scene.marketplace.journal.list({ kind: 'change' }))[0]
-    const change = await until('it has ended', async () => {
-      const entry = await ended()
-      return entry?.status === 'done' && entry
-    })
-    expect(change).toMatchObject({ attempts: 1 })
-    expect([fault.strikes, changes.map(({ id }) => id)]).toEqual([1, [change.id]])
-  })
-
-  it('claims whose answer is lost are taken over when their leases run out', async () => {
-    const { store, scene, changes } = await faultyScene()
-    const { marketplace } = scene
-    const lostReads = store.faults.add({ on: 'claimReads', kind: 'unacknowledged' })
-    const lostEntries = store.faults.add({ on: 'claimLanes', kind: 'unacknowledged' })
-    purchased(scene)
-    await until('a read is leased to nobody', async () => {
-      const [subscription] = await store.subscriptionsOf('b1')
-      return Number(subscription?.refreshAt) > Date.now()
-    })
-    lostReads.remove()
-    await until('the change is leased to nobody', () => lostEntries.strikes > 0)
-    expect(await marketplace.isEntitled('b1')).toBe(true)
-    expect(changes).toEqual([])
-    lostEntries.remove()
-    await until('the change is told', () => changes.length > 0)
-  })
-
-  it('closing ends in time although the store no longer answers', async () => {
-    const { store, scene } = await faultyScene({ closeGraceMs: 200 })
-    await scene.marketplace.start()
-    store.faults.add({ on: ['claimReads', 'claimLanes'], kind: 'hang' })
-    await until('the worker waits for the store', () => store.faults.held >= 2)
-    const closed = scene.marketplace.close().then(() => true)
-    const late = new Promise((resolve) => setTimeout(resolve, 4_000, false).unref())
-    const inTime = await Promise.race([closed, late])
-    store.faults.clear()
-    await closed
-    expect(inTime).toBe(true)
-  })
-})
-
-describe('a store that fails at random', () => {
-  it.each([1, 2, 3])('keeps every promise in the end (seed %i)', async (seed) => {
-    const { store, scene, changes } = await faultyScene({}, [], seed)
-    const { platform, marketplace } = scene
-    platform.faults.add({ on: 'delivery', kind: 'drop' })
-    const businesses = Array.from({ length: 8 }, (_, i) => `business-${i}`)
-    const uids = businesses.map(
-      (business_uid) => platform.purchase({ business_uid, purchasable_uid: OUR_ITEM, payment: 'failed' }).uid,
-    )
-    store.faults.add({ kind: 'unacknowledged', probability: 0.1 })
-    store.faults.add({ kind: 'unavailable', probability: 0.1 })
-    const acknowledged: string[] = []
-    let refused = 0
-
-    /** As a sender that tries again: only what was acknowledged is known to the app. */
-    async function tell(i: number) {
-      for (;;) {
-        const { status, id } = await scene.deliver(notice(businesses[i] as string, uids[i] as string))
-        if (status === 200) return void acknowledged.push(id)
-        expect(status).toBe(503)
-        refused++
-      }
-    }
-
-    await Promise.all(uids.map((_, i) => tell(i)))
-    for (let round = 0; round < 6; round++) {
-      await Promise.all(
-        uids.map((uid, i) => {
-          if ((i + round) % 3 === 0) platform.confirmPayment(uid)
-          else platform.paymentIssue(uid)
-          return tell(i)
-        }),
-      )
-    }
-    store.faults.clear()
-
-    expect(refused).toBeGreaterThan(0)
-    const kept = new Set((await marketplace.journal.list({ limit: 1_000 })).map(({ id }) => id))
-    expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
-    const right = uids.map((uid) => platform.subscription(uid)?.purchase_state === 'purchased')
-    await until(
-      'every decision is right and settled',
-      async () => {
-        const decisions = await Promise.all(businesses.map((each) => marketplace.explain(each)))
-        return decisions.every((each, i) => settled(each) && each.entitled === right[i])
-      },
-      10_000,
-    )
-    await until(
-      'every entry is done',
-      async () => {
-        const { pending, waiting } = await store.counts()
-        return pending + waiting === 0
-      },
-      15_000,
-    )
-    const listed = await marketplace.journal.list({ kind: 'change', limit: 1_000 })
-    const told = new Set(changes.map(({ id }) => id))
-    expect(listed.filter(({ id, status }) => status !== 'done' || !told.has(id))).toEqual([])
-    const last = new Map(changes.map((change) => [change.subscription_uid, change]))
-    expect(uids.map((uid) => last.get(uid)?.entitled)).toEqual(right)
-  })
-})
-
 const BOTH = [() => false, () => true] as const
-
-type Plan = NonNullable<Parameters<typeof withStoreFaults>[1]>['faults']
-
-/** An app whose store goes wrong as told, with a handler that keeps what it was told of. */
-async function faultyScene(
-  options: Parameters<typeof createScene>[0] = {},
-  faults: NonNullable<Plan> = [],
-  seed = 1,
-) {
-  const store = withStoreFaults(storeFor('sqlite::memory:', systemClock), { seed, faults })
-  // Released before the marketplace is closed: clean-ups run from the last to the first.
-  const scene = await createScene({ store, worker: { pollMs: 20, leaseMs: 1_000 }, ...options })
-  onCleanUp(() => store.faults.clear())
-  const changes: PurchaseChange[] = []
-  scene.marketplace.onPurchaseChange((change) => void changes.push(change))
-  return { store, scene, changes }
-}
 
 async function openFaulty(seed = 1) {
   const store = withStoreFaults(storeFor('sqlite::memory:', systemClock), { seed })
   onCleanUp(() => store.close())
   await store.open()
   return store
-}
-
-function purchased({ platform }: Awaited<ReturnType<typeof createScene>>) {
-  return platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-}
-
-function settled(decision: Decision): boolean {
-  return decision.subscriptions.length > 0 && decision.subscriptions.every(({ pending }) => !pending)
-}
-
-function notice(business_id: string, subscription_uid: string) {
-  return sampleDelivery('purchasable_subscription/update', {
-    business_id,
-    subscription_uid,
-    purchasable_uid: OUR_ITEM,
-  })
 }
 
 function event(id: string): NewEvent {

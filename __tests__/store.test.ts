@@ -12,8 +12,9 @@ import { createSqlStore } from '../lib/store/sql-store.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { eventOf } from './support/events.js'
 import { disk } from './support/failing-disk.js'
+import { EVAL_TYPESCRIPT } from './support/processes.js'
 
-// What every store promises is in store-conformance.test.ts; here is what only SQLite has.
+// The promises of every store are in store-conformance.test.ts; these are for SQLite only.
 
 const hasNodeSqlite = process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined
 const drivers: SqliteDriverName[] = hasNodeSqlite ? ['node:sqlite', 'libsql'] : ['libsql']
@@ -23,15 +24,14 @@ afterEach(() => {
 })
 
 describe.each(drivers)('the SQLite store on %s', (driver) => {
-  it('hands on at once what a process left behind when it died', async () => {
+  it('passes on at once the work of a process that died', async () => {
     const { store, path } = await open(driver)
     await handling(store, EVERY_TOPIC)
     await store.accept([event('s1')])
     await store.close()
     const child = spawnSync(process.execPath, [
-      '--import',
-      'tsx',
-      join(__dirname, 'support/claim-and-die.ts'),
+      ...EVAL_TYPESCRIPT,
+      `require(${JSON.stringify(join(__dirname, 'support/claim-and-die.ts'))})`,
       path,
       driver,
     ])
@@ -43,7 +43,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     expect(await entries(again.store, { limit: 1 })).toMatchObject([{ attempt: 2, lapses: 1 }])
   })
 
-  it('C6 keeps nothing for sure while the disk cannot be synced, and goes on by itself when it can', async () => {
+  it('C6 stores nothing durably while the disk cannot be synced, and continues when it can', async () => {
     const { store, path } = await open(driver)
     await store.accept([event('s1')])
     disk.syncsFail = true
@@ -60,7 +60,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     expect(await (await open(driver, path)).store.listEntries({})).toEqual(before)
   })
 
-  it('C16 refuses a damaged file with a clear error, and leaves it as it is', async () => {
+  it('C16 refuses a damaged file with a clear error, and leaves it unchanged', async () => {
     const path = join(temporaryFolder(), 'damaged.db')
     const bytes = Buffer.from('this is no database, but somebody may want it back'.repeat(100))
     writeFileSync(path, bytes)
@@ -71,7 +71,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     expect(readFileSync(path).equals(bytes)).toBe(true)
   })
 
-  it('says what to do when the folder does not exist', async () => {
+  it('explains the next step when the folder does not exist', async () => {
     const path = join(temporaryFolder(), 'nowhere', 'm.db')
     await expect(storeAt(path, driver).open()).rejects.toMatchObject({
       code: 'store_unavailable',
@@ -80,14 +80,14 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     expect(existsSync(path)).toBe(false)
   })
 
-  it('says what to do when its path is a folder', async () => {
+  it('explains the next step when its path is a folder', async () => {
     await expect(storeAt(temporaryFolder(), driver).open()).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringMatching(/it is a folder: name a file in it$/),
     })
   })
 
-  it('C16 says the same of a damaged file at every try, and opens the backup that is put in its place', async () => {
+  it('C16 gives the same error for a damaged file at every try, and opens the backup that replaces it', async () => {
     const folder = temporaryFolder()
     const [path, backup] = [join(folder, 'm.db'), join(folder, 'backup.db')]
     const kept = await open(driver, backup)
@@ -105,7 +105,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
 })
 
 describe('the drivers of SQLite', () => {
-  it('say what to install where there is none', async () => {
+  it('name the package to install when there is none', async () => {
     await expect(findSqlite('none' as SqliteDriverName)).rejects.toMatchObject({
       code: 'store_driver_missing',
       message: expect.stringContaining('npm install'),
@@ -131,7 +131,7 @@ describe('a lease token', () => {
     ['of another machine', `not-${host}/${dead}/another-life/1`, false],
     ['of a process that is gone', `${host}/${dead}/another-life/1`, true],
     ['of an earlier process with our process id', `${host}/${process.pid}/another-life/1`, true],
-  ])('%s is told for abandoned or not', (_whose, token, expected) => {
+  ])('%s is judged as abandoned or not', (_whose, token, expected) => {
     expect(isAbandoned(token)).toBe(expected)
   })
 })

@@ -49,7 +49,7 @@ describe('metrics', () => {
     expect(await scrape()).toEqual(new Map([['marketplace_webhooks_reads_total{outcome="found"}', 1]]))
   })
 
-  it('read gauges from counts that are asked for once in five seconds, and leave out what is not known', async () => {
+  it('read gauges from counts that are loaded once in five seconds, and omit unknown ones', async () => {
     const { scrape } = await startScraping()
     const inner = storeFor('sqlite::memory:', systemClock)
     let asked = 0
@@ -95,7 +95,7 @@ describe('metrics', () => {
 })
 
 describe('spans', () => {
-  it('are one for accepting, reading and handling, the later two linked to the delivery, each a trace of its own', async () => {
+  it('are one each for accepting, reading and handling; the later two are traces of their own, linked to the delivery', async () => {
     const exporter = startTracing()
     const { marketplace, platform } = await createScene()
     marketplace.on('purchasable_subscription/create', () => trace.getActiveSpan()?.setAttribute('seen', true))
@@ -124,7 +124,7 @@ describe('spans', () => {
     expect(JSON.stringify(spans.map(({ attributes }) => attributes))).not.toContain(uid)
   })
 
-  it('say that a handler failed, and not with which message', async () => {
+  it('record that a handler failed, but not its message', async () => {
     const exporter = startTracing()
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())
@@ -139,7 +139,7 @@ describe('spans', () => {
     expect(span?.status.message).toBeUndefined()
   })
 
-  it('may throw: what they are about is done once, and its result stands', async () => {
+  it('may throw: their work is done once, and its result stands', async () => {
     startTracing()
     const tracer = { startSpan: () => fail('no span') }
     jest.spyOn(trace, 'getTracer').mockReturnValue(tracer as never)

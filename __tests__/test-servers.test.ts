@@ -6,6 +6,7 @@ import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { EVAL_TYPESCRIPT } from './support/processes.js'
 import { freePort, startProxy } from './support/tcp-proxy.js'
 import { until } from './support/until.js'
 
@@ -25,7 +26,7 @@ describe('engines', () => {
 })
 
 describe('PostgreSQL for tests', () => {
-  it('gives an empty database to a role that is nothing special, for its password', async () => {
+  it('gives an empty database to an ordinary role, for its password', async () => {
     const address = await engineOf('PostgreSQL').freshAddress()
     const client = await connectTo(address)
     await client.query('create table kept (id int)')
@@ -38,7 +39,7 @@ describe('PostgreSQL for tests', () => {
     await expect(connectTo(wrong.href)).rejects.toMatchObject({ code: '28P01' })
   })
 
-  it('keeps what was committed, and nothing else, when it is stopped at once and started again', async () => {
+  it('keeps committed rows, and nothing else, when it is stopped at once and started again', async () => {
     const address = await engineOf('PostgreSQL').freshAddress()
     const client = await connectTo(address)
     await client.query('create table kept (id int)')
@@ -65,7 +66,7 @@ describe('PostgreSQL for tests', () => {
     await (await during).end()
   })
 
-  it('ends and leaves no file when the process that started it is killed', async () => {
+  it('ends and leaves no file when its process is killed', async () => {
     const { process, port, data } = await startInOtherProcess()
     expect([await isListening(port), existsSync(data)]).toEqual([true, true])
     process.kill('SIGKILL')
@@ -98,7 +99,7 @@ describe('a wire to PostgreSQL', () => {
     expect(await idsIn(address)).toEqual([])
   })
 
-  it('when cut, resets what is open and refuses what is new until it is healed', async () => {
+  it('resets open connections and refuses new ones while it is cut', async () => {
     const { address, proxy, client } = await wired()
     const asked = expect(client.query('select pg_sleep(60)')).rejects.toThrow(/ECONNRESET|terminated/)
     await proxy.cut()
@@ -109,7 +110,7 @@ describe('a wire to PostgreSQL', () => {
     await (await connectTo(proxy.through(address))).end()
   })
 
-  it('as a black hole, takes connections and keeps everything back until it is healed', async () => {
+  it('accepts connections and holds back everything while it is a black hole', async () => {
     const { address, proxy, client } = await wired()
     proxy.blackHole()
     const answers = [client.query('insert into kept values (1)'), connectTo(proxy.through(address))]
@@ -121,7 +122,7 @@ describe('a wire to PostgreSQL', () => {
     expect(await idsIn(address)).toEqual([1])
   })
 
-  it('half open, is silent for the connections there are and works for new ones', async () => {
+  it('is silent for existing connections and works for new ones while it is half open', async () => {
     const { address, proxy, client } = await wired()
     proxy.halfOpen()
     const asked = client.query('insert into kept values (1)')
@@ -137,16 +138,16 @@ describe('a wire to PostgreSQL', () => {
 })
 
 describe('a wire to anything', () => {
-  it('passes on what is sent, ends included, and tells of it', async () => {
+  it('passes on all data and its end, and reports both', async () => {
     const proxy = await startProxy({ to: await echo() })
-    const heard: string[] = []
-    proxy.onData('to server', (bytes) => heard.push(`> ${bytes}`))
-    const stop = proxy.onData('to client', (bytes) => heard.push(`< ${bytes}`))
+    const received: string[] = []
+    proxy.onData('to server', (bytes) => received.push(`> ${bytes}`))
+    const stop = proxy.onData('to client', (bytes) => received.push(`< ${bytes}`))
     // The client has ended its half before the answer comes: it must come all the same.
     expect(await exchange(proxy.port, 'one')).toMatchObject({ answer: 'one' })
     stop()
     await exchange(proxy.port, 'two')
-    expect(heard).toEqual(['> one', '< one', '> two'])
+    expect(received).toEqual(['> one', '< one', '> two'])
     await until('the connections are gone', () => proxy.connections() === 0)
   })
 
@@ -164,7 +165,7 @@ describe('a wire to anything', () => {
     expect((await exchange(proxy.port, 'x'.repeat(100_000))).answer).toHaveLength(100_000)
   })
 
-  it('resets a connection when nobody listens behind it', async () => {
+  it('resets a connection when nothing listens behind it', async () => {
     const proxy = await startProxy({ to: await freePort() })
     await expect(exchange(proxy.port, 'anybody?')).rejects.toMatchObject({ code: 'ECONNRESET' })
   })
@@ -209,21 +210,21 @@ async function startInOtherProcess(): Promise<{ process: ChildProcess; port: num
   // Hooks belong to Jest, which is not there.
   const script = `
     const id = require.resolve('@jest/globals')
-    require.cache[id] = { id, loaded: true, exports: { afterEach() {} } }
+    require.cache[id] = { id, loaded: true, exports: { afterEach() {}, afterAll() {} } }
     const { startPostgres } = require(${JSON.stringify(join(__dirname, 'support/postgres.ts'))})
     startPostgres({ lives: 'file' })
       .then(({ port, sql }) => Promise.all([port, sql('show data_directory')]))
       .then(([port, [row]]) => process.stdout.write(JSON.stringify({ port, data: row.data_directory })))
     setInterval(() => {}, 1_000)`
-  const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script], {
+  const child = spawn(process.execPath, [...EVAL_TYPESCRIPT, script], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   onCleanUp(() => child.kill('SIGKILL'))
-  const said = await new Promise<string>((resolve, reject) => {
+  const output = await new Promise<string>((resolve, reject) => {
     child.stdout.once('data', (chunk) => resolve(String(chunk)))
     child.once('exit', () => reject(new Error('it ended by itself')))
   })
-  const { port, data } = JSON.parse(said) as { port: number; data: string }
+  const { port, data } = JSON.parse(output) as { port: number; data: string }
   return { process: child, port, data }
 }
 
@@ -235,7 +236,7 @@ function isListening(port: number): Promise<boolean> {
   })
 }
 
-/** Sends back what it gets, and ends when the other has. */
+/** Sends back its input, and ends when the other side has. */
 async function echo(): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, (socket) => {

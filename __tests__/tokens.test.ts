@@ -3,7 +3,7 @@ import { HOUR, MINUTE } from '../lib/clock.js'
 import { createTokens, type FetchedToken } from '../lib/platform/tokens.js'
 
 describe('tokens', () => {
-  it('F3 asks once for many who wait, and once per business', async () => {
+  it('F3 are fetched once for many callers, and once per business', async () => {
     const { tokens, fetched } = create()
     const answers = await Promise.all([
       tokens.get('b1'),
@@ -25,7 +25,7 @@ describe('tokens', () => {
     ['', 5 * MINUTE],
     [-5, 5 * MINUTE],
     [Number.NaN, 5 * MINUTE],
-  ])('F1 with expires_in %p keeps a token for %p ms', async (expiresIn, keptMs) => {
+  ])('F1 with expires_in %p are cached for %p ms', async (expiresIn, keptMs) => {
     const { tokens, pass, fetched } = create({ expiresIn })
     await tokens.get('b1')
     pass(keptMs - 1)
@@ -36,21 +36,21 @@ describe('tokens', () => {
     expect(fetched()).toBe(2)
   })
 
-  it('F1, F3 gives a token that ends within a minute to those who asked, and to nobody later', async () => {
+  it('F1, F3 that end within a minute go to the waiting callers, and to no later one', async () => {
     const { tokens, fetched } = create({ expiresIn: 30 })
     expect(await Promise.all([tokens.get('b1'), tokens.get('b1')])).toEqual(['b1-1', 'b1-1'])
     expect(await tokens.get('b1')).toBe('b1-2')
     expect(fetched()).toBe(2)
   })
 
-  it('F3 does not keep a failure', async () => {
+  it('F3 are fetched again after a failure', async () => {
     const { tokens, failNext } = create()
     failNext()
     await expect(Promise.all([tokens.get('b1'), tokens.get('b1')])).rejects.toThrow('refused')
     expect(await tokens.get('b1')).toBe('b1-2')
   })
 
-  it('F2 drops a token only if it is still the current one', async () => {
+  it('F2 are dropped only if still current', async () => {
     const { tokens, fetched } = create()
     const first = await tokens.get('b1')
     tokens.drop('b1', 'another')
@@ -62,7 +62,7 @@ describe('tokens', () => {
     expect(fetched()).toBe(2)
   })
 
-  it('F8 keeps at most as many as it was told', async () => {
+  it('F8 are cached up to the maximum number', async () => {
     const { tokens, fetched } = create({ maxEntries: 10 })
     for (let business = 0; business < 20; business++) await tokens.get(`b${business}`)
     await tokens.get('b19')

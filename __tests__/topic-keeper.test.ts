@@ -4,7 +4,7 @@ import type { HandleTopics } from '../lib/store/store.js'
 import { createTopicKeeper } from '../lib/work/topic-keeper.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
-it('G22 looks for what came since a handler was added, also when the store can be told only much later', async () => {
+it('G22 the topic keeper looks for entries since a handler was added, also when the store can be reached only much later', async () => {
   const time = createVirtualClock({ isBusy: () => false })
   const calls: HandleTopics[] = []
   let fails = true

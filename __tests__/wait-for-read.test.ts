@@ -6,7 +6,7 @@ import { createReader } from './support/reader.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 describe('how long a question waits for a read', () => {
-  it('is counted from the delivery, not from the question', async () => {
+  it('counts from the delivery, not from the question', async () => {
     const { clock, ask } = asked({ requestedMsAgo: 1_500 })
     const question = ask()
     await clock.advance(499)
@@ -15,7 +15,7 @@ describe('how long a question waits for a read', () => {
     expect(question.answer).toBe(false)
   })
 
-  it('is the whole time for a delivery of this moment, and for one of the future', async () => {
+  it('is the whole time for a delivery of this moment, and for one in the future', async () => {
     for (const requestedMsAgo of [0, -SECOND]) {
       const { clock, ask } = asked({ requestedMsAgo })
       const question = ask()
@@ -29,16 +29,16 @@ describe('how long a question waits for a read', () => {
   it.each([
     ['was requested longer ago', { requestedMsAgo: 2 * SECOND }],
     ['has failed', { requestedMsAgo: 0, failure: 'platform_timeout' }],
-    ['is no longer owed', { requestedMsAgo: 0, pending: false }],
-    ['nobody has requested', { requestedMsAgo: null }],
-  ])('is none when the read %s', async (_what, given) => {
+    ['is not due any more', { requestedMsAgo: 0, pending: false }],
+    ['was never requested', { requestedMsAgo: null }],
+  ])('is zero when the read %s', async (_what, given) => {
     const { clock, ask } = asked(given)
     const question = ask()
     await clock.rest()
     expect(question.answer).toBe(false)
   })
 
-  it('lasts for what was never shown while it is verified', async () => {
+  it('lasts for a subscription that was never shown while it is verified', async () => {
     const { clock, ask } = asked({ requestedMsAgo: 0, pending: false, verifying: true })
     const question = ask()
     await clock.advance(1_999)

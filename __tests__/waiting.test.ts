@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.js'
 import { createRecheck, orAborted, sleep, withDeadline } from '../lib/waiting.js'
 
 describe('waiting', () => {
-  it('sleeps so long, and keeps no listener and no timer', async () => {
+  it('sleeps for its time, and leaves no listener and no timer', async () => {
     const clock = handClock()
     const controller = new AbortController()
     const { signal } = controller
@@ -16,7 +16,7 @@ describe('waiting', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  it('wakes as soon as the signal aborts, and does not sleep when it has', async () => {
+  it('wakes as soon as the signal aborts, and does not sleep after an abort', async () => {
     const clock = handClock()
     const controller = new AbortController()
     const asleep = sleep(500, clock, controller.signal)
@@ -57,7 +57,7 @@ describe('waiting', () => {
     expect([clock.delays(), clock.cleared()]).toEqual([[50, 50], 2])
   })
 
-  it('ends with what is said of lateness at the deadline', async () => {
+  it('ends with the error for lateness at the deadline', async () => {
     const clock = handClock()
     const waiting = withDeadline(new Promise(() => {}), 50, clock, () => new Error('late'))
     clock.ring()

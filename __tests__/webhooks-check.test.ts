@@ -19,7 +19,7 @@ const update = (purchasable_uid: string, subscription_uid = 's1') =>
 describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
   const engine = useEngine(name)
 
-  it('lists every event, also those that never came, by secret, and what else came', async () => {
+  it('lists every event, also those that never came, by secret, and all other deliveries', async () => {
     const before = Date.now()
     const {
       marketplace,
@@ -86,7 +86,7 @@ describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
 })
 
 describe('webhooks.check()', () => {
-  it('costs no write for a delivery: all that came is added in one statement', async () => {
+  it('costs no write per delivery: all deliveries are added in one statement', async () => {
     const { store, added } = counting()
     const { marketplace, deliver: send } = await createScene({ store })
     for (let i = 0; i < 20; i++) await send(update(OUR_ITEM, `s${i}`))
@@ -97,7 +97,7 @@ describe('webhooks.check()', () => {
     expect(added).toEqual([1])
   })
 
-  it('keeps what a store that is away did not take', async () => {
+  it('keeps counts that an unreachable store did not take', async () => {
     const { store, added, breakIt } = counting()
     const { marketplace, deliver: send } = await createScene({ store })
     await send(sampleDelivery('application/installed'))
@@ -110,7 +110,7 @@ describe('webhooks.check()', () => {
     expect(added).toEqual([1])
   })
 
-  it('keeps nothing in the store by which a guessed secret could be told to be right', async () => {
+  it('stores nothing that could confirm a guessed secret', async () => {
     const folder = temporaryFolder()
     const { marketplace, deliver: send } = await createScene({ store: `sqlite:${folder}/m.db` })
     await send(sampleDelivery('application/installed'))
@@ -128,7 +128,7 @@ describe('webhooks.check()', () => {
     expect(guesses.filter((guess) => files.some((file) => file.includes(guess)))).toEqual([])
   })
 
-  it('does not hold up the end where the store does not answer', async () => {
+  it('does not delay the end when the store does not answer', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const { marketplace, deliver: send } = await createScene({ store })
     await send(sampleDelivery('application/installed'))

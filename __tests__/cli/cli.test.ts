@@ -1,15 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from '@jest/globals'
-import { temporaryFolder } from '../support/clean-up.js'
-import { jsonLines, runCli, settingsFor } from '../support/cli.js'
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
+import { type CliResult, jsonLines, runCli, runEachCli, settingsFor } from '../support/cli.js'
 import { startPlatform } from '../support/scene.js'
 
 const NOWHERE = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
 const SETTINGS = settingsFor(NOWHERE, 'sqlite:marketplace.db')
 
 describe('the command line', () => {
-  it('shows its version and its help, with the settings and the exit codes, in 80 columns', async () => {
+  it('prints its version and its help, with the settings and the exit codes, in 80 columns', async () => {
     const { version } = JSON.parse(readFileSync(join(__dirname, '..', '..', 'package.json'), 'utf8'))
     expect(await runCli(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
     const { code, stdout } = await runCli(['--help'])
@@ -19,7 +19,7 @@ describe('the command line', () => {
     expect(longest(stdout)).toBeLessThanOrEqual(80)
   })
 
-  it.each([
+  const WRONG: [args: string[], why: RegExp][] = [
     [[], /Usage:/],
     [['explainn', 'b1'], /unknown command 'explainn'.*explain/s],
     [['explain'], /missing required argument 'business'/],
@@ -41,13 +41,23 @@ describe('the command line', () => {
     [['dev', '--port', '70000'], /--port must be 0/],
     [['migrate', '--print-grants', 'role'], /the store is not on PostgreSQL/],
     [['import', 'not-there.csv'], /Cannot read not-there.csv: the file does not exist/],
-  ])('ends with 2 and says why, for %j', async (args, why) => {
-    const { code, stdout, stderr } = await runCli(args as string[], { env: SETTINGS })
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(why)
+  ]
+  let results: CliResult[]
+  beforeAll(async () => {
+    const commands = WRONG.map(([args]) => args)
+    results = await forWholeFile(() => runEachCli(commands, { env: SETTINGS }))
   })
 
-  it('names each setting that is missing or cannot be used, and no value', async () => {
+  it.each(WRONG.map(([args, why], at) => [args, why, at] as const))(
+    'ends with 2 and the reason for %j',
+    (_args, why, at) => {
+      const { code, stdout, stderr } = results[at] as CliResult
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(why)
+    },
+  )
+
+  it('lists each setting that is missing or unusable, and no value', async () => {
     const { code, stdout, stderr } = await runCli(['explain', 'b1', '--json'], {
       env: { ...SETTINGS, MARKETPLACE_CLIENT_ID: '', DELIVERY_SECRETS: 'weak', MARKETPLACE_BASE_URL: 'odd' },
     })
@@ -60,7 +70,7 @@ describe('the command line', () => {
     expect(error.message).not.toContain('CLIENT_SECRET')
   })
 
-  it('makes no database of a path that is wrong: an empty one would answer no', async () => {
+  it('does not create a database at a wrong path: an empty one would answer no', async () => {
     const cwd = temporaryFolder()
     const { code, stderr } = await runCli(['explain', 'b1'], { env: SETTINGS, cwd })
     expect(code).toBe(3)
@@ -71,7 +81,7 @@ describe('the command line', () => {
     expect(await runCli(['explain', 'b1'], { env: SETTINGS, cwd })).toMatchObject({ code: 1 })
   })
 
-  it('makes secrets that are different and strong enough for the app', async () => {
+  it('creates secrets that differ and are strong enough for the app', async () => {
     const [first, second] = await Promise.all([runCli(['secret']), runCli(['secret', '--json'])])
     const secrets = [first.stdout.trim(), jsonLines(second.stdout)[0]?.secret as string]
     expect(secrets[0]).not.toBe(secrets[1])
@@ -80,11 +90,13 @@ describe('the command line', () => {
     expect(await runCli(['migrate'], { env, cwd })).toMatchObject({ code: 0, stderr: '' })
   })
 
-  it('shows help of a command with examples', async () => {
-    for (const args of [['journal', 'replay'], ['doctor'], ['import'], ['dev']]) {
-      const { code, stdout } = await runCli([...args, '--help'])
+  it('prints help of a command with examples', async () => {
+    const commands = [['journal', 'replay'], ['doctor'], ['import'], ['dev']]
+    const helps = await runEachCli(commands.map((args) => [...args, '--help']))
+    for (const [at, { code, stdout }] of helps.entries()) {
+      const args = commands[at]?.join(' ')
       expect({ args, code }).toEqual({ args, code: 0 })
-      expect(stdout).toContain(`$ marketplace-webhooks ${args.join(' ')}`)
+      expect(stdout).toContain(`$ marketplace-webhooks ${args}`)
       expect(longest(stdout)).toBeLessThanOrEqual(80)
     }
   })
@@ -102,7 +114,7 @@ describe('a file of options', () => {
     ['options.json', JSON.stringify(OPTIONS)],
     ['options.mjs', `export default ${JSON.stringify(OPTIONS)}`],
     ['options.cjs', `module.exports = ${JSON.stringify(OPTIONS)}`],
-  ])('is taken instead of the environment: %s', async (file, text) => {
+  ])('is used instead of the environment: %s', async (file, text) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, file), text)
     expect(await runCli(['migrate', '--config', file], { cwd })).toMatchObject({ code: 0, stderr: '' })
@@ -118,7 +130,7 @@ describe('a file of options', () => {
     ['options.txt', '', 'it must be a .json'],
     ['gone.json', undefined, 'ENOENT'],
     ['weak.json', JSON.stringify({ ...OPTIONS, deliverySecrets: 'canary' }), 'Correct them in weak.json'],
-  ])('that cannot be used ends with 2, and nothing of it is shown: %s', async (file, text, why) => {
+  ])('that is unusable ends with 2, and none of its content is printed: %s', async (file, text, why) => {
     const cwd = temporaryFolder()
     if (text !== undefined) writeFileSync(join(cwd, file), text)
     const { code, stdout, stderr } = await runCli(['explain', 'b1', '--config', file], { cwd })
@@ -127,7 +139,7 @@ describe('a file of options', () => {
     expect(stderr).not.toContain('canary')
   })
 
-  it('of the environment gives what is not set', async () => {
+  it('of the environment provides the settings that are not set', async () => {
     const cwd = temporaryFolder()
     const lines = Object.entries(SETTINGS).map(([name, value]) => `${name}=${value}`)
     writeFileSync(join(cwd, '.env'), lines.join('\n'))
@@ -140,7 +152,7 @@ describe('a file of options', () => {
 })
 
 describe('register and simulate', () => {
-  it('register the four events that the gate needs, and again as a success', async () => {
+  it('register the four events that the gate needs, and succeed again the second time', async () => {
     const platform = await startPlatform()
     platform.addBusiness('b1')
     const env = settingsFor(platform, 'sqlite:none.db')
@@ -155,7 +167,7 @@ describe('register and simulate', () => {
     expect(first.stdout + first.stderr).not.toContain(target)
   })
 
-  it('take a token of another kind from the environment, and refuse one that the event does not take', async () => {
+  it('take a token of another kind from the environment, and refuse one that the event does not accept', async () => {
     const platform = await startPlatform()
     const env = { ...settingsFor(platform, 'sqlite:none.db'), MARKETPLACE_TOKEN: platform.directoryToken() }
     const args = ['register', 'https://my-app.example/hooks', '--token-kind', 'directory', '--event']
@@ -166,7 +178,7 @@ describe('register and simulate', () => {
     expect(refused.stdout + refused.stderr).not.toContain(env.MARKETPLACE_TOKEN)
   })
 
-  it('say why the platform refuses', async () => {
+  it('print the reason of a refusal by the platform', async () => {
     const platform = await startPlatform()
     const args = ['register', 'https://my-app.example/hooks', '--business', 'unknown']
     const { code, stderr } = await runCli(args, { env: settingsFor(platform, 'sqlite:none.db') })

@@ -6,7 +6,7 @@ import { DELIVERY_SECRET } from '../support/settings.js'
 import { until } from '../support/until.js'
 
 describe('marketplace-webhooks dev', () => {
-  it('in a terminal takes single keys: a business buys, misses a payment, confirms, cancels and uninstalls', async () => {
+  it('takes single keys in a terminal: a business buys, misses a payment, confirms, cancels and uninstalls', async () => {
     const dev = startInTerminal(['dev', '--port', '0'])
     await dev.prints('quit')
     await press(dev, 'b', 'business-1: none -> purchased, ')
@@ -19,7 +19,7 @@ describe('marketplace-webhooks dev', () => {
     expect(await dev.ended).toMatchObject({ code: 0 })
   }, 60_000)
 
-  it('in a terminal breaks the platform and mends it, and ends at Ctrl+C', async () => {
+  it('breaks the platform and repairs it in a terminal, and ends at Ctrl+C', async () => {
     const dev = startInTerminal(['dev', '--port', '0'])
     await dev.prints('quit')
     await press(dev, 'k', 'the platform is down')
@@ -30,7 +30,7 @@ describe('marketplace-webhooks dev', () => {
     expect(await dev.ended).toMatchObject({ code: 0 })
   }, 60_000)
 
-  it('without a terminal takes words from its input, prints JSON lines, and goes on when the input ends', async () => {
+  it('takes words from its input without a terminal, prints JSON lines, and goes on when the input ends', async () => {
     const dev = startCli(['dev', '--port', '0', '--json'])
     await dev.prints('"started"')
     dev.write('confirm\nbuy\n')
@@ -52,7 +52,7 @@ describe('marketplace-webhooks dev', () => {
     })
   }, 60_000)
 
-  it('delivers to an app of yours, whose reads it answers', async () => {
+  it('delivers to an app of the user and answers its reads', async () => {
     const client = { clientId: 'my-client', clientSecret: 'my-client-secret', purchasableUid: 'my-item' }
     const router = express.Router()
     const url = await serve(express().use('/hooks', router))
@@ -76,7 +76,7 @@ describe('marketplace-webhooks dev', () => {
     expect(stdout + stderr).not.toContain(client.clientSecret)
   }, 60_000)
 
-  it('says when its port is in use', async () => {
+  it('reports that its port is in use', async () => {
     const first = startCli(['dev', '--port', '0', '--json'])
     await first.prints('"started"')
     const [{ baseUrl }] = jsonLines<{ baseUrl: string }>(first.stdout()) as [{ baseUrl: string }]

@@ -12,13 +12,13 @@ const DOCS = readFileSync(join(__dirname, '..', '..', 'docs', 'command-line.md')
 const PROGRAM = createProgram('0.0.0', () => async () => {})
 
 describe('docs/command-line.md', () => {
-  it('has every command with its arguments, in the words of the program', () => {
+  it('lists every command with its arguments, in the words of the program', () => {
     expect(rowsOf('Commands')).toEqual(
       commandsOf(PROGRAM).map(({ path, command }) => [`\`${path}\``, command.summary()]),
     )
   })
 
-  it('has every setting with its option', () => {
+  it('lists every setting with its option', () => {
     const documented = rowsOf('Settings').map(([name, option = '', several]) => [
       name,
       option.split(';')[0],
@@ -29,14 +29,14 @@ describe('docs/command-line.md', () => {
     )
   })
 
-  it('has every exit code with its meaning, and every key', () => {
+  it('lists every exit code with its meaning, and every key', () => {
     expect(rowsOf('Output and exit codes')).toEqual(Object.entries(EXIT_CODES))
     expect(rowsOf('dev')).toEqual(
       Object.entries(KEYS).map(([key, { word, does }]) => [`\`${key}\``, `\`${word}\``, does]),
     )
   })
 
-  it('and all other pages name only commands and options that are there', () => {
+  it('names only existing commands and options, like all other pages', () => {
     const lines = [...[...PAGES.values()].join('\n').matchAll(/npx marketplace-webhooks ([^#`\n]*)/g)]
     expect(lines.length).toBeGreaterThan(7)
     for (const [, line = ''] of lines)
@@ -45,7 +45,7 @@ describe('docs/command-line.md', () => {
 })
 
 describe('every command', () => {
-  it('has a summary, a description and examples that the program takes', () => {
+  it('has a summary, a description and examples that the program accepts', () => {
     for (const { path, command } of commandsOf(PROGRAM)) {
       expect([path, command.summary() !== '', command.description() !== '']).toEqual([path, true, true])
       let help = ''
@@ -75,7 +75,7 @@ function commandsOf(parent: Command, before = ''): { path: string; command: Comm
   })
 }
 
-/** What of a command line is not there: its command, or an option. */
+/** The unknown parts of a command line: its command, or an option. */
 function faultOf(words: readonly string[]): string | undefined {
   let command = PROGRAM
   for (const word of words) {

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
-import { describe, expect, it } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { forWholeFile } from '../support/clean-up.js'
 import { jsonLines, runCli, settingsFor } from '../support/cli.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { createScene, DELIVERY_SECRET, openMarketplace, serve, startPlatform } from '../support/scene.js'
@@ -14,7 +15,7 @@ interface Finding {
 describe('doctor', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('finds everything in order beside a running app, and has a delivery go through its public address', async () => {
+  it('finds no problem beside a running app, and delivers through its public address', async () => {
     const { env, url, marketplace } = await app()
     // Counts are written every few seconds.
     await marketplace.webhooks.check()
@@ -42,6 +43,10 @@ describe('doctor', () => {
     expect(text.stdout + text.stderr).not.toContain(DELIVERY_SECRET)
   })
 
+  let running: Awaited<ReturnType<typeof app>>
+  beforeAll(async () => {
+    running = await forWholeFile(app)
+  })
   it.each([
     [
       'a client secret that is wrong',
@@ -83,21 +88,17 @@ describe('doctor', () => {
       'failed',
       'Cannot call the platform',
     ],
-  ])(
-    'finds %s',
-    async (_what, wrong, check, status, text, more: string[] = []) => {
-      const { env, url } = await app()
-      const { PATH_OF_ROUTER: path = '/hooks', ...changed } = wrong as Record<string, string>
-      const args = ['doctor', '--public-url', `${url}${path}`, ...more]
-      const { code, checks } = await examine(args, { ...env, ...changed })
-      expect(checks[check]).toMatchObject({ status, text: expect.stringContaining(text) })
-      if (status === 'failed') expect(checks[check]?.fix).toMatch(/\S/)
-      expect(code).toBe(status === 'failed' ? 1 : 0)
-    },
-    60_000,
-  )
+  ])('finds %s', async (_what, wrong, check, status, text, more: string[] = []) => {
+    const { env, url } = running
+    const { PATH_OF_ROUTER: path = '/hooks', ...changed } = wrong as Record<string, string>
+    const args = ['doctor', '--public-url', `${url}${path}`, ...more]
+    const { code, checks } = await examine(args, { ...env, ...changed })
+    expect(checks[check]).toMatchObject({ status, text: expect.stringContaining(text) })
+    if (status === 'failed') expect(checks[check]?.fix).toMatch(/\S/)
+    expect(code).toBe(status === 'failed' ? 1 : 0)
+  })
 
-  it('finds another database behind the public address', async () => {
+  it('finds a different database behind the public address', async () => {
     const { platform, url, env } = await app()
     const other = { ...env, MARKETPLACE_STORE: await engine.freshAddress() }
     const elsewhere = openMarketplace(platform, { store: other.MARKETPLACE_STORE })
@@ -110,7 +111,7 @@ describe('doctor', () => {
     expect(code).toBe(1)
   })
 
-  it('finds a clock that is wrong, by the Date of the replies', async () => {
+  it('finds a clock that is wrong, by the Date header of the replies', async () => {
     const { env, platform } = await app()
     const anHourAgo = await serve((req, res) => forward(req, res, platform.authUrl))
     const { code, checks } = await examine(['doctor'], { ...env, MARKETPLACE_AUTH_URL: anHourAgo })
@@ -120,7 +121,7 @@ describe('doctor', () => {
     expect(code).toBe(1)
   })
 
-  it('finds rights that are missing in PostgreSQL, and prints the SQL that gives them, as migrate does', async () => {
+  it('finds missing rights in PostgreSQL, and prints the SQL that grants them, as migrate does', async () => {
     const { env } = await app()
     const server = engine.server()
     const store = new URL(env.MARKETPLACE_STORE as string)
@@ -140,7 +141,7 @@ describe('doctor', () => {
     expect((await examine(['doctor'], asPoor)).checks.store).toMatchObject({ status: 'ok' })
   })
 
-  it('skips what the settings do not allow, and ends with 1', async () => {
+  it('skips checks that the settings do not allow, and ends with 1', async () => {
     const { code, checks } = await examine(['doctor'], {})
     expect(code).toBe(1)
     expect(checks.settings).toMatchObject({ status: 'failed' })
@@ -148,7 +149,7 @@ describe('doctor', () => {
     expect(checks.read).toMatchObject({ status: 'skipped' })
   })
 
-  /** A running app that has a subscription, told by the platform. */
+  /** A running app with a subscription that the platform delivered. */
   async function app() {
     const store = await engine.freshAddress()
     const { platform, marketplace, url } = await createScene({ store })
@@ -166,7 +167,7 @@ describe('doctor', () => {
 describe.each(ENGINE_NAMES)('doctor on %s', (name) => {
   const engine = useEngine(name)
 
-  it('tries a read with what the database has', async () => {
+  it('tries a read with the contents of the database', async () => {
     const store = await engine.freshAddress()
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store })

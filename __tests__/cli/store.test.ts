@@ -1,77 +1,104 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib/index.js'
 import type { Simulator } from '../../lib/testing/index.js'
-import { temporaryFolder } from '../support/clean-up.js'
-import { type CliResult, jsonLines, runCli, settingsFor, startInTerminal } from '../support/cli.js'
+import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
+import {
+  type CliResult,
+  jsonLines,
+  runCli,
+  runEachCli,
+  settingsFor,
+  startInTerminal,
+} from '../support/cli.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { until } from '../support/until.js'
 
 describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
   const engine = useEngine(name)
+  /** For the tests that write nothing. */
+  let unchanged: Seeded
+  beforeAll(async () => {
+    unchanged = await forWholeFile(seeded)
+  })
 
-  it('explains: 0 for yes, 1 for no, 2 for what is not an identifier; with the next step', async () => {
-    const { run } = await seeded()
-    const yes = await run(['explain', 'b-paid'])
+  it('explains: 0 for yes, 1 for no, 2 for an invalid identifier; with the next step', async () => {
+    const { runEach } = unchanged
+    const [yes, no, unknown, ...invalid] = (await runEach([
+      ['explain', 'b-paid'],
+      ['explain', ' b-late '],
+      ['explain', 'b-unknown', '--json'],
+      ['explain', 'x'.repeat(300)],
+      ['explain', 'b-paid', '--item', 'another-item'],
+    ])) as [CliResult, CliResult, CliResult, ...CliResult[]]
     expect(yes).toMatchObject({ code: 0, stderr: '' })
     expect(yes.stdout).toMatch(/^b-paid: YES, it may use the app\.\nreason +purchased\n/)
-    const no = await run(['explain', ' b-late '])
     expect(no.code).toBe(1)
     expect(no.stdout).toMatch(/^b-late: NO, .*next step +Ask the business to check its payment/s)
-    const unknown = await run(['explain', 'b-unknown', '--json'])
     expect(unknown.code).toBe(1)
     expect(jsonLines<Decision>(unknown.stdout)).toMatchObject([
       { reason: 'unknown_business', entitled: false },
     ])
-    expect(await run(['explain', 'x'.repeat(300)])).toMatchObject({ code: 2 })
-    expect(await run(['explain', 'b-paid', '--item', 'another-item'])).toMatchObject({ code: 2 })
+    expect(invalid.map(({ code }) => code)).toEqual([2, 2])
   })
 
-  it('explains the answer as it was at a time', async () => {
-    const { run } = await seeded()
-    const now = await run(['explain', 'b-paid', '--json', '--at', new Date().toISOString()])
+  it('explains the answer at an earlier time', async () => {
+    const { runEach } = unchanged
+    const [now, before, invalid] = (await runEach([
+      ['explain', 'b-paid', '--json', '--at', new Date().toISOString()],
+      ['explain', 'b-paid', '--at', '2020-01-01T00:00:00Z'],
+      ['explain', 'b-paid', '--at', 'yesterday'],
+    ])) as [CliResult, CliResult, CliResult]
     expect(now.code).toBe(0)
     expect(jsonLines<Decision>(now.stdout)[0]).toMatchObject({ entitled: true, business_uid: 'b-paid' })
-    const before = await run(['explain', 'b-paid', '--at', '2020-01-01T00:00:00Z'])
     expect(before.code).not.toBe(0)
-    const { code, stdout, stderr } = await run(['explain', 'b-paid', '--at', 'yesterday'])
+    const { code, stdout, stderr } = invalid
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain('ISO 8601')
   })
 
-  it('shows the history of a business, a page at a time', async () => {
-    const { run } = await seeded()
-    const all = jsonLines<HistoryItem>((await run(['history', 'b-late', '--json'])).stdout)
+  it('prints the history of a business, a page at a time', async () => {
+    const { run, runEach } = unchanged
+    const [whole, first, text, unknown] = (await runEach([
+      ['history', 'b-late', '--json'],
+      ['history', 'b-late', '--json', '--limit', '2'],
+      ['history', 'b-late'],
+      ['history', 'b-unknown'],
+    ])) as [CliResult, CliResult, CliResult, CliResult]
+    const all = jsonLines<HistoryItem>(whole.stdout)
     expect(all.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['delivery', 'change', 'handled']))
-    const first = await run(['history', 'b-late', '--json', '--limit', '2'])
     const [, id] = /--before (\S+)/.exec(first.stderr) ?? []
     const rest = await run(['history', 'b-late', '--json', '--before', id as string])
     expect([...jsonLines(first.stdout), ...jsonLines(rest.stdout)]).toEqual(all)
-    const text = await run(['history', 'b-late'])
     expect(text).toMatchObject({ code: 0 })
     expect(text.stdout).toContain('purchased -> suspended, not entitled')
     expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
-    expect(await run(['history', 'b-unknown'])).toMatchObject({ code: 1, stdout: '' })
+    expect(unknown).toMatchObject({ code: 1, stdout: '' })
   })
 
-  it('lists, shows and replays entries of the journal, and keeps who did it', async () => {
-    const { run } = await seeded({ failing: true })
-    const dead = jsonLines<JournalEntry>((await run(['journal', 'list', '--dead', '--json'])).stdout)
+  it('lists, shows and replays entries of the journal, and records the actor', async () => {
+    const { run, runEach } = await seeded({ failing: true })
+    const [list, text] = (await runEach([
+      ['journal', 'list', '--dead', '--json'],
+      ['journal', 'list', '--dead'],
+    ])) as [CliResult, CliResult]
+    const dead = jsonLines<JournalEntry>(list.stdout)
     expect(dead.length).toBeGreaterThan(0)
-    const text = await run(['journal', 'list', '--dead'])
     expect(text.stdout).toContain('says-no')
     expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
 
     const { id } = dead[0] as JournalEntry
-    const shown = await run(['journal', 'show', id])
+    const [shown, preview, ...unknown] = (await runEach([
+      ['journal', 'show', id],
+      ['journal', 'replay', '--dead', '--dry-run', '--json'],
+      ['journal', 'show', 'no-such-id'],
+      ['journal', 'replay', 'no-such-id'],
+    ])) as [CliResult, CliResult, ...CliResult[]]
     expect(shown.stdout).toMatch(/status +dead/)
     expect(shown.stdout).toContain('"purchase_state"')
-    expect(await run(['journal', 'show', 'no-such-id'])).toMatchObject({ code: 1, stdout: '' })
-    expect(await run(['journal', 'replay', 'no-such-id'])).toMatchObject({ code: 1, stdout: '' })
-
-    const preview = await run(['journal', 'replay', '--dead', '--dry-run', '--json'])
+    expect(unknown).toMatchObject(Array(2).fill({ code: 1, stdout: '' }))
     expect(jsonLines(preview.stdout)).toEqual([
       { matched: dead.length, replayed: 0, ids: dead.map((each) => each.id).reverse(), dryRun: true },
     ])
@@ -88,7 +115,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     ])
   })
 
-  it('tracks a subscription and refreshes a business; without a worker it says so, and what is asked for is kept', async () => {
+  it('tracks a subscription and refreshes a business; without a worker it reports that, and the request stays stored', async () => {
     const { run, platform, open } = await seeded()
     platform.purchase({ business_uid: 'b-lost', payment: 'succeeded', subscription_uid: 's-lost' })
     expect(await run(['track', 's-lost'])).toMatchObject({ code: 2 })
@@ -115,8 +142,8 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     ])
   })
 
-  it('exports a business, and erases it once its uid is typed again', async () => {
-    const { run, env } = await seeded()
+  it('exports a business, and erases it after its uid is typed again', async () => {
+    const { run, runEach, env } = await seeded()
     const cwd = temporaryFolder()
     const exported = await run(['export', 'b-paid'])
     expect(JSON.parse(exported.stdout)).toMatchObject({
@@ -128,10 +155,13 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 2 })
 
-    const unconfirmed = await run(['erase', 'b-paid'])
+    const [unconfirmed, misnamed] = await runEach([
+      ['erase', 'b-paid'],
+      ['erase', 'b-paid', '--yes', 'b-late'],
+    ])
     expect(unconfirmed).toMatchObject({ code: 2, stdout: '' })
-    expect(unconfirmed.stderr).toContain('--yes <uid>')
-    expect(await run(['erase', 'b-paid', '--yes', 'b-late'])).toMatchObject({ code: 2 })
+    expect(unconfirmed?.stderr).toContain('--yes <uid>')
+    expect(misnamed).toMatchObject({ code: 2 })
     const mistyped = startInTerminal(['erase', 'b-paid'], { env })
     await mistyped.prints('Type the uid')
     mistyped.write('b-pai\r')
@@ -142,9 +172,15 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     await typed.prints('Type the uid')
     typed.write('b-paid\r')
     expect(await typed.ended).toMatchObject({ code: 0 })
-    expect(await run(['explain', 'b-paid', '--json'])).toMatchObject({ code: 1 })
-    expect(await run(['explain', 'b-late', '--json'])).toMatchObject({ code: 1 })
-    expect(await run(['erase', 'b-late', '--yes', 'b-late', '--json'])).toMatchObject({ code: 0, stderr: '' })
+    const answers = await runEach([
+      ['explain', 'b-paid', '--json'],
+      ['explain', 'b-late', '--json'],
+    ])
+    expect(answers.map(({ code }) => code)).toEqual([1, 1])
+    expect(await run(['erase', 'b-late', '--yes', 'b-late', '--json'])).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
     const kept = jsonLines<JournalEntry>(
       (await run(['journal', 'list', '--kind', 'action', '--json'])).stdout,
     )
@@ -155,7 +191,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
   })
 
   it('backs up SQLite, and names pg_dump for PostgreSQL', async () => {
-    const { run, env } = await seeded()
+    const { run, env } = unchanged
     const copy = join(temporaryFolder(), 'copy.db')
     const backup = await run(['backup', copy, '--json'])
     if (name === 'PostgreSQL') {
@@ -169,8 +205,8 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(await run(['backup', copy])).toMatchObject({ code: 3 })
   })
 
-  it('says what to do beside an app that holds its SQLite file, and works beside one on PostgreSQL', async () => {
-    const { run, open } = await seeded()
+  it('prints the next step beside an app that holds its SQLite file, and works beside one on PostgreSQL', async () => {
+    const { run, open } = unchanged
     const marketplace = open()
     await marketplace.start()
     const { code, stdout, stderr } = await run(['explain', 'b-paid'])
@@ -181,12 +217,17 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     }
   })
 
-  it('colours on a terminal only, and not with NO_COLOR', async () => {
-    const { run, env } = await seeded()
-    expect((await run(['explain', 'b-paid'])).stdout).not.toContain('\u001b')
-    const coloured = await startInTerminal(['explain', 'b-paid'], { env: { ...env, TERM: 'xterm' } }).ended
+  it('prints colours on a terminal only, and not with NO_COLOR', async () => {
+    const { run, env } = unchanged
+    const inTerminal = (more: Record<string, string>) =>
+      startInTerminal(['explain', 'b-paid'], { env: { ...env, ...more } }).ended
+    const [piped, coloured, plain] = await Promise.all([
+      run(['explain', 'b-paid']),
+      inTerminal({ TERM: 'xterm' }),
+      inTerminal({ NO_COLOR: '1' }),
+    ])
+    expect(piped.stdout).not.toContain('\u001b')
     expect(coloured.stdout).toContain('\u001b[32mYES')
-    const plain = await startInTerminal(['explain', 'b-paid'], { env: { ...env, NO_COLOR: '1' } }).ended
     expect(plain.stdout).toContain('YES')
     expect(plain.stdout).not.toContain('\u001b')
   })
@@ -217,6 +258,9 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
       platform,
       env,
       run: (args) => runCli(args, { env }),
+      // Where one process holds the file, the others would only wait for it.
+      runEach: (commands) =>
+        runEachCli(commands, { env, atOnce: name === 'PostgreSQL' || isShareable() ? 3 : 1 }),
       open: () => openMarketplace(platform, options),
     }
   }
@@ -226,6 +270,7 @@ interface Seeded {
   platform: Simulator
   env: Record<string, string>
   run(args: readonly string[]): Promise<CliResult>
+  runEach(commands: readonly (readonly string[])[]): Promise<CliResult[]>
   /** The app again, with a worker. */
   open(): Marketplace
 }

@@ -11,7 +11,7 @@ const express4 = require('express-4') as typeof express
 const ACTS = namesOf('act')
 
 describe('consoleRouter', () => {
-  it('is not created without authorize, with a short key, or with limits that are none', async () => {
+  it('is not created without authorize, with a short key, or with invalid limits', async () => {
     const { marketplace } = await createScene({ worker: false })
     const authorize = () => null
     for (const options of [
@@ -46,7 +46,7 @@ describe('consoleRouter', () => {
     })
   }
 
-  it('denies what throws at once', async () => {
+  it('denies access when authorize throws synchronously', async () => {
     const { url } = await stage({
       authorize: () => {
         throw new Error('no session')
@@ -72,14 +72,14 @@ describe('consoleRouter', () => {
     })
   }
 
-  it('knows no other calls', async () => {
+  it('has no other calls', async () => {
     const { operator } = await stage()
     for (const name of ['constructor', '__proto__', 'toString', 'targetUrl', 'backup', 'close'])
       expect([name, (await operator.read(name)).status]).toEqual([name, 404])
   })
 
   describe('an action', () => {
-    it('needs the token of the person who asks', async () => {
+    it('needs the token of the person who acts', async () => {
       const { url, operator, support } = await stage()
       const { token } = (await support.read('session')).body
       for (const wrong of ['', 'x', token, `${token}x`]) {
@@ -94,7 +94,7 @@ describe('consoleRouter', () => {
       expect(url).toContain('/ops')
     })
 
-    it('takes the token of another instance with the same tokenKey, and of no other', async () => {
+    it('accepts the token of another instance with the same tokenKey, and no other', async () => {
       const { app, marketplace, url } = await createScene({ worker: false })
       for (const [path, tokenKey] of [
         ['/a', KEY],
@@ -111,7 +111,7 @@ describe('consoleRouter', () => {
       expect(await Promise.all(statuses)).toEqual([200, 200, 403, 403])
     })
 
-    it('is refused from another site, and reads are too', async () => {
+    it('is refused from another site, like a read', async () => {
       const { url, operator } = await stage()
       for (const site of ['cross-site', 'same-site', 'none']) {
         const { status } = await operator.act('refresh', { business_uid: 'b' }, { 'sec-fetch-site': site })
@@ -123,7 +123,7 @@ describe('consoleRouter', () => {
       expect((await operator.act('refresh', { business_uid: 'b' }, bare)).status).toBe(403)
     })
 
-    it('takes JSON of at most 16 KiB, and says what is wrong with any other', async () => {
+    it('takes JSON of at most 16 KiB, and explains why it refuses anything else', async () => {
       const { operator } = await stage()
       const wrong: [input: unknown, status: number, code: string, headers?: Record<string, string>][] = [
         ['{', 400, 'body_not_json'],
@@ -141,7 +141,7 @@ describe('consoleRouter', () => {
       }
     })
 
-    it('is cut off at the limit of bytes also where none was announced', async () => {
+    it('is cut off at the limit of bytes also without a content length', async () => {
       const { url, operator } = await stage()
       const { token } = (await operator.read('session')).body
       const headers = { 'x-person': 'operator', 'x-console-token': token, 'content-type': 'application/json' }
@@ -155,7 +155,7 @@ describe('consoleRouter', () => {
       expect(status).toBe(413)
     })
 
-    it('is limited for each person', async () => {
+    it('is limited per person', async () => {
       const { operator, support } = await stage({ actionsPerMinute: 2 })
       const input = { business_uid: 'b' }
       const statuses = []
@@ -167,7 +167,7 @@ describe('consoleRouter', () => {
     })
 
     for (const name of ACTS) {
-      it(`leaves who did ${name}, to what, and why`, async () => {
+      it(`records who did ${name}, to which target, and why`, async () => {
         const { operator, marketplace, entry_id } = await stage()
         const inputs: Record<string, object> = {
           refresh: { business_uid: 'business-1' },
@@ -211,7 +211,7 @@ describe('consoleRouter', () => {
     })
   })
 
-  it('erases only what was typed, and replays several only with a reason', async () => {
+  it('erases only the typed identifier, and replays several only with a reason', async () => {
     const { operator, marketplace } = await stage()
     const slip = { business_uid: 'business-1', typed: 'business-2', reason: 'slip' }
     expect((await operator.act('erase', slip)).body.code).toBe('typed_wrong')
@@ -224,7 +224,7 @@ describe('consoleRouter', () => {
     expect(await marketplace.history('business-1')).not.toEqual([])
   })
 
-  it('sends every reply unstored, unsniffed, unframed, and the page with nothing but its own script', async () => {
+  it('sends every reply with no-store, nosniff and no framing, and the page with only its own script', async () => {
     const { url } = await stage()
     for (const path of ['/', '/call/session', '/call/nothing', '/elsewhere']) {
       const { headers } = await fetch(`${url}${path}`, { headers: { 'x-person': 'support' } })

@@ -9,14 +9,14 @@ import { createScene, serve } from '../support/scene.js'
 const TEXT = readFileSync(join(__dirname, '..', '..', 'docs', 'console.md'), 'utf8')
 
 describe('docs/console.md', () => {
-  it('says of every call who may make it', () => {
+  it('lists for every call who may make it', () => {
     const rows = [...TEXT.matchAll(/^\| `(\w+)` \| (.+?) \| (support|operator) \| (yes|no) \|$/gm)].map(
       ([, name, does, role, acts]) => [name, { does, role, kind: acts === 'yes' ? 'act' : 'read' }],
     )
     expect(Object.fromEntries(rows)).toEqual(CALLS)
   })
 
-  it('has an example of basic auth that lets in who has the password, and nobody else', async () => {
+  it('has an example of basic auth that admits only people with the password', async () => {
     const url = await run('ADA_PASSWORD', { process: { env: { ADA_PASSWORD: 'p:ssword' } } })
     const signIn = (person: string) => {
       const authorization = `Basic ${Buffer.from(person).toString('base64')}`
@@ -28,7 +28,7 @@ describe('docs/console.md', () => {
     expect(await signIn('ada:p:ssword')).toBe(200)
   })
 
-  it('has an example of a session and of a header that a proxy sends', async () => {
+  it('has an example of a session and of a header from a proxy', async () => {
     const bySession = await run('req.session?.user', { operators: new Set() }, (req) => {
       if (req.headers['x-signed-in']) Object.assign(req, { session: { user: { email: 'a', isStaff: true } } })
     })

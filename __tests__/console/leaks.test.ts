@@ -22,10 +22,10 @@ const SECRETS = {
   token: 'canary-token-7731',
 } as const
 
-describe.each(ENGINE_NAMES)('what the console answers on %s', (engineName) => {
+describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('never holds a secret, a token or the target address; and for support no buyer and no payload', async () => {
+  it('never contain a secret, a token or the target address; and for support no buyer and no payload', async () => {
     const answers = {
       support: await everyAnswer('support', await engine.freshAddress()),
       operator: await everyAnswer('operator', await engine.freshAddress()),
@@ -49,7 +49,7 @@ describe.each(ENGINE_NAMES)('what the console answers on %s', (engineName) => {
   }, 60_000)
 })
 
-/** What a console answers to each call, in a world with canaries everywhere. */
+/** The answers of a console to each call, in a world with canaries everywhere. */
 async function everyAnswer(role: RoleName, store: string): Promise<Record<string, string>> {
   const { platform, marketplace, app, url, target, deliver } = await createScene({
     store,

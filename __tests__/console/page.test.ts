@@ -11,7 +11,7 @@ import { mountConsole, type RoleName } from '../support/console.js'
 import { createScene, OTHER_ITEM, deliver as post, type Scene, serve } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** Where to look at what the page looks like. */
+/** The folder for pictures of the page. */
 const SCREENSHOTS = join(tmpdir(), 'console-page-screenshots')
 const LOOKS = {
   'phone by night': { viewport: { width: 360, height: 740 }, colorScheme: 'dark' },
@@ -22,7 +22,7 @@ const CHAPTERS = ['Business', 'Needs attention', 'Live', 'Health', 'Privacy']
 useBrowser()
 beforeAll(async () => {
   await mkdir(SCREENSHOTS, { recursive: true })
-  // The page is tested as it was bundled, which has to be what its sources say.
+  // The page is tested as bundled, so the bundle must match its sources.
   const bundle = join(__dirname, '..', '..', 'lib', 'console', 'page-bundle.ts')
   const before = await readFile(bundle, 'utf8')
   execFileSync(process.execPath, [join(__dirname, '..', '..', 'scripts', 'build-console-page.mjs')])
@@ -31,14 +31,14 @@ beforeAll(async () => {
 })
 
 describe('the page of the console', () => {
-  it('brings a support person from "I paid and cannot get in" to the next step in two steps, and to the mend in one more', async () => {
+  it('takes a support person from "I paid and cannot get in" to the next step in two steps, and to the repair in one more', async () => {
     const { platform, url, marketplace } = await createStage()
     const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'failed' })
     await until(
       'it is read',
       async () => (await marketplace.explain('business-1')).reason === 'not_purchased',
     )
-    // The customer pays, and the event that says so is lost.
+    // The customer pays, and the event of the payment is lost.
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.confirmPayment(uid)
 
@@ -60,7 +60,7 @@ describe('the page of the console', () => {
     expect(steps).toBe(3)
   })
 
-  it('tracks the subscription of a business that is not known', async () => {
+  it('tracks the subscription of an unknown business', async () => {
     const { platform, url } = await createStage()
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: 'business-lost', payment: 'succeeded' })
@@ -103,7 +103,7 @@ describe('the page of the console', () => {
     await page.getByText('Shape (only operators see values)').waitFor()
   })
 
-  it('replays a group with a preview and a reason, and keeps who did it', async () => {
+  it('replays a group with a preview and a reason, and records the actor', async () => {
     const { url, platform, marketplace, repair } = await createStage({ isBroken: true })
     for (const n of [1, 2, 3]) platform.install(`business-${n}`)
     await platform.settled()
@@ -138,7 +138,7 @@ describe('the page of the console', () => {
     await page.getByText('There are no dead and no retrying entries.').waitFor()
   })
 
-  it('shows support what failed, and no way to replay it', async () => {
+  it('shows failures to support, without a way to replay them', async () => {
     const { url, platform, marketplace } = await createStage({ isBroken: true })
     platform.install('business-1')
     await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
@@ -162,7 +162,7 @@ describe('the page of the console', () => {
     await page.locator('dt:text("Requests with a wrong secret") + dd').getByText('1, last').waitFor()
   })
 
-  it('shows live what comes in, and after a pause goes on from where it was', async () => {
+  it('shows new entries live, and after a pause continues where it was', async () => {
     const { url, platform } = await createStage()
     platform.install('business-1')
     await platform.settled()
@@ -177,7 +177,7 @@ describe('the page of the console', () => {
     expect(await page.locator('#live').getByText('business-1').count()).toBeGreaterThan(0)
   })
 
-  it('shows a problem with what to do about it', async () => {
+  it('shows a problem with its next step', async () => {
     const { url, platform, marketplace } = await createStage({ isBroken: true })
     platform.install('business-1')
     await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
@@ -186,7 +186,7 @@ describe('the page of the console', () => {
     await page.getByText('fix the cause of the error, then replay the group').waitFor()
   })
 
-  it('exports a business as a file, and erases it once its identifier was typed', async () => {
+  it('exports a business as a file, and erases it after its identifier was typed', async () => {
     const { url, platform, marketplace } = await createStage()
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
     await until('it is read', () => marketplace.isEntitled('business-1'))
@@ -206,7 +206,7 @@ describe('the page of the console', () => {
     expect(await marketplace.explain('business-1')).toMatchObject({ reason: 'unknown_business' })
   })
 
-  it('can be used with the keyboard alone', async () => {
+  it('works with the keyboard alone', async () => {
     const { url, platform, marketplace } = await createStage({ isBroken: true })
     platform.install('business-1')
     await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
@@ -289,7 +289,7 @@ describe('the page of the console', () => {
   })
 
   for (const [name, options] of Object.entries(LOOKS)) {
-    it(`has no violation of axe, fits and can be read on a ${name}`, async () => {
+    it(`has no violation of axe, fits and is readable on a ${name}`, async () => {
       const stage = await createStage({ isBroken: true })
       await furnish(stage)
       const page = await open(stage.url, 'operator', '', options)
@@ -316,7 +316,7 @@ describe('the page of the console', () => {
     }, 90_000)
   }
 
-  it('leaves no error in the console', () => {
+  it('leaves no error in the browser console', () => {
     expect(troubles).toEqual([])
   })
 })

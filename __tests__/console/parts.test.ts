@@ -39,11 +39,11 @@ describe('searchTerms', () => {
     })
   }
 
-  it('leaves an identifier whole that has spaces and colons in it', () => {
+  it('keeps an identifier with spaces and colons whole', () => {
     expect(searchTerms('Bakery Lindt: 12')[0]).toBe('Bakery Lindt: 12')
   })
 
-  it('finds nothing in nothing, and is not held up by a lot', () => {
+  it('finds nothing in an empty text, and stays fast with a long one', () => {
     expect(searchTerms(' "" ')).toEqual([])
     expect(searchTerms('{'.repeat(20_000)).length).toBeLessThanOrEqual(8)
     expect(searchTerms(JSON.stringify(Array.from({ length: 999 }, (_, n) => ({ uid: n })))).length).toBe(8)
@@ -51,7 +51,7 @@ describe('searchTerms', () => {
 })
 
 describe('the next step', () => {
-  it('is there for every reason, with a headline that says may only where the answer is yes', () => {
+  it('exists for every reason, with a headline that contains may only where the answer is yes', () => {
     expect(Object.keys(NEXT_STEPS)).toEqual(Object.keys(REASONS))
     for (const [reason, { headline, step }] of Object.entries(NEXT_STEPS)) {
       expect(step).toMatch(/^[A-Z].{20,}\.$/)
@@ -59,7 +59,7 @@ describe('the next step', () => {
     }
   })
 
-  it('is that of the state where all subscriptions are in the same one', () => {
+  it('belongs to the state when all subscriptions are in the same one', () => {
     expect(nextStepFor('not_purchased', ['suspended', 'suspended']).step).toContain('payment')
     expect(nextStepFor('not_purchased', ['canceled']).step).toContain('buy the app again')
     expect(nextStepFor('not_purchased', ['canceled', 'suspended'])).toEqual(NEXT_STEPS.not_purchased)
@@ -69,7 +69,7 @@ describe('the next step', () => {
 })
 
 describe('masking', () => {
-  it('shows of a record which fields there are, and the values of those that support works with', () => {
+  it('shows which fields a record has, and the values of the fields that support needs', () => {
     const record = {
       uid: 's',
       purchase_state: 'purchased',
@@ -88,7 +88,7 @@ describe('masking', () => {
     })
   })
 
-  it('shows of a payload its keys and types', () => {
+  it('shows the keys and types of a payload', () => {
     expect(shapeOf({ b: [{ c: 'x' }, 1], a: null, 'jo@example.com': true })).toEqual({
       a: 'null',
       b: [{ c: 'text' }],
@@ -96,7 +96,7 @@ describe('masking', () => {
     })
   })
 
-  it('takes values of the payload out of an error, the longest first, and leaves the identifiers of the business', () => {
+  it('removes values of the payload from an error, the longest first, and leaves the identifiers of the business', () => {
     const payload = {
       data: { business_uid: 'business-1', buyer_uid: 'buyer-1', mail: 'buyer-1@example.com', n: 42 },
     }
@@ -105,7 +105,7 @@ describe('masking', () => {
     )
   })
 
-  it('takes secrets out of whatever is sent, which stays JSON', () => {
+  it('removes secrets from any reply, which stays JSON', () => {
     const jsonOf = jsonWithoutSecrets((mountUrl) => `${mountUrl.replace(/\/$/, '')}/the-secret`)
     const found = JSON.parse(
       jsonOf({
@@ -125,7 +125,7 @@ describe('masking', () => {
 })
 
 describe('a token for actions', () => {
-  it('works for half a day at least and for a day at most', () => {
+  it('works for at least half a day and at most a day', () => {
     let now = 1_000
     const tokens = createActionTokens({ key: undefined, now: () => now })
     const person = { name: 'sue', role: 'support' } as const
@@ -141,7 +141,7 @@ describe('a token for actions', () => {
 })
 
 describe('the limit of calls', () => {
-  it('refills evenly, forward only, and forgets the name that came longest ago', () => {
+  it('refills evenly, forward only, and forgets the name that called longest ago', () => {
     let now = 0
     const take = createRateLimit({ perMinute: 2, now: () => now })
     expect([take('a'), take('a'), take('a'), take('b')]).toEqual([true, true, false, true])

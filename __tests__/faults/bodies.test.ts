@@ -53,7 +53,7 @@ describe.each([
       [name, 'after', parser] as const,
     ]),
   )(
-    '%s %s the router: deliveries are kept, and the app still gets its own bodies',
+    '%s %s the router: deliveries are stored, and the app still gets its own bodies',
     async (_name, place, parser) => {
       const platform = await startPlatform()
       const marketplace = openMarketplace(platform, { worker: false })
@@ -99,7 +99,7 @@ describe('a strange body', () => {
     ['a lone low surrogate', '\udc00a'],
     ['10,000 characters', 'x'.repeat(10_000)],
     ['nothing', ''],
-  ])('B7 with an id of %s is kept and never becomes a row', async (_what, id) => {
+  ])('B7 with an id of %s is stored and never becomes a row', async (_what, id) => {
     const { marketplace, target } = await receiving()
     for (const envelope of [notice(id), notice('s1', id)]) {
       const { status, body } = await deliver(target, envelope)
@@ -109,7 +109,7 @@ describe('a strange body', () => {
     expect(counts).toMatchObject({ subscriptions: 0, unrecognised: 2 })
   })
 
-  it('B7 keeps ids apart that look alike', async () => {
+  it('B7 keeps similar ids apart', async () => {
     const { marketplace, target } = await receiving()
     const alike = [
       'é',
@@ -137,7 +137,7 @@ describe('a strange body', () => {
     }
   })
 
-  it('B8 pollutes nothing with __proto__ and constructor, and lends no ids', async () => {
+  it('B8 changes no prototype with __proto__ and constructor, and passes on no ids', async () => {
     const { marketplace, target } = await receiving()
     const ids = JSON.stringify(notice('s1').data)
     const pair = '"entity_name":"purchasable_subscription","event_type":"update"'
@@ -158,7 +158,7 @@ describe('a strange body', () => {
     expect(['subscription_uid', 'entity_name', 'x'].filter((key) => key in {})).toEqual([])
   })
 
-  it('B9 nested 500,000 deep is kept, alone or in an event, and the next one is served', async () => {
+  it('B9 nested 500,000 levels deep is stored, alone or in an event, and the next one is served', async () => {
     const { marketplace, target } = await receiving({ receiver: { bodyLimitBytes: 2 * MiB } })
     const parsed = express5()
       .use(express5.json({ limit: '2mb', strict: false }))
@@ -188,13 +188,13 @@ describe('a strange body', () => {
     '{"entity_name":"purchasable_subscription","event_type":"update","data":{"business_id":12345678901234567890,"subscription_uid":true}}',
     '[[[]],[{}],{"data":null}]',
     '1e400',
-  ])('B10 is never an error of ours: %s', async (text) => {
+  ])('B10 never causes an internal error: %s', async (text) => {
     const { target } = await receiving()
     const { status, body } = await deliver(target, text)
     expect({ status, hasIssues: Array.isArray(body.issues) }).toEqual({ status: 200, hasIssues: true })
   })
 
-  it('B10 is never an error of ours, whatever the fields hold', async () => {
+  it('B10 never causes an internal error, with any field values', async () => {
     const { target } = await receiving()
     const anyEnvelope = fc.record(
       {
@@ -225,10 +225,10 @@ describe('a strange body', () => {
     )
   })
 
-  it('B11 that is an event nobody knows is kept, counted and told', async () => {
+  it('B11 with an unknown event is stored, counted and delivered to onUnrecognised', async () => {
     const { marketplace, deliver } = await createScene()
-    const told: unknown[] = []
-    marketplace.onUnrecognised(({ envelope }) => void told.push(envelope))
+    const reported: unknown[] = []
+    marketplace.onUnrecognised(({ envelope }) => void reported.push(envelope))
     const unknown = [
       { entity_name: 'application', event_type: 'rated', data: { business_id: B1 } },
       { entity_name: 'moon', event_type: 'update', data: {} },
@@ -240,14 +240,14 @@ describe('a strange body', () => {
         body: { received: true, id: expect.any(String), issues: [expect.stringContaining('entity_name')] },
       })
     }
-    await until('both are told', () => told.length === 2)
-    expect(told).toEqual(expect.arrayContaining(unknown))
+    await until('both are reported', () => reported.length === 2)
+    expect(reported).toEqual(expect.arrayContaining(unknown))
     expect((await marketplace.health()).counts).toMatchObject({ unrecognised: 2, subscriptions: 0 })
     const kept = await marketplace.journal.list({ kind: 'unrecognised' })
     expect(kept.map(({ payload }) => payload)).toEqual([...unknown].reverse())
   })
 
-  it('B12 that is an array of good and bad does not lose the good one', async () => {
+  it('B12 with an array of good and bad envelopes does not lose the good one', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const drop = platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -260,7 +260,7 @@ describe('a strange body', () => {
     expect((await marketplace.health()).counts).toMatchObject({ subscriptions: 1, unrecognised: 5 })
   })
 
-  it('B12 that is empty is refused; null and [] are kept', async () => {
+  it('B12 that is empty is refused; null and [] are stored', async () => {
     const { marketplace, target } = await receiving()
     expect(await deliver(target, '')).toMatchObject({ status: 400, body: { code: 'body_not_json' } })
     for (const text of ['null', '[]']) {

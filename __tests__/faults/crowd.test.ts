@@ -14,7 +14,7 @@ const MANY = 10_000
 const HOUR = 3_600_000
 const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
 const STATISTICS = {
-  // Nobody but an operator makes any.
+  // Only an operator makes any.
   SQLite: ['none', 'fresh'],
   PostgreSQL: ['none', 'of before', 'fresh'],
 } as const
@@ -23,7 +23,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
   const engine = useEngine(engineName)
 
   it.each(STATISTICS[engineName])(
-    'G6 a claim of a read costs what it did (statistics: %s)',
+    'G6 the cost of a claim of a read stays the same (statistics: %s)',
     async (statistics) => {
       await costsTheSame({
         statistics,
@@ -35,7 +35,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
   )
 
   it.each(STATISTICS[engineName])(
-    'G6 no statement about subscriptions looks at more than it needs (statistics: %s)',
+    'G6 no statement about subscriptions visits more rows than it needs (statistics: %s)',
     async (statistics) => {
       const lab = await openStoreWithSql(await engine.freshAddress())
       const { store, sql } = lab
@@ -93,7 +93,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     60_000,
   )
 
-  it('E22 an asked-for read begins at once with very many overdue reconciles, imports and made-up ones', async () => {
+  it('E22 an asked-for read begins at once beside very many overdue reconciles, imports and forged rows', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     const overdue = Number(process.env.OVERDUE ?? 50_000)
@@ -141,7 +141,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(Math.max(...waits)).toBeLessThan(1_000)
   }, 120_000)
 
-  it('E24 a purchase is among the next few reads though ten thousand made-up ones wait for theirs', async () => {
+  it('E24 a purchase is among the next few reads although ten thousand forged rows wait for theirs', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(subscriptions('made up', '1', MANY, 1, 'null', 1, 1))
     // The oldest, which must not wait for ever either.
@@ -172,7 +172,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(readBefore).toBeLessThanOrEqual(24)
   }, 60_000)
 
-  it('E25 few of very many that are refused are not taken for all', async () => {
+  it('E25 a few refusals among very many reads are not reported as all', async () => {
     const { engine: sqlEngine, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(subscriptions('read', `${Date.now() + HOUR}`, 100, 1, 'null', 0))
     await sql(`update subscriptions set state = 'purchased'`)
@@ -188,7 +188,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(await problems()).toEqual([expect.stringMatching(/refused/)])
   })
 
-  it('E25 the refused are counted further than the rest, so that it shows whether they are most', async () => {
+  it('E25 counts the refused further than the others, so that it sees whether they are most', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(subscriptions('read', `${Date.now() + HOUR}`, 3 * COUNTED_UP_TO, 1, 'null', 0))
     await sql(`update subscriptions set state = 'purchased'`)
@@ -199,7 +199,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(knownRefused(await store.counts())).toEqual([expect.stringMatching(/refused/)])
   })
 
-  it('a question about a business looks at no more than a thousand, and at those first that were read', async () => {
+  it('a question about a business visits at most a thousand rows, beginning with those that were read', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     await store.accept([eventOf('s1')])
@@ -254,7 +254,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
   const engine = useEngine(engineName)
   const DAY = 24 * HOUR
 
-  it('the sweeper keeps to the keeping times, and leaves what is owed', async () => {
+  it('the sweeper keeps to the retention, and leaves pending work', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { sql } = lab
     const now = Date.now()
@@ -264,13 +264,13 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
     await sql(journal('fresh dead', 'dead', now - 29 * DAY, 20))
     await sql(journal('owed', 'waiting', now - 80 * DAY, 20, 'change'))
     await sql(journal('told', 'done', now - 91 * DAY, 1_000, 'change'))
-    await sql(journal('told lately', 'done', now - 89 * DAY, 20, 'change'))
+    await sql(journal('reported lately', 'done', now - 89 * DAY, 20, 'change'))
     await sql(subscriptions('made up', 'null', 1_000, now - 31 * DAY))
     const { marketplace } = await createScene({ store: lab.store })
     await marketplace.start()
     const count = async (table: string) =>
       Number((await sql<{ rows: number }>(`select count(*) as rows from ${table}`))[0]?.rows)
-    await until('what is over is gone', async () => (await count('journal')) === 260, 15_000)
+    await until('finished rows are gone', async () => (await count('journal')) === 260, 15_000)
     await until('so are made-up subscriptions', async () => (await count('subscriptions')) === 0, 15_000)
     const left = await sql<{ word: string; rows: number }>(
       `select name as word, count(*) as rows from journal group by name order by name`,
@@ -278,13 +278,13 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
     expect(left.map(({ word, rows }) => [word, Number(rows)])).toEqual([
       ['fresh dead', 20],
       ['owed', 20],
-      ['told lately', 20],
+      ['reported lately', 20],
       ['young', 200],
     ])
   }, 40_000)
 })
 
-/** What the plan of PostgreSQL did, node by node. */
+/** The steps of a plan of PostgreSQL, node by node. */
 async function planOf({ explain }: StoreWithSql, query: Query): Promise<PlanNode[]> {
   const [row] = await explain('explain (analyze, buffers, timing off, format json)', query)
   const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN'])) as [{ Plan: PlanNode }]
@@ -300,7 +300,7 @@ function costOf(plan: PlanNode[]) {
   }
 }
 
-/** SQLite does not count: its plan says how each table is gone through. */
+/** SQLite does not count: its plan shows how each table is read. */
 function goesByIndex(plan: Record<string, unknown>[], index: string) {
   const steps = plan.map(({ detail }) => String(detail))
   expect(steps.filter((step) => /^SCAN (subscriptions|journal|leased|earlier)\b/.test(step))).toEqual([])

@@ -5,12 +5,14 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, SECOND, systemClock } from '../../lib/clock.js'
 import { createEntitlements } from '../../lib/entitlement/entitlements.js'
 import type { Hint, Subscription } from '../../lib/store/store.js'
+import { EVAL_TYPESCRIPT } from '../support/processes.js'
 import { gate } from '../support/until.js'
 
 describe('J1 a million unknown businesses', () => {
-  it('cannot push out the known ones, and ten thousand of them are all that is kept', async () => {
+  it('cannot evict the known ones, and ten thousand of them at most are cached', async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [
-      ...['--expose-gc', '--require', 'tsx/cjs', '--eval'],
+      '--expose-gc',
+      ...EVAL_TYPESCRIPT,
       `(${askAMillion})(${JSON.stringify(join(__dirname, '../../lib/entitlement/entitlements.ts'))})`,
     ])
     const { grownBytes, ...counted } = JSON.parse(stdout)
@@ -19,7 +21,7 @@ describe('J1 a million unknown businesses', () => {
     expect(grownBytes).toBeLessThan(30_000_000)
   }, 30_000)
 
-  it('nor do any number of known ones stay in memory', async () => {
+  it('cannot grow memory, nor can any number of known ones', async () => {
     const { ask, loads, startCounting } = create()
     for (let at = 0; at < 12_000; at++) await ask(`known-${at}`)
     startCounting()
@@ -33,7 +35,7 @@ describe('J1 a million unknown businesses', () => {
 })
 
 describe('J4 a thousand callers', () => {
-  it('cause one load when what they ask about was never loaded, and one when the answer has run out', async () => {
+  it('cause one load for an answer that was never loaded, and one for an answer that has expired', async () => {
     const { ask, loads, pass } = create()
     const all = () => Promise.all(Array.from({ length: 1_000 }, () => ask('known-1')))
     expect(new Set(await all())).toEqual(new Set([true]))
@@ -46,12 +48,12 @@ describe('J4 a thousand callers', () => {
     expect(loads()).toBe(2)
   })
 
-  it('cause two loads at most when something changes while the first is under way', async () => {
-    const { ask, loads, hold, tell, set } = create()
+  it('cause two loads at most when a change arrives while the first is under way', async () => {
+    const { ask, loads, hold, notify, set } = create()
     const first = hold()
     const early = Array.from({ length: 500 }, () => ask('known-1'))
     set('suspended')
-    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
     const late = Array.from({ length: 500 }, () => ask('known-1'))
     first.open()
     expect(new Set(await Promise.all([...early, ...late]))).toEqual(new Set([false]))
@@ -62,42 +64,42 @@ describe('J4 a thousand callers', () => {
 describe('J5 a load that began before a change', () => {
   it.each([
     ['of the business', 'known-1'],
-    ['of it is not known whom', null],
+    ['of an unknown business', null],
   ] as const)('%s does not overwrite it', async (_whose, businessUid) => {
-    const { ask, loads, hold, tell, set } = create()
+    const { ask, loads, hold, notify, set } = create()
     const first = hold()
     const asked = ask('known-1')
-    // The load has seen purchased; what it waits for is its way back.
+    // The load has seen purchased, and its result is still on its way back.
     set('suspended')
-    tell({ kind: 'decided', businessUid, superseded: true })
+    notify({ kind: 'decided', businessUid, superseded: true })
     first.open()
     expect(await asked).toBe(false)
     expect(await ask('known-1')).toBe(false)
     expect(loads()).toBe(2)
   })
 
-  it('does not overwrite it where the change comes between two loads and nobody waits', async () => {
-    const { ask, hold, tell, set, pass } = create()
+  it('does not overwrite it when the change comes between two loads and nobody waits', async () => {
+    const { ask, hold, notify, set, pass } = create()
     expect(await ask('known-1')).toBe(true)
     pass(6 * SECOND)
     const second = hold()
     const asked = ask('known-1')
     set('canceled')
-    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
     second.open()
     await asked
     set('purchased')
-    // Nobody has told of this one: the answer of before stands for its time.
+    // No change announced this one: the earlier answer stands for its time.
     expect(await ask('known-1')).toBe(false)
     pass(6 * SECOND)
     expect(await ask('known-1')).toBe(true)
   })
 
   it('of another business is not repeated', async () => {
-    const { ask, loads, hold, tell } = create()
+    const { ask, loads, hold, notify } = create()
     const first = hold()
     const asked = ask('known-1')
-    tell({ kind: 'decided', businessUid: 'known-2', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-2', superseded: true })
     first.open()
     expect(await asked).toBe(true)
     expect(loads()).toBe(1)
@@ -105,24 +107,24 @@ describe('J5 a load that began before a change', () => {
 })
 
 describe('J20 a decision that was superseded', () => {
-  it('is not shown again when the store is down, and one that was only looked at again is', async () => {
-    const { ask, tell, fail, pass } = create()
+  it('is not shown again when the store is down, unlike one that was only reloaded', async () => {
+    const { ask, notify, fail, pass } = create()
     for (const business of ['known-1', 'known-2']) expect(await ask(business)).toBe(true)
-    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
-    tell({ kind: 'decided', businessUid: 'known-2', superseded: false })
-    tell({ kind: 'requested', businessUid: 'known-2' })
+    notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-2', superseded: false })
+    notify({ kind: 'requested', businessUid: 'known-2' })
     fail()
     pass(6 * SECOND)
     expect([await ask('known-1'), await ask('known-2')]).toEqual([false, true])
   })
 
-  it('is not remembered by a load that it overtook', async () => {
-    const { ask, hold, tell, fail, set, pass } = create()
+  it('is not cached by a load that it overtook', async () => {
+    const { ask, hold, notify, fail, set, pass } = create()
     const load = hold()
     const asked = ask('known-1')
     set('canceled')
     pass(2 * SECOND)
-    tell({ kind: 'decided', businessUid: 'known-1', superseded: true })
+    notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
     load.open()
     await asked
     fail()
@@ -130,8 +132,8 @@ describe('J20 a decision that was superseded', () => {
   })
 })
 
-describe('J2 a business whose last subscription turned out to be somebody else\u2019s', () => {
-  it('is not let in by what was once remembered of it, when the store is down', async () => {
+describe('J2 a business whose last subscription belongs to another business', () => {
+  it('gets no access from its earlier cached answer when the store is down', async () => {
     const { ask, pass, lose, fail } = create()
     expect(await ask('known-1')).toBe(true)
     pass(6 * SECOND)
@@ -175,7 +177,7 @@ function askAMillion(path: string) {
     loads = 0
     for (let at = 0; at < 1_000; at++) if (!(await isEntitled(`known-${at}`))) throw new Error('not known')
     const loadsOfKnown = loads
-    // The latest first: what is kept answers without a load, and is not pushed out by asking.
+    // The latest first: a cached answer needs no load, and asking does not evict it.
     let kept = 0
     for (loads = 0; ; kept++) {
       await isEntitled(`unknown-${999_999 - kept}`)
@@ -194,7 +196,7 @@ function create() {
   let isLost = false
   let isDown = false
   let held: ReturnType<typeof gate<void>> | undefined
-  let tell: (hint: Hint) => void = () => {}
+  let notify: (hint: Hint) => void = () => {}
   const entitlements = createEntitlements({
     store: {
       subscriptionsOf(businessUid) {
@@ -207,7 +209,7 @@ function create() {
         return waitsFor ? waitsFor.opened.then(() => seen) : Promise.resolve(seen)
       },
       subscribe(listener) {
-        tell = listener
+        notify = listener
         return () => {}
       },
     },
@@ -231,7 +233,7 @@ function create() {
       held = gate<void>()
       return held
     },
-    tell: (hint: Hint) => tell(hint),
+    notify: (hint: Hint) => notify(hint),
     set(next: string) {
       state = next
     },

@@ -26,7 +26,7 @@ const express4 = require('express-4') as typeof express5
 const B1 = 'business-one'
 
 describe('a sender without the secret', () => {
-  it('A1 costs no work of the database and no line in the log', async () => {
+  it('A1 causes no work of the database and no line in the log', async () => {
     const { store, calls } = createWatchedStore()
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store, worker: false })
@@ -62,8 +62,8 @@ describe('a sender without the secret', () => {
   })
 })
 
-describe('somebody who knows the secret', () => {
-  it('A9 floods with made-up ids, and known customers are still served within seconds', async () => {
+describe('a sender with the secret', () => {
+  it('A9 that sends a flood of forged ids does not delay known customers by more than seconds', async () => {
     const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await until('access', () => marketplace.isEntitled(B1))
@@ -98,7 +98,7 @@ describe('somebody who knows the secret', () => {
     expect(Math.max(...perBusiness.values())).toBeLessThanOrEqual(2)
   })
 
-  it('A10 forges a notice of a real subscription, which costs one read and changes nothing', async () => {
+  it('A10 that forges a notice of a real subscription causes one read and changes nothing', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
@@ -106,7 +106,7 @@ describe('somebody who knows the secret', () => {
     const before = await seenOf(platform, marketplace, uid)
     await deliver(notice(uid, B1))
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    // A purchase elsewhere goes all the way meanwhile: whatever was due at once has been read.
+    // A purchase of another business is read meanwhile, so every read that was due at once has been made.
     platform.purchase({ business_uid: 'business-two', payment: 'succeeded' })
     await platform.settled()
     expect(await marketplace.isEntitled('business-two')).toBe(true)
@@ -114,7 +114,7 @@ describe('somebody who knows the secret', () => {
   })
 
   it.each(['update', 'created'])(
-    'A11 forges a full record that says purchased, sent as %s',
+    'A11 that forges a full record with purchased, sent as %s, gets no access',
     async (event_type) => {
       const { platform, marketplace, deliver } = await createScene()
       const { uid } = platform.purchase({ business_uid: B1, payment: 'failed' })
@@ -143,7 +143,7 @@ describe('somebody who knows the secret', () => {
 })
 
 describe('the record of another business', () => {
-  it('A12 is discarded and counted, and never written down', async () => {
+  it('A12 is discarded and counted, and never stored', async () => {
     const outcomes = countReads()
     const folder = temporaryFolder()
     const foreign = {
@@ -163,8 +163,8 @@ describe('the record of another business', () => {
     )
     await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
     const decision = await until('the read', async () => {
-      const told = await marketplace.explain(B1)
-      return told.subscriptions[0]?.failure && told
+      const decision = await marketplace.explain(B1)
+      return decision.subscriptions[0]?.failure && decision
     })
     expect(decision).toMatchObject({
       entitled: false,
@@ -179,7 +179,7 @@ describe('the record of another business', () => {
   })
 })
 
-describe('a sender on a bad line', () => {
+describe('a sender on a bad connection', () => {
   it('A13 that sends one byte a second gets 408 at the deadline, and its socket is closed', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { receiver: { bodyTimeoutMs: 2_500 } })
@@ -209,7 +209,7 @@ describe('a sender on a bad line', () => {
     expect(await marketplace.journal.list()).toEqual([])
   })
 
-  it('A15 that is gone before the reply has its delivery kept once', async () => {
+  it('A15 that leaves before the reply has its delivery stored once', async () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const marketplace = openMarketplace(platform, { store, worker: false })
@@ -227,7 +227,7 @@ describe('a sender on a bad line', () => {
     const subjects = async () =>
       (await marketplace.journal.list()).map(({ subscription_uid }) => subscription_uid).sort()
     await until('all are kept', async () => (await subjects()).length >= 5)
-    // What comes after them is kept after them: nothing of theirs is still on its way.
+    // Later deliveries are stored later: all of the sender's have arrived.
     await deliver(url.href, notice('last'))
     expect(await subjects()).toEqual(['last', 's0', 's1', 's2', 's3', 's4'])
   })

@@ -8,7 +8,7 @@ import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
-/** Where the tests keep what they know: they say something of the engine too. */
+/** The folders in which the tests store their evidence; their names depend on the engine. */
 let engine: TestEngine
 const storeAddress = () => engine.freshAddress()
 
@@ -20,7 +20,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     engine = own
   })
 
-  describe('H5 a process that ends after a side effect and before it is noted', () => {
+  describe('H5 a process that ends after a side effect and before noting it', () => {
     it('is followed by one that calls again, with the same id and the next attempt', async () => {
       const platform = await startPlatform()
       const store = storeFor(await storeAddress(), systemClock)
@@ -53,7 +53,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 
   describe('H6 the changes of one subscription', () => {
-    it('are told in order and never two at once, by two instances on one store', async () => {
+    it('are delivered in order and never two at once, by two instances on one store', async () => {
       const platform = await startPlatform()
       const store = storeFor(await storeAddress(), systemClock)
       const marketplaces = [1, 2].map(() =>
@@ -69,7 +69,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
 
       const running = new Set<string>()
       const overlaps: string[] = []
-      const told = new Map<string, (string | null)[]>()
+      const handled = new Map<string, (string | null)[]>()
       const tellers = new Set<number>()
       // Each takes two of the four, and waits until the other has taken its own: both are certain to take part.
       const bothTell = gate()
@@ -82,14 +82,16 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
           await bothTell.opened
           for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
           running.delete(business_uid)
-          // One that fails holds back what comes behind it, whoever takes it next.
+          // One that fails holds back the ones behind it, for any next claimer.
           if (business_uid === 'b2' && to === 'suspended' && attempt === 1) throw new Error('not yet')
-          told.set(business_uid, [...(told.get(business_uid) ?? []), to])
+          handled.set(business_uid, [...(handled.get(business_uid) ?? []), to])
         })
       }
-      await until('all are told', async () => (await pendingChanges(reader)) === 0)
+      await until('all are handled', async () => (await pendingChanges(reader)) === 0)
       expect(overlaps).toEqual([])
-      expect(Object.fromEntries(told)).toEqual(Object.fromEntries(businesses.map((each) => [each, states])))
+      expect(Object.fromEntries(handled)).toEqual(
+        Object.fromEntries(businesses.map((each) => [each, states])),
+      )
     })
   })
 })

@@ -6,13 +6,12 @@ import { join } from 'node:path'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { onCleanUp } from '../support/clean-up.js'
+import { EVAL_TYPESCRIPT } from '../support/processes.js'
 import { until } from '../support/until.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const NODE = [
-  '--require',
-  'tsx/cjs',
-  '--eval',
+  ...EVAL_TYPESCRIPT,
   `require(${JSON.stringify(join(__dirname, '..', 'support', 'doors-child.ts'))})`,
 ]
 
@@ -48,9 +47,9 @@ const WAYS = {
   end: (socket: Socket) => void socket.end(),
 }
 
-describe('senders that go at any moment', () => {
+describe('senders that disconnect at any moment', () => {
   it.each(['http', 'express4', 'express5', 'tls'] as const)(
-    'A21 over HTTP/1 on %s end nothing but their own request',
+    'A21 over HTTP/1 on %s end only their own request',
     async (name) => {
       const runs: Promise<void>[] = []
       for (const path of PATHS) {
@@ -72,34 +71,31 @@ describe('senders that go at any moment', () => {
     },
   )
 
-  it.each(['h2c', 'tls'] as const)(
-    'A21, A20 over HTTP/2 on %s end nothing but their own request',
-    async (name) => {
-      const ways: ((stream: ClientHttp2Stream, session: ClientHttp2Session) => void)[] = [
-        (stream) => stream.close(8),
-        (stream) => stream.close(0),
-        (stream) => stream.destroy(),
-        (_stream, session) => session.destroy(),
-        (_stream, session) => session.close(),
-        (_stream, session) => session.goaway(1),
-      ]
-      const runs: Promise<unknown>[] = []
-      for (const path of PATHS) {
-        for (const method of ['POST']) {
-          for (const leave of ways) {
-            for (const stage of ['headers', 'part', 'body', 'wait', 'reply', 'after'] as const) {
-              // A window of nothing keeps the reply from being sent.
-              for (const initialWindowSize of [65_535, 0]) {
-                runs.push(streamAndLeave(name, { method, path, stage, initialWindowSize, leave }))
-              }
+  it.each(['h2c', 'tls'] as const)('A21, A20 over HTTP/2 on %s end only their own request', async (name) => {
+    const ways: ((stream: ClientHttp2Stream, session: ClientHttp2Session) => void)[] = [
+      (stream) => stream.close(8),
+      (stream) => stream.close(0),
+      (stream) => stream.destroy(),
+      (_stream, session) => session.destroy(),
+      (_stream, session) => session.close(),
+      (_stream, session) => session.goaway(1),
+    ]
+    const runs: Promise<unknown>[] = []
+    for (const path of PATHS) {
+      for (const method of ['POST']) {
+        for (const leave of ways) {
+          for (const stage of ['headers', 'part', 'body', 'wait', 'reply', 'after'] as const) {
+            // A window of nothing keeps the reply from being sent.
+            for (const initialWindowSize of [65_535, 0]) {
+              runs.push(streamAndLeave(name, { method, path, stage, initialWindowSize, leave }))
             }
           }
         }
       }
-      await Promise.all(runs)
-      await expectAllServe()
-    },
-  )
+    }
+    await Promise.all(runs)
+    await expectAllServe()
+  })
 })
 
 describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (name) => {
@@ -130,7 +126,7 @@ describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (
     expect(events).toEqual([])
   })
 
-  it('is cut off when the body does not come to an end', async () => {
+  it('is cut off when the body does not end', async () => {
     const session = dialHttp2(name)
     for (const [path, part, status] of [
       [`/hooks/${SECRET}`, ' ', 408],
@@ -151,7 +147,7 @@ describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (
   })
 })
 
-describe('a middleware that has replaced what belongs to Node', () => {
+describe('a middleware that has replaced members of Node’s objects', () => {
   it.each([
     'res.setHeader',
     'res.end',
@@ -163,7 +159,7 @@ describe('a middleware that has replaced what belongs to Node', () => {
     'url',
     'objects',
     'next',
-  ])('A22 %s fails, and no more than the one request', async (broken) => {
+  ])('A22 ends only the one request when %s fails', async (broken) => {
     for (const path of PATHS) {
       for (const business of ['in', 'out']) {
         for (const body of ['{"a":1}', ' '.repeat(70_000)]) {
@@ -172,7 +168,7 @@ describe('a middleware that has replaced what belongs to Node', () => {
             `POST ${path} HTTP/1.1\r\nhost: a\r\nx-business: ${business}\r\nx-break: ${broken}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
           )
           // A reply, or the end of the connection.
-          await heard(socket)
+          await firstData(socket)
           socket.destroy()
         }
       }
@@ -202,9 +198,9 @@ describe('a request target', () => {
       ] as const) {
         const socket = await dial(name)
         socket.write(`POST ${target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`)
-        const data = await heard(socket)
+        const data = await firstData(socket)
         const got = Number(/^HTTP\/1\.1 (\d+)/.exec(data)?.[1] ?? 400)
-        // Node itself answers 400 to what is not a request target.
+        // Node itself answers 400 to an invalid request target.
         expect([target, got === 400 ? 404 : got]).toEqual([target, status])
       }
       await expectAllServe()
@@ -212,7 +208,7 @@ describe('a request target', () => {
   )
 })
 
-/** A good delivery and a guarded page on each server, and nothing heard that would have ended the process. */
+/** A good delivery and a guarded page on each server, and no event that would have ended the process. */
 async function expectAllServe() {
   expect(events).toEqual([])
   for (const name of ['http', 'express4', 'express5'] as const) {
@@ -246,7 +242,7 @@ async function dial(name: ServerName): Promise<Socket> {
 }
 
 /** The first that comes; '' when nothing comes before the end. Errors are the end too. */
-function heard(socket: Socket): Promise<string> {
+function firstData(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('neither a reply nor the end came')), 5_000)
     socket.once('close', () => clearTimeout(timer)).once('data', () => clearTimeout(timer))
@@ -264,7 +260,7 @@ async function sendAndLeave(
   const socket = await dial(name)
   for (const part of parts) await new Promise((resolve) => socket.write(part, resolve))
   if (when === 'wait') await new Promise((resolve) => setTimeout(resolve, 10))
-  if (when === 'reply') await heard(socket)
+  if (when === 'reply') await firstData(socket)
   leave(socket)
   socket.resume()
   await Promise.race([once(socket, 'close'), new Promise((resolve) => setTimeout(resolve, 1_000))])

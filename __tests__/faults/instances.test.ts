@@ -18,12 +18,12 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
   const itShared = itWhereShared(engineName)
 
   itShared(
-    'G1 three that work at once never have two current leases of one item',
+    'G1 never have two current leases of one item while three of them work',
     async () => {
       const { address, platform, sql } = await lab()
       for (const statement of watchLeases(engineName)) await sql(statement)
       const receivers = Array.from({ length: 3 }, () =>
-        loadReceiver(childSettings(platform, address, { tellsFinishes: true })),
+        loadReceiver(childSettings(platform, address, { reportsFinishes: true })),
       )
       await Promise.all(receivers.map((each) => each.begin()))
       // Some reads take longer than a lease, which is then renewed.
@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
       expect(leases.filter(({ what }) => what === 'read').length).toBeGreaterThanOrEqual(businesses.length)
       expect(leases.filter(({ what }) => what === 'entry').length).toBeGreaterThanOrEqual(businesses.length)
       for (const { finishes } of receivers) expect(finishes.length).toBeGreaterThan(0)
-      // A process that stands still for a second loses its lease; then somebody else has taken the item.
+      // A process that is frozen for a second loses its lease; then another claimer has taken the item.
       const late = receivers.flatMap(({ finishes }) => finishes.filter(({ isHeld }) => !isHeld))
       expect(late.length).toBeLessThanOrEqual(leases.filter(({ ended }) => Number(ended) > 0).length)
     },
@@ -66,7 +66,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
   )
 
   itShared(
-    'G11 five migrate an empty database at once, once',
+    'G11 make one migration when five open an empty database at once',
     async () => {
       const address = await engine.freshAddress()
       const platform = await startPlatform()
@@ -86,7 +86,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
     40_000,
   )
 
-  it('G11 old code works on the schema of a later version', async () => {
+  it('G11 with old code work on the schema of a later version', async () => {
     const { address, sql, store } = await lab()
     for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'tallies']) {
       await sql(`alter table ${table} add column of_a_later_version text`)
@@ -95,13 +95,13 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
     await sql('update marketplace_schema set version = 1000')
     await store.close()
     const { platform, marketplace } = await createScene({ store: address })
-    const told: unknown[] = []
-    marketplace.onPurchaseChange((change) => void told.push(change.to))
+    const handled: unknown[] = []
+    marketplace.onPurchaseChange((change) => void handled.push(change.to))
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     platform.paymentIssue(uid)
-    await until('both changes are told', () => told.length === 2)
-    expect(told).toEqual(['purchased', 'suspended'])
+    await until('both changes are handled', () => handled.length === 2)
+    expect(handled).toEqual(['purchased', 'suspended'])
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })
     await marketplace.close()
     const after = await openStoreWithSql(address)
@@ -120,7 +120,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
 describe('instances on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('G11 that are opened at once on an empty database all open, again and again', async () => {
+  it('G11 that are opened at once on an empty database all open, repeatedly', async () => {
     for (let round = 0; round < 10; round++) {
       const address = await engine.freshAddress()
       const stores = Array.from({ length: 5 }, () => storeFor(address, systemClock))
@@ -131,7 +131,7 @@ describe('instances on PostgreSQL', () => {
     }
   })
 
-  it('G8 whose listening connection is half open find it within 15 s, and go on polling meanwhile', async () => {
+  it('G8 whose listening connection is half open detect it within 15 s, and keep polling meanwhile', async () => {
     const address = await engine.freshAddress()
     const proxy = await startProxy({ to: engine.server().port })
     // Connections that are not in use are closed at once, so that one stays: the one that listens.
@@ -141,7 +141,7 @@ describe('instances on PostgreSQL', () => {
     const platform = await startPlatform()
     const store = storeFor(pool, systemClock)
     const listening = openMarketplace(platform, { store, worker: { pollMs: 300 } })
-    // Another process of the same app, told by hand of what happens.
+    // Another process of the same app, with notifications sent by hand.
     const { baseUrl, authUrl } = platform
     const scene = await createScene({ store: address, worker: false, platform: { baseUrl, authUrl } })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -151,7 +151,7 @@ describe('instances on PostgreSQL', () => {
     proxy.onData('to server', (bytes) => {
       if (/listen "marketplace_webhooks"/.test(bytes.toString('latin1'))) listens++
     })
-    await until('nobody else has a connection', () => {
+    await until('no other connection is open', () => {
       if (proxy.connections() !== 1) return false
       proxy.halfOpen()
       return true
@@ -164,7 +164,7 @@ describe('instances on PostgreSQL', () => {
     expect(listens).toBe(0)
     await until('it listens anew', () => listens > 0, 15_000 - (Date.now() - begun))
 
-    // And hears: a look by itself finds the work, but nobody's words.
+    // And receives a notification: a poll alone would find the work, but no notification.
     await until('its new connection listens', async () => {
       const rows = await engine
         .server()
@@ -174,13 +174,13 @@ describe('instances on PostgreSQL', () => {
       return rows.length >= 2
     })
     platform.confirmPayment(uid)
-    const heard: Hint[] = []
-    store.subscribe((hint) => void heard.push(hint))
+    const received: Hint[] = []
+    store.subscribe((hint) => void received.push(hint))
     await scene.deliver(notice('b1', uid))
-    await until('it has heard', () =>
-      heard.some((hint) => hint.kind === 'requested' && hint.businessUid === 'b1'),
+    await until('it has the notification', () =>
+      received.some((hint) => hint.kind === 'requested' && hint.businessUid === 'b1'),
     )
-    await until('it is let in', () => listening.isEntitled('b1'))
+    await until('it has access', () => listening.isEntitled('b1'))
   }, 30_000)
 })
 

@@ -10,7 +10,7 @@ import { until } from '../support/until.js'
 
 /** Row, and where a process ends, which has to have been in the midst of a commit. */
 const DEATHS: Record<EngineName, [row: string, at: DeathPoint | 'when COMMIT is sent', more: boolean][]> = {
-  // More: what nobody acknowledged is stored, and is worked on too.
+  // More: unacknowledged deliveries are stored and worked on too.
   SQLite: [
     ['C1', 'before the write', false],
     ['C1', 'before the commit', false],
@@ -73,7 +73,7 @@ describe.each(ENGINE_NAMES)('a receiver on %s that is killed', (engineName) => {
     expect(await receiver.ended).toMatchObject({ signal: 'SIGKILL' })
 
     const next = openMarketplace(platform, { store: address })
-    const kept = await until('what was on its way has arrived', async () => {
+    const kept = await until('deliveries on their way have arrived', async () => {
       const entries = await next.journal.list({ kind: 'event', limit: 1_000 })
       return (!more || entries.length > acknowledged.length) && entries
     })

@@ -17,7 +17,7 @@ import { gate, until } from '../support/until.js'
 
 const B1 = 'business-one'
 
-describe.each(ENGINE_NAMES)('a life on %s', (name) => {
+describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
   const engine = useEngine(name)
 
   it('K2 may be started and closed in any order, 50 times on one database', async () => {
@@ -73,7 +73,7 @@ describe.each(ENGINE_NAMES)('a life on %s', (name) => {
     expect(attempts).toEqual([1, 1, 1, 1, 1])
   })
 
-  it('K1, K4 ends with code 0 at SIGTERM while all is in flight, and nothing keeps it alive', async () => {
+  it('K1, K4 ends with code 0 at SIGTERM with all work in flight, and nothing keeps it alive', async () => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     platform.faults.add({ on: 'token', kind: 'hang', business_uid: 'hangs' })
@@ -94,7 +94,7 @@ describe.each(ENGINE_NAMES)('a life on %s', (name) => {
     await receiver.begin()
     await deliver(receiver.target(), notice(uid))
     await deliver(receiver.target(), notice('s-hangs', 'hangs'))
-    await until('it reads, and is told', async () => {
+    await until('it reads, and gets notifications', async () => {
       const [decision] = await receiver.get<{ entitled: boolean }[]>(`/decisions?of=${B1}`)
       return decision?.entitled && platform.requests.some(({ business_uid }) => business_uid === 'hangs')
     })
@@ -107,7 +107,7 @@ describe.each(ENGINE_NAMES)('a life on %s', (name) => {
     // Not as long as the token that hangs.
     expect(Date.now() - begun).toBeLessThan(timeoutMs)
 
-    // What it acknowledged on its way out is there for the next.
+    // The next life finds the deliveries that this one acknowledged while it closed.
     const next = openMarketplace(platform, { store, worker: false })
     const kept = new Set((await next.journal.list({ limit: 1_000 })).map(({ id }) => id))
     for (const reply of await Promise.all(late)) if (reply?.status === 200) expect(kept).toContain(reply.id)
@@ -137,7 +137,7 @@ describe.each(ENGINE_NAMES)('a life on %s', (name) => {
   })
 
   if (name === 'PostgreSQL') {
-    it('K4 leaves no timer when it is closed while it finds out whether it is told of changes', async () => {
+    it('K4 leaves no timer when it is closed while it tests its notifications', async () => {
       const proxy = await startProxy({ to: engine.server().port })
       const probing = gate()
       proxy.onData('to server', (bytes) => {
@@ -198,7 +198,7 @@ describe('health', () => {
     await until('well again', async () => (await marketplace.health()).status === 'ok')
   })
 
-  it('K6 does not fail while every handler takes its time', async () => {
+  it('K6 does not fail while every handler is slow', async () => {
     const { clock, jump } = jumpingClock()
     const platform = await startPlatform()
     const worker = { concurrency: 2, pollMs: 50 }
@@ -235,7 +235,7 @@ describe('health', () => {
     dead.now = false
   })
 
-  it('K6 does not fail between two looks that are a minute apart, as they may be', async () => {
+  it('K6 does not fail between two polls that are a minute apart, which is allowed', async () => {
     const { clock, jump } = jumpingClock()
     const marketplace = openMarketplace(await startPlatform(), { clock, worker: { pollMs: MINUTE } })
     await marketplace.start()
@@ -247,7 +247,7 @@ describe('health', () => {
   })
 
   it.each(['a new', 'a known'])(
-    'goes on at once with %s subscription when the clock is set back',
+    'continues at once with %s subscription when the clock is set back',
     async (which) => {
       const { clock, leap } = jumpingClock()
       const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
@@ -261,7 +261,7 @@ describe('health', () => {
     },
   )
 
-  it('K6 does not ask for a worker where there is none to be', async () => {
+  it('K6 does not expect a worker when the option disables it', async () => {
     const { clock, jump } = jumpingClock()
     const marketplace = openMarketplace(await startPlatform(), { clock, worker: false })
     await marketplace.start()
@@ -273,7 +273,7 @@ describe('health', () => {
 describe('health on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('K6 fails in bounded time when the database no longer answers, and is well again by itself', async () => {
+  it('K6 fails in bounded time when the database no longer answers, and recovers without a restart', async () => {
     const address = await engine.freshAddress()
     const proxy = await startProxy({ to: Number(new URL(address).port) })
     const marketplace = openMarketplace(await startPlatform(), { store: proxy.through(address) })
@@ -289,7 +289,7 @@ describe('health on PostgreSQL', () => {
 })
 
 describe('the log', () => {
-  it('K7 has at most one line of a class in ten seconds, whatever fails', async () => {
+  it('K7 has at most one line of a class in ten seconds, after any failure', async () => {
     const lines = captureDebug()
     const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => warnings.mockRestore())
@@ -299,7 +299,7 @@ describe('the log', () => {
     const store = createOddStore((method, call) => {
       if (!broken.now || method === 'close') return call()
       failures++
-      return Promise.reject(new Error(`the database is gone, said ${method}`))
+      return Promise.reject(new Error(`the database is gone: ${method}`))
     })
     const { platform, marketplace, deliver } = await createScene({
       store,
@@ -332,10 +332,10 @@ describe('the log', () => {
     expect(first).toEqual([...new Set(first)])
     jump(5 * SECOND)
     await outage()
-    // A class may be new: what is done now and then did not fail in the first outage.
+    // A class may be new: a call made only now and then did not fail in the first outage.
     expect(classesOf(lines)).toEqual([...new Set(classesOf(lines))])
 
-    // Then one more of each that goes on, which says how many were withheld.
+    // Then one more of each that continues, with the number of withheld lines.
     jump(6 * SECOND)
     const before = lines.length
     await outage()
@@ -352,7 +352,7 @@ function notice(subscription_uid: string, business_id = B1) {
   return { entity_name: 'purchasable_subscription', event_type: 'created', data }
 }
 
-/** A clock that says how many of its timers are armed. */
+/** A clock that reports how many of its timers are armed. */
 function createCountingClock(): { clock: Clock; armed(): number } {
   const timers = new Set<unknown>()
   const clock: Clock = {
@@ -392,7 +392,7 @@ function createOddStore(odd: (method: keyof Store, call: () => unknown) => unkno
   })
 }
 
-/** Files that this process has open and whose names begin so; none where the system does not tell. */
+/** Files that this process has open and whose names begin so; none on systems that do not list them. */
 function openFilesAt(path: string): string[] {
   if (process.platform !== 'linux') return []
   return readdirSync('/proc/self/fd').flatMap((fd) => {
@@ -417,7 +417,7 @@ function captureDebug(): string[] {
   return lines
 }
 
-/** The area and the first word of what a line says: an error's name, or the kind of an entry. */
+/** The area and the first word of a line: an error's name, or the kind of an entry. */
 function classOf(line: string): string {
   return /marketplace-webhooks:\w+ \S+/.exec(line)?.[0] ?? line
 }

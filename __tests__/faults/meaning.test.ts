@@ -12,7 +12,7 @@ import { createScene, openMarketplace, serve, startPlatform } from '../support/s
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 import { gate, until } from '../support/until.js'
 
-/** Where the tests that depend on the engine keep what they know. */
+/** The store of the tests that depend on the engine. */
 let engine: TestEngine
 const storeAddress = () => engine.freshAddress()
 
@@ -52,14 +52,14 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     }, 120_000)
   })
 
-  describe('an event that comes while its subscription is read', () => {
-    it('D2 causes one more read when it comes before the reply', async () => {
+  describe('an event that arrives while its subscription is read', () => {
+    it('D2 causes one more read when it arrives before the reply', async () => {
       const reads = holdableReads()
       const { platform, marketplace, uid, seen } = await purchased({ platform: { fetch: reads.fetch } })
       const before = readsOf(platform, uid)
       reads.hold()
       platform.paymentIssue(uid)
-      await until('the reply that says suspended', () => reads.held() === 1)
+      await until('the reply with suspended', () => reads.held() === 1)
       platform.confirmPayment(uid)
       await platform.settled()
       reads.release()
@@ -69,7 +69,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       expect(await marketplace.isEntitled(B1)).toBe(true)
     })
 
-    it('D3 causes one more read when it comes between the reply and its commit', async () => {
+    it('D3 causes one more read when it arrives between the reply and its commit', async () => {
       const commit = gate()
       let isHolding = false
       let arrived = 0
@@ -93,7 +93,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 
   describe('D4 purchased, suspended and purchased again in identical bodies', () => {
-    it('is each change once where each was read', async () => {
+    it('is delivered as each change once when each was read', async () => {
       const { platform, marketplace, uid, seen } = await purchased()
       platform.paymentIssue(uid)
       await until('suspended', () => seen.length === 2)
@@ -106,7 +106,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       expect(await marketplace.isEntitled(B1)).toBe(true)
     })
 
-    it('ends where the platform ends when both came before a read', async () => {
+    it('ends at the state of the platform when both came before a read', async () => {
       const { platform, marketplace, uid, seen, deliver } = await purchased()
       platform.faults.add({ on: 'delivery', kind: 'drop' })
       platform.paymentIssue(uid)
@@ -152,75 +152,75 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 
   describe('D6 a slow read that a newer one on another instance has overtaken', () => {
-    it.each(['reply', 'renewal'] as const)(
-      'changes nothing when its %s is what comes first',
-      async (first) => {
-        const platform = await startPlatform()
-        const store = storeFor(await storeAddress(), systemClock)
-        const reads = holdableReads()
-        const { clock, freeze, thaw } = freezableClock()
-        const finished: unknown[] = []
-        const slow = openMarketplace(platform, {
-          store: wrapped(store, 'finishRead', async (finish) => {
-            const isHeld = await finish()
-            finished.push(isHeld)
-            return isHeld
-          }),
-          clock,
-          platform: { fetch: reads.fetch, timeoutMs: 60_000 },
-          worker: { pollMs: 50, leaseMs: 1_000 },
-        })
-        const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-        reads.hold()
-        await slow.track({ subscription_uid: uid, business_uid: B1 })
-        await until('the slow read', () => reads.held() === 1)
-        freeze()
+    it.each(['reply', 'renewal'] as const)('changes nothing when its %s comes first', async (first) => {
+      const platform = await startPlatform()
+      const store = storeFor(await storeAddress(), systemClock)
+      const reads = holdableReads()
+      const { clock, freeze, thaw } = freezableClock()
+      const finished: unknown[] = []
+      const slow = openMarketplace(platform, {
+        store: wrapped(store, 'finishRead', async (finish) => {
+          const isHeld = await finish()
+          finished.push(isHeld)
+          return isHeld
+        }),
+        clock,
+        platform: { fetch: reads.fetch, timeoutMs: 60_000 },
+        worker: { pollMs: 50, leaseMs: 1_000 },
+      })
+      const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+      reads.hold()
+      await slow.track({ subscription_uid: uid, business_uid: B1 })
+      await until('the slow read', () => reads.held() === 1)
+      freeze()
 
-        platform.paymentIssue(uid)
-        const quick = openMarketplace(platform, { store, worker: { pollMs: 50, leaseMs: 60_000 } })
-        const newer = await until('the newer read', async () => {
-          const [row] = await store.subscriptionsOf(B1)
-          return row?.state === 'suspended' && row
-        })
-
-        // Dated later than the newer one, so that nothing but its lost lease can keep it out.
-        const late = (text: string) =>
-          text.replace(/"updated_at":"[^"]*"/g, '"updated_at":"2999-01-01T00:00:00.000Z"')
-        if (first === 'renewal') thaw()
-        else reads.release(late)
-        await until('what became of the slow read', () => finished.length > 0)
-        if (first === 'renewal') reads.release(late)
-        else thaw()
-        expect(finished).toEqual([false])
+      platform.paymentIssue(uid)
+      const quick = openMarketplace(platform, { store, worker: { pollMs: 50, leaseMs: 60_000 } })
+      const newer = await until('the newer read', async () => {
         const [row] = await store.subscriptionsOf(B1)
-        expect(row).toMatchObject({ state: 'suspended', record: { updated_at: newer.record?.updated_at } })
-        const changes = await quick.journal.list({ kind: 'change' })
-        expect(changes.map(({ payload }) => (payload as PurchaseChange).to)).toEqual(['suspended'])
-        expect(await quick.isEntitled(B1)).toBe(false)
-      },
-    )
+        return row?.state === 'suspended' && row
+      })
+
+      // Dated later than the newer one, so that nothing but its lost lease can keep it out.
+      const late = (text: string) =>
+        text.replace(/"updated_at":"[^"]*"/g, '"updated_at":"2999-01-01T00:00:00.000Z"')
+      if (first === 'renewal') thaw()
+      else reads.release(late)
+      await until('the slow read has ended', () => finished.length > 0)
+      if (first === 'renewal') reads.release(late)
+      else thaw()
+      expect(finished).toEqual([false])
+      const [row] = await store.subscriptionsOf(B1)
+      expect(row).toMatchObject({ state: 'suspended', record: { updated_at: newer.record?.updated_at } })
+      const changes = await quick.journal.list({ kind: 'change' })
+      expect(changes.map(({ payload }) => (payload as PurchaseChange).to)).toEqual(['suspended'])
+      expect(await quick.isEntitled(B1)).toBe(false)
+    })
   })
 })
 
 describe('in virtual time', () => {
-  it.each([1, 2, 3, 4])('D7 a read that lags %d times is repeated until it moves', async (times) => {
-    const { platform, change, send, advance, state, seen, reads } = await virtual()
-    await change()
-    await send()
-    await advance(MINUTE)
-    const before = reads()
-    platform.fail('older', times)
-    await change()
-    await send()
-    await advance(SECOND)
-    expect(await state()).toBe('purchased')
-    await advance(15 * MINUTE)
-    expect(await state()).toBe('suspended')
-    expect(reads() - before).toBe(times + 1)
-    expect(seen).toEqual(['purchased', 'suspended'])
-  })
+  it.each([1, 2, 3, 4])(
+    'D7 a read that lags %d times is repeated until it shows the change',
+    async (times) => {
+      const { platform, change, send, advance, state, seen, reads } = await virtual()
+      await change()
+      await send()
+      await advance(MINUTE)
+      const before = reads()
+      platform.fail('older', times)
+      await change()
+      await send()
+      await advance(SECOND)
+      expect(await state()).toBe('purchased')
+      await advance(15 * MINUTE)
+      expect(await state()).toBe('suspended')
+      expect(reads() - before).toBe(times + 1)
+      expect(seen).toEqual(['purchased', 'suspended'])
+    },
+  )
 
-  it('D7, D10 a read that lags longer than it is repeated, and a lost event, are found by the reconcile', async () => {
+  it('D7, D10 the reconcile finds a read that lags too long, and a lost event', async () => {
     const { platform, change, send, advance, state, seen } = await virtual({ reconcileEveryMs: HOUR })
     await change()
     await send()
@@ -260,7 +260,7 @@ describe('in virtual time', () => {
     expect(seen).toEqual(['purchased', null, 'purchased'])
   })
 
-  it('D12 a record that is hidden for two reads stays what it was', async () => {
+  it('D12 a record that is hidden for two reads stays unchanged', async () => {
     const { change, send, advance, hide, seen, marketplace } = await virtual({ pollMs: SECOND })
     await change()
     await send()
@@ -275,7 +275,7 @@ describe('in virtual time', () => {
   })
 })
 
-/** A scene in which a business has bought; `seen` are the states of the changes told so far. */
+/** A scene in which a business has bought; `seen` are the states of the changes delivered so far. */
 async function purchased(options: Parameters<typeof createScene>[0] = {}) {
   const scene = await createScene({ store: await storeAddress(), freshness: { waitMs: 0 }, ...options })
   const { platform, marketplace } = scene
@@ -327,7 +327,7 @@ function holdableReads() {
       isHolding = true
     },
     held: () => held.length,
-    /** Hands over what is held, as it came or changed, and holds nothing more. */
+    /** Hands over the held reply, unchanged or changed, and holds nothing more. */
     release(change = (text: string) => text) {
       isHolding = false
       for (const open of held) open(change)
@@ -418,7 +418,7 @@ async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
     },
     /** The next step of the subscription: bought and paid, and then a payment issue and its end by turns. */
     async change() {
-      // No two changes in one millisecond: `updated_at` could not tell them apart.
+      // No two changes in one millisecond: `updated_at` could not distinguish them.
       await lives.clock.advance(1)
       const state = platform.state('s1')
       if (state === undefined) platform.move('s1', 'b1', 'User purchases an app', 'Payment succeeded')

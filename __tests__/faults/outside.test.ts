@@ -31,7 +31,7 @@ describe('K21 an opening that fails', () => {
       const engine: Engine = {
         ...plain,
         async [step](...given: unknown[]) {
-          // As a full disk, or one EIO: what came before has happened.
+          // As a full disk, or one EIO: the earlier steps have happened.
           if (step !== 'durable') await (plain[step] as (...all: unknown[]) => Promise<void>)(...given)
           if (++failures < 3) throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })
           await plain.durable()
@@ -58,7 +58,7 @@ describe('K21 an opening that fails', () => {
     },
   )
 
-  it('is tried again on PostgreSQL on the same store, which has let go of its connections', async () => {
+  it('is tried again on PostgreSQL on the same store, which has released its connections', async () => {
     const address = await postgres.freshAddress()
     await postgres.server().stop('fast')
     const { marketplace, deliver } = await createScene({ store: address })
@@ -68,7 +68,7 @@ describe('K21 an opening that fails', () => {
     expect((await deliver({ any: 'thing' })).status).toBe(200)
   }, 30_000)
 
-  it('of a store of the app’s own is tried again, whatever it throws', async () => {
+  it('of the app’s own store is tried again after any error', async () => {
     const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => warnings.mockRestore())
     let failures = 0
@@ -83,8 +83,8 @@ describe('K21 an opening that fails', () => {
 
 const postgres = useEngine('PostgreSQL')
 
-describe('K22 a notification that nobody here sent', () => {
-  it('does not end an instance, nor its listening', async () => {
+describe('K22 a notification from another sender', () => {
+  it('does not end an instance, nor its listener', async () => {
     const store = await postgres.freshAddress()
     const database = new URL(store).pathname.slice(1)
     const script = runScript(
@@ -128,8 +128,8 @@ describe('K22 a notification that nobody here sent', () => {
   }, 30_000)
 })
 
-describe('K24 what the app has plugged in', () => {
-  it('may throw from a clock: timers go on, and nothing escapes', async () => {
+describe('K24 a plug-in of the app', () => {
+  it('may throw as a clock: timers go on, and nothing escapes', async () => {
     const errors: unknown[] = []
     const broken: Clock = {
       now: () => fail('now'),
@@ -145,7 +145,7 @@ describe('K24 what the app has plugged in', () => {
     expect(errors).toHaveLength(4)
   })
 
-  it('may make a timer throw or reject: it is reported', async () => {
+  it('may throw or reject in a timer: the error is reported', async () => {
     const errors: unknown[] = []
     const clock = guardedClock(systemClock, (error) => errors.push((error as Error).message))
     clock.setTimeout(() => fail('thrown'), 1, true)
@@ -154,7 +154,7 @@ describe('K24 what the app has plugged in', () => {
     expect(errors.sort()).toEqual(['rejected', 'thrown'])
   })
 
-  it('waits for what is further ahead than a timer can be', async () => {
+  it('may set a timer further ahead than Node allows, as a clock', async () => {
     let isDue = false
     const timer = systemClock.setTimeout(() => {
       isDue = true
@@ -164,7 +164,7 @@ describe('K24 what the app has plugged in', () => {
     expect(isDue).toBe(false)
   })
 
-  it('may throw from a logger, and from a meter', () => {
+  it('may throw as a logger or a meter', () => {
     const { log } = createDebug
     createDebug.enable('marketplace-webhooks:*')
     createDebug.log = () => fail('no log')
@@ -195,7 +195,7 @@ describe('K24 what the app has plugged in', () => {
     telemetry.warn('store_not_open', 'why')
   })
 
-  it('may throw from a store of its own, at once or late: each call rejects store_unavailable', async () => {
+  it('may throw as a store, at once or later: each call rejects store_unavailable', async () => {
     const store = guardedStore(oddStore((name) => (name === 'counts' ? fail('at once') : undefined)))
     await store.open()
     const error = await store.counts().catch((reason) => reason)
@@ -220,7 +220,7 @@ describe('K24 what the app has plugged in', () => {
     await store.close()
   })
 
-  it('may throw from all of these at once, and its process stays', async () => {
+  it('may throw as all of these at once, and its process stays', async () => {
     const script = runScript(
       { store: 'sqlite::memory:' },
       `createDebug.enable('marketplace-webhooks:*')
@@ -255,7 +255,7 @@ describe('K24 what the app has plugged in', () => {
 })
 
 describe('K26 health while the disk is broken', () => {
-  it('is failing with the words of the last write, and ok by itself once it is healed, without a delivery', async () => {
+  it('is failing with the error of the last write, and ok again once the disk works, without a delivery', async () => {
     const { clock, jump } = jumpingClock()
     let broken = false
     const plain = createSqliteEngine({ path: join(temporaryFolder(), 'm.db'), clock })
@@ -291,7 +291,7 @@ describe('K26 health while the disk is broken', () => {
     expect((await marketplace.health()).status).toBe('ok')
   })
 
-  it('is failing also where only the worker writes, and well again after that', async () => {
+  it('is failing also when only the worker writes, and ok after that', async () => {
     const { clock, jump } = jumpingClock()
     let broken = false
     const plain = createSqliteEngine({ path: ':memory:', clock })
@@ -322,7 +322,7 @@ describe('K26 health while the disk is broken', () => {
     })
   })
 
-  it('does not count a row that cannot be kept, nor what a caller got wrong', async () => {
+  it('does not count a row that cannot be stored, nor a mistake of the caller', async () => {
     const { store } = await openStoreWithSql('sqlite::memory:')
     await expect(store.accept([eventOf('s\0')])).rejects.toMatchObject({ code: 'argument_invalid' })
     expect(store.problem?.()).toBeNull()
@@ -339,7 +339,7 @@ describe('K26 health while the disk is broken', () => {
     await until('the probe has ended it', () => health.problem() === null)
   })
 
-  it('says when a write has not finished for long, and probes at most once a second', async () => {
+  it('reports a write that takes too long, and probes at most once a second', async () => {
     const { clock, jump } = jumpingClock()
     let probes = 0
     const health = createWriteHealth({ probe: async () => probes++, isDataError: () => false, clock })
@@ -363,7 +363,7 @@ describe('health', () => {
     [{ retrying: 3 }, /^3 journal entries are tried again because a handler failed/],
     [{ oldestPendingMs: 6 * MINUTE }, /^the oldest entry of the journal has been pending for 6 min/],
     [{ oldestRequestMs: 5 * MINUTE }, /^the oldest requested read has been pending for 5 min/],
-  ])('is degraded, with words, where the store counts %j', async (counts, problem) => {
+  ])('is degraded, with an explanation, when the store counts %j', async (counts, problem) => {
     const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
     const store = { ...inner, counts: async () => ({ ...(await inner.counts()), ...counts }) }
     const marketplace = openMarketplace(await startPlatform(), { store })
@@ -372,7 +372,7 @@ describe('health', () => {
     expect({ status, problems }).toEqual({ status: 'degraded', problems: [expect.stringMatching(problem)] })
   })
 
-  it('answers, failing, where a store of the app’s own never does', async () => {
+  it('answers failing when the app’s own store never answers', async () => {
     const { clock, jump } = jumpingClock()
     const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock }))
     const timers: (() => void)[] = []
@@ -393,7 +393,7 @@ describe('health', () => {
   })
 })
 
-describe('G30 a role whose commits wait for less than the disk', () => {
+describe('G30 a role whose commits do not wait for the disk', () => {
   it.each([
     ['off', 'on'],
     ['local', 'on'],

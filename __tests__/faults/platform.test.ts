@@ -26,7 +26,7 @@ describe('a platform, or its token endpoint,', () => {
     ['E3 that answers a byte at a time', 'trickle', 'platform_timeout'],
     ['E4 that answers half', 'truncate', 'platform_unreachable'],
     ['E5 that answers with a page and 200', 'html', 'platform_reply_invalid'],
-  ] as const)('%s changes no answer, is named, and is asked again by itself', async (_what, mode, code) => {
+  ] as const)('%s changes no answer, is reported, and is called again later', async (_what, mode, code) => {
     const platform = await startPlatform()
     const [base, auth] = [await proxyTo(platform.baseUrl), await proxyTo(platform.authUrl)]
     const marketplace = openMarketplace(
@@ -70,7 +70,7 @@ describe('E6 a platform that limits the rate', () => {
     ['nothing', undefined, SECOND],
     ['a negative number', '-5', SECOND],
     ['ten days', '864000', HOUR],
-  ])('by %s is asked nothing until then, for any business', async (_form, retryAfter, waitMs) => {
+  ])('by %s gets no call until then, for any business', async (_form, retryAfter, waitMs) => {
     const { clock, jump } = steppedClock()
     const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
     const header = typeof retryAfter === 'function' ? retryAfter(clock) : retryAfter
@@ -96,7 +96,7 @@ describe('E6 a platform that limits the rate', () => {
 
 describe('E8 a platform that refuses one business', () => {
   it.each([403, 404, 400])(
-    'with %d is asked for it ever more rarely, and for others as ever',
+    'with %d gets calls for it more and more rarely, and for others as before',
     async (status) => {
       const { platform, marketplace } = await createScene({ freshness: { waitMs: 0 } })
       platform.faults.add({ on: 'read', kind: 'status', status, business_uid: B1 })
@@ -116,8 +116,8 @@ describe('E8 a platform that refuses one business', () => {
   )
 })
 
-describe('E23 a platform that refuses everybody', () => {
-  it('is named by health with what to look at, also after a restart, until it serves again', async () => {
+describe('E23 a platform that refuses every business', () => {
+  it('is reported by health with the next step, also after a restart, until it serves again', async () => {
     const { clock, jump } = jumpingClock()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const { platform, marketplace } = await createScene({ clock, store })
@@ -154,8 +154,8 @@ describe('E23 a platform that refuses everybody', () => {
   }, 60_000)
 })
 
-describe('E12 ten thousand subscriptions that want a read when an outage ends', () => {
-  it('are read with no more calls at once than allowed', async () => {
+describe('E12 ten thousand subscriptions that are due when an outage ends', () => {
+  it('are read with at most the allowed number of calls at once', async () => {
     const uids = Array.from({ length: 10_000 }, (_, at) => `s${at}`)
     const store = storeFor('sqlite::memory:', systemClock)
     await store.open()
@@ -193,7 +193,7 @@ describe('E12 ten thousand subscriptions that want a read when an outage ends', 
     expect(most.read).toBeLessThanOrEqual(4)
   }, 40_000)
 
-  it('come back spread out, however often they failed together', () => {
+  it('are retried at different times, however often they failed together', () => {
     for (const outages of [0, 1, 3, 6, 20]) {
       const dues = Array.from({ length: 10_000 }, () => nextAfterOutages(outages))
       const widthMs = Math.min(5 * MINUTE, SECOND * 2 ** outages)
@@ -210,7 +210,7 @@ describe('E12 ten thousand subscriptions that want a read when an outage ends', 
   })
 })
 
-describe('reads at once', () => {
+describe('concurrent reads', () => {
   it.each([
     ['never two', 'one business', [B1], 1],
     ['several', 'several businesses', [B1, B2], 2],
@@ -229,7 +229,7 @@ describe('reads at once', () => {
   })
 })
 
-describe('E13 one layer alone tries again', () => {
+describe('E13 retries', () => {
   it.each([
     ['500', (_req, res) => res.writeHead(500).end('{}')],
     ['503 with Retry-After', (_req, res) => res.writeHead(503, { 'retry-after': '0' }).end('{}')],
@@ -243,7 +243,7 @@ describe('E13 one layer alone tries again', () => {
     ['a reset', (req) => req.socket.resetAndDestroy()],
     ['nothing', () => {}],
   ] as [string, (req: IncomingMessage, res: ServerResponse) => unknown][])(
-    'a call that is answered with %s is one request',
+    'happen in one layer: a call that is answered with %s is one request',
     async (_what, answer) => {
       let requests = 0
       const server = createHttpServer((req, res) => {
@@ -275,7 +275,7 @@ describe('E13 one layer alone tries again', () => {
 })
 
 describe('F5 a platform that refuses the credentials of the app', () => {
-  it('makes all reads wait, is named by health, and leaves nothing dead or given up', async () => {
+  it('pauses all reads, is reported by health, and leaves nothing dead or given up', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
     const refusal = platform.faults.add({
@@ -287,7 +287,7 @@ describe('F5 a platform that refuses the credentials of the app', () => {
     const businesses = ['b1', 'b2', 'b3', 'b4']
     for (const business_uid of businesses) platform.purchase({ business_uid, payment: 'succeeded' })
     await platform.settled()
-    await until('it is said', async () => (await marketplace.health()).problems.length > 0)
+    await until('it is logged', async () => (await marketplace.health()).problems.length > 0)
     expect(await marketplace.health()).toMatchObject({
       status: 'degraded',
       problems: ["reads are paused: the platform refuses the app's credentials"],
@@ -318,7 +318,7 @@ describe('F5 a platform that refuses the credentials of the app', () => {
 })
 
 describe('F8 tokens', () => {
-  it('are kept in memory only', async () => {
+  it('are cached in memory only', async () => {
     const folder = temporaryFolder()
     const tokens: string[] = []
     const { platform, marketplace } = await createScene({
@@ -337,7 +337,7 @@ describe('F8 tokens', () => {
     expect(tokens.length).toBeGreaterThan(0)
     expect(files.length).toBeGreaterThan(0)
     const texts = files.map((file) => readFileSync(join(folder, file), 'latin1'))
-    // What is looked for would be found: the business is there.
+    // A read that looked for it would find it: the business exists.
     expect(texts.some((text) => text.includes(B1))).toBe(true)
     for (const token of tokens) expect(files.filter((_file, at) => texts[at]?.includes(token))).toEqual([])
   })

@@ -15,13 +15,13 @@ import { gate, until } from '../support/until.js'
 
 let engine: TestEngine
 
-describe.each(ENGINE_NAMES)('on %s', (name) => {
+describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
   const own = useEngine(name)
   beforeAll(() => {
     engine = own
   })
 
-  it('H20 a process without handlers takes nothing, ends nothing and delays nothing', async () => {
+  it('H20 loses, ends and delays nothing when a process without handlers runs', async () => {
     const store = storeFor(await engine.freshAddress(), systemClock)
     const retries = { pollMs: 20, handlerRetryDelaysMs: [200, 200, 200] }
     const { platform, marketplace, deliver } = await createScene({ store, worker: retries })
@@ -38,7 +38,7 @@ describe.each(ENGINE_NAMES)('on %s', (name) => {
     expect(await script.journal.list({})).toMatchObject([{ id, status: 'done', attempts: 3 }])
   })
 
-  it('H21 an event that nobody handles is unhandled, and no handler gets it later', async () => {
+  it('H21 marks an event without a handler as unhandled, and no later handler gets it', async () => {
     const { marketplace, deliver } = await createScene({ store: await engine.freshAddress() })
     const { id } = await deliver(sampleDelivery('application/installed'))
     expect(await marketplace.journal.list({})).toMatchObject([{ id, status: 'unhandled', attempts: 0 }])
@@ -51,7 +51,7 @@ describe.each(ENGINE_NAMES)('on %s', (name) => {
 })
 
 describe('H22 100,000 events behind a handler that hangs', () => {
-  it('cost nothing for the others', async () => {
+  it('cost the other events nothing', async () => {
     const store = storeFor('sqlite::memory:', systemClock)
     await store.open()
     await handling(store, EVERY_TOPIC)
@@ -63,14 +63,14 @@ describe('H22 100,000 events behind a handler that hangs', () => {
       for (let i = 0; i < 100; i++) expect(await store.claimLanes(options)).toEqual([])
       return (performance.now() - began) / 100
     }
-    // 40 ms when each look went through what waits; here a few statements.
+    // 40 ms when each look read all waiting entries; here a few statements.
     expect(await look()).toBeLessThan(10)
     await store.close()
   }, 60_000)
 })
 
 describe('H23 a restart with thousands of events whose handler returns at once', () => {
-  it('leaves the event loop to others all the time, and keeps the order of each key', async () => {
+  it('leaves the event loop free, and keeps the order of each key', async () => {
     const store = storeFor('sqlite::memory:', systemClock)
     await store.open()
     await handling(store, EVERY_TOPIC)
@@ -86,8 +86,8 @@ describe('H23 a restart with thousands of events whose handler returns at once',
     setImmediate(turn)
     dispatcher.start()
     await until('all are handled', () => seen.length === 5_000, 30_000)
-    // In one turn of microtasks, as it was, there would be two or three.
-    expect(turns).toBeGreaterThan(50)
+    // All in one turn of microtasks would leave two or three; a busy machine has been seen to leave 50.
+    expect(turns).toBeGreaterThan(20)
     for (const key of ['k0', 'k249']) {
       const ofKey = seen.filter((id) => id.endsWith(` ${key}`)).map((id) => Number(id.split(' ')[0]))
       expect(ofKey).toEqual([...ofKey].sort((a, b) => a - b))
@@ -99,7 +99,7 @@ describe('H23 a restart with thousands of events whose handler returns at once',
 })
 
 describe('H24 a wall clock that leaps', () => {
-  it.each([70_000, -70_000, 24 * HOUR])('by %d ms makes no second handler of one key', async (ms) => {
+  it.each([70_000, -70_000, 24 * HOUR])('by %d ms starts no second handler of one key', async (ms) => {
     const { clock, leap } = jumpingClock()
     const store = storeFor('sqlite::memory:', clock)
     await store.open()
@@ -131,7 +131,7 @@ describe('H24 a wall clock that leaps', () => {
 })
 
 describe('H25 a handler that fails', () => {
-  it('is reported at each try, warned of once, and shown by health while it is tried again', async () => {
+  it('is reported at each try, warned about once, and shown by health while it is retried', async () => {
     const { marketplace, deliver } = await createScene({
       worker: { pollMs: 20, handlerRetryDelaysMs: [10, HOUR] },
     })
@@ -173,7 +173,7 @@ describe('H25 a handler that fails', () => {
 })
 
 describe('H26 a change that waits longer than its retention', () => {
-  it('is dead and told, and not deleted', async () => {
+  it('is dead and reported, and not deleted', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock, retention: { changesMs: 60_000 } })
     const dead: DeadEntry[] = []
@@ -185,7 +185,7 @@ describe('H26 a change that waits longer than its retention', () => {
       return found.length > 0 && found
     })
     jump(2 * 60_000)
-    await until('it is told', () => dead.length === 1, 15_000)
+    await until('it is reported', () => dead.length === 1, 15_000)
     expect(dead).toMatchObject([{ id: change?.id, kind: 'change', attempts: 0 }])
     expect(await marketplace.journal.list({ status: 'dead' })).toMatchObject([{ id: change?.id }])
     const seen: string[] = []
@@ -195,7 +195,7 @@ describe('H26 a change that waits longer than its retention', () => {
   }, 30_000)
 })
 
-/** Events of one key, or of 250 in turn; the id says its place and its key. */
+/** Events of one key, or of 250 in turn; the id holds its place and its key. */
 function many(count: number, key?: string, first = 0) {
   return Array.from({ length: count }, (_, i) => {
     const own = key ?? `k${(first + i) % 250}`

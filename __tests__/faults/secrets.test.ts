@@ -47,7 +47,7 @@ type Answer = (res: ServerResponse, req: IncomingMessage) => unknown
 
 const quote = (req: IncomingMessage) => `${req.url} ${CLIENT_SECRET} ${req.headers.authorization} ${TOKEN}`
 
-/** How the token call ends for a business of that name; every answer quotes what it was sent. */
+/** How the token call ends for a business of that name; every answer quotes its request. */
 const TOKEN_CALL: Record<string, Answer> = {
   refused: (res, req) => res.writeHead(403).end(JSON.stringify({ error: `no: ${quote(req)}` })),
   redirected: (res, req) => res.writeHead(302, { location: `/elsewhere${req.url}` }).end(),
@@ -73,10 +73,10 @@ const ONLY_TOKEN_CALL: Record<string, Answer> = {
 }
 
 describe('secrets', () => {
-  const told: Awaited<ReturnType<typeof tellEverything>>[] = []
+  const seen: Awaited<ReturnType<typeof provokeEverything>>[] = []
 
   beforeAll(async () => {
-    told.push(await tellEverything())
+    seen.push(await provokeEverything())
   })
   afterAll(() => {
     context.disable()
@@ -84,16 +84,16 @@ describe('secrets', () => {
     metrics.disable()
   })
 
-  it('L1 show in no log line, warning or line on the console', () => {
-    const { lines } = told[0] as (typeof told)[0]
+  it('L1 appear in no log line, warning or line on the console', () => {
+    const { lines } = seen[0] as (typeof seen)[0]
     expect(lines.some((line) => line.includes('store_unavailable') || line.includes('Cannot'))).toBe(true)
     for (const level of ['debug', 'warn', 'error'])
       expect(lines.some((line) => line.startsWith(`logger.${level} `))).toBe(true)
     expect(leaksIn(lines)).toEqual([])
   })
 
-  it('L2 show in no error, at any depth', () => {
-    const { errors } = told[0] as (typeof told)[0]
+  it('L2 appear in no error, at any depth', () => {
+    const { errors } = seen[0] as (typeof seen)[0]
     // Every way of failing has led to an error of our own.
     expect(errors.map((error) => (error as MarketplaceError).code)).toEqual(
       expect.arrayContaining([
@@ -115,8 +115,8 @@ describe('secrets', () => {
     expect(leaksIn(errors)).toEqual([])
   })
 
-  it('L3 show in no span of a tracer that records every fetch, and in no metric', () => {
-    const { spans, counted, tokenCalls } = told[0] as (typeof told)[0]
+  it('L3 appear in no span of a tracer that records every fetch, and in no metric', () => {
+    const { spans, counted, tokenCalls } = seen[0] as (typeof seen)[0]
     const addresses = spans.map(({ attributes }) => String(attributes['url.full']))
     // The tracer does record addresses with their queries, those of reads, and of another token call too.
     expect(addresses.filter((address) => address.includes('filter'))).not.toEqual([])
@@ -132,31 +132,31 @@ describe('secrets', () => {
     expect(leaksIn(counted)).toEqual([])
   })
 
-  it('L4 show in no reply, whatever was sent', () => {
-    const { replies } = told[0] as (typeof told)[0]
+  it('L4 appear in no reply to any request', () => {
+    const { replies } = seen[0] as (typeof seen)[0]
     const statuses = new Set(replies.map(({ status }) => status))
     expect(statuses).toEqual(new Set([200, 400, 401, 402, 403, 404, 405, 408, 413, 415, 500, 503]))
     expect(leaksIn(replies)).toEqual([])
   })
 
-  it('L5, A6 show in no file of the database, while it is open and afterwards', () => {
-    const { files } = told[0] as (typeof told)[0]
+  it('L5, A6 appear in no file of the database, while it is open and afterwards', () => {
+    const { files } = seen[0] as (typeof seen)[0]
     expect(Object.keys(files)).toEqual(expect.arrayContaining(['open m.db', 'open m.db-wal', 'closed m.db']))
-    // What was delivered is in them.
+    // They contain the deliveries.
     expect(files['open m.db-wal']).toContain('s read failing')
     expect(files['closed m.db']).toContain('s read failing')
     expect(leaksIn(Object.values(files))).toEqual([])
   })
 
-  it('L6 show in nothing that an app is given', () => {
-    const { given } = told[0] as (typeof told)[0]
+  it('L6 appear in no value that an app receives', () => {
+    const { given } = seen[0] as (typeof seen)[0]
     expect(inspect(given, { depth: null })).toContain('purchased')
     expect(leaksIn(given)).toEqual([])
   })
 })
 
 /** Runs a marketplace through success and every failure, and gives back all that it let be known, by where. */
-async function tellEverything() {
+async function provokeEverything() {
   const lines = captureLines()
   const { spanExporter, metricExporter, flush } = startTelemetry()
   const tokenCalls: string[] = []
@@ -197,7 +197,7 @@ async function tellEverything() {
     throw new Error('the app cannot')
   })
 
-  // A database that cannot be opened, for what it says, and for its 503.
+  // A database that cannot be opened, for its error and for its 503.
   const without = createMarketplace({ ...options, store: `sqlite:${join(folder, 'no such folder', 'm.db')}` })
   onCleanUp(() => without.close())
   const slow = createMarketplace({
@@ -255,7 +255,7 @@ async function tellEverything() {
   for (const business of [...businesses, ...Object.keys(ONLY_TOKEN_CALL)]) {
     await fails(async () => {
       const token = await marketplace.fetchAppToken(business)
-      // Its `value` is what the caller asked for; it must not show where a token is printed.
+      // Its `value` is the token that the caller requested; it must not show where a token is printed.
       return [inspect(token, { depth: null }), JSON.stringify(token), `${token}`]
     })
   }
@@ -330,7 +330,7 @@ function exchange(
   })
 }
 
-/** The names of the secrets that are somewhere in `values`, with what is around them. */
+/** The names of the secrets that are anywhere in `values`, with the text around them. */
 function leaksIn(values: unknown): string[] {
   const shown = inspect(values, {
     depth: Number.POSITIVE_INFINITY,
@@ -357,7 +357,7 @@ function jsonOf(values: unknown): string {
   }
 }
 
-/** `inspect` leaves out the stack of an error whose own `inspect` says something else. */
+/** `inspect` omits the stack of an error with an `inspect` of its own. */
 function stacksIn(values: unknown): string[] {
   return Array.isArray(values) ? values.map((value) => String((value as Error | undefined)?.stack ?? '')) : []
 }

@@ -25,6 +25,7 @@ import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { eventOf } from '../support/events.js'
 import { disk } from '../support/failing-disk.js'
 import { jumpingClock } from '../support/jumping-clock.js'
+import { EVAL_TYPESCRIPT } from '../support/processes.js'
 import { canMount, smallDisk } from '../support/small-disk.js'
 import { canTrace } from '../support/system-calls.js'
 import { until } from '../support/until.js'
@@ -42,7 +43,7 @@ afterEach(() => {
 
 describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (driver) => {
   const title =
-    'C20 opens in the same process as soon as the fault has passed, and the failures left nothing open'
+    'C20 opens in the same process as soon as the fault has passed, and its failures leave nothing open'
   const whenTraced = canTrace() && hasProc ? it : it.skip
 
   whenTraced.each([
@@ -84,7 +85,7 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     expect(await store.counts()).toMatchObject({ subscriptions: 1 })
   })
 
-  it('C20 opens after a failed migration, with no earlier connection in the way', async () => {
+  it('C20 opens after a failed migration, without a leftover connection in the way', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { engine } = storeAt(path, driver)
     let fails = true
@@ -125,7 +126,7 @@ describe.each(DRIVERS)('a file-size limit (%s)', (driver) => {
 
 describe('C22 a file system that', () => {
   it.each(['EPERM', 'EISDIR', 'EINVAL', 'EACCES'])(
-    'answers %s when a folder is to be synced holds a store all the same',
+    'that answers %s when a folder is synced still holds a store',
     async (code) => {
       disk.folderSyncFails = code
       const { store } = storeAt(join(temporaryFolder(), 'm.db'))
@@ -135,7 +136,7 @@ describe('C22 a file system that', () => {
     },
   )
 
-  it('reports an I/O error when a folder is to be synced holds none', async () => {
+  it('that reports an I/O error when a folder is synced does not hold a store', async () => {
     disk.folderSyncFails = 'EIO'
     const { store } = storeAt(join(temporaryFolder(), 'm.db'))
     await expect(store.open()).rejects.toMatchObject({
@@ -171,7 +172,7 @@ describe.each(DRIVERS)('a database file behind a symbolic link (%s)', (driver) =
 })
 
 describe('a sync of the WAL', () => {
-  it('C24 makes all durable that was committed before it was asked for, is shared, and is not repeated', async () => {
+  it('C24 makes durable all earlier commits, is shared, and is not repeated', async () => {
     const { engine } = storeAt(join(temporaryFolder(), 'm.db'))
     await engine.open()
     await commit('a')
@@ -205,7 +206,7 @@ describe('a sync of the WAL', () => {
     }
   })
 
-  it('C24 that fails is not made good by one that succeeds: the database takes everything over first', async () => {
+  it('C24 that fails is not repaired by one that succeeds: the database first takes over everything', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { store } = storeAt(path)
     await store.open()
@@ -219,7 +220,7 @@ describe('a sync of the WAL', () => {
     expect(await store.listEntries({})).toHaveLength(2)
     disk.syncsFail = false
     await store.accept([eventOf('s3')])
-    // The WAL of the failed sync is gone: what is in it now was written after everything else had been moved.
+    // The WAL of the failed sync is gone: its present content was written after everything else had been moved.
     const names = ['s1', 's2', 's3']
     const [inDatabase, inWal] = [readFileSync(path), readFileSync(`${path}-wal`)]
     expect(names.map((name) => inDatabase.includes(`"${name}"`) || inDatabase.includes(name))).toEqual([
@@ -232,7 +233,7 @@ describe('a sync of the WAL', () => {
 })
 
 describe('the time of a SQLite store', () => {
-  it('C25 is not moved by a wall clock that leaps: no lease lapses, in this process and in the next', async () => {
+  it('C25 does not follow a wall clock that leaps: no lease expires, in this process and in the next', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { clock, jump, leap } = jumpingClock()
     const { store, engine } = storeAt(path, undefined, clock)
@@ -258,7 +259,7 @@ describe('the time of a SQLite store', () => {
     expect((await timeOf(next.engine)) - after).toBeGreaterThanOrEqual(70_000)
   })
 
-  it('C25 goes on from the last time noted when the machine starts anew with a wall clock that is behind', async () => {
+  it('C25 continues from the last stored time when the machine restarts with a wall clock that is behind', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const first = storeAt(path)
     await first.store.open()
@@ -279,7 +280,7 @@ describe('the time of a SQLite store', () => {
 })
 
 describe.each(DRIVERS)('a backup (%s)', (driver) => {
-  it('C27 is made while deliveries come in, opens as a store, and replaces nothing', async () => {
+  it('C27 is made during deliveries, opens as a store, and replaces nothing', async () => {
     const folder = temporaryFolder()
     const { store } = storeAt(join(folder, 'm.db'), driver)
     await store.open()
@@ -301,7 +302,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
     expect((await store.counts()).subscriptions).toBe(70)
   })
 
-  it('C27 that fails says why and leaves no half file', async () => {
+  it('C27 that fails reports why and leaves no half file', async () => {
     const folder = temporaryFolder()
     const { store } = storeAt(join(folder, 'm.db'), driver)
     await store.open()
@@ -314,7 +315,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
   })
 
   const whenMountable = canMount() ? it : it.skip
-  whenMountable('C27 onto a full disk says so and leaves no half file', async () => {
+  whenMountable('C27 onto a full disk reports that and leaves no half file', async () => {
     const { store } = storeAt(join(temporaryFolder(), 'm.db'), driver)
     await store.open()
     await store.accept([{ ...eventOf('s1'), payload: JSON.stringify('x'.repeat(500_000)) }])
@@ -332,7 +333,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
   })
 })
 
-it('C27 a backup of PostgreSQL names the tool for it', async () => {
+it('C27 a backup of PostgreSQL fails with the name of the tool for it', async () => {
   const engine = createPostgresEngine({
     connection: 'postgres://nobody@127.0.0.1:1/nothing',
     schema: 'of_the_app',
@@ -346,7 +347,7 @@ it('C27 a backup of PostgreSQL names the tool for it', async () => {
 })
 
 describe.each(DRIVERS)('a large file (%s)', (driver) => {
-  it('C28 opens before it is checked, and is refused as damaged as soon as the check has found it', async () => {
+  it('C28 opens before it is checked, and is refused as damaged as soon as the check finds it', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { store, engine } = storeAt(path, driver)
     await store.open()
@@ -422,12 +423,12 @@ function storeAt(path: string, driver?: SqliteDriverName, clock: Clock = systemC
   return { engine, store }
 }
 
-/** Runs support/sqlite-child.ts on a new file; the lines it said. */
+/** Runs support/sqlite-child.ts on a new file; the lines it printed. */
 async function child(task: string, driver: SqliteDriverName, under: readonly string[] = []) {
   const script = JSON.stringify(join(__dirname, '../support/sqlite-child.ts'))
   const [command, ...rest] = [
     ...under,
-    ...[process.execPath, '--no-warnings', '--require', 'tsx/cjs', '--eval'],
+    ...[process.execPath, '--no-warnings', ...EVAL_TYPESCRIPT],
     `process.argv.splice(1, 0, 'eval'); require(${script})`,
     ...[task, join(temporaryFolder(), 'm.db'), driver],
   ] as [string, ...string[]]

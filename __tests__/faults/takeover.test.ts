@@ -15,13 +15,13 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
   const engine = useEngine(engineName)
   const itShared = itWhereShared(engineName)
 
-  it('G2 that a killed process held is taken over within its lease and 15 s', async () => {
+  it('G2 of a killed process is taken over within its lease and 15 s', async () => {
     const { address, platform } = await lab()
     const holder = loadReceiver(childSettings(platform, address, { handler: 'never returns' }))
     await holder.begin()
-    const next = loadReceiver(childSettings(platform, address, { tellsFinishes: true }))
-    const told = platform.purchase({ business_uid: 'b0', payment: 'succeeded' }).uid
-    await deliver(holder.target(), notice('b0', told))
+    const next = loadReceiver(childSettings(platform, address, { reportsFinishes: true }))
+    const delivered = platform.purchase({ business_uid: 'b0', payment: 'succeeded' }).uid
+    await deliver(holder.target(), notice('b0', delivered))
     await until('its handler has the change', async () => {
       const [decision] = await holder.get<{ entitled: boolean }[]>('/decisions?of=b0')
       return decision?.entitled
@@ -48,16 +48,16 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
   }, 30_000)
 
   itShared(
-    'G3 of a process that was frozen past its lease is not its own any more: it changes no row when it goes on',
+    'G3 of a process that was frozen past its lease is lost to it: it changes no row when it resumes',
     async () => {
       const { address, platform, sql } = await labWithSql()
       const frozen = loadReceiver(
-        childSettings(platform, address, { handler: 'never returns', tellsFinishes: true }),
+        childSettings(platform, address, { handler: 'never returns', reportsFinishes: true }),
       )
-      const other = loadReceiver(childSettings(platform, address, { tellsFinishes: true }))
+      const other = loadReceiver(childSettings(platform, address, { reportsFinishes: true }))
       await frozen.begin()
-      const told = platform.purchase({ business_uid: 'b0', payment: 'succeeded' }).uid
-      await deliver(frozen.target(), notice('b0', told))
+      const delivered = platform.purchase({ business_uid: 'b0', payment: 'succeeded' }).uid
+      await deliver(frozen.target(), notice('b0', delivered))
       const [change] = await until('its handler has the change', async () => {
         const rows = await sql<{ id: string }>(
           `select id from journal where kind = 'change' and status = 'pending'
@@ -79,7 +79,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
         () => [read, change?.id].every((id) => other.finishes.some((each) => each.id === id && each.isHeld)),
         TAKEOVER_MS,
       )
-      await until('the change of the other is told', async () => {
+      await until('the change of the other is delivered', async () => {
         const [row] = await sql<{ left: number }>(
           `select count(*) as left from journal where status = 'pending'`,
         )
@@ -97,7 +97,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
         'it has tried to finish both',
         () =>
           // Interrupted, its handler has no outcome: it only gives the lane back.
-          [read, `subscription:${told}`].every((id) =>
+          [read, `subscription:${delivered}`].every((id) =>
             frozen.finishes.some((each) => each.id === id && !each.isHeld),
           ),
         15_000,

@@ -1,7 +1,7 @@
 /**
  * Minutes of several instances on one PostgreSQL while everything fails: `npm run test:long`.
  *
- * CHAOS_SECONDS (300 for each) and CHAOS_INSTANCES (2,3,4) say how long and how many; CHAOS_SEED has a schedule again.
+ * CHAOS_SECONDS (300 for each) and CHAOS_INSTANCES (2,3,4) set the length and the number; CHAOS_SEED repeats a schedule.
  */
 import { randomInt } from 'node:crypto'
 import { describe, expect, it } from '@jest/globals'

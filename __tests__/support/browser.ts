@@ -5,12 +5,12 @@ import chromium from '@sparticuz/chromium'
 import { type Browser, type BrowserContextOptions, chromium as browserType, type Page } from 'playwright-core'
 import { onCleanUp } from './clean-up.js'
 
-/** What the pages of a test file wrote to their consoles as errors. */
+/** The errors that the pages of a test file wrote to their consoles. */
 export const troubles: string[] = []
 
 let browser: Browser
 
-/** A real browser for the test file that calls this; each page is closed after its test, before what it talks to. */
+/** A real browser for the test file that calls this; each page is closed after its test, before its server. */
 export function useBrowser() {
   beforeAll(async () => {
     browser = await browserType.launch({
@@ -42,7 +42,7 @@ export function askPage(page: Page, name: string): Promise<unknown> {
   return page.evaluate(`{ ${checks}; pageChecks.${name}() }`)
 }
 
-/** What axe-core finds wrong, one line each. */
+/** The violations that axe-core finds, one line each. */
 export async function axeViolations(page: Page): Promise<string[]> {
   const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
   return page.evaluate(

@@ -1,10 +1,15 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { jest } from '@jest/globals'
+import { createLimit } from '../../lib/platform/limit.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { requireBuild } from '../installed-package.js'
 import { onCleanUp, temporaryFolder } from './clean-up.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { until } from './until.js'
+
+// Some tests start a dozen processes one after the other, on a busy machine.
+jest.setTimeout(60_000)
 
 /** The built program. */
 export const CLI = join(__dirname, '..', '..', 'dist', 'esm', 'cli', 'main.js')
@@ -44,6 +49,15 @@ export function runCli(args: readonly string[], options: CliOptions = {}): Promi
   )
   if (input !== undefined) running.end(input)
   return running.ended
+}
+
+/** Several commands, some at once, because most of their time is waiting; the results are in the order of the commands. */
+export async function runEachCli(
+  commands: readonly (readonly string[])[],
+  { atOnce = 3, ...options }: CliOptions & { atOnce?: number } = {},
+): Promise<CliResult[]> {
+  const limit = createLimit(atOnce)
+  return await Promise.all(commands.map((args) => limit(() => runCli(args, options))))
 }
 
 /** The same with an open input, to be watched and written to. */
@@ -86,7 +100,7 @@ function startProgram(
   child.stderr?.on('data', (chunk) => {
     stderr += chunk
   })
-  // What it does not read any more.
+  // Input that it does not read any more.
   child.stdin?.on('error', () => {})
   const ended = new Promise<CliResult>((resolve) => {
     child.once('close', (code, signal) => resolve({ code: signal ?? code, stdout, stderr }))

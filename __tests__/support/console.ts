@@ -7,7 +7,7 @@ export const PEOPLE = {
 } as const
 export type RoleName = keyof typeof PEOPLE
 
-/** Mounts the console at `path`. Who asks is who the header `x-person` or the user agent of the browser names. */
+/** Mounts the console at `path`. The header `x-person` or the user agent of the browser names the person. */
 export function mountConsole(
   app: { use(path: string, router: ConsoleRouter): unknown },
   marketplace: Marketplace,
@@ -40,5 +40,5 @@ export function consoleCaller(url: string, role: RoleName) {
   return { read, act }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a test looks into
+// biome-ignore lint/suspicious/noExplicitAny: a test looks into any reply
 type Reply = any

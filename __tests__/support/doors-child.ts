@@ -9,7 +9,7 @@ import { RECEIVER_DEFAULTS } from './defaults.js'
 
 /**
  * A process that serves the router at /hooks/<SECRET> and a guarded route at /guarded on every kind of server, and sends
- * to its parent what would have ended it.
+ * its parent every error that would have ended it.
  */
 
 const express4 = require('express-4') as typeof express5

@@ -11,7 +11,7 @@ export interface TestEngine {
   server(): PostgresServer
 }
 
-/** What the promises of the store are kept on: one server for a whole test file, or files. */
+/** The engines on which the store keeps its promises: one server for a whole test file, or files. */
 export const ENGINES = { SQLite: useSqlite, PostgreSQL: usePostgres } satisfies Record<
   string,
   () => TestEngine

@@ -3,7 +3,7 @@ import type { NewEvent } from '../../lib/store/store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { OUR_ITEM } from './settings.js'
 
-/** A delivery that says that a subscription of ours has changed. */
+/** A delivery that announces a change of a subscription of ours. */
 export function notice(business_id: string, subscription_uid: string) {
   return sampleDelivery('purchasable_subscription/update', {
     business_id,
@@ -12,7 +12,7 @@ export function notice(business_id: string, subscription_uid: string) {
   })
 }
 
-/** What such a delivery is to the store. */
+/** Such a delivery as the store gets it. */
 export function eventOf(subscriptionUid: string, businessUid = 'b1'): NewEvent {
   return eventOfStore(subscriptionUid, { businessUid })
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 /**
  * A reporter of jest: after a run of all tests it prints how many rows of docs/faults.md are covered, which are not,
  * and which ids in titles stand in no table there. A row is covered when a test under its id passed and none failed.
- * After a run of some of the tests it only says that it did not count.
+ * After a run of some of the tests it only prints that it did not count.
  */
 export default class FaultCoverage {
   #rootDir
@@ -34,7 +34,7 @@ export function rowsOf(markdown) {
   return [...markdown.matchAll(/^\| ([A-Z]\d+) \|/gm)].map(([, id]) => id)
 }
 
-/** `tests` as jest tells of them: `ancestorTitles`, `title` and `status` of each. */
+/** `tests` as jest reports them: `ancestorTitles`, `title` and `status` of each. */
 export function countRows(rows, tests) {
   const [passed, failed] = [new Set(), new Set()]
   for (const { ancestorTitles, title, status } of tests) {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.js'
 import { type PurchaseState, type Trigger, transition } from '../../lib/entitlement/purchase-state.js'
 
-/** What goes wrong with one call of the platform. */
+/** The faults of one call of the platform. */
 export type CallFault = (typeof CALL_FAULTS)[number]
 export const CALL_FAULTS = [
   'network',
@@ -81,7 +81,7 @@ export function createPlatformModel(options: { clock: Clock; purchasableUid: str
     return fault
   }
 
-  /** Decides at once what is answered, which arrives after `latencyMs`: what happens meanwhile it does not show. */
+  /** Decides the answer at once, which arrives after `latencyMs`: it does not show later changes. */
   async function answer(url: URL, authorization: string | null, signal: AbortSignal): Promise<Response> {
     const arrives = new Promise<void>((resolve) => clock.setTimeout(resolve, latencyMs))
     const reply = await decide(url, authorization, signal)
@@ -140,7 +140,7 @@ export function createPlatformModel(options: { clock: Clock; purchasableUid: str
     slow(ms: number) {
       latencyMs = ms
     },
-    /** No more faults; what is hidden by a lag shows when its time has come. */
+    /** No more faults; a record that a lag hides shows when its time has come. */
     heal() {
       faults.splice(0)
       lagMs = 0

@@ -36,8 +36,10 @@ export interface PostgresServer {
   sql<Row = Record<string, unknown>>(text: string, params?: unknown[], database?: string): Promise<Row[]>
   /** The address of an empty database. */
   createDatabase(name?: string): Promise<string>
+  /** The address of a copy of the database at this address, to which nothing may be connected. */
+  copyDatabase(address: string): Promise<string>
 
-  /** `immediate` is what a power cut is to the server's processes: they write nothing more. */
+  /** `immediate` is like a power cut for the server's processes: they write nothing more. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
   /** On the same port and data. Does nothing when the server is up. */
   start(): Promise<void>
@@ -47,7 +49,7 @@ export interface PostgresServer {
   thaw(): Promise<void>
   /** To the postmaster: SIGHUP reads the settings again. */
   signal(name: NodeJS.Signals): void
-  /** What the server has logged. */
+  /** The log of the server. */
   log(): string
 
   /** Ends it and removes its files. */
@@ -104,7 +106,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   let frozen: number[] = []
   let databases = 0
 
-  /** A program of PostgreSQL, with what it says in the log. */
+  /** A program of PostgreSQL, with its output in the log. */
   function run(program: string, args: readonly string[]): ChildProcess {
     const log = openSync(logFile, 'a')
     const child = spawn(join(folder, 'native/bin', program), args, {
@@ -170,7 +172,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   async function freeze() {
     if (frozen.length > 0 || !server) return
     const postmaster = Number(server.pid)
-    // First who makes new processes. Its children have sessions of their own, so no signal reaches all at once.
+    // First the parent of new processes. Its children have sessions of their own, so no signal reaches all at once.
     await standStill([postmaster])
     const children = processes().filter(({ parent }) => parent === postmaster)
     frozen = [postmaster, ...children.map(({ pid }) => pid)]
@@ -202,7 +204,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       database,
       connectionTimeoutMillis: 5_000,
     })
-    // A server that stops under it is no error of the test.
+    // A server that stops under it is not an error of the test.
     client.on('error', () => {})
     await client.connect()
     return client
@@ -229,11 +231,17 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     return url(name)
   }
 
+  async function copyDatabase(address: string) {
+    const name = `test_${++databases}`
+    await sql(`create database "${name}" owner ${ROLE} template "${new URL(address).pathname.slice(1)}"`)
+    return url(name)
+  }
+
   const log = () => readText(logFile)
 
   try {
     await initialise()
-    // Somebody may take the port between the look and the start.
+    // Another process may take the port between the look and the start.
     for (let tries = 1; ; tries++) {
       try {
         await start()
@@ -254,6 +262,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     url,
     sql,
     createDatabase,
+    copyDatabase,
     stop,
     start,
     async restart(mode) {
@@ -276,7 +285,7 @@ async function standStill(pids: readonly number[]) {
   )
 }
 
-/** Of the whole machine. Linux tells by files, where `ps` may not be installed. */
+/** Of the whole machine. On Linux from files, because `ps` may not be installed. */
 function processes(): { pid: number; parent: number; state: string }[] {
   const lines = existsSync('/proc/self/stat')
     ? readdirSync('/proc')
@@ -321,7 +330,7 @@ function giveTo({ uid, gid }: User, path: string) {
   if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid)
 }
 
-/** Where that user can come, too: not in a TMPDIR below somebody's home. */
+/** A folder that this user can enter, too: not a TMPDIR below another user's home. */
 function temporaryRoot(): string {
   if (process.getuid?.() !== 0) return tmpdir()
   return [tmpdir(), '/tmp', '/var/tmp'].find(isOpenToAll) ?? tmpdir()
@@ -329,8 +338,8 @@ function temporaryRoot(): string {
 
 /**
  * In memory where there is 1 GiB of it (containers often have 64 MB): on a busy disk the first sync of the 970 files,
- * at a recovery or a checkpoint, took 1 to 4 s. An immediate stop takes from the server the same in both places: what
- * it has not written yet.
+ * at a recovery or a checkpoint, took 1 to 4 s. An immediate stop loses the same in both places: everything
+ * that the server has not written yet.
  */
 function dataRoot(): string {
   try {
@@ -377,7 +386,7 @@ function linkFile(source: string, target: string) {
   try {
     if ((mode & wanted) === wanted) return linkSync(source, target)
   } catch {
-    // Another file system, or somebody else's file.
+    // Another file system, or a file of another user.
   }
   copyFileSync(source, target)
   chmodSync(target, mode | wanted)
@@ -396,7 +405,7 @@ function restoreLinks(native: string) {
   }
 }
 
-/** Nothing, when there is no such file. */
+/** Empty when there is no such file. */
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')

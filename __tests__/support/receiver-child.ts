@@ -1,5 +1,5 @@
 /**
- * A receiver as a process of its own, to be killed, frozen or ended. It loads everything, says so, and waits for its
+ * A receiver as a process of its own, to be killed, frozen or ended. It loads everything, reports that, and waits for its
  * settings, so that the next one can be loaded while the one before is still alive. At SIGTERM it closes and then ends by
  * itself.
  */
@@ -22,16 +22,16 @@ export interface ChildSettings {
   authUrl: string
   /** False: it only receives. */
   works: boolean
-  /** What its handler does with a change. */
+  /** The behaviour of its handler of changes. */
   handler: 'returns' | 'never returns' | 'kills its process'
   closeGraceMs: number
-  /** Of its calls of the platform; 5 s unless told. */
+  /** Of its calls of the platform; 5 s by default. */
   timeoutMs?: number
   leaseMs?: number
   /** Kills itself there, at the commit after so many. It must not work, so that every commit is of deliveries. */
   dies?: { at: DeathPoint; after: number }
   /** Tells its parent of every finish of leased work, and whether the lease was still its own. */
-  tellsFinishes?: boolean
+  reportsFinishes?: boolean
 }
 
 export type DeathPoint =
@@ -90,9 +90,9 @@ function begin(settings: ChildSettings) {
   })
 }
 
-function storeOf({ store: address, dies, tellsFinishes }: ChildSettings): string | Store {
+function storeOf({ store: address, dies, reportsFinishes }: ChildSettings): string | Store {
   if (dies) return createSqlStore(mortal(engineOf(address), dies))
-  return tellsFinishes ? telling(storeFor(address, systemClock)) : address
+  return reportsFinishes ? reporting(storeFor(address, systemClock)) : address
 }
 
 function engineOf(address: string): Engine {
@@ -147,7 +147,7 @@ function mortal(engine: Engine, { at, after }: { at: DeathPoint; after: number }
   }
 }
 
-function telling(store: Store): Store {
+function reporting(store: Store): Store {
   return {
     ...store,
     async finishRead(claim, finish) {

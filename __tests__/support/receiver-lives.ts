@@ -38,7 +38,7 @@ export async function createReceiverLives(options: {
     let isKilled = false
     const unsubscribes: (() => void)[] = []
 
-    /** Counts as busy until it has ended; a life that has been killed meanwhile never hears of it. */
+    /** Counts as busy until it has ended; a life that was killed meanwhile never gets the result. */
     async function follow<T>(work: Promise<T>): Promise<T> {
       busy++
       try {

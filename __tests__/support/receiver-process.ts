@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Simulator } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
+import { EVAL_TYPESCRIPT } from './processes.js'
 import type { ChildSettings } from './receiver-child.js'
 import { DELIVERY_SECRET } from './settings.js'
 
@@ -12,7 +13,7 @@ export interface ReceiverProcess {
   target(): string
   get<T>(path: string): Promise<T>
   signal(name: NodeJS.Signals): void
-  /** What it has told of its finishes, if it was asked to. */
+  /** Its reports of finishes, if it was asked for them. */
   finishes: readonly Finish[]
   /** How it ended. */
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stderr: string }>
@@ -25,13 +26,7 @@ export interface Finish {
   isHeld: boolean
 }
 
-// CommonJS, because loading TypeScript takes 0.8 s of CPU that way and 2 s with `--import tsx`.
-const NODE = [
-  '--require',
-  'tsx/cjs',
-  '--eval',
-  `require(${JSON.stringify(join(__dirname, 'receiver-child.ts'))})`,
-]
+const NODE = [...EVAL_TYPESCRIPT, `require(${JSON.stringify(join(__dirname, 'receiver-child.ts'))})`]
 
 /** Starts to load a receiver at once, in front of it `under` (strace and its options), if anything. */
 export function loadReceiver(settings: ChildSettings, under: readonly string[] = []): ReceiverProcess {
@@ -51,7 +46,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
   const ended = new Promise<Awaited<ReceiverProcess['ended']>>((resolve) => {
     child.once('close', (code, signal) => resolve({ code, signal, stderr }))
   })
-  const loaded = said(child, 'loaded')
+  const loaded = reported(child, 'loaded')
   loaded.then(
     (message) => {
       pid = Number(message.pid)
@@ -73,7 +68,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
   return {
     async begin() {
       await loaded
-      const listening = said(child, 'listening')
+      const listening = reported(child, 'listening')
       child.send(settings)
       port = Number((await listening).port)
     },
@@ -88,7 +83,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
   }
 }
 
-function said(child: ChildProcess, what: string): Promise<Record<string, unknown>> {
+function reported(child: ChildProcess, what: string): Promise<Record<string, unknown>> {
   return new Promise((resolve, reject) => {
     child.on('message', (message: Record<string, unknown>) => {
       if (message.is === what) resolve(message)

@@ -27,7 +27,7 @@ export interface Scene {
   ): Promise<{ status: number; id: string; headers: Headers; body: Record<string, unknown> }>
 }
 
-/** An Express app with a marketplace, told by a simulated platform over real HTTP of everything that happens there. */
+/** An Express app with a marketplace, to which a simulated platform delivers over real HTTP. */
 export async function createScene(
   options: SceneOptions = {},
   simulatorOptions: Partial<SimulatorOptions> = {},
@@ -37,12 +37,12 @@ export async function createScene(
   const app = express().use('/hooks', marketplace.router)
   const url = await serve(app)
   const target = marketplace.targetUrl(`${url}/hooks`)
-  for (const event of TOLD) await platform.register(event, target)
+  for (const event of REGISTERED) await platform.register(event, target)
   return { platform, marketplace, app, url, target, deliver: (body) => deliver(target, body) }
 }
 
-/** What an app registers for with its own token; `updated` is added by the tests that mean it. */
-const TOLD = [
+/** The events that an app registers for with its own token; `updated` is added by the tests that mean it. */
+const REGISTERED = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',
   'application/installed',
@@ -60,7 +60,7 @@ export async function startPlatform(options: Partial<SimulatorOptions> = {}): Pr
   return platform
 }
 
-/** A marketplace in memory unless told, closed after the test. Quick to retry, so that tests are. */
+/** A marketplace in memory by default, closed after the test. It retries quickly, so that tests are quick. */
 export function openMarketplace(
   platform: Pick<Simulator, 'baseUrl' | 'authUrl'>,
   options: SceneOptions = {},

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { onCleanUp } from './clean-up.js'
+import { EVAL_TYPESCRIPT } from './processes.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { until } from './until.js'
 
 export interface Script {
-  /** What it has printed so far. */
+  /** Its output so far. */
   output(): string
   /** Resolves when it has printed this. */
   prints(text: string, withinMs?: number): Promise<void>
@@ -40,7 +41,7 @@ export function runScript(
     const settings = ${JSON.stringify(settings)}
     const print = (...given) => console.log(...given)
     ;(async () => { ${code} })().catch((error) => { print('threw', error.code, error.message) })`
-  const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', source], {
+  const child = spawn(process.execPath, [...EVAL_TYPESCRIPT, source], {
     stdio: ['ignore', 'pipe', 'pipe'],
     cwd: process.cwd(),
   })

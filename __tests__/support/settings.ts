@@ -1,4 +1,4 @@
-/** What the processes of a test must agree on. */
+/** The settings that the processes of a test share. */
 export const CLIENT = { clientId: 'test-client', clientSecret: 'test-client-secret' }
 export const DELIVERY_SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
 /** The app's own item on the simulated platform, and one of another app of the same owner. */

@@ -7,10 +7,10 @@ function whyNotShared(engine: EngineName): string | undefined {
   const version = process.versions.sqlite
   const [major = 0, minor = 0, patch = 0] = (version ?? '').split('.').map(Number)
   if (major * 1e6 + minor * 1e3 + patch >= 3_051_003) return undefined
-  return `NOT LOOKED AT: two processes on one SQLite file need node:sqlite 3.51.3, here is ${version ?? 'none'}`
+  return `NOT TESTED: two processes on one SQLite file need node:sqlite 3.51.3, here is ${version ?? 'none'}`
 }
 
-/** A test of several processes on one database; where they may not be, its title says why it was not looked at. */
+/** A test of several processes on one database; when they may not share it, its title gives the reason for the skip. */
 export function itWhereShared(engine: EngineName) {
   const whyNot = whyNotShared(engine)
   return (title: string, test: () => Promise<void>, timeoutMs: number) =>

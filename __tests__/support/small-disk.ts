@@ -18,7 +18,7 @@ export function canMount(): boolean {
 /** A disk of some megabytes that can be filled to its last byte. */
 export function smallDisk(megabytes: number) {
   const folder = temporaryFolder()
-  // Of the user as whom the server of PostgreSQL runs.
+  // Of the user that runs the server of PostgreSQL.
   const owner = execFileSync('id', ['-u', 'nobody'], { encoding: 'utf8' }).trim()
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,uid=${owner}`, 'tmpfs', folder])
   onCleanUp(() => execFileSync('umount', ['-l', folder]))

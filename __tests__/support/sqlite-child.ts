@@ -19,7 +19,7 @@ const [, , task, path, driver] = process.argv as [
 ]
 
 const TASKS = {
-  /** Opens until it succeeds; what each failure said, and what it left open. */
+  /** Opens until it succeeds; the error of each failure, and the resources it left open. */
   async 'open again'() {
     const store = open()
     for (let tries = 0; tries < 40; tries++) {

@@ -11,13 +11,13 @@ import { onCleanUp } from './clean-up.js'
 export interface StoreWithSql {
   store: Store
   engine: Engine
-  /** One statement over the store's own connections; answers the rows. An SQLite file may let nobody else in. */
+  /** One statement over the store's own connections; its rows. An SQLite file may refuse other connections. */
   sql<Columns = Row>(text: string): Promise<Columns[]>
-  /** What the store asks the database while `work` runs. */
+  /** The queries of the store while `work` runs. */
   queriesOf(work: () => Promise<unknown>): Promise<Query[]>
   /**
-   * Runs a query with `prefix` in front, and undoes what it did. With libsql the last that the store can do: there the
-   * statement stays in progress.
+   * Runs a query with `prefix` in front, and rolls it back. With libsql it must be the last call: there the statement
+   * stays in progress.
    */
   explain(prefix: string, query: Query): Promise<Row[]>
 }

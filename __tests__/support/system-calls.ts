@@ -6,7 +6,7 @@ export function canTrace(): boolean {
   return spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
 }
 
-/** In front of a command: writes what `readTrace` reads. */
+/** In front of a command: writes the input of `readTrace`. */
 export function traced(file: string): string[] {
   const calls = 'pwrite64,pwritev,write,writev,sendto,sendmsg,fdatasync,fsync'
   // -xx: data as hex digits, so that it can be read back; -y: descriptors with their files.

@@ -4,7 +4,7 @@ import { onCleanUp } from './clean-up.js'
 
 export type Direction = 'to server' | 'to client'
 
-/** What a strike waits for: a pattern in the bytes of one write, read as Latin-1, or a question about them. */
+/** The trigger of a strike: a pattern in the bytes of one write, read as Latin-1, or a question about them. */
 export type Match = RegExp | ((bytes: Buffer) => boolean)
 
 export interface TcpProxy {
@@ -18,12 +18,12 @@ export interface TcpProxy {
   cut(): Promise<void>
   /** Accepts and keeps connections, and passes nothing in either direction, not even their end. */
   blackHole(): void
-  /** What is open now is silent for good, while new connections work: a peer that vanished without a word. */
+  /** Open connections are silent for good, while new ones work: as with a peer that vanished. */
   halfOpen(): void
   /** Each write is passed on `ms` later, one after the other. */
   delay(ms: number): void
   trickle(bytesPerSecond: number): void
-  /** As if nothing had been. What a black hole has kept back goes on its way, as TCP sends again what got lost. */
+  /** Removes every fault. Bytes that a black hole held back go on their way, as TCP sends lost ones again. */
   heal(): Promise<void>
 
   /** Strikes once: passes the matching bytes to the server, waits for its reply, and resets instead of passing it on. */
@@ -211,7 +211,7 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
 type Listener = (bytes: Buffer) => void
 
 /**
- * A port nobody listens on, below those the system gives to outgoing connections (from 32768 on Linux, 49152 on macOS):
+ * A free port, below those the system gives to outgoing connections (from 32768 on Linux, 49152 on macOS):
  * while a server is down, no client can get its port, not even by connecting to itself.
  */
 export async function freePort(): Promise<number> {

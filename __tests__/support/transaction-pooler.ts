@@ -5,7 +5,7 @@ import { onCleanUp } from './clean-up.js'
 
 /**
  * A pooler in transaction mode, as an app sees it: each transaction, or statement outside of one, goes to another of
- * `size` connections, which forgets everything in between. Notifications are nobody's and arrive nowhere.
+ * `size` connections, which forgets everything in between. Notifications never arrive.
  */
 export function createTransactionPooler(connectionString: string, size = 3): PostgresPool {
   const servers = Array.from({ length: size }, () => {
@@ -65,7 +65,7 @@ export function createTransactionPooler(connectionString: string, size = 3): Pos
   }
 }
 
-/** What the server's own ReadyForQuery said last: T in a transaction, E in one that failed. */
+/** The status in the server's last ReadyForQuery: T in a transaction, E in a failed one. */
 async function inTransaction(client: pg.Client): Promise<boolean> {
   return (client as unknown as { getTransactionStatus(): string | null }).getTransactionStatus() !== 'I'
 }

@@ -1,4 +1,4 @@
-/** Asks again and again until the answer is neither false nor undefined; fails with `what` at the deadline. */
+/** Calls `check` repeatedly until its answer is neither false nor undefined; fails with `what` at the deadline. */
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,
@@ -15,7 +15,7 @@ export async function until<T>(
   }
 }
 
-/** A promise and the ways to end it: what a test holds back until it has seen enough. */
+/** A promise and the ways to end it: a test holds something back until it has seen enough. */
 export function gate<T = void>() {
   let open: (value: T) => void = () => {}
   let fail: (reason: unknown) => void = () => {}

@@ -7,8 +7,8 @@ interface Timer {
 }
 
 /**
- * A clock that stands still until it is told to go on. `advance` runs the timers on the way one by one, each in its own
- * moment, and lets everything a timer set off come to rest before the next: what takes real time takes no virtual time.
+ * A clock that stands still until `advance`, which runs the timers on the way one by one, each in its own moment, and
+ * lets everything a timer starts come to rest before the next: work in real time takes no virtual time.
  */
 export function createVirtualClock(options: {
   startAt?: number

@@ -6,7 +6,7 @@ import type { Commerce } from './commerce.js'
 import type { Instance } from './instances.js'
 import type { Acknowledged, Sender } from './sender.js'
 
-/** What still keeps instances, database and platform from agreeing, one sentence each; none when they do. */
+/** The differences between instances, database and platform, one sentence each; none when they agree. */
 export async function disagreements(options: {
   instances: readonly Instance[]
   commerce: Commerce
@@ -27,7 +27,7 @@ export async function disagreements(options: {
       if (answer?.entitled !== commerce.isAllowed(business)) {
         const rows = kept.filter((row) => row.business_uid === business).map(line)
         found.push(
-          `instance ${number} says ${answer?.entitled} (${answer?.reason}) of ${business}, the platform says ${commerce.isAllowed(business)}: ${rows.join('; ')}`,
+          `instance ${number} answers ${answer?.entitled} (${answer?.reason}) of ${business}, the platform answers ${commerce.isAllowed(business)}: ${rows.join('; ')}`,
         )
       }
     }
@@ -38,7 +38,7 @@ export async function disagreements(options: {
   return found
 }
 
-/** What no handler has ended yet, in one sentence; none when there is nothing. */
+/** The entries that no handler has ended yet, in one sentence; none when there are none. */
 export async function unhandled(books: Books): Promise<string[]> {
   const pending = (await books.journal()).filter(({ status }) => status === 'pending')
   return pending.length === 0
@@ -54,7 +54,7 @@ function differencesOfStates(platform: Simulator, kept: readonly SubscriptionRow
       if (purchasable_uid !== OUR_ITEM) return []
       const row = rows.get(uid)
       const isCanceled = canonicalState(purchase_state) === 'canceled'
-      // Uninstalled: read before the platform shut the door, or revoked by the refusal, or first heard of after it.
+      // Uninstalled: read before the platform refused, or revoked by the refusal, or first named after it.
       if (isCanceled && (row?.gone === 'revoked' || row?.state === 'canceled')) return []
       if (isCanceled && row?.failure === 'token_refused' && row.state === null) return []
       if (row?.state === purchase_state && row.gone === null && row.updated_at === updated_at) return []
@@ -89,7 +89,7 @@ export function noticesWithoutRead(
   })
 }
 
-/** Of the last change of each business: `entitled` is what an app that only listens to changes goes by. */
+/** Of the last change of each business: `entitled` is the answer for an app that only listens to changes. */
 export function wrongLastChanges(
   commerce: Commerce,
   journal: readonly JournalRow[],
@@ -99,7 +99,7 @@ export function wrongLastChanges(
   return [...last].flatMap(([business, { id, payload }]) => {
     const { entitled } = JSON.parse(payload)
     if (entitled === commerce.isAllowed(business)) return []
-    return [{ id, text: `the last change of ${business} says entitled: ${entitled}: ${payload}` }]
+    return [{ id, text: `the last change of ${business} has entitled: ${entitled}: ${payload}` }]
   })
 }
 

@@ -1,12 +1,12 @@
 import type { JournalRow } from './books.js'
-import { type Call, wasFrozen, wordsOf } from './calls.js'
+import { type Call, describeCall, wasFrozen } from './calls.js'
 import { coveredMs, overlaps } from './clock.js'
 import { grouped } from './grouped.js'
 import type { Life } from './instances.js'
 import type { Trouble } from './monkey.js'
 import type { Acknowledged } from './sender.js'
 
-/** What was found wrong, and what it is about. */
+/** A violation, and the rows and calls it concerns. */
 export interface Finding {
   promise: string
   text: string
@@ -60,9 +60,9 @@ export function audit(options: {
 
   for (const life of lives) {
     if (life.endedByItself)
-      find('a process stays up', `instance ${life.instance} ended by itself: ${life.said}`)
-    if (/listen_unavailable/.test(life.said)) {
-      find('hints go on', `instance ${life.instance} has turned notifications off for good: ${life.said}`)
+      find('a process stays up', `instance ${life.instance} ended by itself: ${life.stderr}`)
+    if (/listen_unavailable/.test(life.stderr)) {
+      find('hints go on', `instance ${life.instance} has turned notifications off for good: ${life.stderr}`)
     }
   }
 
@@ -70,14 +70,20 @@ export function audit(options: {
   for (const [key, own] of callsByKey) {
     if (key === undefined) {
       for (const call of own)
-        find('handlers are told what is kept', `no such entry: ${wordsOf(call)}`, call.id)
+        find('handlers get only stored entries', `no such entry: ${describeCall(call)}`, call.id)
       continue
     }
     for (const [at, earlier] of own.entries()) {
       for (const later of own.slice(at + 1)) {
         if (!overlaps(earlier, later)) continue
         if (wasFrozen(earlier) || wasFrozen(later)) overlapsOfFrozen++
-        else find('never two at once', `${wordsOf(earlier)}\n    ${wordsOf(later)}`, earlier.id, later.id)
+        else
+          find(
+            'never two at once',
+            `${describeCall(earlier)}\n    ${describeCall(later)}`,
+            earlier.id,
+            later.id,
+          )
       }
     }
   }
@@ -109,7 +115,7 @@ export function audit(options: {
     }
   }
 
-  // What was acknowledged before the next was sent stands before it; what crossed on the way has no order.
+  // A delivery acknowledged before the next was sent stands before it; deliveries that crossed have no order.
   for (const [key, own] of grouped(acknowledged, ({ ids }) => rows.get(ids[0] as string)?.key)) {
     const byReply = [...own].sort((a, b) => a.to - b.to)
     for (const [at, later] of byReply.entries()) {
@@ -128,7 +134,11 @@ export function audit(options: {
     const others = troubles.filter(({ target }) => target !== call.life.instance)
     const excusedMs = coveredMs(span, others)
     if (next && span.to - span.from - excusedMs > leaseMs + 15_000) {
-      find('taken over within the lease and 15 s', `${wordsOf(call)}, and then ${wordsOf(next)}`, call.id)
+      find(
+        'taken over within the lease and 15 s',
+        `${describeCall(call)}, and then ${describeCall(next)}`,
+        call.id,
+      )
     }
     return span.to - span.from
   }

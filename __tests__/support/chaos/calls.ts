@@ -29,12 +29,12 @@ function callOf(life: Life, { id, attempt, at: from }: CallLine, end: CallLine |
   return { id, attempt, life, from, to: end?.at ?? life.to, outcome }
 }
 
-/** What a thawed process still does before it learns that its leases have passed on. */
+/** The time that a thawed process takes to find that its leases were taken over. */
 const WAKING_MS = 2_000
 
 /**
- * Whether the process was frozen during the call or just before it, with its lease in hand. Nobody can keep such a
- * process from what it does at waking up: handlers are called at least once.
+ * Whether the process was frozen during the call or just before it, while it held its lease. Nothing can stop such a
+ * process from continuing when it wakes up: handlers are called at least once.
  */
 export function wasFrozen({ from, to, life }: Call): boolean {
   return life.frozen.some((frozen) =>
@@ -42,7 +42,7 @@ export function wasFrozen({ from, to, life }: Call): boolean {
   )
 }
 
-export function wordsOf({ id, attempt, life, from, to, outcome }: Call): string {
+export function describeCall({ id, attempt, life, from, to, outcome }: Call): string {
   const frozen = life.frozen.map((each) => `${Math.round(each.from)}-${Math.round(each.to)}`)
   return `${id} attempt ${attempt} at instance ${life.instance} (life ${life.number}, pid frozen ${frozen.join(' ') || 'never'}): ${from.toFixed(1)}-${to.toFixed(1)} ${outcome}`
 }

@@ -1,13 +1,13 @@
 import type { Finding } from './audit.js'
 import type { JournalRow } from './books.js'
-import { callsOf, wordsOf } from './calls.js'
+import { callsOf, describeCall } from './calls.js'
 import type { Life } from './instances.js'
 import type { Trouble } from './monkey.js'
 
 /** Enough for a report, and for a person to go on reading. */
 const SHOWN = 8
 
-/** What is wrong, with the rows and calls concerned and what was broken at the time; '' when nothing is. */
+/** The violation, with the rows and calls concerned and the faults at the time; '' when there is none. */
 export function evidenceFor(options: {
   findings: readonly Finding[]
   seed: number
@@ -33,7 +33,7 @@ export function evidenceFor(options: {
     'journal:',
     ...rows.slice(-40).map((row) => `  ${JSON.stringify({ ...row, payload: gist(row) })}`),
     'calls:',
-    ...calls.map((call) => `  ${wordsOf(call)}`),
+    ...calls.map((call) => `  ${describeCall(call)}`),
     'faults:',
     ...troubles.map(
       ({ what, how, target, from, to }) =>
@@ -42,7 +42,7 @@ export function evidenceFor(options: {
   ].join('\n')
 }
 
-/** Of a change what it says; of an install when it happened; of any other event its name, which stands beside it. */
+/** Of a change its content; of an install its time; of any other event its name, which stands beside it. */
 function gist({ kind, payload }: JournalRow): string {
   if (kind !== 'change') return JSON.parse(payload).data?.event_time ?? ''
   const { from, to, entitled, record } = JSON.parse(payload)

@@ -1,7 +1,7 @@
 /**
- * One of several instances: an Express app with a marketplace, to be killed and frozen. It writes down every call of its
- * handlers as it begins and as it ends, each in one write, so that what it did outlives it. It loads everything, says
- * so, and waits for its settings.
+ * One of several instances: an Express app with a marketplace, to be killed and frozen. It records the beginning and the end of every
+ * call of its handlers, each in one write, so that the record outlives it. It loads everything, reports that, and waits
+ * for its settings.
  */
 import { openSync, writeSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +23,7 @@ export interface InstanceSettings {
   seed: string
 }
 
-/** A line of the calls file. `stops` is a handler that did as its signal told it. */
+/** A line of the calls file. `stops` is a handler that stopped at its signal. */
 export interface CallLine {
   is: 'begins' | 'ends' | 'fails' | 'stops'
   at: number
@@ -49,7 +49,7 @@ function begin(settings: InstanceSettings) {
     deliverySecrets: DELIVERY_SECRET,
     store,
     freshness: { maxStaleMs, reconcileEveryMs },
-    // As many tries as a run can need, so that what goes dead went dead for another reason.
+    // As many tries as a run can need, so that an entry goes dead only for another reason.
     worker: { leaseMs, handlerRetryDelaysMs: Array<number>(100).fill(300) },
   })
 
@@ -62,7 +62,7 @@ function begin(settings: InstanceSettings) {
     const { forMs, fails } = workOf(random(), leaseMs)
     if (!(await worked(forMs, signal))) {
       note('stops')
-      throw new Error('told to stop')
+      throw new Error('stopped by its signal')
     }
     note(fails && attempt === 1 ? 'fails' : 'ends')
     if (fails && attempt === 1) throw new Error('fails at first')

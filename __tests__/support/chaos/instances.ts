@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onCleanUp, temporaryFolder } from '../clean-up.js'
+import { EVAL_TYPESCRIPT } from '../processes.js'
 import { startProxy, type TcpProxy } from '../tcp-proxy.js'
 import { now, type Window } from './clock.js'
 import type { CallLine, InstanceSettings } from './instance-child.js'
@@ -11,16 +12,16 @@ export interface Life extends Window {
   instance: number
   number: number
   frozen: Window[]
-  /** What it wrote to stderr. */
-  said: string
-  /** Ended by itself: nobody killed it. */
+  /** Its stderr. */
+  stderr: string
+  /** Ended by itself, not killed. */
   endedByItself: boolean
   calls(): CallLine[]
 }
 
 export interface Instance {
   number: number
-  /** Where it listens; undefined while there is no process. */
+  /** The address it listens on; undefined while there is no process. */
   url: string | undefined
   isFrozen: boolean
   /** Its way to the database. */
@@ -61,7 +62,7 @@ export async function startInstances(options: {
       async begin() {
         const process = spare
         spare = loadProcess()
-        await said(process, 'loaded')
+        await reported(process, 'loaded')
         const callsFile = join(folder, `calls-${lives.length}`)
         const own: Life = {
           instance: number,
@@ -69,7 +70,7 @@ export async function startInstances(options: {
           from: now(),
           to: Number.POSITIVE_INFINITY,
           frozen: [],
-          said: '',
+          stderr: '',
           endedByItself: false,
           calls: () => readCalls(callsFile),
         }
@@ -77,14 +78,14 @@ export async function startInstances(options: {
         child = process
         life = own
         process.stderr?.on('data', (chunk) => {
-          own.said += chunk
+          own.stderr += chunk
         })
         ended = new Promise((resolve) => process.once('close', resolve)).then(() => {
           own.to = now()
           own.endedByItself = child !== undefined
           instance.url = undefined
         })
-        const listening = said(process, 'listening')
+        const listening = reported(process, 'listening')
         process.send({
           ...settings,
           store: wire.through(store),
@@ -130,31 +131,25 @@ export async function startInstances(options: {
 
 export type Instances = Awaited<ReturnType<typeof startInstances>>
 
-// CommonJS, because loading TypeScript takes 0.8 s of CPU that way and 2 s with `--import tsx`.
-const NODE = [
-  '--require',
-  'tsx/cjs',
-  '--eval',
-  `require(${JSON.stringify(join(__dirname, 'instance-child.ts'))})`,
-]
+const NODE = [...EVAL_TYPESCRIPT, `require(${JSON.stringify(join(__dirname, 'instance-child.ts'))})`]
 
 function loadProcess(): ChildProcess {
   const child = spawn(process.execPath, NODE, {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     cwd: process.cwd(),
   })
-  child.on('message', (message: Said) => heard.set(child, [...(heard.get(child) ?? []), message]))
+  child.on('message', (message: Message) => received.set(child, [...(received.get(child) ?? []), message]))
   return child
 }
 
-type Said = { is: string; port?: number }
-/** What processes have said so far: a spare one is loaded long before anybody asks. */
-const heard = new WeakMap<ChildProcess, Said[]>()
+type Message = { is: string; port?: number }
+/** The output of the processes so far: a spare one is loaded long before it is needed. */
+const received = new WeakMap<ChildProcess, Message[]>()
 
-function said(child: ChildProcess, what: string): Promise<Said> {
+function reported(child: ChildProcess, what: string): Promise<Message> {
   return new Promise((resolve, reject) => {
     const look = () => {
-      const message = heard.get(child)?.find(({ is }) => is === what)
+      const message = received.get(child)?.find(({ is }) => is === what)
       if (message) resolve(message)
     }
     child.on('message', look)
@@ -170,7 +165,7 @@ function readCalls(file: string): CallLine[] {
   } catch {
     // Killed before its first line.
   }
-  // What a kill has cut off is no line.
+  // A line that a kill has cut off does not count.
   const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as CallLine)
 }

@@ -4,7 +4,7 @@ import type { PostgresServer } from '../postgres.js'
 import { now, type Window } from './clock.js'
 import type { Instance } from './instances.js'
 
-/** Whom a fault strikes: one instance by its number, or what all of them need. */
+/** The target of a fault: one instance by its number, or the parts that all of them need. */
 export type Target = number | 'database' | 'platform'
 
 export interface Trouble extends Window {
@@ -102,7 +102,7 @@ export function createMonkey(options: {
       case 'black hole':
         wire.blackHole()
         await hold(between(500, 9_000))
-        // Half of the time nothing of what was under way ever arrives.
+        // Half of the time nothing under way ever arrives.
         if (detail < 0.5) await wire.cut()
         await wire.heal()
         return detail < 0.5 ? 'and all connections lost' : 'and what was sent arrives late'
@@ -147,7 +147,7 @@ export function createMonkey(options: {
       for (const { wire } of instances) await wire.heal()
     },
 
-    /** The times at which this instance, or what it needs, was not whole; another's own trouble is left out. */
+    /** The times at which this instance, or a part it needs, was not whole; the faults of others are left out. */
     around: (instance: number) =>
       troubles.filter(({ target }) => typeof target === 'string' || target === instance),
   }

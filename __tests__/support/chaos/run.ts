@@ -17,7 +17,7 @@ import { createVisitors } from './visitors.js'
 
 const LEASE_MS = 3_000
 const BUSINESSES = 50
-/** Between two moves of some business; each tells of itself in one to five deliveries. */
+/** Between two moves of some business; each causes one to five deliveries. */
 const MOVE_EVERY_MS = 90
 /**
  * After the last fault, until all agree. Pauses between reads grow with an outage (full jitter over 2 s, 4 s, 8 s ...): a
@@ -25,7 +25,7 @@ const MOVE_EVERY_MS = 90
  */
 export const AGREE_WITHIN_MS = 90_000
 
-/** Somebody else's lease and a look; the first verification, which would hide that a notice was forgotten, comes later. */
+/** Another lease and a look; the first verification, which would hide that a notice was forgotten, comes later. */
 const READ_WITHIN_MS = LEASE_MS + 1_500
 
 export interface ChaosOptions {
@@ -43,7 +43,7 @@ export interface ChaosOptions {
 export interface ChaosReport {
   /** A small table. */
   figures: string
-  /** What was wrong, with its evidence; empty when every promise was kept. */
+  /** The violations, with their evidence; empty when every promise was kept. */
   wrong: string
 }
 
@@ -51,7 +51,7 @@ export interface ChaosReport {
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { instances: count, forMs, stormMs, seed, maxStaleMs, onProgress = () => {} } = options
   const chance = seeded(seed)
-  // What goes stale and comes back is no change of purchase_state, and the last change does not know of it.
+  // A decision that goes stale and recovers is not a change of purchase_state, and the last change does not include it.
   const canGoStale = maxStaleMs < forMs
   const findings: Finding[] = []
   const find = (promise: string, text: string, ...ids: string[]) => findings.push({ promise, text, ids })
@@ -69,7 +69,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     settings: { baseUrl, authUrl, leaseMs: LEASE_MS, maxStaleMs, reconcileEveryMs: maxStaleMs / 4 },
   })
   const sender = await startSender(instances)
-  for (const event of TOLD) await platform.register(event, sender.url)
+  for (const event of REGISTERED) await platform.register(event, sender.url)
   // So that events come while their subscription is being read.
   platform.faults.add({ on: 'read', kind: 'slow', ms: [20, 400], probability: 0.5 })
   platform.faults.add({ on: 'delivery', kind: 'delay', ms: [0, 1_500], probability: 0.3 })
@@ -134,15 +134,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   /** All agree in bounded time, everybody takes deliveries again, and the books are in order. */
   async function comeToRest() {
     const from = now()
-    let told = from
+    let reportedAt = from
     let left: string[] = []
     do {
       left = await differences().catch((error) => [String(error)])
       if (left.length > 0) await pause(100)
-      if (left.length > 0 && now() - told > 2_000) {
-        told = now()
+      if (left.length > 0 && now() - reportedAt > 2_000) {
+        reportedAt = now()
         onProgress(
-          `after ${seconds(told - from)} of calm: ${left.length} differences, such as ${left[0]?.slice(0, 160)}`,
+          `after ${seconds(reportedAt - from)} of calm: ${left.length} differences, such as ${left[0]?.slice(0, 160)}`,
         )
       }
     } while (left.length > 0 && now() - from < AGREE_WITHIN_MS)
@@ -160,7 +160,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     }
     const { journal, calls } = await atOneMoment()
     for (const { id, text } of left.length > 0 || canGoStale ? [] : wrongLastChanges(commerce, journal)) {
-      find('the last change says whether the business is entitled', text, id)
+      find('the last change has the right answer', text, id)
     }
     last = audit({
       journal,
@@ -179,7 +179,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     return found.length > 0 ? found : unhandled(books)
   }
 
-  /** Journal and calls between two changes, for reads go on by the clock; with what is pending only when it stays so. */
+  /** Journal and calls between two changes, because reads follow the clock; pending entries only when they stay pending. */
   async function atOneMoment() {
     const deadline = now() + READ_WITHIN_MS
     for (;;) {
@@ -241,8 +241,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-/** All of a business's doings but one form of installs: two tell the same. */
-const TOLD = [
+/** All events of a business but one form of installs: two announce the same. */
+const REGISTERED = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',
   'purchasable_subscription/updated',

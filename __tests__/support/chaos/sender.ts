@@ -74,7 +74,7 @@ export async function startSender(instances: readonly Instance[]) {
     give,
     taken: () => taken,
     tries: () => tries,
-    /** Deliveries that nobody has acknowledged yet. */
+    /** Unacknowledged deliveries. */
     waiting: () => waiting,
   }
 }

@@ -5,13 +5,13 @@ import type { Instance } from './instances.js'
 import type { Monkey } from './monkey.js'
 
 /**
- * With the platform, the database and the instance asked whole for this long, an answer follows the platform: a lease
- * that somebody else died or slept with, a few tries of a read, a cached answer's 5 s.
+ * Once the platform, the database and the instance have worked for this long, an answer follows the platform: the lease
+ * of a dead or frozen process, a few tries of a read, a cached answer's 5 s.
  */
 const LAG_MS = 20_000
 /** After an outage the pauses between reads have grown, the more the longer it was; see `fullJitter`. */
 const AFTER_OUTAGE_MS = 25_000
-/** From the platform's answer to the commit that says when it was read: a call and its repetition, and a slow database. */
+/** From the platform's answer to the commit of the time of the read: a call and its repetition, and a slow database. */
 const COMMIT_MS = 10_000
 
 /**
@@ -84,7 +84,7 @@ export function createVisitors(options: {
   }
 
   return {
-    /** Some businesses, one instance; not awaited by whoever has more to do. */
+    /** Some businesses, one instance; a caller with other work does not await it. */
     async visit() {
       const instance = instances[Math.floor(random() * instances.length)] as Instance
       const first = Math.floor(random() * commerce.businesses.length)

@@ -1,5 +1,5 @@
 /**
- * What the pages take as given by then: an app that stands beside the simulated platform, with a business that has
+ * The set-up of earlier pages: an app that stands beside the simulated platform, with a business that has
  * bought. A block of code that uses one of these names without declaring it gets it from here.
  */
 export const PRELUDE = `
@@ -65,7 +65,7 @@ export const APP_ENV = {
   MARKETPLACE_AUTH_URL: 'http://127.0.0.1:1',
 }
 
-/** What the pages use. */
+/** The names that the pages use. */
 export const PACKAGES = [
   'express',
   'libsql',

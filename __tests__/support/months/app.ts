@@ -10,13 +10,13 @@ import type { Time } from './time.js'
 
 const SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
 
-/** What an operator deploys; the right ones unless told. */
+/** The options that an operator deploys; the right ones by default. */
 export interface Deployed {
   baseUrl?: string
   authUrl?: string
   clientSecret?: string
   purchasableUid?: string
-  /** `none`: a script beside the app. `changes`: events are left to nobody. `events`: changes wait. */
+  /** `none`: a script beside the app. `changes`: events have no handler. `events`: changes wait. */
   handlers?: 'all' | 'changes' | 'events' | 'none'
   retention?: MarketplaceOptions['retention']
 }
@@ -103,7 +103,7 @@ export function createApp(options: {
     running = { marketplace, clock }
   }
 
-  /** What a dead process awaited never comes. */
+  /** A dead process never gets an awaited result. */
   async function live<T>(ofLife: number, call: () => Promise<T>): Promise<T> {
     const result = await call().finally(() => (ofLife === life ? undefined : new Promise(() => {})))
     return result
@@ -144,7 +144,7 @@ export function createApp(options: {
       disk.leave({ power })
     },
 
-    /** When the world is over: lets go of what killed processes hold in the real one. */
+    /** At the end of the world: releases the real resources of killed processes. */
     async bury() {
       for (const { marketplace, clock } of killed) {
         clock.revive()
@@ -153,7 +153,7 @@ export function createApp(options: {
       }
     },
 
-    /** One delivery; the status of its reply, 0 where nobody listens. */
+    /** One delivery; the status of its reply, 0 without a listener. */
     deliver(body: unknown): Promise<number> {
       const { marketplace } = running ?? {}
       if (!marketplace) return Promise.resolve(0)

@@ -7,8 +7,8 @@ import type { Platform } from './platform.js'
  * The budget of a subscription that is settled (nothing named it, and nothing was wrong, for 30 hours: the longest
  * reconcile after refusals, and the reads that verify what it found): a reconcile every
  * 24 h − 20 %, so at most two reads a day, and as the token of a read that long ago has ended, at most as many token calls.
- * A business that is refused may be asked for twice an hour: for some days nobody knows whether that is for good. What
- * the clock saw closely, without dozing, at the end keeps the same budget by itself.
+ * A business that is refused may be asked for twice an hour: for some days it is not known whether that is final. The
+ * calls at the end, which the clock observed closely, keep the same budget alone.
  */
 const SETTLED_AFTER_MS = 30 * HOUR
 const RECONCILE_LEAST_MS = 0.8 * DAY

@@ -64,13 +64,13 @@ export function createBuyers(options: {
     move,
     uninstall,
     comeBack,
-    /** Somebody who goes on living by himself. */
+    /** A customer with a life of its own. */
     settle(business: string) {
       businesses.add(business)
       time.after(random.between(0, 6 * HOUR), () => buy(business))
       live(business)
     },
-    /** Nobody does anything, so that what the app does by itself can be seen. */
+    /** No customer acts, so that the app's own calls can be seen. */
     rest(isQuiet: boolean) {
       areAway = isQuiet
     },

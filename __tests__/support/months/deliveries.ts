@@ -4,10 +4,10 @@ import { HOUR, MINUTE, SECOND } from './durations.js'
 import { OUR_ITEM, type Subscription } from './platform.js'
 import type { Time } from './time.js'
 
-/** The platform's deliveries to the app, and what goes wrong on their way. */
+/** The platform's deliveries to the app, and the faults on their way. */
 export function createDeliveries(options: { time: Time; app: App; random: Random }) {
   const { time, app, random } = options
-  /** Whether the platform sends again what was not taken; it promises nothing. */
+  /** Whether the platform sends a refused delivery again; it promises nothing. */
   const isStubborn = random.chance(0.7)
   const now = { lost: 0, doubled: 0, lateMs: 0 }
   const known = new Set<string>()
@@ -66,7 +66,7 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
   }
 }
 
-/** What a delivery is about. */
+/** The subject of a delivery. */
 interface Names {
   uid?: string
   business: string

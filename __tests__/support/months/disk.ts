@@ -8,8 +8,8 @@ import { Worker } from 'node:worker_threads'
  * The disk of a world, under the one database file of its app. To be imported before the package, which takes the
  * functions from `node:fs` when it is loaded. Only one disk is in use at a time.
  *
- * A process that is killed leaves its file as it is, and still holds it, for it is not really dead: so the next one
- * finds a copy. A power cut leaves less: of the WAL only what was synced.
+ * A process that is killed leaves its file as it is, and still holds it, because it is not really dead: so the next one
+ * finds a copy. A power cut leaves less: only the synced part of the WAL.
  */
 export function createDisk({ isSmall = false }) {
   const folder = fs.mkdtempSync(join(fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'months-'))
@@ -34,7 +34,7 @@ export function createDisk({ isSmall = false }) {
       fs.rmSync(ballast, { force: true })
       if (how === 'is full' && canFill) fill(ballast)
     },
-    /** What the end of the process, or of the power, leaves. */
+    /** The files that the end of the process, or of the power, leaves. */
     leave({ power }: { power: boolean }) {
       const from = join(folder, String(lives))
       const to = join(folder, String(++lives))
@@ -98,7 +98,7 @@ function watched(name: 'fdatasync' | 'fsync') {
       setImmediate(() => done(Object.assign(new Error(`EIO: i/o error, ${name}`), { code: 'EIO' })))
       return
     }
-    // What is written while the sync is under way may be in it or not.
+    // A write during the sync may be in it or not.
     const { ino, size } = fs.fstatSync(file)
     const isWal = disk && fs.existsSync(disk.wal()) && fs.statSync(disk.wal()).ino === ino
     real(file, (error) => {
@@ -111,13 +111,13 @@ function watched(name: 'fdatasync' | 'fsync') {
 fs.fdatasync = watched('fdatasync') as typeof fs.fdatasync
 fs.fsync = watched('fsync') as typeof fs.fsync
 
-/** Jobs that were given to threads and not answered yet: the package may have one for what takes SQLite long. */
+/** Jobs that were given to threads and not answered yet: the package may have one for SQLite's slow work. */
 let jobsOfThreads = 0
 const jobsOf = new WeakMap<Worker, number>()
 const { postMessage, terminate } = Worker.prototype
 
 Worker.prototype.postMessage = function (this: Worker, ...args: Parameters<typeof postMessage>) {
-  // Who passes shared memory is answered by it, not by a message: the compiler of these files, for one.
+  // A thread that shares memory answers by it, not by a message: the compiler of these files, for one.
   const isShared = Object.values(Object(args[0])).some((value) => value instanceof SharedArrayBuffer)
   if (isShared) return postMessage.apply(this, args)
   if (!jobsOf.has(this)) {

@@ -126,7 +126,7 @@ export const FAULTS = {
       platform.now.latencyMs = 600
       app.deploy()
       await time.advance(3 * SECOND)
-      // All of them are overdue, and what happens now cannot wait for them.
+      // All of them are overdue, and new events cannot wait for them.
       await probes.visit()
       buyers.rest(true)
       await time.advance(10 * MINUTE)
@@ -166,7 +166,7 @@ export const FAULTS = {
     what: 'a handler that failed for ever on one business',
     async live(world) {
       const { time, app, buyers, ledger, verdict } = world
-      // Shorter than the tries of a handler take: those are what decides.
+      // Shorter than the tries of a handler: those decide.
       const retention = { changesMs: 2 * DAY, doneMs: 2 * DAY, deadMs: 20 * DAY }
       await app.redeploy({ retention })
       const before = ledger.dead()
@@ -174,7 +174,7 @@ export const FAULTS = {
       await buyers.buy('poison').isDelivered
       await endure(world, 'a handler fails for ever', 2.5 * DAY)
       await time.advance(1.5 * DAY)
-      // Changes that nobody handles at all come to the end of their retention.
+      // Changes without any handler reach the end of their retention.
       await app.redeploy({ retention, handlers: 'events' })
       await buyers.buy('nobody-handles').isDelivered
       await time.advance(3 * DAY)

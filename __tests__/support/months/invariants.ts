@@ -1,9 +1,9 @@
-/** What must hold in every world, at every moment it is looked at. */
+/** The promises of every world, whenever it is checked. */
 export const INVARIANTS = {
   in: 'while health is ok, who buys is let in within 10 s, who stops paying is out, and "not yet" is never "no"',
   honest: 'what is wrong for a minute shows in health, in words',
   healed: 'when all is right again, payers are in, others out and health is ok, within the reconcile',
-  ended: 'an entry ends by a handler that returned, as dead and told, or by retention after either',
+  ended: 'an entry ends by a handler that returned, as dead and reported, or by retention after either',
   apart: 'two handlers of one subscription never run at once',
   budget: 'calls to the platform stay within the budget',
   id: 'one change has one id',
@@ -16,7 +16,7 @@ export interface Broken {
   message: string
 }
 
-/** Collects what was broken, each kind of it once. */
+/** Collects the violations, each kind once. */
 export function createVerdict(when: () => string) {
   const broken: Broken[] = []
   return {

@@ -3,7 +3,7 @@ import type { Verdict } from './invariants.js'
 
 type Ending = 'returned' | 'dead' | 'nobody handles it'
 
-/** What the handlers were called with, and what became of it, beside what the journal says became of it. */
+/** The calls of the handlers and their results, beside the status in the journal. */
 export function createLedger(verdict: Verdict) {
   const endings = new Map<string, Ending>()
   const running = new Map<string, { id: string; life: number }>()
@@ -16,7 +16,10 @@ export function createLedger(verdict: Verdict) {
   function oneIdFor(id: string, subscription: string, what: string) {
     const last = lastChange.get(subscription)
     if (last?.what === what && last.id !== id) {
-      verdict.fail('id', `${subscription}: ${what} was told as ${last.id.slice(0, 8)} and ${id.slice(0, 8)}`)
+      verdict.fail(
+        'id',
+        `${subscription}: ${what} was delivered as ${last.id.slice(0, 8)} and ${id.slice(0, 8)}`,
+      )
     }
     if (!toldIds.has(id)) lastChange.set(subscription, { id, what })
     toldIds.add(id)
@@ -47,12 +50,12 @@ export function createLedger(verdict: Verdict) {
       if (subscription) lastChange.delete(subscription)
     },
 
-    /** A process ended at once: what it had committed and not told yet is told by nobody. */
+    /** A process ended at once: its committed and unreported results are lost. */
     onKill() {
       isDeathUntold = true
       running.clear()
     },
-    /** The power went: what the journal had shown and not synced may be gone. */
+    /** The power failed: entries that the journal had shown and not synced may be gone. */
     onPowerCut: () => seen.clear(),
 
     /** Compares with the journal as it is now. */

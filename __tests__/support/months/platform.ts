@@ -11,7 +11,7 @@ export interface Subscription {
   business: string
   state: 'purchased' | 'suspended' | 'canceled'
   updatedAt: number
-  /** What reads show until `visibleAt`; null: nothing. */
+  /** The record that reads show until `visibleAt`; null: nothing. */
   before: { state: string; updatedAt: number } | null
   visibleAt: number
   isHidden: boolean
@@ -19,11 +19,11 @@ export interface Subscription {
 
 /** How the platform fails just now; an operator's mistake is in the app's options instead. */
 export type Outage = 'none' | '503' | '429' | 'html' | 'hang' | 'reset'
-/** What it answers to an app whose secret is wrong, and to an address that is none of its own. */
+/** Its answers to an app whose secret is wrong, and to an unknown address. */
 export interface Manners {
   wrongSecret: string
   unknownAddress: [status: number, text: string]
-  /** What somebody sees of a subscription that has moved to another business. */
+  /** The answer about a subscription that has moved to another business. */
   movedAway: 'its record' | 'nothing' | '403'
 }
 

@@ -18,7 +18,7 @@ export function createProbes(world: {
 }) {
   const { time, app, platform, deliveries, buyers, verdict } = world
   let probes = 0
-  /** Somebody who pays since long ago, and stops when a probe wants it. */
+  /** A customer who has paid for long, and stops on a probe's request. */
   const PAYER = 'probe-payer'
 
   const health = (): Promise<Health> => time.until(app.marketplace().health())
@@ -30,7 +30,7 @@ export function createProbes(world: {
     for (;;) {
       const { entitled, known, reason } = await explain(business)
       if (entitled === expected) return true
-      if (isNew && known) verdict.fail('in', `${business} has just bought, and is told no: ${reason}`)
+      if (isNew && known) verdict.fail('in', `${business} has just bought, and the answer is no: ${reason}`)
       if (time.passed() >= until) return false
       await time.advance(SECOND / 2)
     }
@@ -57,7 +57,7 @@ export function createProbes(world: {
     health,
     explain,
 
-    /** What happens now is answered within seconds, unless health says that something is wrong. */
+    /** A new event is answered within seconds, unless health reports a problem. */
     async visit({ buying = true } = {}) {
       time.lookClosely(3 * SECOND)
       await time.advance(3 * SECOND)
@@ -71,15 +71,15 @@ export function createProbes(world: {
       await expectAnswer(business, true, buyers.buy(business).isDelivered, true)
     },
 
-    /** Somebody who has left installs the app and buys again; the platform gives tokens for him some moments later. */
+    /** A former customer installs the app and buys again; the platform gives tokens for them some moments later. */
     async returns(business: string, tokensAfterMs: number) {
       const { isDelivered } = buyers.comeBack(business, tokensAfterMs)
       await expectAnswer(business, true, isDelivered, true)
     },
 
     /**
-     * Something is wrong, and an event makes the app meet it: a minute later health must say so. What only refuses
-     * deliveries (`isMetByRefusing`: a full disk, while SQLite has room in its own file) was not met while all are taken.
+     * Something is wrong, and an event makes the app meet it: a minute later health must report it. A fault that only
+     * refuses deliveries (`isMetByRefusing`: a full disk, while SQLite has room in its file) is not met while all succeed.
      */
     async trouble(what: string, { isMetByRefusing = false } = {}) {
       let refused = 0
@@ -89,7 +89,7 @@ export function createProbes(world: {
         })
       const payer = platform.of(PAYER).at(-1)
       const others = [...buyers.businesses].filter((business) => business !== PAYER)
-      // Several at once, for what one business alone meets need not be the app's fault.
+      // Several at once, because a failure of one business alone need not be the app's fault.
       for (const other of others.flatMap((business) => platform.of(business).slice(-1)).slice(0, 6)) {
         follow(deliveries.purchase(other, 'update'))
       }
@@ -103,21 +103,21 @@ export function createProbes(world: {
       if (status === 'ok') {
         const isMet = refused > 0 || !isMetByRefusing
         if (isMet) verdict.fail('honest', `${what} for a minute, and health is ok`)
-        // What ok promises is looked at, too.
+        // The promises of ok are checked, too.
         await this.visit()
       } else if (!problems.some((words) => words.trim().includes(' '))) {
         verdict.fail('honest', `${what}, and health is ${status} without words: ${JSON.stringify(problems)}`)
       }
     },
 
-    /** All has been right for longer than a reconcile: who pays is in, who does not is out. */
+    /** All has been right for longer than a reconcile: payers are in, others are out. */
     async healed(what: string) {
       time.lookClosely(3 * SECOND)
       await time.advance(3 * SECOND)
       for (const business of buyers.businesses) {
         const expected = platform.isPaying(business)
         const paid = platform.of(business).filter(({ state }) => state === 'purchased')
-        // What was never delivered cannot be known.
+        // The app cannot know an event that was never delivered.
         if (expected && !paid.some(({ uid }) => deliveries.isKnown(uid))) continue
         if (platform.isRefused(business) && !deliveries.isUninstallKnown(business)) continue
         const { entitled, reason } = await explain(business)

@@ -2,7 +2,7 @@ import { DAY, MINUTE, SECOND } from './durations.js'
 
 /** How far the clock jumps when nothing is under way. The timers that passed fire late, as on a machine that slept. */
 const DOZE_MS = 30 * MINUTE
-/** A monotonic clock begins anywhere; a value that cannot be taken for the wall clock's shows who mixes the two. */
+/** A monotonic clock begins anywhere; a value far from the wall clock's reveals code that mixes the two. */
 const BOOTED_MS = 12 * DAY
 
 interface Timer {
@@ -24,7 +24,7 @@ export function createTime(options: { isBusy(): boolean }) {
   const startedAt = Date.UTC(2030, 0, 1)
   const timers = new Set<Timer>()
   let passed = 0
-  /** What people have done to the wall clock. */
+  /** How far people have set the wall clock. */
   let leapt = 0
   let order = 0
   let underWay = 0
@@ -95,7 +95,7 @@ export function createTime(options: { isBusy(): boolean }) {
     advance,
     rest,
 
-    /** Goes from timer to timer for so long: what happens now is measured in seconds. */
+    /** Goes from timer to timer for so long: reactions are measured in seconds. */
     lookClosely(ms = 5 * SECOND) {
       closelyUntil = Math.max(closelyUntil, passed + ms)
     },

@@ -22,7 +22,7 @@ export interface WorldResult {
   days: number
   calls: number
   handled: number
-  /** What happened, in order. */
+  /** The events, in order. */
   trace: readonly string[]
 }
 
@@ -63,7 +63,7 @@ function createWorld(seed: number, isDiskSmall: boolean, sabotage: Sabotage | un
   }
 }
 
-/** Days of a world, one fault after the other, with time to heal after each; made of nothing but its seed. */
+/** Days of a world, one fault after the other, with time to heal after each; which depends on its seed alone. */
 export async function liveThrough(
   seed: number,
   faults: readonly FaultName[],

@@ -14,7 +14,7 @@ const STEADY = { callFaults: 0, lies: false, ties: false, latenciesMs: [10, 300,
 export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
   return [
     [
-      'a store that answers before it has kept, now and then',
+      'a store that sometimes acknowledges before it has written',
       'acknowledged is stored',
       (store) => {
         let count = 0
@@ -22,12 +22,12 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       },
     ],
     [
-      'a store that keeps the event and forgets what it asks to be read',
+      'a store that writes the event and loses its refresh request',
       'acknowledged is stored',
       (store) => ({ accept: (events) => store.accept(events.map((event) => ({ ...event, refresh: null }))) }),
     ],
     [
-      'a read that settles what was requested while it was under way',
+      'a read that settles requests made while it was under way',
       'store equals platform',
       (store) => ({
         finishRead: (claim, finish) =>
@@ -55,7 +55,7 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       }),
     ],
     [
-      'a store that takes the last word on an install to arrive for the last to happen',
+      'a store that takes the last install event to arrive as the last to happen',
       'store equals platform',
       (store) => ({
         accept: (events) =>
@@ -79,8 +79,8 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       },
     ],
     [
-      'a store that writes purchased whatever was read',
-      'only what the platform said',
+      'a store that writes purchased after every read',
+      'only records that the platform showed',
       (store) => ({
         finishRead: (claim, finish) => {
           if (finish.found?.record) finish.found.record.purchase_state = 'purchased'
@@ -140,7 +140,7 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       }),
     ],
     [
-      'a dispatcher that does not try again',
+      'a dispatcher that does not retry',
       'changes reach every handler',
       (store) => ({
         finishLanes: (finishes) =>
@@ -153,8 +153,8 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       }),
     ],
     [
-      'a store that believes what a delivery says',
-      'entitled only while the platform says so',
+      'a store that trusts the payload of a delivery',
+      'entitled only while the platform shows it',
       (store) => ({
         async accept(events) {
           await store.accept(events)
@@ -168,8 +168,8 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       }),
     ],
     [
-      'an answer whose age is not asked',
-      'entitled only while the platform says so',
+      'an answer whose age is not checked',
+      'entitled only while the platform shows it',
       (store) => ({
         subscriptionsOf: async (business) =>
           (await store.subscriptionsOf(business)).map((each) => ({ ...each, readAt: each.readAt && 4e12 })),
@@ -187,7 +187,7 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       },
     ],
     [
-      'an answer that is never looked up again',
+      'an answer that is never reloaded',
       'answers follow the store',
       (store) => {
         const first = new Map<string, ReturnType<typeof store.subscriptionsOf>>()
@@ -201,7 +201,7 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       },
     ],
     [
-      'a claim that takes what is leased',
+      'a claim that takes leased entries',
       'one handler at once',
       (store) => ({
         claimLanes(options) {
@@ -211,7 +211,7 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       }),
     ],
     [
-      'a claim that passes over what waits for its next try',
+      'a claim that skips an entry that waits for its next try',
       'changes in order',
       (store) => ({
         claimLanes(options) {

@@ -4,9 +4,9 @@ import { sql } from '../../../lib/store/sql.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
 
-/** Where a run keeps what it keeps: the package's own SQL, or plain tables. */
+/** The store of a run: the package's own SQL, or plain tables. */
 export interface Database {
-  /** A store for one process: `announce` takes its hints to the others, `watch` is given what takes theirs. */
+  /** A store for one process: `announce` sends its notifications to the others, `watch` receives theirs. */
   storeFor(wire: Wire): Store
   /** Empty, and on the time of a new run. */
   begin(clockOfRun: () => number): Promise<void>

@@ -31,7 +31,7 @@ const SHARES: [WorldsRequest['store'] | 'a SQLite file, for months', share: numb
       ['plain tables', 1],
       ['the SQL of the package', 0.1],
     ]
-const TELL_EVERY_MS = 10_000
+const REPORT_EVERY_MS = 10_000
 
 for (const [store, share] of SHARES) {
   const first = Number(values.seed ?? values.from)
@@ -42,7 +42,7 @@ for (const [store, share] of SHARES) {
   let broken = 0
   const speed = () =>
     `${made} of ${count} worlds on ${store}, ${Math.round((made / (performance.now() - began)) * 60_000)} a minute, ${broken} broken`
-  const telling = setInterval(() => print(speed()), TELL_EVERY_MS)
+  const reporting = setInterval(() => print(speed()), REPORT_EVERY_MS)
 
   const processes = Math.min(count, availableParallelism())
   await Promise.all(
@@ -69,7 +69,7 @@ for (const [store, share] of SHARES) {
       })
     }),
   )
-  clearInterval(telling)
+  clearInterval(reporting)
   print(speed())
 }
 

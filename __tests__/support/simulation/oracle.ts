@@ -10,17 +10,17 @@ import type {
   Store,
 } from '../../../lib/store/store.js'
 import type { Database } from './database.js'
-import type { Platform, Said } from './platform.js'
+import type { Platform, Shown } from './platform.js'
 import type { Process } from './process.js'
 
 /** The promises a run is watched for; a run fails with one of them. */
 export type Promised =
   | 'acknowledged is stored'
   | 'store equals platform'
-  | 'only what the platform said'
+  | 'only records that the platform showed'
   | 'updated_at never goes back'
   | 'changes reach every handler'
-  | 'entitled only while the platform says so'
+  | 'entitled only while the platform shows it'
   | 'answers follow the store'
   | 'one handler at once'
   | 'changes in order'
@@ -34,7 +34,7 @@ export class BrokenPromise extends Error {
   }
 }
 
-/** How long an answer may rest on what the store held before: the cache's 5 s, two slow calls, the wait for a read. */
+/** How long an answer may rest on an earlier state of the store: the cache's 5 s, two slow calls, the wait for a read. */
 const ANSWER_WINDOW_MS = 11_000
 
 interface Active {
@@ -50,7 +50,7 @@ interface Lease {
   process: Process
 }
 
-/** Watches all of a run from outside: what reached the database, what handlers were called with, what was answered. */
+/** Watches all of a run from outside: writes to the database, calls of handlers, answers. */
 export function createOracle(options: {
   now(): number
   item: string
@@ -60,7 +60,7 @@ export function createOracle(options: {
 }) {
   const { now, item, handlers, maxStaleMs, leaseMs } = options
   const failures: BrokenPromise[] = []
-  const said = new Map<string, Said[]>()
+  const shown = new Map<string, Shown[]>()
   const newest = new Map<string, number>()
   const leases = new Map<string, Lease>()
   const active = new Map<string, Set<Active>>()
@@ -72,7 +72,7 @@ export function createOracle(options: {
   const deadUnder = new Map<string, string>()
   const returned = new Map<string, Set<number>>()
   const acknowledged = new Map<string, string[]>()
-  /** Of what came about installs the last that happened, when it happened, and when subscriptions became known. */
+  /** Of the install events the last that happened, when it happened, and when subscriptions became known. */
   const installs = new Map<string, { installed: boolean; at: number; cameAt: number }>()
   const knownAt = new Map<string, number>()
   const granted = new Map<string, Map<string, number>>()
@@ -86,11 +86,11 @@ export function createOracle(options: {
     const { subscriptionUid: uid, businessUid: business } = claim.subscription
     if (found?.record && found.gone === null) {
       const { updated_at, purchase_state } = found.record
-      const wasSaid = said
+      const wasShown = shown
         .get(uid)
         ?.some((each) => each.updatedAt === updated_at && each.state === purchase_state)
-      if (!wasSaid)
-        fail('only what the platform said', `${uid} is kept as ${purchase_state} of ${updated_at}`)
+      if (!wasShown)
+        fail('only records that the platform showed', `${uid} is kept as ${purchase_state} of ${updated_at}`)
       const time = Date.parse(String(updated_at))
       if (time < (newest.get(uid) ?? 0)) {
         const before = new Date(newest.get(uid) ?? 0).toISOString()
@@ -103,8 +103,8 @@ export function createOracle(options: {
         found.gone === null && found.record?.purchasable_uid === item && found.state === 'purchased'
       const ofBusiness = granted.get(business) ?? new Map<string, number>()
       granted.set(business, ofBusiness)
-      // Confirmed at its finish at the latest, and when it was said at the earliest.
-      if (grants) ofBusiness.set(uid, said.get(uid)?.at(-1)?.at ?? 0)
+      // Confirmed at its finish at the latest, and at the platform's answer at the earliest.
+      if (grants) ofBusiness.set(uid, shown.get(uid)?.at(-1)?.at ?? 0)
       else ofBusiness.delete(uid)
       const list = history.get(business) ?? [{ at: 0, grants: false, freshest: 0 }]
       history.set(business, list)
@@ -132,13 +132,13 @@ export function createOracle(options: {
   return {
     failures,
 
-    onSaid(each: Said) {
-      const list = said.get(each.uid) ?? []
+    onShown(each: Shown) {
+      const list = shown.get(each.uid) ?? []
       list.push(each)
-      said.set(each.uid, list)
+      shown.set(each.uid, list)
     },
 
-    /** What the database did for `process`. */
+    /** The calls that the database made for `process`. */
     onCommit(process: Process, method: keyof Store, args: readonly unknown[], result: unknown) {
       if (method === 'finishRead' && result === true)
         onFinishRead(args[0] as ReadClaim, args[1] as ReadFinish)
@@ -174,7 +174,7 @@ export function createOracle(options: {
       for (const id of ids) acknowledged.set(id, [...uids])
     },
 
-    /** Answers what to call when the handler has ended, with whether it returned. */
+    /** Returns a function for the end of the handler, which takes whether it returned. */
     onHandler(
       process: Process,
       handler: number,
@@ -195,7 +195,7 @@ export function createOracle(options: {
       for (const other of others) {
         if (other.signal.aborted || other.process.isDead()) continue
         if (other.entry === id && other.process === process) continue
-        // What was frozen, or could not renew, has lost its lease and cannot know it; nor does it count when it comes late.
+        // A frozen process, or one that could not renew, has lost its lease and cannot know it; nor does a late finish count.
         const hasLost = (each: Active) =>
           (each.lease?.until ?? 0) <= now() && each.process.troubledUntil() >= now() - 2 * leaseMs
         if (hasLost(other) || hasLost(mine)) continue
@@ -227,18 +227,21 @@ export function createOracle(options: {
     },
 
     onAnswer(process: Process, business: string, entitled: boolean) {
-      const spoken = [...said.values()]
+      const everything = [...shown.values()]
         .flat()
         .filter((each) => each.businessUid === business && each.item === item)
       const lastPurchased = Math.max(
         0,
-        ...spoken.filter(({ state }) => state === 'purchased').map(({ at }) => at),
+        ...everything.filter(({ state }) => state === 'purchased').map(({ at }) => at),
       )
       // A reply may be under way for 5 s, a call of the store for 2 s, and a process stand still for all of its lease.
       const slackMs = leaseMs + 10_000 + Math.abs(process.skewMs)
       if (entitled && now() - lastPurchased > maxStaleMs + slackMs) {
         const ago = lastPurchased === 0 ? 'never' : `${(now() - lastPurchased) / 1_000} s ago`
-        fail('entitled only while the platform says so', `${business} is let in; the platform said so ${ago}`)
+        fail(
+          'entitled only while the platform shows it',
+          `${business} has access; the platform showed it ${ago}`,
+        )
       }
       const since = now() - ANSWER_WINDOW_MS
       if (process.troubledUntil() >= since - 10_000) return
@@ -251,7 +254,7 @@ export function createOracle(options: {
       if (entitled && !window.some(({ grants }) => grants)) {
         fail(
           'answers follow the store',
-          `${business} is let in by ${process.name}, and the store has not said so lately`,
+          `${business} has access by ${process.name}, and the store has not shown it lately`,
         )
       }
       const isSure =
@@ -261,12 +264,12 @@ export function createOracle(options: {
       if (!entitled && isSure) {
         fail(
           'answers follow the store',
-          `${business} is kept out by ${process.name}, and the store says purchased`,
+          `${business} is denied by ${process.name}, and the store has purchased`,
         )
       }
     },
 
-    /** What is not yet as it shall be in the end; undefined when all is. */
+    /** The first difference from the intended end; undefined when there is none. */
     async unfinished(database: Database, platform: Platform): Promise<string | undefined> {
       for (const row of await database.subscriptions()) {
         const truth = canonicalState(platform.state(row.uid))
@@ -275,7 +278,7 @@ export function createOracle(options: {
         if (isUnknown) {
           if (row.state !== null) return words
         } else if (platform.isRefusing(row.business)) {
-          // Without a token only the uninstall tells: this one, and it came when the subscription was known.
+          // Without a token only the uninstall counts: this one, and it came when the subscription was known.
           const word = installs.get(row.business)
           const isTold =
             word?.installed === false &&

@@ -2,7 +2,7 @@ import { canonicalState, type Trigger, transition } from '../../../lib/entitleme
 import type { Random } from './random.js'
 import type { Time } from './time.js'
 
-/** What may happen to a call, with its weight. `TOKEN_FAULTS` may strike both kinds. */
+/** The faults of a call, with their weights. `TOKEN_FAULTS` may strike both kinds. */
 const TOKEN_FAULTS = {
   network: 3,
   failing: 2,
@@ -51,7 +51,7 @@ interface Subscription {
 }
 
 /** A record as some read was answered with. */
-export interface Said {
+export interface Shown {
   at: number
   uid: string
   businessUid: string
@@ -66,11 +66,11 @@ export function createPlatform(options: {
   random: Random
   profile: PlatformProfile
   item: string
-  onSaid(said: Said): void
+  onShown(shown: Shown): void
   onCall(): void
   trace(line: () => string): void
 }) {
-  const { time, random, profile, item, onSaid, onCall, trace } = options
+  const { time, random, profile, item, onShown, onCall, trace } = options
   const subscriptions = new Map<string, Subscription>()
   /** Since when. */
   const refusing = new Map<string, number>()
@@ -146,7 +146,7 @@ export function createPlatform(options: {
     if (fault === 'truncated') return { ...reply, text: reply.text.slice(0, reply.text.length / 2) }
     if (fault === 'cut off') return { ...reply, ends: 'in an error' }
     if (fault === 'hang in the body') return { ...reply, ends: 'never' }
-    if (reply.said) onSaid(reply.said)
+    if (reply.shown) onShown(reply.shown)
     return reply
   }
 
@@ -179,7 +179,7 @@ export function createPlatform(options: {
     return {
       status: 200,
       text,
-      said: { at: time.now(), uid, businessUid, item: itsItem, state: itsState, updatedAt },
+      shown: { at: time.now(), uid, businessUid, item: itsItem, state: itsState, updatedAt },
     }
   }
 
@@ -206,7 +206,7 @@ export function createPlatform(options: {
 
     step,
     state,
-    /** The business uninstalls the app: what it had is cancelled, and no token is given for it any more. */
+    /** The business uninstalls the app: its subscriptions are cancelled, and it gets no token any more. */
     uninstall(businessUid: string): string[] {
       const touched = uidsOf(businessUid).filter((uid) =>
         step(uid, businessUid, 'User cancels the app subscription'),
@@ -226,7 +226,7 @@ export function createPlatform(options: {
       const subscription = subscriptions.get(uid) as Subscription
       return recordOf(subscription, subscription.versions.at(-1) as Version)
     },
-    /** Nothing goes wrong any more, and what was hidden by a lag shows when its time has come. */
+    /** All faults end, and a record that a lag hides shows when its time has come. */
     heal() {
       isWell = true
     },
@@ -247,12 +247,12 @@ interface Reply {
   text: string
   retryAfter?: string
   ends?: 'in an error' | 'never'
-  said?: Said
+  shown?: Shown
 }
 
 const encoder = new TextEncoder()
 
-/** What the package uses of a `Response`; a real one costs more than the rest of the call. */
+/** The part of a `Response` that the package uses; a real one costs more than the rest of the call. */
 function responseOf({ status, text, retryAfter, ends }: Reply): Response {
   let isRead = false
   const reader = {

@@ -9,17 +9,17 @@ import { clockOf, type Time } from './time.js'
 
 export interface StoreProfile {
   latenciesMs: readonly number[]
-  /** When a process hears of what others committed. */
+  /** When a process is notified of commits of others. */
   hints: 'at once' | 'late' | 'never'
 }
 
-/** What of a call reaches the database, as the watcher of a run sees it. */
+/** The effect of a call on the database, as the watcher of a run sees it. */
 export type CommitListener = (method: keyof Store, args: readonly unknown[], result: unknown) => void
 
 /**
  * One instance of the package as a process: it can be killed (not one line of it runs any more), frozen (it goes on
  * later, where it was), cut off from the platform, or from the store. A call that is under way when its process dies
- * may still reach the database; the process never hears of it.
+ * may still reach the database; the process never gets the result.
  */
 export function createProcess(options: {
   name: string
@@ -30,7 +30,7 @@ export function createProcess(options: {
   storeFor(wire: Wire): Store
   /** Its hints on their way to the other processes. */
   announce(hint: Hint): void
-  /** Counts what is under way in the database. */
+  /** Counts the calls under way in the database. */
   follow<T>(work: Promise<T>): Promise<T>
   fetchFor(process: { isCutOff(): boolean; enter(): Promise<void> | undefined }): typeof fetch
   settings: Omit<MarketplaceOptions, 'store' | 'clock' | 'platform'> & {
@@ -85,7 +85,7 @@ export function createProcess(options: {
     const before = latency()
     if (before > 0) {
       await time.sleep(before)
-      // What a process had sent when it died may have left it, or not.
+      // Calls that a process had sent when it died may have left it, or not.
       if (isDead() && random.chance(0.5)) return new Promise<never>(() => {})
     }
     const isCut = storeCut > 0 && method !== 'close'
@@ -122,7 +122,7 @@ export function createProcess(options: {
     platform: { ...settings.platform, fetch },
   })
 
-  /** Until `forMs` are over; what of it overlaps adds up. */
+  /** For `forMs`; overlapping times add up. */
   function during(forMs: number, change: (by: 1 | -1) => void) {
     change(1)
     time.after(forMs, () => change(-1))

@@ -6,7 +6,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const DAY = 24 * 60 * MINUTE
 
-/** What kind of world a seed makes: how large, how fast, and how much goes wrong in it. */
+/** The kind of world that a seed makes: how large, how fast, and how much fails in it. */
 export function profileOf(random: Random) {
   const isLossy = random.chance(0.5)
   const durationMs = random.pick([5 * SECOND, 30 * SECOND, 2 * MINUTE, 5 * MINUTE])
@@ -22,7 +22,7 @@ export function profileOf(random: Random) {
     hints: random.pick(['at once', 'late', 'never']),
   }
   return {
-    /** Deliveries are lost, and only the reconcile finds what they told of. */
+    /** Deliveries are lost, and only the reconcile finds their changes. */
     isLossy,
     durationMs,
     platform,
@@ -41,7 +41,7 @@ export function profileOf(random: Random) {
     leaseMs: random.pick([5 * SECOND, 30 * SECOND]),
     pollMs: random.pick([10 * SECOND, MINUTE]),
     waitMs: random.pick([0, SECOND]),
-    // A short one makes reconciles frequent, which would put right what only events should.
+    // A short one makes reconciles frequent, which would repair a missing reaction to events.
     maxStaleMs: random.pick(isLossy ? [MINUTE, 10 * MINUTE] : [MINUTE, 3 * DAY, 3 * DAY]),
     concurrency: random.pick([1, 4]),
   }

@@ -8,7 +8,7 @@ export interface Random {
   pick<T>(from: readonly T[]): T
   /** By weight. */
   choose<K extends string>(weights: Readonly<Record<K, number>>): K
-  /** A stream of its own: what one part of the run draws does not move what another draws. */
+  /** A stream of its own: numbers drawn by one part of the run do not move those of another. */
   fork(): Random
 }
 

@@ -35,7 +35,7 @@ export interface RunResult {
 /** Something broken in the store a process uses, to see that it is found out. */
 export type Break = (store: Store) => Partial<Store>
 
-/** One run of the whole system, made of nothing but its seed. */
+/** One run of the whole system, which depends on its seed alone. */
 export async function simulate(
   seed: number,
   database: Database,
@@ -66,7 +66,7 @@ export async function simulate(
   const fate = random.fork()
   // Bounded, for a change causes reads, and they cause changes.
   let races = 10
-  /** Who reads a subscription, or did so last. */
+  /** The last reader of a subscription. */
   const readers = new Map<string, Process>()
   const oracle = createOracle({ now: time.now, item: ITEM, handlers: profile.handlers, maxStaleMs, leaseMs })
   const platform = createPlatform({
@@ -74,20 +74,20 @@ export async function simulate(
     random: random.fork(),
     profile: profile.platform,
     item: ITEM,
-    onSaid(said) {
-      oracle.onSaid(said)
+    onShown(shown) {
+      oracle.onShown(shown)
       if (isWell || races === 0) return
-      const reader = readers.get(said.uid)
-      // A reader that stands still with an answer in its hands, until another has read what is newer.
+      const reader = readers.get(shown.uid)
+      // A reader that is frozen while it holds an answer, until another has read a newer one.
       const isOvertaken = fate.chance(0.05 * profile.disasters)
       if (isOvertaken && reader) {
-        trace(() => `freeze of ${reader.name} with ${said.uid} in its hands`)
+        trace(() => `freeze of ${reader.name} with ${shown.uid} in its hands`)
         reader.freeze(leaseMs + fate.pick([10, 2_000, 20_000]))
       }
-      // What changes while an answer is on its way is what a reader loses most easily.
+      // A reader most easily loses a change that happens while an answer is on its way.
       if (isOvertaken || fate.chance(profile.races)) {
         races--
-        time.after(fate.pick([0, 5, 100]), () => change(said.businessUid, said.uid))
+        time.after(fate.pick([0, 5, 100]), () => change(shown.businessUid, shown.uid))
       }
     },
     onCall: () => void counts.calls++,
@@ -147,7 +147,7 @@ export async function simulate(
         const words = wordsFor(method, args, result)
         if (words !== '') trace(() => `${name} ${method} ${words}`)
         if (method === 'claimReads') for (const { id } of result as { id: string }[]) readers.set(id, process)
-        // Work that has just been taken is what an end or a standstill hurts most.
+        // An end or a standstill hurts most for newly leased work.
         if (method.startsWith('claim') && words !== '' && !isWell && fate.chance(0.03 * profile.disasters)) {
           time.after(fate.pick([0, 0, 7, 400]), () => disaster(slots.indexOf(process)))
         }
@@ -256,7 +256,7 @@ export async function simulate(
     if (isCutOff) settle(0)
   }
 
-  // ---- what happens
+  // ---- the events of a run
 
   let purchases = 0
 
@@ -329,7 +329,7 @@ export async function simulate(
       case 'change':
         return change(businessUid)
       case 'flurry':
-        // As long as a read or two: what comes during a read must not be lost.
+        // As long as a read or two: a delivery during a read must not be lost.
         for (let ms = 0; ms < 5_000; ms += fate.pick([1, 30, 200, 700, 2_000])) {
           time.after(ms, () => change(businessUid))
         }

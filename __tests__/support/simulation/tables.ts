@@ -65,8 +65,8 @@ export interface Lane {
 }
 
 /**
- * What a store promises in words (the port's comments), as plain objects: a part of the time of a database, so that more
- * worlds can be tried. The same runs are made on the package's own SQL too.
+ * The promises of a store (the comments of the port) as plain objects: faster than a database, so that more worlds can be
+ * tried. The same runs are made on the package's own SQL too.
  */
 export function createTables(): Database & {
   rows(): Map<string, Row>
@@ -217,7 +217,7 @@ export function createTables(): Database & {
     if (row?.token !== claim.leaseToken) return false
     const isQuiet = row.quiet
     const isAskedAgain = row.generation > claim.generation
-    // What rests on an uninstall waits for the read that was asked for since.
+    // A conclusion from an uninstall waits for the read that was requested since.
     const isTooLate =
       isAskedAgain && finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
     if (isTooLate) finish = { settled: false, failure: null, progress: claim.progress, nextInMs: 0 }
@@ -226,7 +226,7 @@ export function createTables(): Database & {
       row.record = found.record && (JSON.parse(JSON.stringify(found.record)) as SubscriptionRecord)
       row.state = found.state
       row.gone = found.gone
-      // What was held while the process stood still is known for no longer than its lease.
+      // A result that was held while the process was frozen is known for no longer than its lease.
       row.readAt = Math.min(now(), row.refreshAt as number)
       if (found.record) {
         row.business = found.record.business_uid
@@ -405,7 +405,7 @@ export function createTables(): Database & {
         erase: () => Promise.reject(new Error('nobody asks in a run')),
         prune: async () => ({ rows: 0, dead: [] }),
         counts: () => Promise.reject(new Error('nobody asks in a run')),
-        // Of what came in no answer and no change depends.
+        // No answer and no change depends on the delivered payload.
         addTallies: async () => {},
         tallies: async () => [],
         dueWork: () => Promise.reject(new Error('nobody asks in a run')),

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.js'
 
 /**
- * The time of a simulated world: it stands still until it is told to go on, then jumps from one due thing to the next.
- * What a due thing sets off comes to rest before the next, so a run is the same whenever it is made.
+ * The time of a simulated world: it stands still until `advance`, then jumps from one timer to the next.
+ * Everything that a timer starts comes to rest before the next, so a run is the same every time.
  */
 export function createTime(options: { startAt?: number; isBusy(): boolean }) {
   const { startAt = Date.UTC(2030, 0, 1), isBusy } = options

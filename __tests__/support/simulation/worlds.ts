@@ -12,7 +12,7 @@ export interface WorldsRequest {
   withTrace: boolean
 }
 
-/** A world that has come to its end; `broken` says what was not kept. */
+/** A world at its end; `broken` lists the broken promises. */
 export interface WorldReport {
   seed: number
   broken: string | undefined

@@ -1,25 +1,25 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { claimOne } from '../lib/adapter/lab.js'
-import { systemClock } from '../lib/clock.js'
-import { createPostgresEngine } from '../lib/postgres/engine.js'
-import { createSqliteEngine } from '../lib/sqlite/engine.js'
-import { createSqlStore } from '../lib/store/sql-store.js'
-import type { Store } from '../lib/store/store.js'
-import { ownerOf } from '../lib/store/store-owner.js'
-import { onCleanUp } from './support/clean-up.js'
-import { ENGINE_NAMES, useEngine } from './support/engines.js'
-import { jumpingClock } from './support/jumping-clock.js'
-import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from './support/scene.js'
-import { itWhereShared } from './support/sharing.js'
-import { until } from './support/until.js'
+import { claimOne } from '../../lib/adapter/lab.js'
+import { systemClock } from '../../lib/clock.js'
+import { createPostgresEngine } from '../../lib/postgres/engine.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import type { Store } from '../../lib/store/store.js'
+import { ownerOf } from '../../lib/store/store-owner.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { jumpingClock } from '../support/jumping-clock.js'
+import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { itWhereShared } from '../support/sharing.js'
+import { until } from '../support/until.js'
 
 const OURS = { clientId: 'our-app', baseUrl: 'https://platform.test/v1', adopt: false }
 
 describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
   const engine = useEngine(name)
 
-  it('that another app has read subscriptions into is refused, and what to do is said', async () => {
+  it('that another app has read subscriptions into is refused with the next step', async () => {
     const address = await engine.freshAddress()
     const { platform, marketplace } = await createScene({ store: address })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -46,7 +46,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     ).toEqual([])
   })
 
-  it('is taken over by adoptStore, once, and from then on it is the other that is refused', async () => {
+  it('is taken over by adoptStore, once, and from then on the other app is refused', async () => {
     const address = await engine.freshAddress()
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -71,7 +71,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     })
   })
 
-  it('with which every read has failed is taken over without a word: a wrong base URL is put right by a restart', async () => {
+  it('with only failed reads is taken over silently: a restart corrects a wrong base URL', async () => {
     const address = await engine.freshAddress()
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -84,7 +84,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     await until('it is read', () => right.isEntitled('b1'))
   })
 
-  it('that another app has opened first is refused, also while nothing was read', async () => {
+  it('that another app has opened first is refused, also before the first read', async () => {
     const address = await engine.freshAddress()
     const platform = await startPlatform()
     const first = openMarketplace(platform, { store: address })
@@ -95,7 +95,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
   })
 
   itWhereShared(name)(
-    "is one app's also when two open it at once",
+    'belongs to one app also when two open it at once',
     async () => {
       for (let round = 0; round < 5; round++) {
         const address = await engine.freshAddress()
@@ -113,7 +113,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
   )
 
   itWhereShared(name)(
-    'that another has adopted is left alone within a second by who had it',
+    'that another app has adopted is left alone within a second by its former app',
     async () => {
       const address = await engine.freshAddress()
       const { clock, jump } = jumpingClock()

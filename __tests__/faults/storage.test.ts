@@ -19,15 +19,15 @@ afterEach(() => {
   disk.release()
 })
 
-describe('C5 PostgreSQL that is stopped as by a power cut while deliveries come in', () => {
+describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', () => {
   const engine = useEngine('PostgreSQL')
 
   it.each(['on', 'off'])(
-    'has all that was acknowledged, where the default of the role is synchronous_commit=%s',
+    'has everything it acknowledged, with the role’s default synchronous_commit=%s',
     async (mode) => {
       const store = await engine.freshAddress()
       const server = engine.server()
-      // Unless a commit waits for it, the log is written long after: what is not waited for is lost for certain.
+      // Unless a commit waits for it, the log is written long after: a commit that does not wait is lost for certain.
       await server.sql(`alter system set wal_writer_delay = '10s'`)
       await server.sql(`alter system set wal_writer_flush_after = '1GB'`)
       server.signal('SIGHUP')
@@ -91,7 +91,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
 
   const really = `${promise}: a real disk of some megabytes`
   if (!canMount()) {
-    it.skip(`${really} (NOT LOOKED AT: no file system may be mounted here)`, () => {})
+    it.skip(`${really} (NOT TESTED: no file system may be mounted here)`, () => {})
     return
   }
 
@@ -117,9 +117,9 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
     room: { fill(): unknown; free(): unknown },
   ) {
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer is let in', () => marketplace.isEntitled('b1'))
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await room.fill()
-    // What is left of the last page takes some more.
+    // The rest of the last page takes some more.
     const refused = await until('the disk is full', async () => {
       const reply = await deliver(notice('b1', uid))
       return reply.status !== 200 && reply
@@ -143,19 +143,19 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
   }
 })
 
-describe('C8 while a sync of the disk takes long', () => {
+describe('C8 while a sync of the disk is slow', () => {
   const canDelay = canTrace()
   const lasts: [ms: number, deliveries: number][] = [
     [200, 8],
     [2_000, 3],
   ]
   if (!canDelay) {
-    it.skip('the event loop goes on (NOT LOOKED AT: strace cannot be used here)', () => {})
+    it.skip('the event loop goes on (NOT TESTED: strace cannot be used here)', () => {})
     return
   }
 
-  // The kernel's own call is held up, whoever makes it, on whatever thread.
-  it.each(lasts)('such as %s ms, the event loop stands still for less than 50 ms', async (ms, deliveries) => {
+  // The kernel's own call is delayed, for any caller on any thread.
+  it.each(lasts)('such as %s ms, the event loop pauses for less than 50 ms', async (ms, deliveries) => {
     const platform = await startPlatform()
     const receiver = loadReceiver(
       {
@@ -191,7 +191,7 @@ describe('C8 while a sync of the disk takes long', () => {
 describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('C9 is kept but for the one row that cannot be', async () => {
+  it('C9 is stored except the one row that cannot be', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(
       engineName === 'SQLite'
@@ -207,7 +207,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect(kept).toEqual(replies.flatMap(({ status, id }) => (status === 200 ? [id] : [])).sort())
   })
 
-  it('C10 that names a subscription twice keeps both events, and wants it twice', async () => {
+  it('C10 that names a subscription twice stores both events and requests two refreshes', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     const { marketplace, deliver } = await createScene({ store, worker: false })
     const twice = [notice('b1', 's1'), notice('b1', 's1')]
@@ -218,7 +218,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect(rows.map(({ generation }) => Number(generation))).toEqual([5])
   })
 
-  it('C12 that waits for a database at a standstill is bounded, and what is beyond is refused at once', async () => {
+  it('C12 that waits for a stalled database is bounded, and any excess is refused at once', async () => {
     const address = await engine.freshAddress()
     const { store } = await openStoreWithSql(address)
     const { deliver } = await createScene({ store, worker: false, receiver: { acceptTimeoutMs: 200 } })
@@ -230,7 +230,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     await standstill.begin()
 
     const under = store.accept([eventOf('first')]).then(kept, refused)
-    // It is taken in the next turn or two; what comes then waits for it.
+    // It is taken in the next turn or two; later items wait for it.
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
     const waiting = Array.from({ length: 10_000 }, (_, i) =>
       store.accept([eventOf(`s${i}`)]).then(kept, refused),
@@ -248,7 +248,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect((await deliver(notice('b1', 'last'))).status).toBe(200)
   })
 
-  it('C14 that was never worked on is worked on by the next process, without being asked', async () => {
+  it('C14 without any work done is handled by the next process, without a call', async () => {
     const store = await engine.freshAddress()
     const before = await createScene({ store, worker: false })
     const { platform } = before
@@ -262,13 +262,13 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     const reads = platform.requests.length
 
     const next = openMarketplace(platform, { store })
-    const told: unknown[] = []
-    const heard: unknown[] = []
-    next.onPurchaseChange((change) => void told.push(change.business_uid))
-    next.on('purchasable_subscription/create', (event) => void heard.push(event.data.business_id))
-    await until('all is done', () => told.length === 4 && heard.length === 4)
-    expect(told.sort()).toEqual(['b0', ...businesses])
-    expect(heard.sort()).toEqual(['b0', ...businesses])
+    const changed: unknown[] = []
+    const received: unknown[] = []
+    next.onPurchaseChange((change) => void changed.push(change.business_uid))
+    next.on('purchasable_subscription/create', (event) => void received.push(event.data.business_id))
+    await until('all is done', () => changed.length === 4 && received.length === 4)
+    expect(changed.sort()).toEqual(['b0', ...businesses])
+    expect(received.sort()).toEqual(['b0', ...businesses])
     expect(platform.requests.length).toBeGreaterThan(reads)
     expect(platform.subscription(uid)?.purchase_state).toBe('purchased')
   })
@@ -278,7 +278,7 @@ describe('C11 a connection to PostgreSQL that is lost', () => {
   const engine = useEngine('PostgreSQL')
 
   it.each(['after', 'before'] as const)(
-    'right %s the server has the COMMIT of a delivery: tried again, and kept once',
+    'right %s the server has the COMMIT of a delivery: the delivery is tried again, and stored once',
     async (when) => {
       const address = await engine.freshAddress()
       const proxy = await startProxy({ to: engine.server().port })
@@ -299,9 +299,9 @@ describe('C11 a connection to PostgreSQL that is lost', () => {
   )
 })
 
-describe('C16 a file that is damaged, or no database', () => {
+describe('C16 a file that is damaged, or not a database', () => {
   it.each(['no database', 'cut short', 'overwritten in the middle', 'its first bytes changed'])(
-    '(%s) is a clear error, and neither mended nor replaced',
+    '(%s) gives a clear error, and is neither repaired nor replaced',
     async (damage) => {
       const path = join(temporaryFolder(), 'm.db')
       await written(path)

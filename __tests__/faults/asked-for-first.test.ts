@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals'
-import type { Store } from '../lib/store/store.js'
-import { eventOf } from './support/events.js'
-import { OUR_ITEM, openMarketplace } from './support/scene.js'
-import { openStoreWithSql } from './support/store-with-sql.js'
-import { until } from './support/until.js'
+import type { Store } from '../../lib/store/store.js'
+import { eventOf } from '../support/events.js'
+import { OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { openStoreWithSql } from '../support/store-with-sql.js'
+import { until } from '../support/until.js'
 
-it('E22 an asked-for read begins within a second while very many made-up ones are named for its business', async () => {
+it('E22 an asked-for read begins within a second while very many forged rows name its business', async () => {
   const { store } = await openStoreWithSql('sqlite::memory:')
   const record = { uid: 'real', business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
   let madeUp = 0

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { describe, it } from '@jest/globals'
-import { runChaos } from './support/chaos/run.js'
+import { runChaos } from '../support/chaos/run.js'
 
 // The same for minutes, with up to four instances: __tests__/long.
 describe('C5, C14, D6, D19, G1, G2, G3, H5, H6 several instances on one PostgreSQL', () => {

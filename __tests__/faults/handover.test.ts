@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
-import { DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../lib/adapter/lab.js'
-import { type Clock, HOUR, MINUTE } from '../lib/clock.js'
-import { ENGINE_NAMES, useEngine } from './support/engines.js'
-import { eventOf } from './support/events.js'
-import { jumpingClock } from './support/jumping-clock.js'
-import { openStoreWithSql } from './support/store-with-sql.js'
-import { until } from './support/until.js'
+import { DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../../lib/adapter/lab.js'
+import { type Clock, HOUR, MINUTE } from '../../lib/clock.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { eventOf } from '../support/events.js'
+import { jumpingClock } from '../support/jumping-clock.js'
+import { openStoreWithSql } from '../support/store-with-sql.js'
+import { until } from '../support/until.js'
 
 const UPDATE = 'event:purchasable_subscription/update'
 
@@ -13,18 +13,18 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
   const engine = useEngine(engineName)
   const open = async (clock?: Clock) => openStoreWithSql(await engine.freshAddress(), clock ? { clock } : {})
 
-  it('H30 leaves in its lane what is handed over to a live process that is not ready yet', async () => {
+  it('H30 leaves a handed-over entry in its lane for a live process that is not ready yet', async () => {
     const { store, sql } = await open()
     await handling(store, [UPDATE])
     await store.accept([eventOf('s1')])
-    // As while the process hands over what waits behind.
+    // As while the process hands over the waiting entries.
     await sql('update handlers set ready = 0')
     // Another process, with other handlers.
     await handling(store, ['event:other'])
     expect(await store.listEntries({})).toMatchObject([{ status: 'pending' }])
   })
 
-  it('H31 does not retire a topic whose process takes long to hand over what waits', async () => {
+  it('H31 does not retire a topic whose process takes long to hand over its waiting entries', async () => {
     const { clock, jump } = jumpingClock()
     const { store, sql } = await open(clock)
     await sql(`insert into handlers values ('${UPDATE}', 0, 0)`)
@@ -78,7 +78,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     expect(await entries(store, { entries: 100 })).toMatchObject([{ id: lapsed.id, lapses: 1, attempt: 2 }])
   })
 
-  it('H34 a head that nobody handles any more frees what is behind it, also where its next try is far', async () => {
+  it('H34 frees the entries behind a head that has lost its handler, also when its next try is far away', async () => {
     const { store, sql } = await open()
     await handling(store, EVERY_TOPIC)
     const [head, next] = [eventOf('s1'), { ...eventOf('s1'), kind: 'unrecognised', name: '' } as const]

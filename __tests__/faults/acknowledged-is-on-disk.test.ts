@@ -1,17 +1,17 @@
-import './support/failing-disk.js'
+import '../support/failing-disk.js'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
-import type { Decision } from '../lib/index.js'
-import type { Simulator } from '../lib/testing/index.js'
-import { temporaryFolder } from './support/clean-up.js'
-import { ENGINE_NAMES, useEngine } from './support/engines.js'
-import { notice } from './support/events.js'
-import { disk } from './support/failing-disk.js'
-import type { ChildSettings } from './support/receiver-child.js'
-import { loadReceiver, type ReceiverProcess } from './support/receiver-process.js'
-import { createScene, deliver, startPlatform } from './support/scene.js'
-import { canTrace, readTrace, type SystemCall, traced } from './support/system-calls.js'
-import { until } from './support/until.js'
+import type { Decision } from '../../lib/index.js'
+import type { Simulator } from '../../lib/testing/index.js'
+import { temporaryFolder } from '../support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { notice } from '../support/events.js'
+import { disk } from '../support/failing-disk.js'
+import type { ChildSettings } from '../support/receiver-child.js'
+import { loadReceiver, type ReceiverProcess } from '../support/receiver-process.js'
+import { createScene, deliver, startPlatform } from '../support/scene.js'
+import { canTrace, readTrace, type SystemCall, traced } from '../support/system-calls.js'
+import { until } from '../support/until.js'
 
 afterEach(() => {
   disk.syncsFail = false
@@ -22,14 +22,14 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
   const ROUNDS = 5
   const BUSINESSES = Array.from({ length: 12 }, (_, i) => `business-${i}`)
 
-  it('has every acknowledged delivery in its journal, and does by itself what it owes', async () => {
+  it('has every acknowledged delivery in its journal, and finishes its pending work after a restart', async () => {
     const platform = await startPlatform()
     const settings = settingsFor(platform, await engine.freshAddress())
     const uids = BUSINESSES.map((business_uid) => platform.purchase({ business_uid, payment: 'failed' }).uid)
     platform.faults.add({ on: 'read', kind: 'slow', ms: [0, 40] })
     platform.faults.add({ on: 'read', kind: 'status', status: 500, probability: 0.2 })
     const acknowledged = new Set<string>()
-    // The platform has changed, and the delivery that says so was not acknowledged: it is sent again.
+    // The platform has changed, and the delivery of that change was not acknowledged: it is sent again.
     const unsure = new Set<number>(uids.keys())
     let receiver = loadReceiver(settings)
 
@@ -37,7 +37,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
       await receiver.begin()
       expect(await missingIn(receiver, acknowledged)).toEqual([])
       const next = loadReceiver(settings)
-      // What the last life learns of, it cannot read.
+      // The last life cannot read the subscriptions of its deliveries.
       if (round === ROUNDS) platform.faults.add({ on: 'read', kind: 'status', status: 500 })
       await sendUntilKilled(receiver, round)
       receiver = next
@@ -82,7 +82,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
       }
 
       async function sendAll(sender: number) {
-        // Each has businesses of its own, so that no later delivery speaks for an earlier one.
+        // Each has businesses of its own, so that no later delivery stands for an earlier one.
         const own = [...uids.keys()].filter((i) => i % count === sender)
         for (const i of own) if (unsure.has(i) && !(await send(i))) return
         for (let n = round; ; n++) {
@@ -110,7 +110,7 @@ const tracing = canTrace()
 describe('C4 a reply that acknowledges', () => {
   const title = 'is sent after a sync of the WAL that followed the commit'
   if (!tracing) {
-    it.skip(`${title} (NOT LOOKED AT: strace cannot be used here)`, () => {})
+    it.skip(`${title} (NOT TESTED: strace cannot be used here)`, () => {})
     return
   }
 
@@ -156,7 +156,7 @@ describe('C4 a reply that acknowledges', () => {
 })
 
 describe('C6 while the disk cannot be synced', () => {
-  it('nothing is acknowledged, what is known is still answered, and all is well again by itself', async () => {
+  it('nothing is acknowledged, known answers are still given, and everything recovers without a restart', async () => {
     const file = join(temporaryFolder(), 'm.db')
     const { platform, marketplace, deliver } = await createScene({ store: `sqlite:${file}` })
     const first = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })

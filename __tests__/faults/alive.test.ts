@@ -2,13 +2,13 @@ import { Agent, get } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
-import { findSqlite } from '../lib/sqlite/drivers.js'
-import { onCleanUp, temporaryFolder } from './support/clean-up.js'
-import { page } from './support/docs/pages.js'
-import { ENGINE_NAMES, useEngine } from './support/engines.js'
-import { startPlatform } from './support/scene.js'
-import { runScript } from './support/script.js'
-import { until } from './support/until.js'
+import { findSqlite } from '../../lib/sqlite/drivers.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { page } from '../support/docs/pages.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { startPlatform } from '../support/scene.js'
+import { runScript } from '../support/script.js'
+import { until } from '../support/until.js'
 
 // Longer than any timer of an idle worker takes to come round.
 const A_WHILE_MS = 2_500
@@ -16,7 +16,7 @@ const A_WHILE_MS = 2_500
 describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
   const engine = useEngine(name)
 
-  it('that only works stays until it is closed, and then ends with code 0', async () => {
+  it('with only a worker stays until it is closed, and then ends with code 0', async () => {
     const script = runScript(
       { store: await engine.freshAddress() },
       `const marketplace = createMarketplace(settings)
@@ -32,7 +32,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
     expect(script.output()).toContain('closed')
   }, 60_000)
 
-  it('without a worker waits for the call under way, and ends by itself after it', async () => {
+  it('without a worker waits for the call under way, and ends after it', async () => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     platform.faults.add({ on: 'token', kind: 'slow', ms: 1_000 })
@@ -47,7 +47,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
        print('closed')`,
     )
     expect(await script.ended).toBe(0)
-    // Nobody reads here, so each waits as long as it may.
+    // No worker reads here, so each waits as long as it may.
     expect(script.output()).toContain('entitled false')
     expect(script.output()).toMatch(/reason \w+/)
     expect(script.output()).toContain('closed')
@@ -55,7 +55,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
 })
 
 describe('K25 a process on SQLite', () => {
-  it('that asks while another holds the file waits for the answer, and is told store_in_use', async () => {
+  it('that asks while another process holds the file waits for the answer, and gets store_in_use', async () => {
     const path = `${temporaryFolder()}/m.db`
     const connection = (await findSqlite()).open(`${path}-lock`)
     onCleanUp(() => connection.close())
@@ -82,7 +82,7 @@ describe('K25 a process on SQLite', () => {
 describe('K25 a process on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('that only works stays while the server is stopped, and works again when it is back', async () => {
+  it('with only a worker stays while the server is stopped, and works again when it is back', async () => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const store = await engine.freshAddress()
@@ -116,7 +116,7 @@ describe('K25 a process on PostgreSQL', () => {
     expect(await script.ended).toBe(0)
   }, 60_000)
 
-  it('whose start is pending or fails while the server is down stays, and begins once it is up', async () => {
+  it('whose start is pending or fails while the server is down stays, and starts once it is up', async () => {
     const store = await engine.freshAddress()
     await engine.server().stop('fast')
     const script = runScript(
@@ -140,7 +140,7 @@ describe('K25 a process on PostgreSQL', () => {
   }, 60_000)
 })
 
-describe('K27 the shutdown that the quickstart shows', () => {
+describe('K27 the shutdown of the quickstart', () => {
   it('ends within its grace while clients keep connections open: unused, idle, and busy', async () => {
     const [, shutdown = ''] =
       /^(process\.once\('SIGTERM', [\s\S]*?^\}\))$/m.exec(page('docs/quickstart.md')) ?? []

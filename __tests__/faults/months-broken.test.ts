@@ -1,0 +1,19 @@
+import '../support/months/disk.js'
+import { describe, expect, it, jest } from '@jest/globals'
+import type { Invariant } from '../support/months/invariants.js'
+import { SABOTAGES } from '../support/months/sabotage.js'
+import { liveThrough } from '../support/months/world.js'
+
+jest.setTimeout(120_000)
+
+/** Each invariant of `months.test.ts` is broken on purpose, and the worlds must notice. */
+describe('an invariant of months', () => {
+  it.each(Object.entries(SABOTAGES))(
+    'fails when it is broken on purpose: %s',
+    async (invariant, { what, fault, sabotage }) => {
+      const { broken } = await liveThrough(1, [fault], { sabotage })
+      const found = broken.map((each) => each.invariant)
+      expect({ what, found }).toEqual({ what, found: expect.arrayContaining([invariant as Invariant]) })
+    },
+  )
+})
