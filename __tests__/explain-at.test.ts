@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { createExplainAt } from '../lib/operations/explain-at.js'
-import type { JournalEntry, KeptSubscription } from '../lib/store/store.js'
+import type { JournalEntry, StoredSubscription } from '../lib/store/store.js'
 
 const DAY = 86_400_000
 const NOW = Date.parse('2026-06-30T00:00:00Z')
@@ -71,7 +71,7 @@ describe('the answer at an earlier time', () => {
 })
 
 /** Asks for the answer so many days ago: its reason and its evidence. */
-function world({ changes, rows }: { changes: JournalEntry[]; rows: KeptSubscription[] }) {
+function world({ changes, rows }: { changes: JournalEntry[]; rows: StoredSubscription[] }) {
   const newest = [...changes].sort((a, b) => Date.parse(b.receivedAt) - Date.parse(a.receivedAt))
   const explainAt = createExplainAt({
     store: { listEntries: async () => newest, listSubscriptions: async () => rows },
@@ -116,7 +116,7 @@ function change(
   }
 }
 
-function row(subscriptionUid: string, state: string | null, createdDaysAgo: number): KeptSubscription {
+function row(subscriptionUid: string, state: string | null, createdDaysAgo: number): StoredSubscription {
   const purchase_state = state ?? 'purchased'
   return {
     subscriptionUid,

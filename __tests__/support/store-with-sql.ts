@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/postgres/engine.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
-import type { Engine } from '../../lib/store/schema.js'
+import type { Engine } from '../../lib/store/engine.js'
 import { perform } from '../../lib/store/script.js'
 import { type Connection, type Query, sql } from '../../lib/store/sql.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'

@@ -6,7 +6,7 @@ import { decisionAbout, type ItemOptions } from '../entitlement/items.js'
 import { MarketplaceError } from '../errors.js'
 import { requireIdentifier } from '../record.js'
 import { checked, MOST_LISTED, time } from '../store/entry-filter.js'
-import type { KeptSubscription, Retention, Store, Subscription } from '../store/store.js'
+import type { Retention, Store, StoredSubscription, Subscription } from '../store/store.js'
 import { entryPages, subscriptionPages } from './pages.js'
 import { asChange, type Change, subscriptionAt } from './past-subscription.js'
 import { isoOf } from './subscriptions.js'
@@ -37,8 +37,8 @@ export function createExplainAt(options: {
   }
 
   /** At most MOST_JUDGED: forged events can name any number of subscriptions, and those are never read. */
-  async function rowsOf(businessUid: string): Promise<KeptSubscription[]> {
-    const found: KeptSubscription[] = []
+  async function rowsOf(businessUid: string): Promise<StoredSubscription[]> {
+    const found: StoredSubscription[] = []
     for await (const page of subscriptionPages(store, { businessUid }, MOST_LISTED)) {
       found.push(...page)
       if (found.length >= MOST_JUDGED) break

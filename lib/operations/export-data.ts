@@ -2,7 +2,7 @@ import type { Clock } from '../clock.js'
 import type { DecisionRules } from '../entitlement/decide.js'
 import { requireIdentifier } from '../record.js'
 import { MOST_LISTED } from '../store/entry-filter.js'
-import type { EntryFilter, KeptSubscription, Store, SubscriptionFilter } from '../store/store.js'
+import type { EntryFilter, Store, StoredSubscription, SubscriptionFilter } from '../store/store.js'
 import { entryPages, subscriptionPages } from './pages.js'
 import { type JournalEntry, publicEntry } from './public-entry.js'
 import { isoOf, type SubscriptionStatus, statusOf } from './subscriptions.js'
@@ -37,7 +37,7 @@ export function createExport(options: {
   const { store, rules, clock } = options
 
   async function allSubscriptions(filter: Omit<SubscriptionFilter, 'after' | 'limit'>) {
-    const found: KeptSubscription[] = []
+    const found: StoredSubscription[] = []
     for await (const page of subscriptionPages(store, filter, MOST_LISTED)) found.push(...page)
     return found
   }

@@ -1,8 +1,8 @@
 import type {
   EntryFilter,
   JournalEntry,
-  KeptSubscription,
   Store,
+  StoredSubscription,
   SubscriptionFilter,
 } from '../store/store.js'
 import { nextTurn } from '../waiting.js'
@@ -31,7 +31,7 @@ export async function* subscriptionPages(
   store: Pick<Store, 'listSubscriptions'>,
   filter: Omit<SubscriptionFilter, 'limit'>,
   pageSize: number,
-): AsyncGenerator<KeptSubscription[], void> {
+): AsyncGenerator<StoredSubscription[], void> {
   for (let after = filter.after; ; ) {
     const page = await store.listSubscriptions({
       ...filter,

@@ -1,6 +1,6 @@
 import type { Evidence } from '../entitlement/evidence.js'
 import type { SubscriptionRecord } from '../record.js'
-import type { JournalEntry, KeptSubscription, Subscription } from '../store/store.js'
+import type { JournalEntry, StoredSubscription, Subscription } from '../store/store.js'
 import { isoOf } from './subscriptions.js'
 
 /** A change of one subscription, as the journal has it. */
@@ -37,7 +37,7 @@ export function subscriptionAt(options: {
   businessUid: string
   /** The changes of this subscription, oldest first. */
   changes: readonly Change[]
-  row: KeptSubscription | undefined
+  row: StoredSubscription | undefined
   /** Whether the journal still has every change since `at`. */
   hasAllChanges: boolean
 }): Past {
@@ -90,7 +90,7 @@ function afterChange({ subscriptionUid, at, to, gone, record }: Change, business
 }
 
 /** A subscription that was known and not read yet, or that is not read because it is of another item. */
-function unread(row: KeptSubscription, at: number): Subscription {
+function unread(row: StoredSubscription, at: number): Subscription {
   const { subscriptionUid, businessUid, purchasableUid } = row
   const withoutRecord = { record: null, state: null, gone: null, readAt: null }
   const isRead = row.pending || row.refreshAt !== null

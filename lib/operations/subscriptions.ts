@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js'
 import { type DecisionRules, decide, REASONS, type Reason } from '../entitlement/decide.js'
 import { identifier, requireIdentifier, type SubscriptionRecord } from '../record.js'
 import { checked, limit } from '../store/entry-filter.js'
-import type { KeptSubscription, Store } from '../store/store.js'
+import type { Store, StoredSubscription } from '../store/store.js'
 import { subscriptionPages } from './pages.js'
 
 /** Which subscriptions to list. A subscription must match every given field. */
@@ -98,7 +98,7 @@ export function createSubscriptionQueries(options: {
   }
 }
 
-export function statusOf(row: KeptSubscription, rules: DecisionRules, now: number): SubscriptionStatus {
+export function statusOf(row: StoredSubscription, rules: DecisionRules, now: number): SubscriptionStatus {
   const [verdict] = decide(row.businessUid, [row], rules, now).subscriptions
   const { state, record, failure, gone, pending } = row
   return {

@@ -1,7 +1,7 @@
 import { fullJitter } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import type { Engine } from '../store/schema.js'
+import type { Engine } from '../store/engine.js'
 import { sql } from '../store/sql.js'
 import { sleep } from '../waiting.js'
 import type { Warn } from '../warnings.js'

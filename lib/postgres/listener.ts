@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { fullJitter } from '../backoff.js'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
-import { ANYTHING } from '../store/schema.js'
+import { ANYTHING } from '../store/engine.js'
 import type { Hint } from '../store/store.js'
 import { type Warn, warn as warnProcess } from '../warnings.js'
 import { quoted } from './grants.js'

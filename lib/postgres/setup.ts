@@ -1,6 +1,6 @@
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
-import type { Engine, Migration } from '../store/schema.js'
+import type { Engine, Migration } from '../store/engine.js'
 import { type Connection, sql } from '../store/sql.js'
 import { sleep } from '../waiting.js'
 import { type Warn, warn as warnProcess } from '../warnings.js'

@@ -1,4 +1,4 @@
-import type { Script, Step } from '../store/schema.js'
+import type { Script, Step } from '../store/dialect.js'
 import type { Connection } from '../store/sql.js'
 import { explainPostgres } from './errors.js'
 import { type PostgresConnection, type PostgresConnections, STATEMENT_MS } from './pool.js'

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
-import { ANYTHING, type Engine } from '../store/schema.js'
+import { ANYTHING, type Engine } from '../store/engine.js'
 import { sql } from '../store/sql.js'
 import { backUp } from './backup.js'
 import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './drivers.js'

@@ -1,4 +1,4 @@
-import type { Given, Script, Step } from '../store/schema.js'
+import type { Given, Script, Step } from '../store/dialect.js'
 import { type Query, sql } from '../store/sql.js'
 import type { SqliteConnection } from './drivers.js'
 import type { StoreTime } from './time.js'

@@ -1,5 +1,5 @@
+import type { Engine } from './engine.js'
 import { isAbandoned } from './lease-token.js'
-import type { Engine } from './schema.js'
 import { sql } from './sql.js'
 
 /** What a process of this machine left behind when it died is due at once, not when its leases run out. */

@@ -1,9 +1,9 @@
+import type { Engine } from './engine.js'
 import { createGroupCommit } from './group-commit.js'
 import { asStoreError } from './guarded-store.js'
 import type { Journal } from './journal.js'
 import type { Ownership } from './ownership.js'
 import type { RefreshRequests, Requested } from './request-refresh.js'
-import type { Engine } from './schema.js'
 import type { Hint, NewEvent } from './store.js'
 import type { WriteHealth } from './write-health.js'
 

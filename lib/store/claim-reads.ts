@@ -1,5 +1,5 @@
 import { nextTurn } from '../waiting.js'
-import type { Engine } from './schema.js'
+import type { Engine } from './engine.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import type { ClaimReads, ReadClaim, Urgency } from './store.js'
 import type { Subscriptions } from './subscriptions.js'

@@ -1,5 +1,5 @@
+import type { Engine } from './engine.js'
 import { KINDS, STATUSES } from './list-entries.js'
-import type { Engine } from './schema.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { COUNTED_UP_TO } from './store.js'
 

@@ -1,4 +1,5 @@
-import type { Engine, Script } from './schema.js'
+import type { Script } from './dialect.js'
+import type { Engine } from './engine.js'
 import { prepareQuestion } from './script.js'
 import { type Sql, sql } from './sql.js'
 import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './store.js'

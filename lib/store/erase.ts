@@ -1,6 +1,6 @@
+import type { Engine } from './engine.js'
 import type { createJournal } from './journal.js'
 import type { Lanes } from './lanes.js'
-import type { Engine } from './schema.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import type { NewAction } from './store.js'
 

@@ -1,7 +1,7 @@
 import { MarketplaceError } from '../errors.js'
+import type { Engine } from './engine.js'
 import type { WrittenChange } from './journal.js'
 import { businessesOf } from './read-finish.js'
-import type { Engine } from './schema.js'
 import { perform } from './script.js'
 import type { Connection } from './sql.js'
 import type { ReadClaim, ReadFinish } from './store.js'

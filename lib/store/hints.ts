@@ -1,4 +1,4 @@
-import type { Engine } from './schema.js'
+import type { Engine } from './engine.js'
 import type { Hint } from './store.js'
 
 /** Who hears of a commit: the listeners of this process, and other processes through the engine. */

@@ -1,6 +1,7 @@
+import type { Script } from './dialect.js'
+import type { Engine } from './engine.js'
 import type { HandledTopics } from './handled-topics.js'
 import type { Lanes } from './lanes.js'
-import type { Engine, Script } from './schema.js'
 import { perform, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import {

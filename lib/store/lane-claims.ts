@@ -1,7 +1,7 @@
+import type { Engine } from './engine.js'
 import { handedOut } from './lane-entries.js'
 import { keysIn, type Lanes, MAX_HANDED_OUT, TAKEN_BACK } from './lanes.js'
 import { newLeaseToken } from './lease-token.js'
-import type { Engine } from './schema.js'
 import { type Connection, sql } from './sql.js'
 import { type ClaimLanes, isTopicAmong, type LaneClaim, type Topic } from './store.js'
 import type { StoreTime } from './store-time.js'

@@ -1,7 +1,8 @@
+import type { Script } from './dialect.js'
+import type { Engine } from './engine.js'
+import { settle } from './entry-results.js'
 import type { EntryRow } from './entry-row.js'
-import type { Engine, Script } from './schema.js'
 import { prepareInsert } from './script.js'
-import { settle } from './settle-entries.js'
 import { type Connection, sql } from './sql.js'
 import type { LaneFinish, Leased, Topic } from './store.js'
 

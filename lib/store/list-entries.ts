@@ -1,6 +1,7 @@
 import { MINUTE } from '../clock.js'
 import { nextTurn } from '../waiting.js'
-import type { Engine, JournalTable } from './schema.js'
+import type { Engine } from './engine.js'
+import type { JournalTable } from './schema.js'
 import { type Sql, sql } from './sql.js'
 import type { EntryFilter, EntryKind, EntryStatus, JournalEntry } from './store.js'
 import type { StoreTime } from './store-time.js'

@@ -1,11 +1,12 @@
-import type { Engine, SubscriptionsTable } from './schema.js'
+import type { Engine } from './engine.js'
+import type { SubscriptionsTable } from './schema.js'
 import { sql } from './sql.js'
-import type { KeptSubscription, SubscriptionFilter } from './store.js'
+import type { StoredSubscription, SubscriptionFilter } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 
 /** Subscriptions for people, a page of an index at a time. */
 export function createSubscriptionList(engine: Engine, { kept }: Pick<Subscriptions, 'kept'>) {
-  return async function listSubscriptions(filter: SubscriptionFilter): Promise<KeptSubscription[]> {
+  return async function listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]> {
     const { subscriptionUid, businessUid, candidateBusinessUid, after = '', limit } = filter
     const conditions = [sql`subscription_uid > ${after}`]
     if (subscriptionUid !== undefined) conditions.push(sql`subscription_uid = ${subscriptionUid}`)

@@ -1,4 +1,4 @@
-import type { Migration } from './schema.js'
+import type { Migration } from './engine.js'
 import { sql } from './sql.js'
 
 /** The schema, step by step; a step that has shipped is never edited. */

@@ -1,6 +1,6 @@
+import type { Engine } from './engine.js'
 import type { Lanes } from './lanes.js'
 import type { NewTally, StoreObservation, TallyKind } from './observed.js'
-import type { Engine } from './schema.js'
 import { type Sql, sql } from './sql.js'
 import { isTopicAmong } from './store.js'
 import type { StoreTime } from './store-time.js'

@@ -1,6 +1,7 @@
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import type { Engine, Script } from './schema.js'
+import type { Script } from './dialect.js'
+import type { Engine } from './engine.js'
 import { prepareQuestion } from './script.js'
 import { type Connection, sql } from './sql.js'
 import type { StoreOwner } from './store-owner.js'

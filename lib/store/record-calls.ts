@@ -1,16 +1,16 @@
 import { nextTurn } from '../waiting.js'
+import type { Engine } from './engine.js'
 import { createErase } from './erase.js'
 import type { createHints } from './hints.js'
 import type { createJournal } from './journal.js'
 import type { Lanes } from './lanes.js'
 import { createEntryList } from './list-entries.js'
 import { createSubscriptionList } from './list-subscriptions.js'
-import type { Engine } from './schema.js'
+import { requireStorable } from './storable-identifiers.js'
 import type { Store } from './store.js'
 import type { StoreTime } from './store-time.js'
 import type { Subscriptions } from './subscriptions.js'
 import { createTimeline } from './timeline.js'
-import { refuseUnfit } from './unfit-identifiers.js'
 
 /** The calls of the port that people make: to look at what is kept, and to act on it. */
 export function createRecordCalls(options: {
@@ -45,13 +45,13 @@ export function createRecordCalls(options: {
     },
 
     async recordAction(action) {
-      refuseUnfit(action)
+      requireStorable(action)
       await write((trx) => journal.insertAction(trx, action))
       await whileOpen(() => engine.durable())
     },
 
     async erase(businessUid, record) {
-      refuseUnfit(record)
+      requireStorable(record)
       await write((trx) => erasing.begin(trx, businessUid, record))
       let rows = 0
       try {

@@ -14,7 +14,7 @@ export interface SubscriptionFilter {
 }
 
 /** All that is kept of a subscription but its lease. */
-export interface KeptSubscription extends Subscription {
+export interface StoredSubscription extends Subscription {
   candidateBusinessUid: string | null
   /** When what was last learned of installs happened, by the platform. */
   installAt: number | null

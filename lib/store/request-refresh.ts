@@ -1,5 +1,6 @@
-import { dueBy, urgencyBy } from './requested-read.js'
-import type { Engine, Given, Script } from './schema.js'
+import type { Given, Script } from './dialect.js'
+import type { Engine } from './engine.js'
+import { dueAfterRequest, urgencyAfterRequest } from './request-sql.js'
 import { prepare, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import type { RefreshRequest } from './store.js'
@@ -118,9 +119,9 @@ export function createRefreshRequests(engine: Engine) {
       update subscriptions set
         generation = generation + ${of('times')}, requested_at = ${of('now')},
         owed_since = coalesce(owed_since, ${of('now')}),
-        urgency = ${urgencyBy(sql`case when ${of('event')} = 1 then unread else 2 end`)},
+        urgency = ${urgencyAfterRequest(sql`case when ${of('event')} = 1 then unread else 2 end`)},
         quiet_until_read = case when ${of('quiet')} = 1 and unread = 1 then quiet_until_read else 0 end,
-        refresh_at = ${dueBy(of('now'))}
+        refresh_at = ${dueAfterRequest(of('now'))}
       where subscription_uid = ${of('uid')} and business_uid = ${of('business')}
         and unread < 2 and failure is null and ${of('other')} = 0
       returning subscription_uid as uid`
@@ -162,8 +163,8 @@ export function createRefreshRequests(engine: Engine) {
         quiet_until_read = case when excluded.quiet_until_read = 1 and
           (${isFirst} or (subscriptions.unread = 1 and subscriptions.quiet_until_read = 1)) then 1 else 0 end,
         unread = case when subscriptions.unread = 2 and excluded.unread = 1 then 1 else subscriptions.unread end,
-        urgency = ${urgencyBy(sql`case when excluded.urgency = 1 and subscriptions.unread = 0 then 0 else excluded.urgency end`)},
-        refresh_at = case when not (${isOther}) then ${dueBy(sql`excluded.requested_at`)} end,
+        urgency = ${urgencyAfterRequest(sql`case when excluded.urgency = 1 and subscriptions.unread = 0 then 0 else excluded.urgency end`)},
+        refresh_at = case when not (${isOther}) then ${dueAfterRequest(sql`excluded.requested_at`)} end,
         business_uid = case when ${isFirst} then excluded.business_uid else subscriptions.business_uid end,
         purchasable_uid = case when ${isFirst} then excluded.purchasable_uid else subscriptions.purchasable_uid end,
         candidate_business_uid = case
@@ -176,9 +177,9 @@ export function createRefreshRequests(engine: Engine) {
       update subscriptions set
         generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
         owed_since = coalesce(subscriptions.owed_since, marks.now),
-        urgency = ${urgencyBy(byMark)},
+        urgency = ${urgencyAfterRequest(byMark)},
         quiet_until_read = ${quietByMark},
-        refresh_at = ${dueBy(sql`marks.now`)}
+        refresh_at = ${dueAfterRequest(sql`marks.now`)}
       from ${table} as marks
       where subscriptions.subscription_uid = marks.uid and subscriptions.unread < 2`
   }
@@ -190,9 +191,9 @@ export function createRefreshRequests(engine: Engine) {
       update subscriptions set
         generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
         owed_since = coalesce(subscriptions.owed_since, marks.now),
-        urgency = ${urgencyBy(byMark)},
+        urgency = ${urgencyAfterRequest(byMark)},
         quiet_until_read = ${quietByMark},
-        refresh_at = ${dueBy(sql`marks.now`)},
+        refresh_at = ${dueAfterRequest(sql`marks.now`)},
         uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
           when marks.installed = 0 then marks.now end,
         install_at = case when ${isLast} then marks.at else subscriptions.install_at end

@@ -1,4 +1,5 @@
-import type { Engine, Given, Script, Step } from './schema.js'
+import type { Given, Script, Step } from './dialect.js'
+import type { Engine } from './engine.js'
 import type { Connection, Query, Sql } from './sql.js'
 
 type Columns = Record<string, 'text' | 'integer'>

@@ -4,6 +4,7 @@ import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { type Asked, createAcceptance } from './acceptance.js'
 import { createReadClaims } from './claim-reads.js'
+import type { Engine } from './engine.js'
 import { createEntryCounts } from './entry-counts.js'
 import { createReadFinishes } from './finish-reads.js'
 import { asStoreError } from './guarded-store.js'
@@ -18,14 +19,13 @@ import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
 import { createRecordCalls } from './record-calls.js'
 import { createRefreshRequests, type Requested } from './request-refresh.js'
-import type { Engine } from './schema.js'
 import { perform } from './script.js'
+import { requireStorable } from './storable-identifiers.js'
 import type { Store } from './store.js'
 import type { StoreOwner } from './store-owner.js'
 import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
 import { createSubscriptions } from './subscriptions.js'
-import { refuseUnfit } from './unfit-identifiers.js'
 import { createWriteHealth } from './write-health.js'
 
 /** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
@@ -104,9 +104,9 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       try {
         const requests: Requested[] = []
         for (const event of events) {
-          refuseUnfit(event)
+          requireStorable(event)
           if (!event.refresh) continue
-          refuseUnfit(event.refresh)
+          requireStorable(event.refresh)
           requests.push({ request: event.refresh, byEvent: true })
         }
         return keep({ events, requests })
@@ -116,7 +116,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     async requestRefresh(asked) {
-      refuseUnfit(asked)
+      requireStorable(asked)
       await keep({ events: [], requests: [{ request: asked, byEvent: false }] })
     },
 

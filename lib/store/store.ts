@@ -22,8 +22,8 @@ import type {
 } from './reads.js'
 import type {
   Erased,
-  KeptSubscription,
   NewAction,
+  StoredSubscription,
   SubscriptionFilter,
   Timeline,
   TimelineItem,
@@ -66,8 +66,8 @@ export {
 } from './reads.js'
 export type {
   Erased,
-  KeptSubscription,
   NewAction,
+  StoredSubscription,
   SubscriptionFilter,
   Timeline,
   TimelineItem,
@@ -149,7 +149,7 @@ export interface Store extends StoreObservation {
   /** The entry of this id, or undefined. */
   getEntry(id: string): Promise<JournalEntry | undefined>
   /** Subscriptions for people, by their uids in the order of the bytes. */
-  listSubscriptions(filter: SubscriptionFilter): Promise<KeptSubscription[]>
+  listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]>
   /** What came in for a business and what became of it, newest first: page by page each item once. */
   timelineOf(businessUid: string, timeline: Timeline): Promise<TimelineItem[]>
   /** Keeps what a person did as an entry that is done. On disk when this resolves. */

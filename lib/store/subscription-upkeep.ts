@@ -1,4 +1,4 @@
-import type { Engine } from './schema.js'
+import type { Engine } from './engine.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.js'
 

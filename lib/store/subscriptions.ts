@@ -1,8 +1,9 @@
 import type { SubscriptionRecord } from '../record.js'
+import type { Engine } from './engine.js'
 import { newLeaseToken } from './lease-token.js'
-import type { Engine, SubscriptionsTable } from './schema.js'
+import type { SubscriptionsTable } from './schema.js'
 import { type Connection, sql } from './sql.js'
-import type { KeptSubscription, Leased, ReadClaim, ReadFinish, Subscription } from './store.js'
+import type { Leased, ReadClaim, ReadFinish, StoredSubscription, Subscription } from './store.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
@@ -79,7 +80,7 @@ export function createSubscriptions(engine: Engine) {
 
   return {
     /** A row for people. */
-    kept(row: TimedRow): KeptSubscription {
+    kept(row: TimedRow): StoredSubscription {
       const own = ownTime(row)
       return {
         ...asSubscription(row),

@@ -1,4 +1,5 @@
-import type { Engine, JournalTable } from './schema.js'
+import type { Engine } from './engine.js'
+import type { JournalTable } from './schema.js'
 import { sql } from './sql.js'
 import type { Timeline, TimelineItem, TimelinePlace } from './store.js'
 import type { StoreTime } from './store-time.js'

@@ -1,4 +1,5 @@
-import type { Engine, Given, Script } from './schema.js'
+import type { Given, Script } from './dialect.js'
+import type { Engine } from './engine.js'
 import { prepare } from './script.js'
 import { sql } from './sql.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type ReadFinish } from './store.js'

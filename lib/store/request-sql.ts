@@ -8,7 +8,7 @@ import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS } from './store.js'
  * row keeps its lease's end (the finish sees that it was requested again), an overdue one its place. What waits for
  * the end of a pause already waits for the last of its requests, up to the longest interval.
  */
-export function dueBy(now: Sql) {
+export function dueAfterRequest(now: Sql) {
   const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
   const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
   return sql`case
@@ -22,7 +22,7 @@ export function dueBy(now: Sql) {
 }
 
 /** A request while another is open does not make it wait longer. */
-export function urgencyBy(asked: unknown) {
+export function urgencyAfterRequest(asked: unknown) {
   return sql`case
     when subscriptions.generation > subscriptions.settled_generation and subscriptions.urgency < ${asked}
       then subscriptions.urgency

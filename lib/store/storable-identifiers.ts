@@ -2,7 +2,7 @@ import { MarketplaceError } from '../errors.js'
 import { isStorable } from '../record.js'
 
 /** Two identifiers must not be kept as one: some libraries cut at NUL, and half of a surrogate pair is no UTF-8. */
-export function refuseUnfit(row: {
+export function requireStorable(row: {
   readonly id?: string
   readonly key?: string
   readonly businessUid?: string | null

@@ -1,5 +1,5 @@
 import { storable } from '../record.js'
-import type { Engine } from './schema.js'
+import type { Engine } from './engine.js'
 import { type Connection, sql } from './sql.js'
 import type { LaneFinish } from './store.js'
 

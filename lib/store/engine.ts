@@ -1,0 +1,55 @@
+import type { Clock } from '../clock.js'
+import type { Dialect, Script } from './dialect.js'
+import type { Connection, Sql } from './sql.js'
+import type { Hint } from './store.js'
+
+/** A database: SQLite or PostgreSQL. Everything above it is the same SQL, but for its `Dialect`. */
+export interface Engine extends Dialect {
+  /** Whether all processes that use the database run on this machine. */
+  isLocal: boolean
+  /** The clock of this process. Times of the database are converted to it when they leave the store. */
+  clock: Clock
+
+  /** Rejects with a `MarketplaceError`, and then leaves nothing open. May be called again. */
+  open(): Promise<void>
+  /** Runs the migrations that the database has not seen, one process at a time. */
+  migrate(migrations: readonly Migration[]): Promise<void>
+  /** Closes everything, also after a failed `open` or `migrate`. The engine may then be opened again. */
+  close(): Promise<void>
+
+  /** Runs queries that only read. May run `work` again when the engine could not finish it. */
+  read<T>(work: (db: Connection) => Promise<T>): Promise<T>
+  /** Runs one transaction. May run `work` again, as a whole, when the engine could not finish it. */
+  write<T>(work: (trx: Connection) => Promise<T>): Promise<T>
+  /** Runs a script as one transaction, in as few round trips as it needs. May run it again, as a whole. */
+  transact<T>(script: () => Script<T>): Promise<T>
+  /**
+   * Locks these names until the transaction ends; others that ask for one of them wait. Absent where only one
+   * transaction writes at a time.
+   */
+  holdNames?(trx: Connection, names: readonly string[]): Promise<void>
+  /**
+   * Resolves when every commit of this process, and every commit before it, is on disk. Costs little when that is so
+   * already.
+   */
+  durable(): Promise<void>
+  /** Whether an error concerns the data of one row, so that the rest of a batch can be written without it. */
+  isDataError(error: unknown): boolean
+
+  /** Sends a hint to the other processes on the same data. A lost hint only costs time. */
+  announce(hint: Hint): void
+  /** Calls `onHint` for the commits of other processes. */
+  watch(onHint: (hint: Hint) => void): void
+  /** Copies all data into a new file while others write. Rejects `backup_failed`. */
+  backup(path: string): Promise<void>
+}
+
+/** The hints that cover every commit of another process. */
+export const ANYTHING: readonly Hint[] = [
+  { kind: 'decided', businessUid: null, superseded: false },
+  { kind: 'requested', businessUid: null },
+  { kind: 'journal' },
+]
+
+/** Additive only: code of the version before must go on working with the new schema. */
+export type Migration = (dialect: Dialect) => Sql[]
