@@ -128,7 +128,7 @@ describe('G21 accepting and finishing of one key on several connections', () => 
           seen.get(id)?.push(...handedOut.map((each) => each.id))
           const results = handedOut.map((each) => ({ id: each.id, attempt: 1, result: DONE }))
           active.delete(id)
-          expect(await store.finishLanes([{ id, leaseToken, results, keep: false }])).toEqual([id])
+          expect(await store.finishLanes([{ id, leaseToken, results, keepLease: false }])).toEqual([id])
         }
         if (lanes.length === 0 && mayEnd) return
       }
@@ -166,7 +166,7 @@ it('G21 an entry that is accepted while the last before it is finished keeps its
     from journal`)
   const { key, leaseToken, id, attempt } = last
   const finished = store.finishLanes([
-    { id: key, leaseToken, results: [{ id, attempt, result: DONE }], keep: false },
+    { id: key, leaseToken, results: [{ id, attempt, result: DONE }], keepLease: false },
   ])
   await waiters(accepting, 1)
   await accepting.query('commit')

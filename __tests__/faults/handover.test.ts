@@ -74,7 +74,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     const [lapsed] = await entries(store, { entries: 100 })
     expect(lapsed).toMatchObject({ lapses: 1, attempt: 2 })
     if (!lapsed) throw new Error('nothing')
-    await finish(store, [{ id: lapsed.key, leaseToken: lapsed.leaseToken, results: [], keep: false }])
+    await finish(store, [{ id: lapsed.key, leaseToken: lapsed.leaseToken, results: [], keepLease: false }])
     expect(await entries(store, { entries: 100 })).toMatchObject([{ id: lapsed.id, lapses: 1, attempt: 2 }])
   })
 

@@ -231,9 +231,9 @@ export async function entry(store: Store, options: Partial<ClaimLanes> = {}): Pr
 export function ending(
   { id, key, leaseToken, attempt }: HeldEntry,
   result: EntryEnd['result'],
-  keep = false,
+  keepLease = false,
 ): LaneFinish {
-  return { id: key, leaseToken, results: [{ id, attempt, result }], keep }
+  return { id: key, leaseToken, results: [{ id, attempt, result }], keepLease }
 }
 
 /** Finishes lanes, and returns the entries of those whose lease was held. */

@@ -27,7 +27,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   claimLanes: (store) =>
     store.claimLanes({ limit: 1, entries: 1, leaseMs: 1_000, topics: EVERY_TOPIC, exceptKeys: [] }),
   renewLane: (store) => store.renewLane({ id: 'k', leaseToken: 'none' }, 1_000),
-  finishLanes: (store) => store.finishLanes([{ id: 'k', leaseToken: 'none', results: [], keep: false }]),
+  finishLanes: (store) => store.finishLanes([{ id: 'k', leaseToken: 'none', results: [], keepLease: false }]),
   handleTopics: (store) => handling(store, EVERY_TOPIC),
   listEntries: (store) => store.listEntries({}),
   replayEntry: (store) => store.replayEntry('e1'),

@@ -2,7 +2,7 @@ import type { Engine } from './engine.js'
 import { isAbandoned } from './lease-token.js'
 import { sql } from './sql.js'
 
-/** What a process of this machine left behind when it died is due at once, not when its leases run out. */
+/** Makes the work of processes of this machine that died due at once, not when their leases run out. */
 export async function endAbandonedLeases({ write, now }: Engine) {
   await write(async (trx) => {
     const rows = await sql<{ token: string }>`

@@ -2,18 +2,19 @@ import type { Engine } from './engine.js'
 import { createGroupCommit } from './group-commit.js'
 import { asStoreError } from './guarded-store.js'
 import type { Journal } from './journal.js'
+import type { Requested } from './merge-requests.js'
 import type { Ownership } from './ownership.js'
-import type { RefreshRequests, Requested } from './request-refresh.js'
+import type { RefreshRequests } from './request-refresh.js'
 import type { Hint, NewEvent } from './store.js'
 import type { WriteHealth } from './write-health.js'
 
-/** What one call asks to be kept. */
-export interface Asked {
+/** The events and refresh requests of one call. */
+interface Accepted {
   events: readonly NewEvent[]
   requests: readonly Requested[]
 }
 
-/** Keeps events and requests durably. What belongs to a transaction, a sync or a hint happens once for a batch. */
+/** Writes events and refresh requests durably. Concurrent calls share a transaction, a sync and the hints. */
 export function createAcceptance(options: {
   engine: Pick<Engine, 'transact' | 'durable' | 'isDataError'>
   ownership: Pick<Ownership, 'check'>
@@ -24,7 +25,7 @@ export function createAcceptance(options: {
 }) {
   const { engine, ownership, request, journal, health, announce } = options
 
-  const { submit, settled } = createGroupCommit<Asked>({
+  const { submit, settled } = createGroupCommit<Accepted>({
     isDataError: engine.isDataError,
     explain: (error) => asStoreError(error, 'Cannot use the store'),
     sizeOf({ events }) {
@@ -35,31 +36,31 @@ export function createAcceptance(options: {
     commit: (batch) => health.watch(() => commit(batch), true),
   })
 
-  async function commit(batch: readonly Asked[]) {
+  async function commit(batch: readonly Accepted[]) {
     const events: NewEvent[] = []
     const requests: Requested[] = []
     const businesses = new Set<string>()
-    for (const asked of batch) {
-      events.push(...asked.events)
-      requests.push(...asked.requests)
-      for (const { request } of asked.requests) businesses.add(request.businessUid)
+    for (const call of batch) {
+      events.push(...call.events)
+      requests.push(...call.requests)
+      for (const { request } of call.requests) businesses.add(request.businessUid)
     }
     await engine.transact(function* () {
       yield* ownership.check(true)
-      // In the order of a read's finish, so that neither waits for the other: subscriptions, then lanes.
+      // Subscriptions before lanes, as the finish of a read locks them, so that neither deadlocks the other.
       yield* request(requests)
       yield* journal.insert(events)
     })
-    // What is committed is visible to others before it is durable; only the reply must wait.
+    // Others may see the commit before it is durable. Only the reply must wait.
     await engine.durable()
     for (const businessUid of businesses) announce({ kind: 'requested', businessUid })
     if (events.length > 0) announce({ kind: 'journal' })
   }
 
   return {
-    /** Resolves when it is on disk; rejects with a `MarketplaceError`. */
-    keep: submit,
-    /** Resolves when all that was asked before is kept or has failed. */
+    /** Resolves when the call is on disk. Rejects with a `MarketplaceError`. */
+    accept: submit,
+    /** Resolves when every call before is on disk or has failed. */
     settled,
   }
 }

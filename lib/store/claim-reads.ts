@@ -4,18 +4,18 @@ import { type Connection, type Sql, sql } from './sql.js'
 import type { ClaimReads, ReadClaim, Urgency } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 
-/** Due rows of a class that a claim looks at beside as many as it may lease and as businesses are busy. */
+/** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
 const WINDOW = 16
-/** Rows of busy businesses that one transaction puts off. */
+/** The rows of busy businesses that one transaction puts off. */
 const PUT_OFF_AT_ONCE = 128
-/** One business is read once at a time, so its rows come back one after the other; too soon only means: once more. */
+/** A business is read one row at a time, so its rows are put off by one step each. A row that is due too early is put off again. */
 const PUT_OFF_STEP_MS = 20
-/** Transactions of one claim, each of which puts off a batch of what cannot be read now. */
-const MOST_LOOKS = 200
-/** Named by an event and never read: what is made up looks like a customer here. */
+/** The most transactions of one claim, each of which puts off a batch of rows that cannot be read now. */
+const MAX_ROUNDS = 200
+/** Requested by an event and never read: a forged subscription looks like a customer's here. */
 const UNREAD = 1 satisfies Urgency
 
-/** What a claim has to know of a row that is due. */
+/** The columns of a due row that decide whether it is leased. */
 interface DueRow {
   uid: string
   business: string
@@ -24,43 +24,43 @@ interface DueRow {
 }
 
 /**
- * Leases the subscriptions that may be read next. A claim looks at a bounded number of due rows, however many belong to
- * businesses that are being read: when they hide what is behind them it puts those off, each once, so that the others
- * come up.
+ * Leases the subscriptions to read next. A claim reads a bounded number of due rows. A business that is being read is
+ * busy. When rows of busy businesses fill that number, the claim puts them off, each once, so that the rows behind them
+ * come first.
  *
- * Of what was never read every second one is the newest: whoever makes up very many cannot hold back a purchase that
- * comes after them, nor can those that keep coming hold back the first.
+ * Of the subscriptions that were never read, the longest due and the newest take turns. So a flood of forged ones delays
+ * neither a purchase that follows them nor one that came before them.
  */
 export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptions, 'lease'>) {
   const { clock } = engine
-  /** Until when rows of a business have been put off, in monotonic time. */
+  /** The monotonic time until which the rows of a business have been put off. */
   const putOffUntil = new Map<string, number>()
   let isNewestNext = false
-  /** Whether the last claim found something. */
+  /** Whether the last claim leased a row. */
   let wasDue = false
 
-  /** `isPutOff`: look again, there may be something behind. */
+  /** `isPutOff`: rows were put off, so a repeated claim may find the rows behind them. */
   async function claimOnce(
     trx: Connection,
     options: ClaimReads,
   ): Promise<{ claims: ReadClaim[]; isPutOff: boolean }> {
     const { limit, except, urgencies, choose = ([first]) => first } = options
     const size = WINDOW + limit + except.length
-    const rows = await lookInto(trx, urgencies, size)
+    const rows = await dueRows(trx, urgencies, size)
     if (rows.length === 0) return { claims: [], isPutOff: false }
     const busy = new Set(except)
-    const lines = urgencies.map((urgency) => ({ urgency, rows: lineOf(rows, urgency) }))
+    const stacks = urgencies.map((urgency) => ({ urgency, rows: stackOf(rows, urgency) }))
     const picked: DueRow[] = []
     const taken: Urgency[] = []
     while (picked.length < limit) {
-      for (const line of lines)
-        while (line.rows.length > 0 && busy.has((line.rows.at(-1) as DueRow).business)) line.rows.pop()
-      const due = lines.filter((line) => line.rows.length > 0)
+      for (const stack of stacks)
+        while (stack.rows.length > 0 && busy.has((stack.rows.at(-1) as DueRow).business)) stack.rows.pop()
+      const due = stacks.filter((stack) => stack.rows.length > 0)
       const urgency = choose(
-        due.map((line) => line.urgency),
+        due.map((stack) => stack.urgency),
         taken,
       )
-      const row = due.find((line) => line.urgency === urgency)?.rows.pop()
+      const row = due.find((stack) => stack.urgency === urgency)?.rows.pop()
       if (!row) break
       busy.add(row.business)
       picked.push(row)
@@ -73,10 +73,10 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     )
     let isPutOff = false
     if (picked.length < limit) {
-      for (const line of lines) {
-        // Where there are fewer, all that is due has been looked at.
-        const seen = rows.filter((row) => row.urgency === line.urgency && row.is_newest === 0).length
-        if (line.rows.length === 0 && seen === size && (await putOff(trx, line.urgency, busy)))
+      for (const stack of stacks) {
+        // Fewer rows than `size` are all that are due.
+        const seen = rows.filter((row) => row.urgency === stack.urgency && row.is_newest === 0).length
+        if (stack.rows.length === 0 && seen === size && (await putOff(trx, stack.urgency, busy)))
           isPutOff = true
       }
     }
@@ -84,10 +84,10 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
   }
 
   /**
-   * One statement looks into all classes, and what it finds is picked here: a statement for each class and the pick in
-   * SQL took SQLite three times as long. Where others claim too, what it finds is locked, so that each finds other rows.
+   * One statement reads all classes, and JavaScript picks among the rows: with a statement for each class and the pick in
+   * SQL, SQLite was 3 × slower. On PostgreSQL the rows are locked, so that concurrent claims read different ones.
    */
-  async function lookInto(trx: Connection, urgencies: readonly Urgency[], size: number) {
+  async function dueRows(trx: Connection, urgencies: readonly Urgency[], size: number) {
     const classes = urgencies.map(
       (urgency) =>
         sql`select * from (${due(urgency, size)} ${engine.skipLocked}) as ${sql.ref(`class_${urgency}`)}`,
@@ -102,19 +102,19 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     return rows
   }
 
-  /** The rows of a class, the next last. */
-  function lineOf(rows: readonly DueRow[], urgency: Urgency): DueRow[] {
+  /** The rows of a class as a stack: the next one is last. */
+  function stackOf(rows: readonly DueRow[], urgency: Urgency): DueRow[] {
     const ofClass = rows.filter((row) => row.urgency === urgency)
     if (urgency !== UNREAD) return ofClass.reverse()
     const ends = [0, 1].map((isNewest) => ofClass.filter((row) => row.is_newest === isNewest))
     if (isNewestNext) ends.reverse()
     isNewestNext = !isNewestNext
     const [first = [], second = []] = ends
-    // The same row may come from both ends: the second time its business is busy.
+    // A row may come from both ends. The second time its business is busy, so it is skipped.
     return first.flatMap((row, i) => [row, ...second.slice(i, i + 1)]).reverse()
   }
 
-  /** Walked in the index, and ended by its limit. */
+  /** A range of the index `subscriptions_due`, which ends at its limit. */
   function due(urgency: Urgency, limit: number, more: Sql = sql``) {
     return sql`
       select subscription_uid as uid, business_uid as business, urgency, 0 as is_newest ${more} from subscriptions
@@ -128,7 +128,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
       PUT_OFF_AT_ONCE + busy.size,
       sql`, lease_token as token`,
     )} ${engine.skipLocked}`.execute(trx)
-    // A leased row keeps its time, which is the end of its lease.
+    // The time of a leased row is the end of its lease, so it stays.
     const late = rows.filter(({ business, token }) => busy.has(business) && token === null)
     if (late.length === 0) return false
     const now = clock.monotonic()
@@ -160,12 +160,12 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     options: ClaimReads,
   ): Promise<ReadClaim[]> {
     const { limit, except, urgencies, choose = ([first]) => first } = options
-    // Deliveries cause many looks that find nothing: those write nothing. After one that found something there is most
-    // likely more; and on PostgreSQL a look that only reads takes as long.
+    // Deliveries cause many claims that find nothing: a read first, so that those write nothing. After a claim that
+    // leased a row, more are most likely due. On PostgreSQL a transaction that only reads takes as long.
     if (engine.isLocal && !wasDue && !(await read((db) => isDue(db, urgencies)))) return []
     wasDue = false
     const claims: ReadClaim[] = []
-    for (let looks = 0; looks < MOST_LOOKS && claims.length < limit; looks++) {
+    for (let round = 0; round < MAX_ROUNDS && claims.length < limit; round++) {
       const before = claims.map(({ urgency }) => urgency)
       const left = {
         ...options,
@@ -178,7 +178,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
         claims.push(...found.claims)
         if (!found.isPutOff) break
       } catch (error) {
-        // What is leased must be read; the next claim meets the same.
+        // The rows leased so far must be read. The next claim reports the error if it persists.
         if (claims.length === 0) throw error
         break
       }

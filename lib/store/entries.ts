@@ -1,20 +1,22 @@
 import type { Leased, RefreshRequest } from './reads.js'
 
-/** `action`: what a person did with the journal or a business; it is done from the start and never handled. */
+/** `action`: an action of a person on the journal or a business. It is done from the start and never handled. */
 export type EntryKind = 'event' | 'change' | 'unrecognised' | 'action'
+export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised', 'action']
 /**
- * `pending`: in its lane, to be handled. `waiting`: nobody handles its topic now; pending as soon as somebody does.
- * `unhandled`: an event that nobody handled when it came. `done`: its handlers returned. `dead`: out of tries, or out
- * of time while it waited. Only a replay makes the last three pending again.
+ * `pending`: in its lane, to be handled. `waiting`: no process handles its topic now; pending as soon as one does.
+ * `unhandled`: an event that no process handled when it came. `done`: its handlers returned. `dead`: its tries are used
+ * up, or its retention ended while it waited. Only a replay makes the last three pending again.
  */
 export type EntryStatus = 'pending' | 'waiting' | 'unhandled' | 'done' | 'dead'
+export const ENTRY_STATUSES: readonly EntryStatus[] = ['pending', 'waiting', 'unhandled', 'done', 'dead']
 
-/** What handlers are registered for: `change`, `unrecognised`, or `event:` and a registration name. */
+/** A subject of handlers: `change`, `unrecognised`, or `event:` and a registration name. */
 export type Topic = string
 /** The topic of a handler for events of every name. */
 export const EVERY_EVENT: Topic = 'event:*'
 /**
- * What handlers of an entry are registered for.
+ * The topic of an entry.
  *
  * @example topicOf({ kind: 'event', name: 'application/installed' }) // event:application/installed
  */
@@ -28,54 +30,54 @@ export const topicOf = ({ kind, name }: { kind: EntryKind; name: string }): Topi
 export const isTopicAmong = (topics: { has(topic: Topic): boolean }, topic: Topic): boolean =>
   topics.has(topic) || (topic.startsWith('event:') && topics.has(EVERY_EVENT))
 
-/** An event to be kept, with the reads it requests. */
+/** An event to accept, with its refresh request. */
 export interface NewEvent {
-  /** Made by the caller, unique: the handlers' idempotency key. */
+  /** Unique, made by the caller. Handlers use it as their idempotency key. */
   id: string
   kind: 'event' | 'unrecognised'
-  /** The registration name, or '' when unrecognised. */
+  /** The registration name; '' when unrecognised. */
   name: string
-  /** Entries of one key are handled in order and never at once. */
+  /** Entries of one key are handled in order, one at a time. */
   key: string
   businessUid: string | null
   subscriptionUid: string | null
   /** The envelope as JSON text. */
   payload: string
-  /** Why it was not recognised, one sentence each. */
+  /** Why it was not recognised: a sentence for each fault. */
   issues: readonly string[] | null
   refresh: RefreshRequest | null
 }
 
 /** Which lanes to lease, for how long. */
 export interface ClaimLanes {
-  /** Lanes at most. */
+  /** The most lanes. */
   limit: number
-  /** Entries at most, of all lanes together; each lane hands out one at least. */
+  /** The most entries of all lanes together; but each lane returns at least one. */
   entries: number
   leaseMs: number
-  /** What this process handles. */
+  /** The topics that this process handles. */
   topics: readonly Topic[]
-  /** Lanes of which this process is handling something, whatever any clock shows. */
+  /** Keys of the lanes whose entries this process is handling, whatever any clock shows. */
   exceptKeys: readonly string[]
 }
 
-/** The line of entries of one key. Its `id` is the key. */
+/** A leased lane. Its `id` is the key. */
 export interface LaneClaim extends Leased {
-  /** Leases that ran out in a row without a finish, this one not counted. After one, only the head is handed out. */
+  /** How many leases before this one ran out in a row without a finish. After one, only the head is handed out. */
   lapses: number
-  /** Never empty: the head, and what follows it up to the first entry of a topic that was not asked for. */
+  /** Never empty: the head, and the entries after it up to the first of a topic that `claimLanes` did not name. */
   entries: Entry[]
 }
 
 /** The topics that this process handles. */
 export interface HandleTopics {
   topics: readonly Topic[]
-  /** Also hand over events that were found unhandled within this time: their receiver did not know of the handler yet. */
+  /** Also makes events pending that became unhandled within this time: their receiver did not know the handler yet. */
   rescueMs: number
   retireMs: number
 }
 
-/** An entry that is handed over. */
+/** An entry that is handed out to be handled. */
 export interface Entry {
   id: string
   kind: EntryKind
@@ -86,44 +88,44 @@ export interface Entry {
   payload: string
   issues: string[] | null
   receivedAt: number
-  /** Tries so far, this one included: 1 at the first. */
+  /** The number of this try, from 1. */
   attempt: number
 }
 
-/** What became of entries of one lane. */
+/** The results of entries of one lane. */
 export interface LaneFinish extends Leased {
   results: readonly EntryEnd[]
-  /** Whether the lease stays, for the entries that were handed out and are not named here. */
-  keep: boolean
+  /** Whether the caller keeps the lease, because it was handed out entries that `results` does not name. */
+  keepLease: boolean
 }
 
-/** What became of an entry that was handed over. */
+/** The result of an entry that was handed out. */
 export interface EntryEnd {
   id: string
   attempt: number
-  /** `retry` is due again in `inMs`; `dead` waits for a replay. */
+  /** `retry`: due again in `inMs`. `dead`: only a replay makes it pending again. */
   result: { kind: 'done' } | { kind: 'retry'; inMs: number; error: string } | { kind: 'dead'; error: string }
 }
 
 /** Which entries of the journal to list. */
 export interface EntryFilter {
-  /** `retrying`: pending, and tried before. */
+  /** `retrying`: pending and tried before. */
   status?: EntryStatus | 'retrying'
   kind?: EntryKind
   /** The registration name of an event, or the name of an action. */
   name?: string
   businessUid?: string
   subscriptionUid?: string
-  /** Received at this time or later, and before `until`: ms since 1970, by the caller's wall clock. */
+  /** Received at this time or later, and before `until`. */
   since?: number
   until?: number
-  /** At most this many, 100 unless told; bounds 1 to 1,000. */
+  /** The most entries: 1 to 1,000, by default 100. */
   limit?: number
-  /** Entries older than the one with this id: the last id of the page before. */
+  /** Entries older than the one with this id, which is the last id of the page before. */
   before?: string
 }
 
-/** Times are ISO 8601, UTC. */
+/** An entry of the journal, for people. Times are ISO 8601, UTC. */
 export interface JournalEntry {
   id: string
   kind: EntryKind
@@ -139,18 +141,18 @@ export interface JournalEntry {
   dueAt: string | null
 }
 
-/** Counted from when an entry was done, dead, or began to wait for a handler; of a subscription, since it was requested. */
+/** Retention, from the time when an entry was done, dead, or began to wait; of a subscription, from its last request. */
 export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 
-/** How much `prune` deleted, and what died while it waited. */
+/** What one batch of `prune` did. */
 export interface Pruned {
-  /** Rows deleted or ended; 0 when there is nothing more to do. */
+  /** Rows deleted or ended; 0 when nothing is left to do. */
   rows: number
-  /** What ended because nobody came to handle it. */
+  /** Entries that ended because no handler was registered for them. */
   dead: DeadEntry[]
 }
 
-/** An entry that ran out of tries, or of time while it waited for a handler. */
+/** An entry whose tries are used up, or whose retention ended while it waited for a handler. */
 export interface DeadEntry {
   id: string
   kind: EntryKind
@@ -161,16 +163,16 @@ export interface DeadEntry {
   error: string
 }
 
-/** How many entries the journal has, by status. */
+/** The number of entries, by status. */
 export interface EntryCounts {
-  /** Entries that wait for a handler's turn. */
+  /** In a lane, to be handled. */
   pending: number
-  /** Of those, the ones that were tried before. */
+  /** Of the pending entries, those that were tried before. */
   retrying: number
-  /** The age of the oldest pending entry, in ms; null when there is none. */
+  /** The age of the oldest pending entry; null when there is none. */
   oldestPendingMs: number | null
   dead: number
-  /** Changes and events whose handler is not registered anywhere now. */
+  /** Changes and events whose topic no process handles now. */
   waiting: number
   unrecognised: number
 }

@@ -1,9 +1,8 @@
 import type { Engine } from './engine.js'
-import { KINDS, STATUSES } from './list-entries.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { COUNTED_UP_TO } from './store.js'
+import { COUNTED_UP_TO, ENTRY_KINDS, ENTRY_STATUSES } from './store.js'
 
-/** Counts of the table `journal`. No statement looks at more rows than it counts. */
+/** Counts of the table `journal`. No statement reads more rows than it counts. */
 export function createEntryCounts(engine: Engine) {
   return {
     async counts(db: Connection) {
@@ -13,7 +12,7 @@ export function createEntryCounts(engine: Engine) {
           ${counted(sql`status = 'pending' and attempts > 0`)} as retrying,
           ${counted(sql`status = 'dead'`)} as dead,
           ${counted(sql`status = 'waiting'`)} as waiting,
-          ${counted(sql`status in (${sql.join(STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
+          ${counted(sql`status in (${sql.join(ENTRY_STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
             as unrecognised`.execute(db)
       const [row] = rows
       if (!row) throw new Error('the server returned no row')
@@ -30,7 +29,7 @@ export function createEntryCounts(engine: Engine) {
   }
 
   async function oldestPendingMs(db: Connection): Promise<number | null> {
-    const oldest = KINDS.map(
+    const oldest = ENTRY_KINDS.map(
       (kind) => sql`select * from (
         select received_at from journal where status = 'pending' and kind = ${sql.lit(kind)} order by seq limit 1
       ) as ${sql.ref(kind)}`,

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { MarketplaceError } from '../errors.js'
 import { identifier } from '../record.js'
-import type { EntryFilter } from './store.js'
+import { ENTRY_KINDS, ENTRY_STATUSES, type EntryFilter } from './store.js'
 
-/** Which entries of the journal; all that are given must fit. */
+/** Which entries of the journal to list: those that meet every field. */
 export interface JournalFilter
   extends Omit<EntryFilter, 'businessUid' | 'subscriptionUid' | 'since' | 'until'> {
   businessUid?: string | number
@@ -14,10 +14,10 @@ export interface JournalFilter
   until?: Date | string
 }
 
-/** At most so many in one list. */
+/** The most entries of one list. */
 export const MOST_LISTED = 1_000
 
-/** A `Date`, or a text in ISO 8601: a day, or a time with its offset. As ms since 1970. */
+/** Parses a `Date`, or a day or a time with its offset in ISO 8601, to milliseconds since 1970. */
 export const time = z.unknown().transform((value, { issues }): number => {
   const isText = typeof value === 'string' && ISO_TIME.test(value)
   const at = value instanceof Date ? value.getTime() : isText ? Date.parse(value) : Number.NaN
@@ -32,8 +32,8 @@ export const limit = z.int().min(1).max(MOST_LISTED)
 
 const text = z.string().min(1)
 const FILTER = z.strictObject({
-  status: z.enum(['pending', 'retrying', 'waiting', 'unhandled', 'done', 'dead']).optional(),
-  kind: z.enum(['event', 'change', 'unrecognised', 'action']).optional(),
+  status: z.enum(['retrying', ...ENTRY_STATUSES]).optional(),
+  kind: z.enum(ENTRY_KINDS).optional(),
   name: text.optional(),
   businessUid: identifier.optional(),
   subscriptionUid: identifier.optional(),
@@ -43,12 +43,12 @@ const FILTER = z.strictObject({
   before: text.optional(),
 })
 
-/** The filter as the store takes it. Throws `argument_invalid`: a misspelt name would otherwise list everything. */
+/** The filter for the store. Throws `argument_invalid`, also for a misspelt field, which would otherwise list everything. */
 export function checkedFilter(filter: JournalFilter): EntryFilter {
   return checked(FILTER, filter, 'list the journal') as EntryFilter
 }
 
-/** `value` as `schema` gives it back. Throws `argument_invalid` with each fault, and with the names that are known. */
+/** `value` as parsed by `schema`. Throws `argument_invalid` with every fault and, for an unknown field, the known ones. */
 export function checked<T>(schema: z.ZodType<T>, value: unknown, cannot: string): T {
   const { data, error } = schema.safeParse(value)
   if (!error) return withoutUndefined(data as T)
@@ -63,7 +63,7 @@ function namesOf(schema: z.ZodType): string {
   return schema instanceof z.ZodObject ? Object.keys(schema.shape).join(', ') : ''
 }
 
-/** What is given as `undefined` was not given. */
+/** Drops the fields that are `undefined`. */
 function withoutUndefined<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as T

@@ -3,9 +3,9 @@ import type { Engine } from './engine.js'
 import { type Connection, sql } from './sql.js'
 import type { LaneFinish } from './store.js'
 
-/** Writes what became of entries, for lanes whose lease the caller holds and has locked. */
-export async function settle(engine: Engine, trx: Connection, finishes: readonly LaneFinish[]) {
-  const ends = finishes.flatMap(({ id: key, results }) =>
+/** Writes the results of entries, for lanes whose lease the caller holds and has locked. */
+export async function writeResults(engine: Engine, trx: Connection, finishes: readonly LaneFinish[]) {
+  const rows = finishes.flatMap(({ id: key, results }) =>
     results.map(({ id, attempt, result }) => ({
       key,
       id,
@@ -15,18 +15,18 @@ export async function settle(engine: Engine, trx: Connection, finishes: readonly
       error: result.kind === 'done' ? null : storable(result.error),
     })),
   )
-  if (ends.length === 0) return
-  // Without a list of the ids beside the join: SQLite would walk the list, and all of the batch for each of its ids.
+  if (rows.length === 0) return
+  // The join alone finds the rows. With `id in (…)` beside it SQLite walks the whole batch for each id of the list.
   await sql`
     update journal set
-      status = ends.status, attempts = ends.attempt, error = ends.error,
-      due_at = ${engine.now()} + ends.in_ms,
+      status = finished.status, attempts = finished.attempt, error = finished.error,
+      due_at = ${engine.now()} + finished.in_ms,
       settled_at = ${engine.now()}
-    from ${engine.rows(JSON.stringify(ends), END_COLUMNS)} as ends
-    where journal.id = ends.id and journal.key = ends.key`.execute(trx)
+    from ${engine.rows(JSON.stringify(rows), COLUMNS)} as finished
+    where journal.id = finished.id and journal.key = finished.key`.execute(trx)
 }
 
-const END_COLUMNS = {
+const COLUMNS = {
   key: 'text',
   id: 'text',
   attempt: 'integer',

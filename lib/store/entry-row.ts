@@ -1,11 +1,10 @@
 import type { Entry } from './entries.js'
 import type { JournalTable } from './schema.js'
-import type {} from './sql.js'
 
-/** A row of the journal, and the store's time when it was read. */
+/** A row of the journal, and the store's time when the row was read. */
 export type EntryRow = JournalTable & { now: number }
 
-/** `offset` turns the store's times into those of the caller's wall clock. */
+/** @param offset how far the caller's wall clock is ahead of the store's time */
 export function asEntry(row: EntryRow, offset: number, lapses: number): Entry {
   return {
     id: row.id,
@@ -17,7 +16,7 @@ export function asEntry(row: EntryRow, offset: number, lapses: number): Entry {
     payload: row.payload,
     issues: row.issues === null ? null : JSON.parse(row.issues),
     receivedAt: row.received_at + offset,
-    // Those that ended, those that were cut off, and this one.
+    // The tries that ended, those that lapsed, and this one.
     attempt: row.attempts + lapses + 1,
   }
 }

@@ -4,13 +4,13 @@ import { prepareQuestion } from './script.js'
 import { type Sql, sql } from './sql.js'
 import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './store.js'
 
-/** In `handlers` beside the topics: a process that works has been there, so that what no topic covers is unhandled. */
+/** A row of `handlers` beside the topics: some process has handled work, so an event that no topic covers is unhandled. */
 export const WORKER: Topic = 'worker'
 
 /**
- * The status of a new entry, as a function of its topic: see the head of `handled-topics.ts`.
+ * The status of a new entry by its topic and kind. `handled-topics.ts` has the rules.
  *
- * @param here what this process handles, and whether it works
+ * @param here the topics of this process, and whether it handles work
  */
 export function createStatuses(
   engine: Pick<Engine, 'compile' | 'forShare'>,
@@ -24,7 +24,7 @@ export function createStatuses(
   const ask = question(sql``)
   const askAndLock = question(engine.forShare)
 
-  function* look(asking: Script<readonly { topic: Topic; ready: number }[]>): Script<Known> {
+  function* topicsOf(asking: Script<readonly { topic: Topic; ready: number }[]>): Script<Known> {
     const rows = yield* asking
     return {
       all: new Set(rows.map(({ topic }) => topic)),
@@ -33,11 +33,11 @@ export function createStatuses(
   }
 
   return function* statuses(topics: Iterable<Topic>): Script<(topic: Topic, kind: EntryKind) => EntryStatus> {
-    let known = yield* look(ask())
+    let known = yield* topicsOf(ask())
     const isUndecided = (topic: Topic) => isTopicAmong(known.all, topic) && !isTopicAmong(known.ready, topic)
     for (const topic of new Set(topics)) {
       if (!isUndecided(topic)) continue
-      known = yield* look(askAndLock())
+      known = yield* topicsOf(askAndLock())
       break
     }
     const { own, isWorker } = here()

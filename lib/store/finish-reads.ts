@@ -8,31 +8,31 @@ import type { ReadClaim, ReadFinish } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 import { createFinishWrites, type Finished } from './write-finishes.js'
 
-/** Reads in one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
+/** The reads of one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
 const BATCH = 16
 
 interface Waiter {
   claim: ReadClaim
   finish: ReadFinish
-  /** About which it is, by bytes. */
+  /** The businesses of the finish, sorted by bytes. */
   businesses: string[]
   resolve(finished: Finished): void
   reject(error: unknown): void
 }
 
 /**
- * Writes what reads found, several in one transaction: while one batch is written, the next collects. With 32
- * reads at once on SQLite that takes two thirds of the CPU of a transaction each.
+ * Writes the results of reads, several in one transaction: while one batch is written, the next one collects. With 32
+ * concurrent reads on SQLite that takes two thirds of the CPU of a transaction for each.
  */
 export function createReadFinishes(options: {
   engine: Pick<Engine, 'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf'>
   write: Engine['write']
   subscriptions: Pick<Subscriptions, 'ofBusinesses' | 'quietAmong' | 'isErasedSince'>
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
-  /** In the transaction that keeps a record read with this app's token. */
-  settle(trx: Connection): Promise<void>
+  /** Called in the transaction that writes a record read with this app's token. */
+  recordRead(trx: Connection): Promise<void>
 }) {
-  const { engine, write, subscriptions, insertChanges, settle } = options
+  const { engine, write, subscriptions, insertChanges, recordRead } = options
   const finishAll = createFinishWrites(engine)
   let waiting: Waiter[] = []
   let isRunning = false
@@ -44,7 +44,7 @@ export function createReadFinishes(options: {
       if (error === undefined) continue
       const isOfOne = batch.length > 1 && !(error instanceof MarketplaceError && error.retryable)
       for (const each of batch) {
-        // One that cannot be written must not fail the others.
+        // Alone, so that one that cannot be written does not fail the others.
         const own = isOfOne ? await writeTogether([each]) : error
         if (own !== undefined) each.reject(own)
       }
@@ -52,7 +52,7 @@ export function createReadFinishes(options: {
     isRunning = false
   }
 
-  /** No two of one business: each change is decided by the state that its own read left behind. */
+  /** No two of one business: each change is decided by the state that its own read wrote. */
   function takeBatch(): Waiter[] {
     const taken = new Set<string>()
     const batch: Waiter[] = []
@@ -63,7 +63,7 @@ export function createReadFinishes(options: {
       ;(fits ? batch : left).push(each)
     }
     waiting = left
-    // Rows are locked in this order by all who lock several.
+    // Every transaction that locks several rows locks them in this order.
     return batch.sort((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
   }
 
@@ -81,8 +81,8 @@ export function createReadFinishes(options: {
 
   async function writeAll(trx: Connection, batch: readonly Waiter[]): Promise<Finished[]> {
     const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
-    // Two reads of one business's subscriptions must not each decide by the other's old state, nor a read go on while the
-    // business that it found out about is erased.
+    // Two reads of subscriptions of one business must not each decide by the old state of the other. And a read that names
+    // another business must not go on while that business is erased.
     const held = batch.filter((each) => changing.includes(each) || each.businesses.length > 1)
     if (held.length > 0)
       await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
@@ -95,7 +95,7 @@ export function createReadFinishes(options: {
       if (await subscriptions.isErasedSince(trx, claim, finish)) erased.add(claim)
     const finished = await perform(engine, trx, finishAll(batch, erased))
     const written = batch.filter((_, i) => finished[i] === 'written')
-    if (written.some(({ finish }) => finish.found)) await settle(trx)
+    if (written.some(({ finish }) => finish.found)) await recordRead(trx)
     const changed = written
       .flatMap(({ finish }) => finish.changes ?? [])
       .map(({ businessUid }) => businessUid)
@@ -118,7 +118,7 @@ export function createReadFinishes(options: {
       waiting.push({ claim, finish, businesses: businessesOf(claim, finish), resolve, reject })
       if (isRunning) return
       isRunning = true
-      // What was answered in the same turn of the event loop shares the first.
+      // Reads that end in the same turn of the event loop share the first batch.
       setImmediate(run)
     })
 }

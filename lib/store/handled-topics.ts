@@ -3,32 +3,36 @@ import { nextTurn } from '../waiting.js'
 import type { Engine } from './engine.js'
 import { createStatuses, WORKER } from './entry-status.js'
 import type { Lanes } from './lanes.js'
+import type { HandlersTable } from './schema.js'
 import { perform } from './script.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { EVERY_EVENT, type HandleTopics, isTopicAmong, type Topic } from './store.js'
 
-/** Entries in one transaction: on SQLite the event loop waits for it. */
+/** The entries of one transaction: on SQLite the event loop waits for it. */
 const BATCH = 200
-/** After this time a topic that no process names is forgotten: its events are `unhandled` and do not wait any more. */
+/** After this time the row of a topic that no process names is deleted: its new events are `unhandled` and do not wait. */
 const FORGET_MS = 3 * DAY
 
 /**
- * The table `handlers`: which topics any process has handlers for, and with it whether a new entry is pending.
+ * The table `handlers`: the topics that any process has handlers for. They decide whether a new entry is pending.
  *
- * A topic is absent (nobody has handled it for days), not ready, or ready. A process that names it makes it not ready
- * first, hands over what waits for it in order, and when nothing is left, ready: until then new entries wait too, behind
- * the others. A topic that no process has named for a while is made not ready again, and what stands in lanes for
- * it is set aside. Before the first process that works has named its topics, nobody knows what will be handled, and every
- * entry waits. Writers of entries that find it not ready lock its row, so that none begins to wait unseen.
+ * | topic | entered | left | new entries |
+ * |---|---|---|---|
+ * | absent | no process has named it for `FORGET_MS` | a process names it: not ready | unhandled; changes wait |
+ * | not ready | a process names it; no process has named it for `retireMs`, and entries in lanes wait again | all waiting entries are pending: ready. `FORGET_MS`: absent | wait, behind those that wait already |
+ * | ready | all its waiting entries were made pending, in order | no process has named it for `retireMs`: not ready | pending |
+ *
+ * Before the first process with handlers has named its topics, every entry waits. A transaction that writes entries of a
+ * topic that is not ready locks the row, so that no entry begins to wait after the last batch.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
-  /** Named by this process; what it receives is pending even before the others know. */
+  /** The topics of this process. Entries that it receives for them are pending even before the row exists. */
   let own = new Set<Topic>()
   let isWorker = false
   const { now } = engine
 
   async function readiness(trx: Connection, lock: Sql = sql``) {
-    const rows = await sql<{ topic: Topic; ready: number; age: number }>`
+    const rows = await sql<Pick<HandlersTable, 'topic' | 'ready'> & { age: number }>`
       select topic, ready, ${now()} - seen_at as age from handlers order by topic ${lock}`.execute(trx)
     return {
       rows,
@@ -37,8 +41,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     }
   }
 
-  /** Answers whether this is the first process that works. */
-  async function announce(trx: Connection, topics: readonly Topic[]): Promise<boolean> {
+  /** Writes that a process has these topics. True when it is the first process with handlers. */
+  async function nameTopics(trx: Connection, topics: readonly Topic[]): Promise<boolean> {
     const isFirst = !(await readiness(trx)).all.has(WORKER)
     const json = JSON.stringify([WORKER, ...topics].sort().map((topic) => ({ topic })))
     await sql`
@@ -48,8 +52,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     return isFirst
   }
 
-  /** A batch of events that came before there was any process that works, and that nobody handles. */
-  async function dismiss(trx: Connection): Promise<boolean> {
+  /** Makes a batch of events `unhandled` that came before the first process with handlers, which does not handle them. */
+  async function markUnhandled(trx: Connection): Promise<boolean> {
     const { all } = await readiness(trx)
     const topics = (await waitingEvents(trx)).filter((topic) => !isTopicAmong(all, topic))
     if (!all.has('unrecognised')) topics.push('unrecognised')
@@ -63,7 +67,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     return false
   }
 
-  /** Hands over one batch of what waits for `named`; false when there is no more, and then it is ready. */
+  /** Makes one batch of the entries that wait for `named` pending. False when none is left; then the topic is ready. */
   async function release(trx: Connection, named: Topic): Promise<boolean> {
     await sql`select topic from handlers where topic = ${named} ${engine.forUpdate}`.execute(trx)
     const topics = named === EVERY_EVENT ? await waitingEvents(trx) : [named]
@@ -79,7 +83,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     return false
   }
 
-  /** The topics of events that wait, from one to the next by the index. */
+  /** The topics of waiting events. The recursive query reads one index entry for each topic. */
   async function waitingEvents(trx: Connection): Promise<Topic[]> {
     const rows = await sql<{ topic: Topic }>`
       with recursive topics(topic) as (
@@ -103,7 +107,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
   }
 
-  /** Ids of events of these topics that nobody handled when they came, `withinMs` ago at most. In order. */
+  /** The events of these topics that are unhandled and came within `withinMs`, in order. */
   async function unhandledSince(topics: ReadonlySet<Topic>, withinMs: number): Promise<Waiting[]> {
     const found: Waiting[] = []
     for (const kind of ['event', 'unrecognised'] as const) {
@@ -124,7 +128,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     return found.reverse()
   }
 
-  /** Makes topics not ready that nobody has named lately, and forgets those nobody has named for long. */
+  /** Makes topics not ready that no process has named for `retireMs`, and deletes those not named for `FORGET_MS`. */
   async function retire(trx: Connection, retireMs: number) {
     await sql`update handlers set ready = 0 where ready = 1 and seen_at < ${now()} - ${retireMs}`.execute(trx)
     await sql`
@@ -134,9 +138,9 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /**
-   * Sets aside a batch of what stands at the head of lanes for retired topics; answers how many lanes moved. A topic
-   * that is not ready and was named lately is not retired: its process is handing over what waits. A head that would be
-   * tried in a day goes too: what is behind it may have a handler.
+   * Makes the entries at the head of a batch of lanes `waiting` whose topic is retired; returns how many lanes that
+   * were. A topic that is not ready but was named lately is not retired: its process is making entries pending. A head
+   * whose next try is a day away is included, for an entry behind it may have a handler.
    */
   async function setAside(trx: Connection, retireMs: number): Promise<number> {
     const { ready, rows } = await readiness(trx, engine.forUpdate)
@@ -165,7 +169,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   return {
     statuses: createStatuses(engine, () => ({ own, isWorker })),
 
-    /** See the port. `isClosed` ends it between two batches. */
+    /** See the port. True when entries became pending or waiting. `isClosed` ends it between two batches. */
     async handle(
       { topics, rescueMs, retireMs }: HandleTopics,
       write: Engine['write'],
@@ -175,22 +179,22 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       isWorker = true
       let moved = 0
       let namedAt = Number.NEGATIVE_INFINITY
-      // Also while much is handed over: nobody may think that this process has ended.
-      const name = async (atMostEveryMs: number) => {
+      // Repeated between batches, so that no other process retires the topics meanwhile.
+      const nameEvery = async (atMostEveryMs: number) => {
         if (engine.clock.monotonic() - namedAt < atMostEveryMs) return false
         namedAt = engine.clock.monotonic()
-        return write((trx) => announce(trx, topics))
+        return write((trx) => nameTopics(trx, topics))
       }
       const inBatches = async (batch: (trx: Connection) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
           moved++
           await nextTurn()
-          await name(retireMs / 6)
+          await nameEvery(retireMs / 6)
         }
       }
-      const isFirst = await name(0)
+      const isFirst = await nameEvery(0)
       for (const topic of topics) await inBatches((trx) => release(trx, topic))
-      if (isFirst) await inBatches(dismiss)
+      if (isFirst) await inBatches(markUnhandled)
       if (topics.length > 0 && rescueMs > 0) {
         const late = await unhandledSince(own, rescueMs)
         await inBatches(async (trx) => {
@@ -200,7 +204,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         })
       }
       if (topics.length > 0) {
-        if (moved > 0) await name(0)
+        if (moved > 0) await nameEvery(0)
         await write((trx) => retire(trx, retireMs))
         await inBatches((trx) => setAside(trx, retireMs))
       }

@@ -1,17 +1,17 @@
 import type { Engine } from './engine.js'
 import type { Hint } from './store.js'
 
-/** Who hears of a commit: the listeners of this process, and other processes through the engine. */
+/** Passes hints of commits to the listeners of this process and, through the engine, to other processes. */
 export function createHints(engine: Pick<Engine, 'announce'>) {
   const listeners = new Set<(hint: Hint) => void>()
 
-  /** What is committed stays so, whatever a listener throws. */
-  function tell(hint: Hint) {
+  /** Calls the listeners of this process. */
+  function notify(hint: Hint) {
     for (const listener of listeners) {
       try {
         listener(hint)
       } catch {
-        // An error of the listener's own: the others are called all the same.
+        // The commit stands, and the other listeners are called, whatever one of them throws.
       }
     }
   }
@@ -21,9 +21,10 @@ export function createHints(engine: Pick<Engine, 'announce'>) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-    tell,
+    notify,
+    /** Calls the listeners of this process, and sends the hint to the others. */
     announce(hint: Hint) {
-      tell(hint)
+      notify(hint)
       engine.announce(hint)
     },
   }

@@ -6,6 +6,7 @@ import { perform, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import {
   type DeadEntry,
+  ENTRY_KINDS,
   type EntryKind,
   type NewAction,
   type NewEvent,
@@ -17,21 +18,32 @@ import {
 
 /** Rows in one transaction: on SQLite the event loop waits for it (100 take 3 ms, 8 where pages have to be read). */
 const BATCH = 100
-/** Said of the index `journal_settled`; said again, or SQLite does not use it. */
+/** The condition of the partial index `journal_settled`: SQLite uses it only for a query that repeats it. */
 const HAS_SETTLED = sql`status in ('done', 'dead', 'waiting')`
-const KINDS = ['event', 'unrecognised', 'change', 'action'] as const
 
-/** A change as it is written: under an id and a key of the caller's. */
+/** A change to write. */
 export interface WrittenChange {
   id: string
   key: string
   businessUid: string
   subscriptionUid: string
-  /** json */
+  /** JSON */
   payload: string
 }
 
-/** The table `journal`: how entries get into it, and how they leave it. What happens between is in `lanes.ts`. */
+/**
+ * The table `journal`: adds, replays and deletes entries. `lanes.ts` and `handled-topics.ts` change them in between.
+ *
+ * | status | entered | left |
+ * |---|---|---|
+ * | pending | written with a topic that is ready, or that this process handles; its topic becomes handled; a replay. A try that failed leaves it pending, with `due_at` | its handlers return: done. Its tries are used up: dead. Its topic is retired: waiting |
+ * | waiting | written with a topic that is not ready; a change that no process handles; any entry before the first process with handlers; its topic is retired; a replay while no process handles it | its topic becomes handled: pending. The first process with handlers handles no such event: unhandled. Its retention ends: dead |
+ * | unhandled | written, after the first process with handlers, with a topic that no process handles | a process names its topic within `rescueMs`, or a replay: pending. Its retention ends: deleted |
+ * | done | its handlers returned; an action from the start | a replay, but not of an action: pending or waiting. Its retention ends: deleted |
+ * | dead | its tries are used up, or its retention ended while it waited | a replay: pending or waiting. Its retention ends: deleted |
+ *
+ * An erasure deletes an entry in any status.
+ */
 export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopics) {
   const { now } = engine
 
@@ -47,7 +59,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       on conflict (id) do nothing`,
   )
 
-  /** What nobody handles is written once and is in no lane. */
+  /** Only pending entries enter a lane, so an entry that no process handles is written once. */
   function* append(entries: readonly NewEntry[]): Script {
     if (entries.length === 0) return
     const topics = topicsOf(entries)
@@ -68,36 +80,41 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
     yield insertAll(rows)
   }
 
-  /** Deletes a batch of one status and kind that was settled long ago. */
-  async function deleteSettled(trx: Connection, status: 'done' | 'dead', kind: EntryKind, keepMs: number) {
+  /** Deletes a batch of entries of one status and kind whose retention has ended. */
+  async function deleteSettled(
+    trx: Connection,
+    status: 'done' | 'dead',
+    kind: EntryKind,
+    retentionMs: number,
+  ) {
     const rows = await sql`
       delete from journal where id in (
         select id from journal where status = ${sql.lit(status)} and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
-          and settled_at < ${now()} - ${keepMs}
+          and settled_at < ${now()} - ${retentionMs}
         order by settled_at limit ${BATCH} ${engine.skipLocked}
       ) returning id`.execute(trx)
     return rows.length
   }
 
-  /** What nobody handled is in the order of its arrival: the oldest are looked at, and those that are too old go. */
-  async function deleteUnhandled(trx: Connection, kind: EntryKind, keepMs: number) {
+  /** Deletes those of the oldest unhandled entries whose retention has ended. `seq` is the order of their arrival. */
+  async function deleteUnhandled(trx: Connection, kind: EntryKind, retentionMs: number) {
     const rows = await sql`
       delete from journal where id in (
         select id from (
           select id, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
           order by seq limit ${BATCH} ${engine.skipLocked}
-        ) as oldest where received_at < ${now()} - ${keepMs}
+        ) as oldest where received_at < ${now()} - ${retentionMs}
       ) returning id`.execute(trx)
     return rows.length
   }
 
-  /** Ends a batch of what has waited too long for a handler. */
-  async function endWaiting(trx: Connection, kind: EntryKind, keepMs: number): Promise<DeadEntry[]> {
+  /** Ends a batch of entries whose retention has ended while they waited for a handler. */
+  async function endWaiting(trx: Connection, kind: EntryKind, retentionMs: number): Promise<DeadEntry[]> {
     const rows = await sql<DeadEntry>`
-      update journal set status = 'dead', settled_at = ${now()}, error = ${NOBODY_CAME}
+      update journal set status = 'dead', settled_at = ${now()}, error = ${NO_HANDLER}
       where id in (
         select id from journal where status = 'waiting' and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
-          and settled_at < ${now()} - ${keepMs}
+          and settled_at < ${now()} - ${retentionMs}
         order by settled_at limit ${BATCH} ${engine.skipLocked}
       )
       returning id, kind, name, business_uid as "businessUid", subscription_uid as "subscriptionUid", attempts, error`.execute(
@@ -116,7 +133,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
         append(changes.map((change) => ({ ...change, kind: 'change', name: '', issues: null }))),
       ),
 
-    /** Done from the start, so it has no lane. Kept once. */
+    /** An action is done from the start, so it enters no lane. The same id is written once. */
     async insertAction(trx: Connection, { id, name, businessUid, payload }: NewAction) {
       const json = JSON.stringify([{ id, name, business: businessUid, payload }])
       const columns = { id: 'text', name: 'text', business: 'text', payload: 'text' } as const
@@ -146,7 +163,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       const statusOf = await perform(engine, trx, handled.statuses([topic]))
       const isHandled = statusOf(topic, kind) === 'pending'
       await perform(engine, trx, lanes.enter([{ key, topic }]))
-      // As it is now that nobody can end it.
+      // Read again, now that the locked lane prevents its end.
       const entry = await find()
       if (!entry) {
         await lanes.advance(trx, [key], 'free')
@@ -162,9 +179,9 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       return true
     },
 
-    /** One batch of the first rule that finds something. */
+    /** One batch of the first rule that finds a row. */
     async prune(trx: Connection, { doneMs, changesMs, deadMs }: Retention): Promise<Pruned> {
-      for (const kind of KINDS) {
+      for (const kind of ENTRY_KINDS) {
         const handledMs = kind === 'change' ? changesMs : doneMs
         const dead = await endWaiting(trx, kind, handledMs)
         if (dead.length > 0) return { rows: dead.length, dead }
@@ -184,7 +201,7 @@ type NewEntry = Pick<
   'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
 > & { kind: EntryKind }
 
-/** Most entries of a batch are of the same few names: to put their topics together again and again would cost more. */
+/** Consecutive entries of one name share their topic, which saves making the text anew for each. */
 function topicsOf(entries: readonly NewEntry[]): Topic[] {
   let last: { kind: EntryKind; name: string; topic: Topic } | undefined
   return entries.map((entry) => {
@@ -194,7 +211,7 @@ function topicsOf(entries: readonly NewEntry[]): Topic[] {
   })
 }
 
-const NOBODY_CAME = 'no handler was registered for it before its retention ended'
+const NO_HANDLER = 'no handler was registered for it before its retention ended'
 
 const NEW_COLUMNS = {
   id: 'text',

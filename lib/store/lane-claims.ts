@@ -6,27 +6,27 @@ import { type Connection, sql } from './sql.js'
 import { type ClaimLanes, isTopicAmong, type LaneClaim, type Topic } from './store.js'
 import type { StoreTime } from './store-time.js'
 
-/** Leases the lanes that are due, and hands out their first entries. */
+/** Leases due lanes, and returns their first entries. */
 export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTime) {
   const { now } = engine
   const keysOf = keysIn(engine)
-  /** Whether the last claim got as many lanes as it asked for. */
+  /** Whether the last claim leased as many lanes as its limit. */
   let wasFull = false
 
-  /** The topics among `named` of which a lane is due. */
+  /** The topics of due lanes among `named`. */
   async function dueAmong(db: Connection, named: readonly Topic[]): Promise<Topic[]> {
     const among = new Set(named)
     return (await lanes.topicsOf(db, 'due')).filter((topic) => isTopicAmong(among, topic))
   }
 
-  /** Leases the lanes that are due first, among those whose heads are of these topics. */
+  /** Leases the longest due lanes among those whose head has one of these topics. */
   async function lease(
     trx: Connection,
     topics: readonly Topic[],
     { limit, leaseMs, exceptKeys }: ClaimLanes,
     token: string,
   ): Promise<{ key: string; lapses: number }[]> {
-    // A range of the index for each topic: `topic in (…)` would have to sort all that is due.
+    // A range of the index for each topic: `topic in (…)` would sort all due lanes.
     const ranges = topics.map(
       (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
         select key, due_at from lanes
@@ -72,16 +72,16 @@ export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTi
       const entries = handedOut(rows, { topics, lapses, offset })
       return { id: key, leaseToken: token, lapses, entries }
     })
-    // An event that was accepted twice may have made a lane of its own; and a holder that died may have ended heads.
-    const misplaced = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
-    await lanes.advance(trx, misplaced, 'all')
+    // A lane may be without entries: an event accepted twice inserts one, and a holder that died may have ended the head.
+    const empty = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
+    await lanes.advance(trx, empty, 'all')
     const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
     return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
   }
 
   return {
     async claim({ read, write }: Pick<Engine, 'read' | 'write'>, options: ClaimLanes): Promise<LaneClaim[]> {
-      // Nothing is written while nothing is due. After as many lanes as were asked for there are most likely more.
+      // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
       const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
       if (due?.length === 0) return []
       const claims = await write((trx) => claimDue(trx, options, due))

@@ -2,8 +2,8 @@ import { asEntry, type EntryRow } from './entry-row.js'
 import { type Entry, isTopicAmong, type Topic } from './store.js'
 
 /**
- * Of the first pending entries of a leased lane, in order, those that are handed out: up to the first that the caller
- * does not handle or whose next try is not due (its head was replayed), and after a lapse the head alone.
+ * The entries of a leased lane to hand out, of its first pending ones, in order: those before the first that the caller
+ * does not handle, or whose next try is not due because an entry before it was replayed. After a lapse only the head.
  */
 export function handedOut(
   rows: readonly EntryRow[],

@@ -1,22 +1,30 @@
 import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
-import { settle } from './entry-results.js'
+import { writeResults } from './entry-results.js'
 import type { EntryRow } from './entry-row.js'
+import type { LanesTable } from './schema.js'
 import { prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import type { LaneFinish, Leased, Topic } from './store.js'
 
-/** In place of a token: the holder has lost the lease, and nobody has the lane before that lease would have run out. */
+/** The token of a lane that was taken from its holder. Nobody may claim it before that lease would have run out. */
 export const TAKEN_BACK = 'taken back'
-/** Further behind the head nothing is handed out, so that a replay there need not take the lane from its holder. */
+/** The most entries of a lane that are handed out, so a replay further behind need not take the lane from its holder. */
 export const MAX_HANDED_OUT = 200
 
 /**
- * The table `lanes`: one row per key that has pending entries.
+ * The table `lanes`: a row for each key that has pending entries.
  *
- * Whoever adds a pending entry inserts or locks the row of its lane first (`enter`), and whoever ends entries locks it
- * before it looks for the next head. So on PostgreSQL no entry is left without a lane, and entries of one key are
- * numbered in the order of their commits.
+ * | state | row | entered | left |
+ * |---|---|---|---|
+ * | waiting | no token, `due_at` to come | the head failed, and its next try is due later | that time comes, or a replay: due. Its last pending entry ends: deleted |
+ * | due | no token, `due_at` has come | its first pending entry; the lease ends; the next try is due | a claim: leased. Its last pending entry ends: deleted |
+ * | leased | a token; `due_at` is the end of the lease | a claim | a finish without `keepLease`: due, waiting or deleted. The lease runs out: claimed again, with a lapse. A replay or an erasure: taken back |
+ * | taken back | the token `TAKEN_BACK`; `due_at` as it was | an entry that may have been handed out is replayed or erased | `due_at` comes: claimed, without a lapse |
+ *
+ * A transaction that adds a pending entry first inserts or locks the row of its lane (`enter`). One that ends entries
+ * locks the row before it selects the next head. So on PostgreSQL every pending entry has a lane, and the entries of a
+ * key are numbered in the order of their commits.
  */
 export function createLanes(engine: Engine) {
   const now = engine.now
@@ -31,7 +39,7 @@ export function createLanes(engine: Engine) {
       on conflict (key) do update set due_at = lanes.due_at`,
   )
 
-  /** Makes sure that the lanes exist, and locks them; a new one is due now. */
+  /** Locks these lanes, and inserts the missing ones, which are due now. */
   function* enter(heads: Iterable<{ key: string; topic: Topic }>): Script {
     const first = new Map<string, { key: string; topic: Topic }>()
     for (const { key, topic } of heads) if (!first.has(key)) first.set(key, { key, topic })
@@ -39,13 +47,13 @@ export function createLanes(engine: Engine) {
   }
 
   /**
-   * Puts each lane, which the caller has locked, to its first pending entry, or removes it. Leased ones only if told.
-   * `untried`: the holder gave it back as it was, so the lapses of its head still count.
+   * Sets each lane to its first pending entry, or deletes it when there is none. The caller has locked the lanes.
+   * `free`: leased lanes are left as they are. `untried`: the holder tried nothing, so the lapses of the head still count.
    */
   async function advance(trx: Connection, keys: readonly string[], among: 'all' | 'free' | 'untried') {
     if (keys.length === 0) return
     const lapses = among === 'untried' ? sql.ref('lapses') : 0
-    // Sub-selects that end at their first row: of `exists` PostgreSQL makes a join over all that is pending.
+    // Sub-selects that end at their first row: PostgreSQL turns `exists` into a join over all pending entries.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
     const emptied = await sql<{ key: string }>`
       delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
@@ -68,7 +76,8 @@ export function createLanes(engine: Engine) {
     keys: readonly string[],
     count: number,
   ): Promise<Map<string, EntryRow[]>> {
-    // The last of them is found in the index alone; only these rows are read. SQLite would walk the table by seq.
+    // The sub-select finds the last of them in the index alone, so only these rows are read. Without the named index SQLite
+    // walks the table by seq.
     const rows = await sql<EntryRow>`
       select journal.*, ${now()} as now from ${keysOf(keys)} as picked
       cross join journal ${engine.byIndex('journal_lane')}
@@ -81,7 +90,7 @@ export function createLanes(engine: Engine) {
     return byKey
   }
 
-  /** The topics of the heads of lanes: of all, or of the due ones. Walks from topic to topic, which are few. */
+  /** The topics of the heads of all lanes, or of the due ones. The recursive query reads one index entry for each topic. */
   async function topicsOf(db: Connection, among: 'all' | 'due'): Promise<Topic[]> {
     const rows = await sql<{ topic: Topic; is_due: number }>`
       with recursive topics(topic) as (
@@ -96,7 +105,7 @@ export function createLanes(engine: Engine) {
     return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 || among === 'all' ? topic : []))
   }
 
-  /** The holders of these lanes, which the caller has locked, lose their leases. */
+  /** Takes these lanes, which the caller has locked, from their holders. */
   async function takeBack(trx: Connection, keys: readonly string[]) {
     await sql`
       update lanes set lease_token = ${TAKEN_BACK}, lapses = 0
@@ -120,42 +129,35 @@ export function createLanes(engine: Engine) {
     async finish(trx: Connection, finishes: readonly LaneFinish[]): Promise<string[]> {
       if (finishes.length === 0) return []
       const tokens = new Map(finishes.map(({ id, leaseToken }) => [id, leaseToken]))
-      const locked = await sql<{ key: string; token: string | null; lapses: number }>`
-        select key, lease_token as token, lapses from lanes
+      const locked = await sql<Pick<LanesTable, 'key' | 'lease_token' | 'lapses'>>`
+        select key, lease_token, lapses from lanes
         where ${engine.isOneOf('key', [...tokens.keys()])} order by key ${engine.forUpdate}`.execute(trx)
-      const held = locked.filter(({ key, token }) => token !== null && token === tokens.get(key))
+      const held = locked.filter(({ key, lease_token: token }) => token !== null && token === tokens.get(key))
       const keys = new Set(held.map(({ key }) => key))
       const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
-      await settle(engine, trx, ours)
-      // Only now, in a statement that sees what was accepted while this one waited for the lane.
-      const left = new Set(ours.filter(({ keep }) => !keep).map(({ id }) => id))
+      await writeResults(engine, trx, ours)
+      // Not in the statement that locked the lanes: a new one sees the entries accepted while that one waited.
+      const ended = new Set(ours.filter(({ keepLease }) => !keepLease).map(({ id }) => id))
       const tried = new Set(ours.filter(({ results }) => results.length > 0).map(({ id }) => id))
-      await advance(
-        trx,
-        [...left].filter((id) => tried.has(id)),
-        'all',
-      )
-      await advance(
-        trx,
-        [...left].filter((id) => !tried.has(id)),
-        'untried',
-      )
-      const kept = held
-        .filter(({ key, lapses }) => !left.has(key) && Number(lapses) > 0)
-        .map(({ key }) => key)
-      if (kept.length > 0)
-        await sql`update lanes set lapses = 0 where ${engine.isOneOf('key', kept)}`.execute(trx)
+      const triedKeys = [...ended].filter((id) => tried.has(id))
+      const untriedKeys = [...ended].filter((id) => !tried.has(id))
+      await advance(trx, triedKeys, 'all')
+      await advance(trx, untriedKeys, 'untried')
+      const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && Number(lapses) > 0)
+      const lapsed = stillLeased.map(({ key }) => key)
+      if (lapsed.length > 0)
+        await sql`update lanes set lapses = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)
       return [...keys]
     },
 
-    /** After an entry became pending: its lane, which the caller has locked, may have a new head. */
+    /** Follows a replay: the lane of the entry, which the caller has locked, may have a new head. */
     async replayed(
       trx: Connection,
       { key, seq, wasPending }: { key: string; seq: number; wasPending: boolean },
     ) {
       await advance(trx, [key], 'free')
       if (!wasPending) return
-      // Its handlers may be at work on it.
+      // It may have been handed out, so its handlers may be running.
       const rows = await sql`
         select 1 from journal where key = ${key} and status = 'pending' and seq < ${seq}
         order by seq limit 1 offset ${MAX_HANDED_OUT - 1}`.execute(trx)
@@ -164,7 +166,7 @@ export function createLanes(engine: Engine) {
   }
 }
 
-/** Keys as a sub-select. */
+/** Keys as a sub-select of one column. */
 export function keysIn(engine: Pick<Engine, 'rows'>) {
   return (keys: readonly string[]) =>
     sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`

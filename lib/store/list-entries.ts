@@ -3,15 +3,13 @@ import { nextTurn } from '../waiting.js'
 import type { Engine } from './engine.js'
 import type { JournalTable } from './schema.js'
 import { type Sql, sql } from './sql.js'
-import type { EntryFilter, EntryKind, EntryStatus, JournalEntry } from './store.js'
+import { ENTRY_KINDS, ENTRY_STATUSES, type EntryFilter, type JournalEntry } from './store.js'
 import type { StoreTime } from './store-time.js'
 
-export const STATUSES: readonly EntryStatus[] = ['pending', 'waiting', 'unhandled', 'done', 'dead']
-export const KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised', 'action']
-/** Entries that one statement looks at: 2,000 take 3 ms on SQLite. */
+/** The entries that one statement reads: 2,000 take 3 ms on SQLite. */
 const WINDOW = 2_000
 
-/** Entries of the table `journal` for people. No statement looks at more rows than a window, whatever the table holds. */
+/** Lists the table `journal` for people. No statement reads more rows than a window, however large the table is. */
 export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   return {
     async list({ before, ...filter }: EntryFilter): Promise<JournalEntry[]> {
@@ -35,16 +33,16 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   }
 
   /**
-   * Newest first, merged from one range of an index for each status and kind. The ranges are read from the index alone;
-   * of the table only a window is looked at, up to 15 times fewer rows.
+   * Newest first, merged from one range of an index for each status and kind. The index alone gives the ranges, so only a
+   * window of the table is read: up to 15 times fewer rows.
    */
   function ofStatus(filter: EntryFilter, limit: number, before: Place): Promise<string[]> {
     const { status, kind, name, since, until } = filter
-    const kinds = kind === undefined ? KINDS : [kind]
+    const kinds = kind === undefined ? ENTRY_KINDS : [kind]
     const conditions =
       status === 'retrying'
         ? [sql`status = 'pending' and attempts > 0 ${kind === undefined ? sql`` : sql`and kind = ${kind}`}`]
-        : (status === undefined ? STATUSES : [status]).flatMap((each) =>
+        : (status === undefined ? ENTRY_STATUSES : [status]).flatMap((each) =>
             kinds.map((ofKind) => sql`status = ${sql.lit(each)} and kind = ${sql.lit(ofKind)}`),
           )
     const isPlain = name === undefined && since === undefined && until === undefined
@@ -64,13 +62,13 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
     })
   }
 
-  /** Through the entries of one subscription or business, newest first. */
+  /** The entries of one subscription or business, newest first. */
   function ofOwner(filter: EntryFilter, limit: number, before: Place): Promise<string[]> {
     const owner =
       filter.subscriptionUid === undefined
         ? sql`business_uid = ${filter.businessUid}`
         : sql`subscription_uid = ${filter.subscriptionUid}`
-    // These have an index of their own.
+    // A partial index serves the changes of a business.
     const changes = filter.kind === 'change' ? sql`and kind = 'change'` : sql``
     return walk(
       { filter, limit, before, window: WINDOW, disorderMs: 0 },
@@ -81,7 +79,10 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
     )
   }
 
-  /** A window at a time until enough entries fit the filter. `disorderMs`: how far the order may be off that of time. */
+  /**
+   * Reads a window at a time until enough entries fit the filter.
+   * `disorderMs`: how much older than its successor an entry may be, at most.
+   */
   async function walk(
     how: { filter: EntryFilter; limit: number; before: Place; window: number; disorderMs: number },
     page: (before: Place) => Sql<Seen>,
@@ -115,10 +116,10 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   }
 }
 
-/** Entries before it are older. */
+/** A place in the list: entries before it are older. */
 type Place = Pick<JournalTable, 'received_at' | 'seq'>
 const END: Place = { received_at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER }
-/** Several processes number what they receive at once in any order; none takes longer than this to commit. */
+/** Concurrent processes number their entries in any order. None takes longer than this to commit. */
 const DISORDER_MS = 10 * MINUTE
 
 const COLUMNS = sql.raw(
@@ -141,7 +142,7 @@ function fits(row: Seen, { status, kind, name, businessUid, since, until }: Entr
   return (since === undefined || at >= since) && (until === undefined || at < until)
 }
 
-/** Times in the caller's wall clock: `offset` is what it is ahead of the store's. */
+/** @param offset how far the caller's wall clock is ahead of the store's time */
 function asJournalEntry(row: JournalTable, offset: number): JournalEntry {
   const iso = (time: number) => new Date(time + offset).toISOString()
   return {

@@ -4,8 +4,8 @@ import { sql } from './sql.js'
 import type { StoredSubscription, SubscriptionFilter } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 
-/** Subscriptions for people, a page of an index at a time. */
-export function createSubscriptionList(engine: Engine, { kept }: Pick<Subscriptions, 'kept'>) {
+/** Lists subscriptions for people, a page of an index at a time. */
+export function createSubscriptionList(engine: Engine, { asStored }: Pick<Subscriptions, 'asStored'>) {
   return async function listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]> {
     const { subscriptionUid, businessUid, candidateBusinessUid, after = '', limit } = filter
     const conditions = [sql`subscription_uid > ${after}`]
@@ -18,6 +18,6 @@ export function createSubscriptionList(engine: Engine, { kept }: Pick<Subscripti
         select subscriptions.*, ${engine.now()} as store_now from subscriptions
         where ${sql.join(conditions, ' and ')} order by subscription_uid limit ${limit}`.execute(db),
     )
-    return rows.map(kept)
+    return rows.map(asStored)
   }
 }

@@ -2,22 +2,23 @@ import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
+import type { StoreOwnerTable } from './schema.js'
 import { prepareQuestion } from './script.js'
-import { type Connection, sql } from './sql.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import type { StoreOwner } from './store-owner.js'
 
 /**
- * Keeps two apps off one store: each would read the other's subscriptions with the wrong token.
+ * Keeps a second app off a store: it would read the subscriptions of the first with the wrong token.
  *
- * | The store's row | What opening does |
+ * | The store belongs to | Opening by this app |
  * |---|---|
- * | none, or this app's | takes it |
- * | another app's, whose reads have failed and none succeeded | takes it: a wrong configuration was put right |
- * | another app's | refuses, unless the owner adopts it |
+ * | no app, or this one | takes it |
+ * | another app, whose reads have all failed | takes it: a wrong configuration was corrected |
+ * | another app | rejects, unless the owner adopts the store |
  *
- * Until the first subscription is read another app may still take the store, so every transaction that writes checks
- * the row first and holds it: many may at once, but none beside one that takes the store. After that only `adopt` can
- * take it, which is looked for once a second.
+ * Until the first subscription is read another app may still take the store. So every transaction that writes first
+ * checks the row and locks it with `forKeyShare`: many may hold it at once, but not beside one that takes the store.
+ * After that only `adopt` can take the store, so the row is checked once a second.
  */
 export function createOwnership(
   engine: Pick<Engine, 'write' | 'forUpdate' | 'forKeyShare' | 'now' | 'compile'>,
@@ -28,17 +29,17 @@ export function createOwnership(
   let isLost = false
   let checkedAt = 0
 
-  function looked(lock: unknown) {
-    return sql<{ fingerprint: string | null; settled: number }>`
+  function ownerRow(lock: Sql) {
+    return sql<Pick<StoreOwnerTable, 'fingerprint' | 'settled'>>`
       select fingerprint, settled from store_owner where id = 1 ${lock}`
   }
 
-  const ask = prepareQuestion(engine, looked(sql``))
-  const askAndHold = prepareQuestion(engine, looked(engine.forKeyShare))
+  const ask = prepareQuestion(engine, ownerRow(sql``))
+  const askAndLock = prepareQuestion(engine, ownerRow(engine.forKeyShare))
 
-  /** Whether the owner's configuration has let no read succeed, of those it tried. */
-  async function isDisproved(trx: Connection, hasRead: boolean): Promise<boolean> {
-    if (hasRead) return false
+  /** Whether the owner has tried to read and never succeeded, so that its configuration is wrong. */
+  async function hasOnlyFailed(trx: Connection): Promise<boolean> {
+    if (isSettled) return false
     const rows = await sql`
       select 1 as one from subscriptions where unread > 0 and failure is not null limit 1`.execute(trx)
     return rows.length > 0
@@ -52,11 +53,11 @@ export function createOwnership(
         await sql`insert into store_owner (id, settled) values (1, 0) on conflict (id) do nothing`.execute(
           trx,
         )
-        const [row] = await looked(engine.forUpdate).execute(trx)
+        const [row] = await ownerRow(engine.forUpdate).execute(trx)
         isSettled = row?.settled === 1
         if (row?.fingerprint === fingerprint) return
-        const isOthers = row?.fingerprint && !(await isDisproved(trx, isSettled))
-        if (isOthers && !adopt) throw refused(given)
+        const isTaken = row?.fingerprint && !(await hasOnlyFailed(trx))
+        if (isTaken && !adopt) throw refused(given)
         await sql`update store_owner set fingerprint = ${fingerprint} where id = 1`.execute(trx)
       })
       owner = given
@@ -64,7 +65,7 @@ export function createOwnership(
       checkedAt = clock.monotonic()
     },
 
-    /** For the start of every transaction; `writes` where it changes anything. Rejects once another app has taken the store. */
+    /** Begins every transaction; `writes`: it changes rows. Rejects once another app has taken the store. */
     *check(writes: boolean): Script {
       if (!owner) return
       const mustLock = writes && !isSettled
@@ -73,21 +74,21 @@ export function createOwnership(
         if (isLost) throw refused(owner)
         return
       }
-      const [row] = yield* mustLock ? askAndHold() : ask()
+      const [row] = yield* mustLock ? askAndLock() : ask()
       checkedAt = now
       isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)
       isSettled = row?.settled === 1
     },
 
-    /** Writes the row and changes nothing that matters: whether a write succeeds is all that a probe asks. */
+    /** Writes the row without effect, for a probe of whether a write succeeds. */
     async touch(trx: Connection) {
       await sql`insert into store_owner (id, settled, probed_at) values (1, 0, ${engine.now()})
         on conflict (id) do update set probed_at = excluded.probed_at`.execute(trx)
     },
 
-    /** In the transaction that keeps a record read with this app's token. */
-    async settle(trx: Connection) {
+    /** Settles the store on this app. Belongs to the transaction that writes a record read with this app's token. */
+    async recordRead(trx: Connection) {
       if (owner && !isSettled) await sql`update store_owner set settled = 1 where id = 1`.execute(trx)
     },
   }

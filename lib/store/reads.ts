@@ -1,88 +1,89 @@
 import type { SubscriptionRecord } from '../record.js'
 
-/** What holds a lease. */
+/** A leased item. */
 export interface Leased {
-  /** The subscription uid or the entry id. */
+  /** The subscription uid, or the key of the lane. */
   id: string
   leaseToken: string
 }
 
-/** A subscription with what is known of it. */
+/** A subscription as the store has it. */
 export interface Subscription {
   subscriptionUid: string
   businessUid: string
-  /** The item that the record names; before the first read the one that the first request named. */
+  /** The item that the record names; before the first read, the item that the first request named. */
   purchasableUid: string | null
-  /** The record as last applied; null until the first successful read. Kept as evidence when `gone`. */
+  /** The record as last applied; null until the first successful read. Stays as evidence when `gone`. */
   record: SubscriptionRecord | null
-  /** The effective purchase_state; null until read, and when `gone`. */
+  /** The effective `purchase_state`; null until read, and when `gone`. */
   state: string | null
   /** The platform no longer shows it (`missing`), or refuses the token after an uninstall (`revoked`). */
   gone: 'missing' | 'revoked' | null
   /** When a read last confirmed `state`. */
   readAt: number | null
-  /** When an event, `track` or `refresh` last asked for a read. */
+  /** When an event, `track` or `refresh` last requested a read. */
   requestedAt: number | null
-  /** A read was requested and none begun since has finished well. */
+  /** A read was requested, and no read that began since has succeeded. */
   pending: boolean
-  /** Requested, not shown by the platform yet, and due to be read again soon: the platform may lag behind its event. */
+  /** The platform does not show what was requested, and may lag behind its event, so early reads follow. */
   verifying: boolean
-  /** Code of the last read's failure, if it failed and no further read has been asked for since. */
+  /** The code of the last read's failure; null once it is requested again. */
   failure: string | null
-  /** When the next read is due; null when it was given up (a further request revives it), or is of another item. */
+  /** When the next read is due; null when given up, until the next request, and for a subscription of another item. */
   refreshAt: number | null
-  /** Never read, and what its first good read finds makes no change: so all have asked who asked for it. */
+  /** Never read, and every request so far was quiet, so the first successful read writes no change. */
   quiet: boolean
 }
 
 /** Which subscriptions to lease for reading, and for how long. */
 export interface ClaimReads {
   leaseMs: number
-  /** How many at most. */
+  /** The most subscriptions. */
   limit: number
-  /** Businesses that are being read by this process. */
+  /** Businesses that this process is reading. */
   except: readonly string[]
-  /** Which classes to look in, the preferred first. */
+  /** The classes to lease from, the preferred one first. */
   urgencies: readonly Urgency[]
   /**
-   * From which class the next read is leased: `due` are the classes that have one left, in the order of `urgencies`;
-   * `taken` the classes of those leased so far. Undefined: no more. Absent: the first. May be asked again from the start.
+   * Picks the class of the next lease. `due`: the classes that have a due read left, in the order of `urgencies`.
+   * `taken`: the classes of the leases so far. Undefined ends the claim. Absent: the first class of `due`. It may be
+   * called again from the start.
    */
   choose?(due: readonly Urgency[], taken: readonly Urgency[]): Urgency | undefined
 }
 
 /**
- * Why a read is due, and so what it goes before. 0: requested by an event, and read before. 1: named by an event, never
- * read. 2: requested by `track` or `refresh`. 3: the verification of a good read. 4: the regular reconcile.
- * A read that failed stays in its class.
+ * The class of a read, by its cause. 0: an event, and the subscription was read before. 1: an event, and it was never
+ * read. 2: `track` or `refresh`. 3: the verification of a successful read. 4: the regular reconcile.
+ * A failed read stays in its class.
  */
 export type Urgency = 0 | 1 | 2 | 3 | 4
 
-/** A subscription that was leased for reading. */
+/** A subscription, leased for a read. */
 export interface ReadClaim extends Leased {
   subscription: Subscription
   urgency: Urgency
-  /** The generation this read will settle: how many reads have been requested. */
+  /** How many reads were requested so far. This read settles that generation. */
   generation: number
-  /** The generation settled last; below `generation` when a request led to this read. */
+  /** The generation that was settled last; below `generation` when a request caused this read. */
   settledGeneration: number
-  /** Another business that was named for the subscription, to be tried when its own does not show it. */
+  /** Another business that a request named for the subscription, to be tried when its own does not show it. */
   candidateBusinessUid: string | null
-  /** Leases that ran out in a row without a finish, this one not counted. */
+  /** How many leases before this one ran out in a row without a finish. */
   lapses: number
-  /** When the business was last said to have uninstalled the app, with no install after it. */
+  /** When the store learned that the business uninstalled the app; null when an install followed. */
   uninstalledAt: number | null
-  /** When the subscription was first heard of. */
+  /** When the first request named the subscription. */
   createdAt: number
-  /** The reader's own memory between tries: JSON, opaque to the store. */
+  /** What the reader remembers between tries: JSON that the store does not interpret. */
   progress: string | null
-  /** When it was leased, by the store's clock: only the store compares it. */
+  /** When it was leased, in the store's time. Only the store compares it. */
   claimedAt: number
 }
 
-/** What a read came to. */
+/** The result of a read. */
 export interface ReadFinish {
-  /** Set when the read changed or confirmed what is known; absent when it failed or showed nothing to go by. */
+  /** What the read shows; absent when it failed or was inconclusive. */
   found?: {
     record: SubscriptionRecord | null
     state: string | null
@@ -92,64 +93,67 @@ export interface ReadFinish {
   settled: boolean
   /** See `Subscription`. */
   verifying?: boolean
-  /** The class of the next read; absent: as it is. */
+  /** The class of the next read. Absent: unchanged. */
   urgency?: Urgency
-  /** The business to try next time beside the row's own; null: none. Absent: as it is. */
+  /** The candidate business from now on; null: none. Absent: unchanged. */
   candidate?: string | null
   failure: string | null
   progress: string | null
-  /** When to read next, from now; null gives up. */
+  /** The time until the next read; null gives up. */
   nextInMs: number | null
-  /** Forget the uninstall: the platform has served the business long after it. */
+  /** Clears `uninstalledAt`: the platform has served the business long after the uninstall. */
   clearUninstalled?: boolean
   /**
-   * The observed changes, in order: one, or two when the subscription went from one business to another. The store writes
-   * none of them where the subscription is `quiet` until now.
+   * The changes that the read shows, in order: one, or two when the subscription moved to another business. While the
+   * subscription is `quiet` the store writes none of them.
    */
   changes?: readonly NewChange[]
 }
 
-/** A change to be kept for `onPurchaseChange`. */
+/** A change to store for `onPurchaseChange`. */
 export interface NewChange {
   id: string
   key: string
-  /** Whose access the change is about. */
+  /** The business whose access changes. */
   businessUid: string
-  /** Called inside the transaction with the rows of that business as written. */
+  /** Called inside the transaction, with the subscriptions of that business as written. */
   payload(subscriptions: Subscription[], now: number): string
 }
 
-/** How far counts go: none looks at more rows of an index than this, so they take as long with a million rows. */
+/** The most that is counted. No count reads more rows of an index, so it takes as long with a million rows. */
 export const COUNTED_UP_TO = 1_000
 
 /** Each number is counted up to `COUNTED_UP_TO`. */
 export interface SubscriptionCounts {
-  /** All rows, with those remembered of other items. */
+  /** All subscriptions, those of other items included. */
   subscriptions: number
-  /** A read was requested, and the platform has not answered yet. */
+  /** Those whose requested read the platform has not answered yet. */
   requested: number
-  /** The age of the oldest of them, in ms; null when there is none. */
+  /** The age of the oldest unanswered request; null when there is none. */
   oldestRequestMs: number | null
-  /** Not read any more. */
+  /** Those that are not read any more. */
   givenUp: number
-  /** Of those, the ones that had been read before. */
+  /** Of those given up, the ones that were read before. */
   knownGivenUp: number
   /**
-   * Read before, neither gone nor canceled: those that the platform shows, counted up to the bound or as many as
-   * `refused`, and those that it refuses.
+   * Those that were read before and are neither gone nor canceled: the refused ones, and as many of the others as there
+   * are, up to the bound or to `refused`.
    */
   active: number
-  /** Of those, the ones whose last read the platform refused. Counted further than the rest, so that it shows whether they are most. */
+  /**
+   * Of the active ones, those whose last read the platform refused. Counted further than the rest, to show whether they
+   * are the majority.
+   */
   refused: number
 }
 
-/** What an event asks to be read again. */
+/** A request to read subscriptions, from an event, `track` or `refresh`. */
 export type RefreshRequest =
   /**
-   * This subscription, learned of if it is new. The first request decides its business; another business is kept as its
-   * candidate. Only a record that the platform shows for the candidate moves the subscription.
-   * `quiet` asks for no change of what its first good read finds. It counts only while nobody else has asked: any event,
-   * and any request of this kind that is not quiet, ends it.
+   * This subscription, which is added if it is new. The first request decides its business; a later request with another
+   * business makes that one the candidate. Only a record that the platform shows for the candidate moves the
+   * subscription.
+   * `quiet`: the first successful read writes no change. An event, or a request of this kind without `quiet`, ends that.
    */
   | {
       kind: 'subscription'
@@ -158,9 +162,9 @@ export type RefreshRequest =
       purchasableUid: string | null
       quiet?: boolean
     }
-  /** This subscription if it is known; an event alone does not make it the app's. */
+  /** This subscription, if the store has it. */
   | { kind: 'known'; subscriptionUid: string; businessUid: string }
-  /** A notice for an item that is not the app's: remembered, so that a person can see why nobody is let in. */
+  /** A subscription of an item that is not the app's. It is stored and not read, so that support can see why access is denied. */
   | { kind: 'other_item'; subscriptionUid: string; businessUid: string; purchasableUid: string }
-  /** Every known subscription of the business. Of installs and uninstalls the last to happen counts: `at`; null: now. */
+  /** Every stored subscription of the business. The newest install or uninstall counts, by `at`; null: now. */
   | { kind: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }

@@ -1,30 +1,31 @@
 import type { EntryKind, EntryStatus } from './entries.js'
 import type { Subscription } from './reads.js'
 
-/** Subscriptions for people. */
+/** Which subscriptions to list. */
 export interface SubscriptionFilter {
   subscriptionUid?: string
   businessUid?: string
-  /** Those that this business was named for beside their own. */
+  /** Subscriptions that have this business as their candidate. */
   candidateBusinessUid?: string
-  /** Those behind this uid, in the order of the bytes. */
+  /** Subscriptions after this uid, sorted by bytes. */
   after?: string
-  /** At most this many: 1 to 1,000. */
+  /** The most subscriptions: 1 to 1,000. */
   limit: number
 }
 
-/** All that is kept of a subscription but its lease. */
+/** A subscription with everything the store has of it, but for its lease. */
 export interface StoredSubscription extends Subscription {
   candidateBusinessUid: string | null
-  /** When what was last learned of installs happened, by the platform. */
+  /** When the newest known install or uninstall happened, as the platform dates it. */
   installAt: number | null
+  /** When the store learned of it, if it was an uninstall. */
   uninstalledAt: number | null
   createdAt: number
 }
 
-/** What a person did, for the journal: kept like an entry that is done, and never handled. */
+/** An action of a person, for the journal. It is stored as an entry that is done, and never handled. */
 export interface NewAction {
-  /** Made by the caller, unique. */
+  /** Unique, made by the caller. */
   id: string
   name: string
   businessUid: string | null
@@ -33,8 +34,8 @@ export interface NewAction {
 }
 
 /**
- * A place in the timeline of a business, in the store's time. Items are ordered by `at`, then by `seq`, then by `rank`:
- * 0 an entry when it came, 1 what became of it.
+ * A place in the timeline of a business, in the store's time. Items are sorted by `at`, then by `seq`, then by `rank`:
+ * 0 for an entry, 1 for its outcome.
  */
 export interface TimelinePlace {
   at: number
@@ -47,7 +48,7 @@ export interface TimelineItem {
   place: TimelinePlace
   /** `place.at` as the caller's wall clock shows it. */
   at: number
-  /** Whether this is the entry as it came, or what became of it. */
+  /** Whether this is the entry or its outcome. */
   of: 'entry' | 'outcome'
   entryId: string
   kind: EntryKind
@@ -56,23 +57,24 @@ export interface TimelineItem {
   status: EntryStatus
   attempts: number
   error: string | null
-  /** Of an entry that is tried again: when. */
+  /** When the entry is tried again, if it is. */
   dueAt: number | null
-  /** JSON text, of changes and actions only. */
+  /** JSON text; null but for changes and actions. */
   payload: string | null
 }
 
-/** A page of a business's timeline. */
+/** Which page of a timeline to return. */
 export interface Timeline {
-  /** Items before this place; or before this time, by the caller's wall clock. */
+  /** Items before this place or this time. */
   before?: TimelinePlace | number
+  /** The most items. */
   limit: number
 }
 
-/** An erasure that has ended. */
+/** A finished erasure. */
 export interface Erased {
   /** Rows that were deleted or changed. */
   rows: number
-  /** When it was recorded, by the caller's wall clock. */
+  /** When its record was written. */
   at: number
 }

@@ -1,92 +1,42 @@
 import type { Given, Script } from './dialect.js'
 import type { Engine } from './engine.js'
+import {
+  BUSINESS_COLUMNS,
+  KNOWN_COLUMNS,
+  mergeRequests,
+  NAMED_COLUMNS,
+  type NamedRow,
+  type Requested,
+} from './merge-requests.js'
 import { dueAfterRequest, urgencyAfterRequest } from './request-sql.js'
 import { prepare, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
-import type { RefreshRequest } from './store.js'
 
-export interface Requested {
-  request: RefreshRequest
-  /** Whether an event asks, and not `track` or `refresh`: those wait behind events. */
-  byEvent: boolean
-}
-
-interface Named {
-  uid: string
-  business: string
-  purchasable: string | null
-  times: number
-  event: 0 | 1
-  /** 1: all of them ask for no change of what the first read finds. */
-  quiet: 0 | 1
-  /** 1: of another item, so it is remembered and not read. */
-  other: 0 | 1
-}
-
-/** Requests for reads: the generation goes up, and the row is due as soon as reads may follow. */
+/** Refresh requests: each adds to the generation of a row, and makes it due as soon as its pause allows a read. */
 export function createRefreshRequests(engine: Engine) {
-  const requestNamed = prepareInsert(engine, NAMED, named)
-  const requestOrdinary = prepare(engine, NAMED, ordinary)
-  const requestKnown = prepare(engine, KNOWN, known)
-  const requestBusinesses = prepare(engine, BUSINESSES, businesses)
+  const requestNamed = prepareInsert(engine, NAMED_COLUMNS, named)
+  const requestUsual = prepare(engine, NAMED_COLUMNS, usual)
+  const requestKnown = prepare(engine, KNOWN_COLUMNS, known)
+  const requestBusinesses = prepare(engine, BUSINESS_COLUMNS, businesses)
   const lock = prepare(engine, { uid: 'text', business: 'text' }, locked)
 
   return {
-    /** Marks rows as requested; in one statement per kind of request, each row at most once per statement. */
+    /** Writes requests: a statement for each kind of request. */
     *request(requests: readonly Requested[]): Script {
-      const named = new Map<string, Named>()
-      const known = new Map<string, { uid: string; times: number; event: 0 | 1 }>()
-      const businesses = new Map<
-        string,
-        { business: string; installed: number | null; at: number; times: number; event: 0 | 1 }
-      >()
-      for (const { request: each, byEvent } of requests) {
-        const event = byEvent ? 1 : 0
-        if (each.kind === 'subscription' || each.kind === 'other_item') {
-          const { subscriptionUid: uid, businessUid: business, purchasableUid: purchasable } = each
-          const before = named.get(uid)
-          const other = each.kind === 'other_item' ? 1 : 0
-          const times = (before?.times ?? 0) + 1
-          const asksQuiet = each.kind === 'subscription' && each.quiet === true
-          const quiet = asksQuiet && (before?.quiet ?? 1) === 1 ? 1 : 0
-          // What is the app's own by one request is not made another's by the next.
-          if (before && before.other < other) named.set(uid, { ...before, times, quiet })
-          else
-            named.set(uid, {
-              uid,
-              business,
-              purchasable,
-              times,
-              event: or(before?.event, event),
-              quiet,
-              other,
-            })
-        } else if (each.kind === 'known') {
-          const uid = each.subscriptionUid
-          const before = known.get(uid)
-          known.set(uid, { uid, times: (before?.times ?? 0) + 1, event: or(before?.event, event) })
-        } else {
-          const { businessUid: business, install } = each
-          const before = businesses.get(business) ?? { business, installed: null, at: 0, times: 0, event }
-          const at = install?.at ?? Number.MAX_SAFE_INTEGER
-          const last = install && at >= before.at ? { installed: Number(install.installed), at } : {}
-          const times = before.times + 1
-          businesses.set(business, { ...before, ...last, times, event: or(before.event, event) })
-        }
-      }
-      // Requests of different kinds come one after the other: two batches could each wait for what the other has marked.
-      if (engine.holdNames && known.size + businesses.size > 0)
+      const { named, known, businesses } = mergeRequests(requests)
+      // The statements run one after the other, so two batches could each wait for rows that the other has changed.
+      if (engine.holdNames && known.length + businesses.length > 0)
         yield lock([
-          ...[...named.keys(), ...known.keys()].map((uid) => ({ uid, business: null })),
-          ...[...businesses.keys()].map((business) => ({ uid: null, business })),
+          ...[...named, ...known].map(({ uid }) => ({ uid, business: null })),
+          ...businesses.map(({ business }) => ({ uid: null, business })),
         ])
-      const unusual = yield* allButOrdinary(sorted(named))
+      const unusual = yield* allButUsual(named)
       if (unusual.length > 0) yield requestNamed(unusual)
-      if (known.size > 0) yield requestKnown(sorted(known))
-      if (businesses.size > 0) yield requestBusinesses(sorted(businesses))
+      if (known.length > 0) yield requestKnown(known)
+      if (businesses.length > 0) yield requestBusinesses(businesses)
     },
 
-    /** One batch of what was remembered of other items, where the item is one of these now; answers how many. */
+    /** Requests a read of one batch of subscriptions of another item, where the item is now one of these. Returns how many. */
     async adopt(trx: Connection, purchasableUids: readonly string[]): Promise<number> {
       const ours =
         purchasableUids.length === 0 ? sql`` : sql`and purchasable_uid in (${sql.join([...purchasableUids])})`
@@ -103,18 +53,19 @@ export function createRefreshRequests(engine: Engine) {
   }
 
   /**
-   * SQLite writes anew the entries of every index of which an update names a column, whether it changes or not. So
-   * what is named as it is known, which is nearly all, is updated by a statement that names few; answers the rest.
+   * Writes the usual requests, which are nearly all: those that name a subscription as the store has it. Returns the
+   * others. SQLite rewrites the entries of every index that has a column of the update, changed or not, so these get a
+   * statement that names few columns.
    */
-  function* allButOrdinary(rows: readonly Named[]): Script<readonly Named[]> {
+  function* allButUsual(rows: readonly NamedRow[]): Script<readonly NamedRow[]> {
     if (!engine.rewritesIndexes || rows.length === 0) return rows
-    const updated = (yield { ...requestOrdinary(rows), answers: true }) as readonly { uid: string }[]
+    const updated = (yield { ...requestUsual(rows), answers: true }) as readonly { uid: string }[]
     if (updated.length === 0) return rows
     const uids = new Set(updated.map(({ uid }) => uid))
     return rows.filter(({ uid }) => !uids.has(uid))
   }
 
-  function ordinary({ of }: Given<keyof typeof NAMED>) {
+  function usual({ of }: Given<keyof typeof NAMED_COLUMNS>) {
     return sql`
       update subscriptions set
         generation = generation + ${of('times')}, requested_at = ${of('now')},
@@ -138,12 +89,12 @@ export function createRefreshRequests(engine: Engine) {
   }
 
   /**
-   * A subscription named by a notice or by `track`. The first request decides its business; another one is a candidate,
-   * which a read tries when the first does not show the subscription. So a forged notice costs a read and no more.
-   * A row that was only remembered, of another item, has not been decided.
+   * The first request decides the business of a subscription. A later request with another business makes that one the
+   * candidate, which a read tries when the first does not show the subscription. So a forged event costs a read and no
+   * more. For a row of another item (`unread` = 2) the business is not decided yet.
    */
-  function named({ insert, of }: Given<keyof typeof NAMED>) {
-    // A request of another item leaves a row as it is that nobody has asked to be read.
+  function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
+    // A request for another item makes no row due that nothing has requested.
     const isOther = sql`subscriptions.generation + excluded.generation = 0`
     const isFirst = sql`subscriptions.unread = 2`
     return sql`
@@ -159,7 +110,7 @@ export function createRefreshRequests(engine: Engine) {
         requested_at = excluded.requested_at,
         owed_since = case when not (${isOther}) then coalesce(subscriptions.owed_since, excluded.requested_at) end,
         failure = null,
-        -- Whoever asked before and wants the change gets it; of what was read before, nothing is quiet.
+        -- Quiet only while every request was: an earlier one may want the change, and a subscription read before has one.
         quiet_until_read = case when excluded.quiet_until_read = 1 and
           (${isFirst} or (subscriptions.unread = 1 and subscriptions.quiet_until_read = 1)) then 1 else 0 end,
         unread = case when subscriptions.unread = 2 and excluded.unread = 1 then 1 else subscriptions.unread end,
@@ -175,66 +126,39 @@ export function createRefreshRequests(engine: Engine) {
   function known({ table }: Given) {
     return sql`
       update subscriptions set
-        generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
-        owed_since = coalesce(subscriptions.owed_since, marks.now),
-        urgency = ${urgencyAfterRequest(byMark)},
-        quiet_until_read = ${quietByMark},
-        refresh_at = ${dueAfterRequest(sql`marks.now`)}
-      from ${table} as marks
-      where subscriptions.subscription_uid = marks.uid and subscriptions.unread < 2`
+        generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
+        owed_since = coalesce(subscriptions.owed_since, given.now),
+        urgency = ${urgencyAfterRequest(urgencyOfSource)},
+        quiet_until_read = ${quietAfterRequest},
+        refresh_at = ${dueAfterRequest(sql`given.now`)}
+      from ${table} as given
+      where subscriptions.subscription_uid = given.uid and subscriptions.unread < 2`
   }
 
   function businesses({ table }: Given) {
-    const isLast = sql`marks.installed is not null
-      and (subscriptions.install_at is null or marks.at >= subscriptions.install_at)`
+    const isLast = sql`given.installed is not null
+      and (subscriptions.install_at is null or given.at >= subscriptions.install_at)`
     return sql`
       update subscriptions set
-        generation = subscriptions.generation + marks.times, requested_at = marks.now, failure = null,
-        owed_since = coalesce(subscriptions.owed_since, marks.now),
-        urgency = ${urgencyAfterRequest(byMark)},
-        quiet_until_read = ${quietByMark},
-        refresh_at = ${dueAfterRequest(sql`marks.now`)},
+        generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
+        owed_since = coalesce(subscriptions.owed_since, given.now),
+        urgency = ${urgencyAfterRequest(urgencyOfSource)},
+        quiet_until_read = ${quietAfterRequest},
+        refresh_at = ${dueAfterRequest(sql`given.now`)},
         uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
-          when marks.installed = 0 then marks.now end,
-        install_at = case when ${isLast} then marks.at else subscriptions.install_at end
+          when given.installed = 0 then given.now end,
+        install_at = case when ${isLast} then given.at else subscriptions.install_at end
       from (
         select business, installed, times, event, now, case when at > now then now else at end as at
         from ${table} as given
-      ) as marks
-      where subscriptions.business_uid = marks.business and subscriptions.unread < 2`
+      ) as given
+      where subscriptions.business_uid = given.business and subscriptions.unread < 2`
   }
 }
 
-/** By an event 0 or, never read, 1; by `track` or `refresh` 2. */
-const byMark = sql`case when marks.event = 0 then 2 else subscriptions.unread end`
-/** What an event announces is told, also where it is first seen by a read that was asked for quietly. */
-const quietByMark = sql`case when marks.event = 1 then 0 else subscriptions.quiet_until_read end`
-
-function or(before: 0 | 1 | undefined, event: 0 | 1): 0 | 1 {
-  return before === 1 ? 1 : event
-}
-
-// Sorted, so that two transactions over the same rows lock them in one order.
-function sorted<Row>(rows: Map<string, Row>): Row[] {
-  return [...rows.keys()].sort().map((key) => rows.get(key) as Row)
-}
-
-const NAMED = {
-  uid: 'text',
-  business: 'text',
-  purchasable: 'text',
-  times: 'integer',
-  event: 'integer',
-  quiet: 'integer',
-  other: 'integer',
-} as const
-const KNOWN = { uid: 'text', times: 'integer', event: 'integer' } as const
-const BUSINESSES = {
-  business: 'text',
-  installed: 'integer',
-  at: 'integer',
-  times: 'integer',
-  event: 'integer',
-} as const
+/** The urgency by the source of the request: for an event 0, or 1 if never read; for `track` and `refresh` 2. */
+const urgencyOfSource = sql`case when given.event = 0 then 2 else subscriptions.unread end`
+/** A change that an event announces is written, even if an earlier request for the first read was quiet. */
+const quietAfterRequest = sql`case when given.event = 1 then 0 else subscriptions.quiet_until_read end`
 
 export type RefreshRequests = ReturnType<typeof createRefreshRequests>

@@ -1,12 +1,16 @@
 import { type Sql, sql } from './sql.js'
 import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS } from './store.js'
 
-// What a request makes of a row of `subscriptions`, as SQL for its columns.
+// The values that a refresh request gives to the columns of a row of `subscriptions`, as SQL.
 
 /**
- * Due now, or when the pause after the last read is over (which a clock that was set back would make long). A leased
- * row keeps its lease's end (the finish sees that it was requested again), an overdue one its place. What waits for
- * the end of a pause already waits for the last of its requests, up to the longest interval.
+ * `refresh_at`, the first case that applies:
+ *
+ * 1. A leased row is left as it is: its finish sees the new generation. So is an overdue row, which keeps its place.
+ * 2. A pause that ends too far ahead comes from a clock that was set back, so the row is due now.
+ * 3. A row that already waits for a read waits a whole pause from this request on, up to `MAX_READ_INTERVAL_MS` after
+ *    its last read.
+ * 4. Otherwise the row is due at the end of the pause after its last read, or now.
  */
 export function dueAfterRequest(now: Sql) {
   const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
@@ -21,10 +25,10 @@ export function dueAfterRequest(now: Sql) {
     else ${now} end`
 }
 
-/** A request while another is open does not make it wait longer. */
-export function urgencyAfterRequest(asked: unknown) {
+/** The `urgency`: while an earlier request is open, the lower of the two. */
+export function urgencyAfterRequest(requested: unknown) {
   return sql`case
-    when subscriptions.generation > subscriptions.settled_generation and subscriptions.urgency < ${asked}
+    when subscriptions.generation > subscriptions.settled_generation and subscriptions.urgency < ${requested}
       then subscriptions.urgency
-    else ${asked} end`
+    else ${requested} end`
 }

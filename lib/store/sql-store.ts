@@ -1,8 +1,7 @@
 import { type Clock, systemClock } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
-import { type Asked, createAcceptance } from './acceptance.js'
+import { createAcceptance } from './acceptance.js'
 import { createReadClaims } from './claim-reads.js'
 import type { Engine } from './engine.js'
 import { createEntryCounts } from './entry-counts.js'
@@ -13,12 +12,14 @@ import { createHints } from './hints.js'
 import { createJournal } from './journal.js'
 import { createLaneClaims } from './lane-claims.js'
 import { createLanes } from './lanes.js'
+import { createLifeCycle } from './life-cycle.js'
+import type { Requested } from './merge-requests.js'
 import { MIGRATIONS } from './migrations.js'
 import { createObservation } from './observation.js'
 import { createOwnership } from './ownership.js'
 import { businessesOf, isNews } from './read-finish.js'
 import { createRecordCalls } from './record-calls.js'
-import { createRefreshRequests, type Requested } from './request-refresh.js'
+import { createRefreshRequests } from './request-refresh.js'
 import { perform } from './script.js'
 import { requireStorable } from './storable-identifiers.js'
 import type { Store } from './store.js'
@@ -28,39 +29,36 @@ import { createSubscriptionUpkeep } from './subscription-upkeep.js'
 import { createSubscriptions } from './subscriptions.js'
 import { createWriteHealth } from './write-health.js'
 
-/** The store over either engine: what is durable, what shares a commit, and who is told. The SQL is in its two tables' files. */
+/**
+ * The store over either engine. This file decides for each call which transaction it runs in, whether it waits for the
+ * disk, and which hints follow. The SQL is in the files of the tables.
+ */
 export function createSqlStore(engine: Engine, clock: Clock = systemClock): Store {
-  const { subscribe, tell, announce } = createHints(engine)
+  const { subscribe, notify, announce } = createHints(engine)
+  const ownership = createOwnership(engine, clock)
+  const offsetOf = createStoreTime(engine.clock)
   const subscriptions = createSubscriptions(engine)
   const upkeep = createSubscriptionUpkeep(engine)
-  const reads = createReadClaims(engine, subscriptions)
+  const readClaims = createReadClaims(engine, subscriptions)
   const { request, adopt } = createRefreshRequests(engine)
-  const offsetOf = createStoreTime(engine.clock)
   const lanes = createLanes(engine)
   const laneClaims = createLaneClaims(engine, lanes, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
   const entryCounts = createEntryCounts(engine)
-  const ownership = createOwnership(engine, clock)
   const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
-  let opening: Promise<void> | undefined
-  let isOpen = false
-  let closed = false
-
   const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
+  const { calls, isClosed, onceOpen, whileOpen } = createLifeCycle({
+    begin,
+    accepted: acceptance.settled,
+    end: () => engine.close(),
+  })
 
-  const owned: Engine['write'] = (work) =>
+  const writeAsOwner: Engine['write'] = (work) =>
     engine.write(async (trx) => {
       await perform(engine, trx, ownership.check(true))
       return work(trx)
     })
-  const finishRead = createReadFinishes({
-    engine,
-    write: owned,
-    subscriptions,
-    insertChanges: journal.insertChanges,
-    settle: ownership.settle,
-  })
   const read: Engine['read'] = (work) =>
     whileOpen(() =>
       engine.read(async (db) => {
@@ -68,37 +66,17 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         return work(db)
       }),
     )
-  const write: Engine['write'] = (work) => whileOpen(() => health.watch(() => owned(work), false))
-  let underWay = 0
-  let onIdle = () => {}
-
-  /** One row, written and synced: what a delivery needs at least. */
-  function probe() {
-    return whileOpen(() => engine.write((trx) => ownership.touch(trx)).then(() => engine.durable()))
-  }
+  const write: Engine['write'] = (work) => whileOpen(() => health.watch(() => writeAsOwner(work), false))
+  const finishRead = createReadFinishes({
+    engine,
+    write: writeAsOwner,
+    subscriptions,
+    insertChanges: journal.insertChanges,
+    recordRead: ownership.recordRead,
+  })
 
   return {
-    async open(owner) {
-      if (closed) throw new MarketplaceError('closed', 'Cannot open the store: it was closed')
-      opening ??= begin(owner)
-      // A failed opening may be tried again.
-      await opening.catch((error) => {
-        opening = undefined
-        throw error
-      })
-    },
-
-    async close() {
-      if (closed) return
-      closed = true
-      await opening?.catch(() => {})
-      await acceptance.settled()
-      if (underWay > 0)
-        await new Promise<void>((resolve) => {
-          onIdle = resolve
-        })
-      if (opening) await engine.close()
-    },
+    ...calls,
 
     accept(events) {
       try {
@@ -109,15 +87,15 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
           requireStorable(event.refresh)
           requests.push({ request: event.refresh, byEvent: true })
         }
-        return keep({ events, requests })
+        return onceOpen(() => acceptance.accept({ events, requests }))
       } catch (error) {
         return Promise.reject(error)
       }
     },
 
-    async requestRefresh(asked) {
-      requireStorable(asked)
-      await keep({ events: [], requests: [{ request: asked, byEvent: false }] })
+    async requestRefresh(request) {
+      requireStorable(request)
+      await onceOpen(() => acceptance.accept({ events: [], requests: [{ request, byEvent: false }] }))
     },
 
     async adoptItems(purchasableUids) {
@@ -132,8 +110,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
     subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
-    claimReads: (options) => reads.claim({ read, write }, options),
-
+    claimReads: (options) => readClaims.claim({ read, write }, options),
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
     async finishRead(claim, finish) {
@@ -160,7 +137,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     finishLanes: (finishes) => write((trx) => lanes.finish(trx, finishes)),
 
     async handleTopics(options) {
-      const moved = await whileOpen(() => topics.handle(options, engine.write, () => closed))
+      const moved = await whileOpen(() => topics.handle(options, engine.write, isClosed))
       if (moved) announce({ kind: 'journal' })
     },
 
@@ -187,38 +164,16 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (owner) await ownership.claim(owner)
       if (engine.isLocal) await endAbandonedLeases(engine)
       await engine.durable()
-      engine.watch(tell)
-      isOpen = true
+      engine.watch(notify)
     } catch (error) {
-      // A lock or a connection left behind would stand in the way of the next try.
+      // A lock or a connection that stays open would block the next attempt.
       await engine.close().catch(() => {})
       throw asStoreError(error, 'Cannot open the store')
     }
   }
 
-  function mustBeOpen(): Promise<void> {
-    if (closed || !opening)
-      throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
-    return opening
-  }
-
-  /** Without a promise of its own once the store is open: every delivery comes here. */
-  function keep(asked: Asked): Promise<void> {
-    const opened = mustBeOpen()
-    return isOpen ? acceptance.keep(asked) : opened.then(() => acceptance.keep(asked))
-  }
-
-  /** What has begun before `close()` is let finish. */
-  async function whileOpen<T>(work: () => Promise<T>): Promise<T> {
-    const opened = mustBeOpen()
-    underWay++
-    try {
-      await opened
-      return await work()
-    } catch (error) {
-      throw asStoreError(error, 'Cannot use the store')
-    } finally {
-      if (--underWay === 0) onIdle()
-    }
+  /** Writes and syncs one row: the least that a delivery needs. */
+  function probe() {
+    return whileOpen(() => engine.write((trx) => ownership.touch(trx)).then(() => engine.durable()))
   }
 }

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 
 /** The app whose subscriptions a store holds. */
 export interface StoreOwner {
-  /** The same for the same app on the same platform; holds no secret. */
+  /** Identifies the app on its platform; contains no secret. */
   fingerprint: string
-  /** The same for people, as it is configured. */
+  /** The app for people, as configured. */
   label: string
-  /** Take the store over from another app. */
+  /** Whether to take the store over from another app. */
   adopt: boolean
 }
 
-/** The app as a store remembers it: a hash without a secret. Another path at the same origin is the same platform. */
+/** The app as a store records it: a hash without a secret. All paths at one origin are the same platform. */
 export function ownerOf(app: { clientId: string; baseUrl: string; adopt: boolean }): StoreOwner {
   const { clientId, adopt } = app
   const { origin } = new URL(app.baseUrl)

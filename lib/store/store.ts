@@ -33,6 +33,8 @@ import type { StoreOwner } from './store-owner.js'
 export {
   type ClaimLanes,
   type DeadEntry,
+  ENTRY_KINDS,
+  ENTRY_STATUSES,
   type Entry,
   type EntryCounts,
   type EntryEnd,
@@ -76,107 +78,128 @@ export type {
 export type { StoreOwner } from './store-owner.js'
 
 /**
- * The store port: what the rest of the package asks of a database, and what a database promises back.
+ * The store port: what the package asks of a database, and what a database promises.
  *
- * `subscriptions` has one row per subscription: the record as last read, and the work of reading it again. `journal`
- * has one row per delivery and change, with what became of it. A lane is the line of pending entries of one key: work
- * is taken by the lane, so that looking for it costs what is due and not what waits.
+ * A store holds subscriptions and a journal. A subscription is the record as last read, and the work of reading it
+ * again. The journal has one entry for each delivery, change and action, with its outcome. A lane is the line of
+ * pending entries of one key. Entries are claimed by the lane, so a search for work costs what is due, not what waits.
  *
- * Work is leased: a claim hands out an item with a lease token and makes it due again when the lease runs out. Whoever
- * finishes names the token; when the lease has passed to somebody else the finish changes nothing and answers false.
- * Times are milliseconds since 1970, from one clock: the store's.
+ * Work is leased. A claim returns an item with a lease token, and the item is due again when the lease runs out. Every
+ * finish names the token. A finish whose lease is no longer the caller's changes nothing, and its result shows that.
+ *
+ * A time is a number of milliseconds since 1970, as the caller's wall clock shows it, unless the field says otherwise.
+ * The store judges leases and due times by one clock of its own, so the clocks of its processes may differ.
+ *
+ * Every call rejects with a `MarketplaceError`, most often `store_unavailable`.
  */
 export interface Store extends StoreObservation {
-  /** Opens and migrates, for `owner` only. What failed leaves nothing behind and may be tried again. Rejects `store_…`, `closed`. */
+  /**
+   * Opens the database and migrates it, for the app `owner` only. A failed opening leaves nothing open and may be tried
+   * again. Rejects `store_unavailable`, `store_in_use`, `store_corrupt`, `store_driver_missing`, `store_of_another_app`
+   * and `closed`.
+   */
   open(owner?: StoreOwner): Promise<void>
-  /** Waits for what is under way, then lets go of the database. Safe to call twice, and before `open`. */
+  /** Waits for the calls under way, then closes the database. May be called twice, and before `open`. */
   close(): Promise<void>
 
   /**
-   * Keeps events and marks what they speak of as requested, in one transaction that is on disk when this resolves.
-   * Concurrent calls share commits. Rejects `store_unavailable` when the events may not have been kept.
-   * An event whose `id` is already kept is kept once. Rejects `argument_invalid` for what no database can keep.
+   * Writes events and their refresh requests in one transaction, which is on disk when this resolves. Concurrent calls
+   * share commits. An event whose `id` is stored already is not stored again.
+   * Rejects `store_unavailable` when the events may be missing, and `argument_invalid` for a text that no database can
+   * store.
    */
   accept(events: readonly NewEvent[]): Promise<void>
-  /** Marks without an event: a subscription to track, or all of a business's to be read again. Durable like `accept`. */
+  /** Writes a refresh request without an event, for `track` and `refresh`. On disk when this resolves. */
   requestRefresh(request: RefreshRequest): Promise<void>
 
-  /** What is known of a business, as it was learned; of very many that were never read, the newest are enough. */
+  /**
+   * The subscriptions of a business, oldest first. When there are very many, those that were never read may be cut down
+   * to the newest.
+   */
   subscriptionsOf(businessUid: string): Promise<Subscription[]>
-  /** What is known of these subscriptions, in no order; at most 1,000 at once. */
+  /** The subscriptions with these uids, at most 1,000, in no order. */
   subscriptionsNamed(subscriptionUids: readonly string[]): Promise<Subscription[]>
 
   /**
-   * Makes what was remembered of other items due for a read where the item is one of these now; an empty list means
-   * every item. Called when a process starts, whose configuration may have changed.
+   * Requests a read of the subscriptions that were stored as those of another item (`other_item`), where the item is
+   * now one of these; an empty list means every item. Called at the start of a process, whose configuration may have
+   * changed.
    */
   adoptItems(purchasableUids: readonly string[]): Promise<void>
 
   /**
-   * Leases up to `limit` subscriptions that are due for a read, of the classes that `choose` names, the longest due
-   * first; of class 1, which anybody can fill, by turns the longest due and the newest. Never one of `except`'s
-   * businesses, nor two of one business. Fewer than `limit`: nothing else may be read now.
+   * Leases up to `limit` subscriptions whose read is due, from the classes that `choose` names. The longest due comes
+   * first; in class 1, which anybody can fill, the longest due and the newest take turns. It leases no subscription of a
+   * business in `except`, and no two of one business. Fewer than `limit` means that no other may be read now.
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
-  /** Prolongs the lease of a read; false when it is no longer held. */
+  /** Extends the lease of a read. False when the caller has lost it. */
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
   /**
-   * Writes what a read found, together with the changes it made visible, in one transaction.
-   * When a read was requested again after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`
-   * whatever `nextInMs` says; what rests on what the claim saw (`candidate`, `clearUninstalled`, a revocation) is then
-   * left to that read. Answers false, and has written nothing, when the lease is no longer the caller's; false, too,
-   * for a revocation that comes too late, of which only the failed read is written.
+   * Writes the result of a read, together with the changes it shows, in one transaction.
+   *
+   * When another read was requested after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`,
+   * whatever `nextInMs` says, and `candidate` and `clearUninstalled` are not applied: that read decides them.
+   *
+   * False in two cases. The caller has lost the lease: nothing was written. Or the read finds a revocation, and another
+   * read was requested after the claim: only a failed read was written, and the subscription is due at once.
    */
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
 
   /**
-   * Leases up to `limit` lanes whose head is due and handled by the caller, the longest due first, and hands out their
-   * first entries, in order. What it hands out is on disk.
+   * Leases up to `limit` lanes whose head is due and has a topic of the caller, the longest due first, and returns their
+   * first entries in order. The lease is on disk when this resolves.
    */
   claimLanes(options: ClaimLanes): Promise<LaneClaim[]>
-  /** Prolongs the lease of a lane; false when it is no longer held. */
+  /** Extends the lease of a lane. False when the caller has lost it. */
   renewLane(lane: Leased, leaseMs: number): Promise<boolean>
-  /** Writes what became of entries of leased lanes; answers the keys of those whose lease was still the caller's. */
+  /** Writes the results of entries of leased lanes. Returns the keys of the lanes whose lease was still the caller's. */
   finishLanes(finishes: readonly LaneFinish[]): Promise<string[]>
   /**
-   * Keeps the topics of this process known to all, and hands over what waited for them, in order. Also sets aside as
-   * `waiting` what stands in lanes for topics that no process has named for `retireMs`. Resolves when all of it is done.
+   * Stores the topics of this process for all processes, and makes the entries that waited for them pending, in order.
+   * Entries in lanes whose topic no process has named for `retireMs` become `waiting`. Resolves when all of that is done.
    */
   handleTopics(options: HandleTopics): Promise<void>
 
-  /** Entries for people, newest first. */
+  /** Entries of the journal, newest first. */
   listEntries(filter: EntryFilter): Promise<JournalEntry[]>
-  /** The entry of this id, or undefined. */
+  /** The entry with this id, or undefined. */
   getEntry(id: string): Promise<JournalEntry | undefined>
-  /** Subscriptions for people, by their uids in the order of the bytes. */
+  /** Subscriptions, sorted by the bytes of their uids. */
   listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]>
-  /** What came in for a business and what became of it, newest first: page by page each item once. */
+  /** The entries of a business and their outcomes, newest first. Consecutive pages contain each item once. */
   timelineOf(businessUid: string, timeline: Timeline): Promise<TimelineItem[]>
-  /** Keeps what a person did as an entry that is done. On disk when this resolves. */
+  /** Writes the action of a person as an entry that is done. On disk when this resolves. */
   recordAction(action: NewAction): Promise<void>
   /**
-   * Deletes what is kept of a business: its subscriptions, the entries that name it or one of them, and where it is a
-   * candidate; in small batches, so that it may be called again when it has failed. `record` is kept, as an action, and
-   * so are those of erasures before. What a read or a handler that had begun before finishes later changes nothing; it
-   * loses its lease. What is accepted meanwhile may stay.
+   * Deletes the data of a business: its subscriptions, the entries that name it or one of them, and its candidacies. It
+   * first writes `record` as an action, which stays, as do the records of earlier erasures. Reads and handlers under way
+   * lose their leases, so their finishes change nothing. Events accepted meanwhile may stay.
+   * It works in small batches. After a failure it may be called again.
    */
   erase(businessUid: string, record: NewAction): Promise<Erased>
   /**
-   * Makes an entry pending from its first try, or `waiting` while nobody handles its topic. If a lane that may have
-   * handed it out is leased, the holder loses the lease, and the lane is due when that lease would have run out.
-   * False: no entry has this id, or it is an action.
+   * Makes an entry pending again, from its first try; or `waiting` while no process handles its topic. If the entry may
+   * have been handed out, the holder of its lane loses the lease, and the lane is due when that lease would have run
+   * out. False: no entry has this id, or it is an action.
    */
   replayEntry(id: string): Promise<boolean>
-  /** One small batch: deletes what is past its retention, and ends as dead what waited that long for a handler. */
-  prune(keep: Retention): Promise<Pruned>
-  /** How much it has, for health and metrics. */
+  /**
+   * One small batch: deletes rows that are past their retention, and ends as dead the entries that waited that long for
+   * a handler. Call it until `rows` is 0.
+   */
+  prune(retention: Retention): Promise<Pruned>
+  /** The size of the store, for health and metrics. */
   counts(): Promise<StoreCounts>
-  /** Copies everything into the new file `path` while work goes on. Rejects `backup_failed`. */
+  /** Copies all data into the new file `path` while work goes on. Rejects `backup_failed`. */
   backup(path: string): Promise<void>
-  /** What the last write or sync met, in words; null after the next that succeeds. */
+  /** Why the last write or sync failed, in a sentence; null once a later one has succeeded. */
   problem?(): string | null
 
-  /** Tells of what this store committed, and where the engine can, of what others did. Answers the way to stop. */
+  /**
+   * Calls `listener` after the commits of this process and, where the engine can, of others. Returns the function that
+   * ends that.
+   */
   subscribe(listener: (hint: Hint) => void): () => void
 }
 
@@ -184,21 +207,21 @@ export interface Store extends StoreObservation {
 export const MIN_READ_INTERVAL_MS = 250
 /**
  * While requests follow each other within the pause, the next read waits until they cease, so that it sees what all of
- * them announce; but no longer than this after the read before. So 10,000 events within two seconds cost two reads, and a flood
- * costs one every two seconds.
+ * them announce; but at most this long after the read before. So 10,000 events within two seconds cost two reads, and a
+ * flood costs one read every two seconds.
  */
 export const MAX_READ_INTERVAL_MS = 2_000
-/** An item whose lease ran out this many times in a row without a finish may be what ends the process. */
+/** An item whose lease ran out this often in a row without a finish may be the cause that ends the process. */
 export const MAX_LAPSES = 5
 
 /**
- * The key of a subscription's entries: those of one key are handled in order.
+ * The key of the entries of a subscription. Entries of one key are handled in order.
  *
  * @example subscriptionKey('subscription-1') // subscription:subscription-1
  */
 export const subscriptionKey = (subscriptionUid: string): string => `subscription:${subscriptionUid}`
 /**
- * The key of a business's entries that name no subscription.
+ * The key of the entries of a business that name no subscription.
  *
  * @example businessKey('business-1') // business:business-1
  */
@@ -208,9 +231,9 @@ export const businessKey = (businessUid: string): string => `business:${business
 export type StoreCounts = EntryCounts & SubscriptionCounts
 
 /**
- * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of a business was finished; null: of any.
- * `superseded`: its record, or whether it is gone, has changed, or it was erased, so that an answer from before must not
- * be used again.
+ * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of this business was finished; null: of any
+ * business. `superseded`: its record, or whether it is gone, has changed, or its data was erased, so an answer from
+ * before must not be used again.
  */
 export type Hint =
   | { kind: 'requested'; businessUid: string | null }

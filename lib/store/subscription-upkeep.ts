@@ -2,36 +2,36 @@ import type { Engine } from './engine.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.js'
 
-/** Subscriptions without a single good read that are kept; far above what an app has open at once. */
+/** The most subscriptions that were never read successfully and failed or were given up: far more than an app has at once. */
 const MAX_NEVER_READ = 100_000
 
-/** How far the refused are counted: usually there are few, and whether they are most must be known of many. */
+/** How far refused subscriptions are counted: further than others, to show whether they are the majority. */
 const COMPARED_UP_TO = 10_000
 
-/** Failures that are the platform's answer, in the order of texts. */
+/** Failures by which the platform refuses a read, sorted as texts. */
 const REFUSED = ['platform_record_mismatch', 'platform_refused', 'token_refused'] as const
 
-/** The table `subscriptions` as a whole: counted and pruned, always along an index and no further than told. */
+/** Counts and prunes the table `subscriptions`, each along an index and up to a limit. */
 export function createSubscriptionUpkeep(engine: Engine, comparedUpTo = COMPARED_UP_TO) {
   return {
     /**
-     * Deletes subscriptions never read that were given up, or were of another item, long ago; and of those that the
-     * platform would not show the oldest when they are too many: made-up identifiers must not fill the table. One that
-     * is real comes back with its next event.
+     * Deletes subscriptions that were never read: those given up, or of another item, whose retention has ended; and the
+     * oldest of those that failed or were given up, when they are more than `MAX_NEVER_READ`. So forged identifiers do
+     * not fill the table. A real subscription returns with its next event.
      */
     async prune(trx: Connection, retention: Retention): Promise<number> {
-      const madeUp = sql`unread > 0 and (failure is not null or refresh_at is null)`
+      const unconfirmed = sql`unread > 0 and (failure is not null or refresh_at is null)`
       const tooMany = await sql<{ cutoff: number }>`
-        select requested_at as cutoff from subscriptions where ${madeUp}
+        select requested_at as cutoff from subscriptions where ${unconfirmed}
         order by requested_at desc limit 1 offset ${MAX_NEVER_READ}`.execute(trx)
       const rows = await sql`
         delete from subscriptions where subscription_uid in (
-          select subscription_uid from subscriptions where ${madeUp}
+          select subscription_uid from subscriptions where ${unconfirmed}
             and requested_at <= ${tooMany[0]?.cutoff ?? -1} and lease_token is null
           order by requested_at limit 500
         )
-        -- Said again, of the row as it is when it is locked: a read may have been requested meanwhile.
-        and ${madeUp} and lease_token is null
+        -- Repeated for the row as it is when locked: a request may have come meanwhile.
+        and ${unconfirmed} and lease_token is null
         returning subscription_uid`.execute(trx)
       let old = 0
       for (const unread of [1, 2]) old += await pruneOld(trx, unread, retention)
@@ -55,7 +55,7 @@ export function createSubscriptionUpkeep(engine: Engine, comparedUpTo = COMPARED
             as refused`.execute(db)
       const { oldestRequestMs, ...rest } = rows[0] as (typeof rows)[0]
       const refused = Number(rest.refused)
-      // As far as it takes to see which of the two are more.
+      // Far enough to compare the two.
       const servedUpTo = Math.max(Math.min(COUNTED_UP_TO, comparedUpTo), refused)
       const served = await sql<{ count: number }>`
         select count(*) as count from (
@@ -68,7 +68,7 @@ export function createSubscriptionUpkeep(engine: Engine, comparedUpTo = COMPARED
     },
   }
 
-  /** By ranges of the index, so that very many refused are not walked past to count the others. */
+  /** The active rows that are not refused, as ranges of the index that leave the refused ones out. */
   function notRefused(active: Sql, limit: number) {
     const [first, second, third] = REFUSED.map((code) => sql.lit(code))
     const ranges = [

@@ -7,29 +7,44 @@ import type { Leased, ReadClaim, ReadFinish, StoredSubscription, Subscription } 
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
-const MOST_OF_BUSINESS = 1_000
-const MOST_ON_THE_WAY_MS = 200
+/** The most subscriptions of one business that a decision takes into account. */
+const MAX_OF_BUSINESS = 1_000
+/** The most time that an answer of the database spends on its way. */
+const MAX_TRANSIT_MS = 200
 
-/** A row with the store's time, by which its own times are converted. */
+/** A row, and the store's time when it was read, by which its times are converted. */
 type TimedRow = SubscriptionsTable & { store_now: number }
 
 /**
- * The table `subscriptions`. A row is idle (no lease; `refresh_at` in the future, or null when given up), due
- * (`refresh_at` has come), or leased (`lease_token` set; `refresh_at` is when the lease runs out, so that an abandoned
- * row becomes due by itself). Claiming stands in `claim-reads.ts`, requests in `request-refresh.ts`.
+ * The table `subscriptions`: the rows, and their leases.
+ *
+ * | state | row | entered | left |
+ * |---|---|---|---|
+ * | due | `refresh_at` has come, no lease | a request; the time of one of the states below comes | a claim: leased |
+ * | leased | a token; `refresh_at` is the end of the lease | a claim (`claim-reads.ts`) | a finish: one of the states below. The lease runs out: claimed again, with a lapse |
+ * | waiting for its pause | `generation` above `settled_generation`, `refresh_at` within 2 s | a request soon after a read, or during one | the pause ends: due |
+ * | retrying | `failure` set, `refresh_at` to come | a failed read | that time comes: due. A request: due after its pause |
+ * | verifying | `verifying` = 1, `refresh_at` to come | a read that does not show yet what was requested | that time comes: due. A request: due after its pause |
+ * | reconcile | settled, `refresh_at` to come | a conclusive read | that time comes: due. A request: due after its pause |
+ * | given up | `refresh_at` null, `unread` below 2 | a finish without a next read | a request: due. Never read and long ago: deleted |
+ * | of another item | `unread` = 2, `refresh_at` null | a request of the kind `other_item` for a new uid | a request of the kind `subscription`, or `adoptItems`: due. Long ago: deleted |
+ *
+ * `gone` stands beside these states: a read sets it when the platform no longer shows the subscription, and one that
+ * finds a record clears it. An erasure deletes a row in any state. `request-refresh.ts` has the requests,
+ * `write-finishes.ts` the finishes, `subscription-upkeep.ts` the deletion of old rows.
  */
 export function createSubscriptions(engine: Engine) {
   const { clock } = engine
   let aheadMs = Number.NaN
 
   /**
-   * Times leave the store as the caller's wall clock shows them, so that nobody compares the clocks of two machines.
-   * How far ours is ahead is measured with every row, and believed anew when it has moved by more than an answer's way
-   * back takes: so a time that did not change reads the same twice.
+   * Converts the times of a row to the caller's wall clock, so that clocks of two machines are never compared. Each row
+   * measures how far the wall clock is ahead. The measure changes only when it has moved by more than an answer takes to
+   * arrive, so a time that did not change reads the same twice.
    */
   function ownTime(row: TimedRow) {
     const measuredMs = clock.now() - Number(row.store_now)
-    if (!(Math.abs(measuredMs - aheadMs) <= MOST_ON_THE_WAY_MS)) aheadMs = measuredMs
+    if (!(Math.abs(measuredMs - aheadMs) <= MAX_TRANSIT_MS)) aheadMs = measuredMs
     return <T extends number | null>(time: T): T => (time === null ? time : ((time + aheadMs) as T))
   }
 
@@ -52,12 +67,12 @@ export function createSubscriptions(engine: Engine) {
     }
   }
 
-  /** Those that have been read first: forged rows must not slow down lookups, nor push out what is known. */
+  /** Rows that were read come first, so that forged ones neither slow down a lookup nor displace them. */
   function rowsOf(businessUid: string) {
     return sql<TimedRow>`
       select subscriptions.*, ${engine.now()} as store_now from subscriptions
       where business_uid = ${businessUid}
-      order by unread, created_at desc limit ${MOST_OF_BUSINESS}`
+      order by unread, created_at desc limit ${MAX_OF_BUSINESS}`
   }
 
   function asClaim(row: TimedRow): ReadClaim {
@@ -79,8 +94,8 @@ export function createSubscriptions(engine: Engine) {
   }
 
   return {
-    /** A row for people. */
-    kept(row: TimedRow): StoredSubscription {
+    /** A row with everything but its lease. */
+    asStored(row: TimedRow): StoredSubscription {
       const own = ownTime(row)
       return {
         ...asSubscription(row),
@@ -103,7 +118,7 @@ export function createSubscriptions(engine: Engine) {
       return rows.map(asSubscription)
     },
 
-    /** Of reads that are about to be finished, those that are quiet. Asked of the rows: an event may have come since the claim. */
+    /** The subscriptions of these claims that are quiet now. An event may have ended that since the claim, so the rows are read. */
     async quietAmong(trx: Connection, claims: readonly ReadClaim[]): Promise<ReadonlySet<string>> {
       const firstReads = claims.filter(({ subscription }) => subscription.record === null)
       if (firstReads.length === 0) return new Set()
@@ -116,7 +131,7 @@ export function createSubscriptions(engine: Engine) {
       return new Set(rows.flatMap(({ uid, quiet }) => (quiet === 1 ? uid : [])))
     },
 
-    /** Whether the business that the record names was erased while it was read: then it is read again, as something new. */
+    /** Whether the business that the record names was erased during the read. The subscription is then read again. */
     async isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadFinish): Promise<boolean> {
       const businessUid = found?.record?.business_uid
       if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
@@ -126,7 +141,7 @@ export function createSubscriptions(engine: Engine) {
       return rows.length > 0
     },
 
-    /** Of each of these businesses, with one statement. */
+    /** The subscriptions of each of these businesses, with one statement. */
     async ofBusinesses(db: Connection, businessUids: readonly string[]) {
       const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
       if (byUid.size === 0) return new Map<string, Subscription[]>()
@@ -138,7 +153,7 @@ export function createSubscriptions(engine: Engine) {
       return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
     },
 
-    /** Leases these, which are due and which the transaction has locked; in their order. */
+    /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */
     async lease(trx: Connection, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
       if (uids.length === 0) return []
       const rows = await sql<TimedRow>`

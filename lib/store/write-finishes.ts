@@ -4,7 +4,10 @@ import { prepare } from './script.js'
 import { sql } from './sql.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type ReadFinish } from './store.js'
 
-/** All was written; only that the read came too late for what it found; nothing, for the lease is somebody else's. */
+/**
+ * `written`: the whole result. `too late`: only a failed read, since a newer event decides. False: nothing, since the
+ * lease is lost.
+ */
 export type Finished = 'written' | 'too late' | false
 
 interface Finish {
@@ -12,7 +15,7 @@ interface Finish {
   finish: ReadFinish
 }
 
-/** The rows of leased subscriptions once they have been read: one statement for all, compiled once. */
+/** Writes the results of reads to the rows of their subscriptions: one statement for all, compiled once. */
 export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given'>) {
   const write = prepare(engine, COLUMNS, written)
 
@@ -24,8 +27,8 @@ export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given'>) {
   }
 
   /**
-   * Answers what it has written of each: all of it, or only that the read came too late for what it found, or nothing.
-   * `erased`: their business was erased while they were read, and nothing of it is written.
+   * Returns the outcome of each finish.
+   * `erased`: the claims whose business was erased during the read. Of their results nothing is written.
    */
   return function* finish(finishes: readonly Finish[], erased: ReadonlySet<ReadClaim>): Script<Finished[]> {
     const current = finishes.filter(({ claim }) => !erased.has(claim))
@@ -43,7 +46,7 @@ export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given'>) {
   }
 }
 
-/** A revocation rests on the uninstall that the claim saw: an install since then asks for another read. */
+/** A revocation rests on the uninstall that the claim saw. A request since then may be an install, so the next read decides. */
 function revokes({ claim, finish }: Finish): boolean {
   return finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
 }
@@ -91,7 +94,7 @@ function written({ table }: Given) {
       purchasable_uid = coalesce(finish.item, purchasable_uid),
       state = case when is_found = 1 then finish.state else subscriptions.state end,
       gone = case when is_found = 1 then finish.gone else subscriptions.gone end,
-      -- A process that stood still between its read and this knows no more than its lease's end, which refresh_at is here.
+      -- refresh_at is the end of the lease here. A process that was suspended after its read must not claim a later time.
       read_at = case when is_found = 0 then read_at when refresh_at < now then refresh_at else now end,
       settled_generation = case when is_settled = 1 then finish.generation else settled_generation end,
       owed_since = case when is_answered = 0 then owed_since when ${REQUESTED_AGAIN} then requested_at end,
@@ -110,10 +113,10 @@ function written({ table }: Given) {
     returning subscription_uid`
 }
 
-/** Answers of the platform, although they show nothing: who waits for the platform does not wait for these. */
+/** Failures that are an answer of the platform, so that the request is no longer owed one. */
 const REFUSALS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']
 
-/** A read was requested after the claim: that request is newer than what the read found. */
+/** A read was requested after the claim, so it may show something newer than this read. */
 const REQUESTED_AGAIN = sql`subscriptions.generation > finish.generation`
 const PAUSE = sql.lit(MIN_READ_INTERVAL_MS)
 

@@ -102,7 +102,7 @@ export function createDispatcher(
         written = ended.splice(0)
         isReleased = isOver
         const results = written.map(({ entry: { id, attempt }, result }) => ({ id, attempt, result }))
-        return { id: lane.id, leaseToken: lane.leaseToken, results, keep: !isOver }
+        return { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isOver }
       }, signal)
       if (isHeld) for (const { entry, result } of written) note(entry, result)
     }

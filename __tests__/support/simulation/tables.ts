@@ -302,7 +302,7 @@ export function createTables(): Database & {
 
   function finishLanes(finishes: readonly LaneFinish[]): string[] {
     const held = finishes.filter(({ id, leaseToken }) => lanes.get(id)?.token === leaseToken)
-    for (const { id: key, results, keep } of held) {
+    for (const { id: key, results, keepLease } of held) {
       for (const { id, attempt, result } of results) {
         const line = open.find((each) => each.id === id)
         if (line?.status !== 'pending') continue
@@ -311,7 +311,7 @@ export function createTables(): Database & {
         line.error = result.kind === 'done' ? null : result.error
         line.attempts = attempt
       }
-      if (!keep) lanes.delete(key)
+      if (!keepLease) lanes.delete(key)
     }
     open = open.filter(({ status }) => status === 'pending' || status === 'waiting')
     return held.map(({ id }) => id)

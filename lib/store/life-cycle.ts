@@ -1,0 +1,87 @@
+import { MarketplaceError } from '../errors.js'
+import { asStoreError } from './guarded-store.js'
+import type { Store } from './store.js'
+import type { StoreOwner } from './store-owner.js'
+
+/**
+ * Opens and closes a store, and lets calls run only between the two.
+ *
+ * | state | entered | left |
+ * |---|---|---|
+ * | new | creation, or a failed opening; calls reject | `open()`: opening. `close()`: closed |
+ * | opening | `open()`; calls wait for it | it succeeds: open. It fails: new. `close()`: closed |
+ * | open | a successful opening | `close()`: closed |
+ * | closed | `close()`; new calls reject, those under way finish before the database is closed | never |
+ */
+export function createLifeCycle(options: {
+  /** Rejects with a `MarketplaceError`, and then leaves nothing open. */
+  begin(owner: StoreOwner | undefined): Promise<void>
+  /** Resolves when no delivery waits for its commit. */
+  accepted(): Promise<void>
+  end(): Promise<void>
+}) {
+  const { begin, accepted, end } = options
+  let opening: Promise<void> | undefined
+  let isOpen = false
+  let isClosed = false
+  let underWay = 0
+  let onIdle = () => {}
+
+  function opened(): Promise<void> {
+    if (isClosed || !opening)
+      throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
+    return opening
+  }
+
+  const calls: Pick<Store, 'open' | 'close'> = {
+    async open(owner) {
+      if (isClosed) throw new MarketplaceError('closed', 'Cannot open the store: it was closed')
+      opening ??= begin(owner).then(() => {
+        isOpen = true
+      })
+      await opening.catch((error) => {
+        opening = undefined
+        throw error
+      })
+    },
+
+    async close() {
+      if (isClosed) return
+      isClosed = true
+      await opening?.catch(() => {})
+      await accepted()
+      if (underWay > 0)
+        await new Promise<void>((resolve) => {
+          onIdle = resolve
+        })
+      if (opening) await end()
+    },
+  }
+
+  return {
+    calls,
+    isClosed: () => isClosed,
+
+    /** Runs `work`. An open store adds no promise, because every delivery passes here. Throws when it is not open. */
+    onceOpen(work: () => Promise<void>): Promise<void> {
+      const open = opened()
+      return isOpen ? work() : open.then(work)
+    },
+
+    /** Runs `work` and lets it finish before the store closes. */
+    async whileOpen<T>(work: () => Promise<T>): Promise<T> {
+      const open = opened()
+      underWay++
+      try {
+        await open
+        return await work()
+      } catch (error) {
+        throw asStoreError(error, 'Cannot use the store')
+      } finally {
+        if (--underWay === 0) onIdle()
+      }
+    },
+  }
+}
+
+export type LifeCycle = ReturnType<typeof createLifeCycle>
