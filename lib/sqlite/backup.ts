@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { link, lstat, open, rename, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { MarketplaceError, messageOf } from '../errors.js'
-import { sqliteCode, wordsFor } from './errors.js'
+import { reasonOf, sqliteCode } from './errors.js'
 import { pathFault } from './path.js'
 import { syncFolder } from './wal.js'
 
@@ -27,7 +27,7 @@ export async function backUp(target: string, copy: (sql: string) => Promise<unkn
     if (error instanceof MarketplaceError && error.code !== 'store_unavailable') throw error
     const { code } = error as { code?: unknown }
     if (code === 'EEXIST') throw refuse('the file was made meanwhile; name a new one')
-    throw refuse(pathFault(path) ?? wordsFor(error, sqliteCode(error), path) ?? messageOf(error), error)
+    throw refuse(pathFault(path) ?? reasonOf(error, sqliteCode(error), path) ?? messageOf(error), error)
   } finally {
     for (const rest of [unfinished, `${unfinished}-journal`]) await rm(rest, { force: true }).catch(() => {})
   }

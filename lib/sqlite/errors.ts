@@ -46,7 +46,7 @@ export function explainSqlite(error: unknown, path: string): unknown {
   if (error instanceof MarketplaceError) return error
   const code = sqliteCode(error)
   if (code === 'CORRUPT' || code === 'NOTADB') return corrupt(path, error)
-  const why = wordsFor(error, code, path)
+  const why = reasonOf(error, code, path)
   return why === undefined ? error : unavailable(`Cannot use the SQLite file ${path}: ${why}`, error)
 }
 
@@ -63,7 +63,7 @@ export function unavailable(message: string, cause?: unknown): MarketplaceError 
 }
 
 /** Why the system would not do it, in words of an operator; also for errors of Node's own file calls. */
-export function wordsFor(error: unknown, code: string, path: string): string | undefined {
+export function reasonOf(error: unknown, code: string, path: string): string | undefined {
   const system = (error as { code?: unknown } | null)?.code
   if (isRefusedWrite(error) || ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(String(system)))
     return `${whyNoRoom(path, code, String(system))}; writing goes on by itself when there is room`

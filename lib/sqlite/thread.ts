@@ -2,22 +2,23 @@ import { Worker } from 'node:worker_threads'
 import type { SqliteLibrary } from './drivers.js'
 
 /**
- * A thread with a connection of its own for what takes SQLite long: checking a large file, checkpoints, backups. The
- * event loop goes on meanwhile. It starts with its first job, and neither holds the process nor outlives `end()`.
+ * A thread with a connection of its own, for long work of SQLite: checks of large files, checkpoints and backups. The
+ * event loop goes on meanwhile. The thread starts with its first job, does not keep the process alive, and ends with
+ * `end()`.
  *
- * A library that must not share a file may read it here while others write, for the bug concerns two that write; of a
- * checkpoint the caller sees to it that nobody writes meanwhile.
+ * A library that must not share a file may still read it here while others write, because the bug needs two writers. For
+ * a checkpoint the caller prevents writes meanwhile.
  */
 export interface SqliteThread {
   /**
-   * Runs a statement and answers its rows. Jobs wait for each other. Rejects with SQLite's error, or `NoThread`. An idle
-   * job does not keep the process alive.
+   * Runs a statement and returns its rows. Jobs run one after the other. Rejects with SQLite's error, or `NoThread`. An
+   * idle job does not keep the process alive.
    */
   run(statement: string, options?: { isIdle: boolean }): Promise<unknown[]>
   end(): Promise<void>
 }
 
-/** The thread could not be started, or could not load this process's library: its jobs are the caller's to do. */
+/** The thread could not start, or could not load the library of this process. The caller has to do the job. */
 export class NoThread extends Error {}
 
 export function createSqliteThread(library: SqliteLibrary, path: string): SqliteThread {
@@ -74,8 +75,8 @@ export function createSqliteThread(library: SqliteLibrary, path: string): Sqlite
   }
 }
 
-// A text, not a file of its own: it works from either build and from inside of a bundle. It loads no library but the one
-// this process has loaded, and opens no file before it knows: another copy would undo the file locks of the first.
+// A text and not a file, so that it works from both builds and from inside a bundle. It loads only the library that this
+// process has loaded, and checks that before it opens a file: a second copy would release the file locks of the first.
 const SCRIPT = `
 const { parentPort, workerData: { name, modules, natives, path } } = require('node:worker_threads')
 let connection

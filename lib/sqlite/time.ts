@@ -2,29 +2,29 @@ import { readFileSync } from 'node:fs'
 import { type Clock, MINUTE } from '../clock.js'
 import type { SqliteConnection } from './drivers.js'
 
-/** The time of a SQLite store, by which leases and due times are judged. */
+/** The time of a SQLite store, which decides about leases and due times. */
 export interface StoreTime {
   /** Milliseconds; see `startTime`. */
   now(): number
-  /** To be called in a write transaction: notes the time now and then, for the next boot. */
+  /** Notes the time for the next boot, at most once a minute. Belongs to a write transaction. */
   note(connection: SqliteConnection): void
 }
 
 /**
- * All processes on a file share a machine, and so its CLOCK_MONOTONIC, which nobody can set. The store's time is that
- * clock plus an anchor: the wall clock minus CLOCK_MONOTONIC, taken by the first process that opens the file after a
- * boot, and kept in the table `marketplace_time`. So every process reads the same time, and a wall clock that is set,
- * forward or back, moves no lease. The next boot takes a new anchor, but never one that lies before the last time
- * noted, so the time does not run backward when a machine starts with a wrong wall clock. Where there is no boot id
- * (not Linux), each process is its own boot and takes its own anchor.
+ * All processes of a file run on one machine and share its CLOCK_MONOTONIC, which cannot be set. The store's time is
+ * that clock plus an anchor: the wall clock minus CLOCK_MONOTONIC, as measured by the first process that opens the file
+ * after a boot, and stored in the table `marketplace_time`. So every process reads the same time, and setting the wall
+ * clock moves no lease. The next boot measures a new anchor, but the time never falls behind the last one noted, so it
+ * does not run backward when a machine starts with a wrong wall clock. Without a boot id (not Linux) each process counts
+ * as a boot of its own.
  *
- * A clock of the caller's own that counts from 1970 when it measures is the time itself.
+ * A `clock` whose `monotonic()` counts from 1970, as in tests, is the time itself.
  *
- * To be called in a write transaction, which it always makes one that writes: the first commit of a WAL syncs its header,
- * and the opening should do that rather than the first delivery.
+ * Belongs to a write transaction, and always writes: the first commit of a WAL syncs its header, which the opening should
+ * do and not the first delivery.
  */
 export function startTime(connection: SqliteConnection, clock: Clock): StoreTime {
-  // Any measuring clock from before 2001 counts from something else, such as the start of the process.
+  // A monotonic clock that shows less than 2001 counts from something else, such as the start of the process.
   const isTime = clock.monotonic() > 1e12
   const processStart = isTime ? 0 : Number(process.hrtime.bigint()) / 1e6 - performance.now()
   const elapsed = () => processStart + clock.monotonic()

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js'
 import type { Connection } from '../store/sql.js'
+import { placeholder } from './dialect.js'
 import type { SqliteConnection } from './drivers.js'
 import { retryWhileBusy } from './errors.js'
 import type { Turns } from './turns.js'
@@ -8,21 +9,21 @@ interface TransactionsOptions {
   turns: Turns
   /** The connection to read with; throws when there is none. */
   readable(): SqliteConnection
-  /** The connection to write with; rejects while what was committed is not known to be safe. */
+  /** The connection to write with; rejects while earlier commits may not be on disk. */
   writable(): Promise<SqliteConnection>
   beforeCommit(connection: SqliteConnection): void
   afterCommit(): void
-  /** Turns what the library threw into what callers should see. */
+  /** Turns an error of the library into the one for callers. */
   explain(error: unknown): unknown
   clock: Clock
 }
 
-/** Queries and transactions over the one connection of a file: callers take turns. */
+/** Queries and transactions over the one connection of a file. Callers take turns. */
 export function createTransactions(options: TransactionsOptions) {
   const { turns, readable, writable, beforeCommit, afterCommit, explain, clock } = options
 
   const connection: Connection = {
-    placeholder: () => '?',
+    placeholder,
     async query({ text, values }) {
       try {
         return readable().all(text, values)
@@ -32,11 +33,11 @@ export function createTransactions(options: TransactionsOptions) {
     },
   }
 
-  /** One transaction, in its turn. `work` may do all of it in one go: a promise takes longer than a row. */
+  /** One transaction, in its turn. `work` may return no promise, because one costs more than writing a row. */
   async function transact<T>(work: (connection: Connection) => T | Promise<T>): Promise<T> {
     const passTurn = await turns.take()
     try {
-      // Never deferred: a transaction that turns from reader to writer fails at once, whatever the timeout.
+      // Immediate: a deferred transaction that becomes a writer fails at once, whatever the timeout.
       await run('begin immediate', await writable())
       try {
         const result = work(connection)
@@ -63,7 +64,7 @@ export function createTransactions(options: TransactionsOptions) {
     afterCommit()
   }
 
-  // SQLite may have rolled back by itself (a full disk, an I/O error); then there is nothing left to undo.
+  // After a full disk or an I/O error SQLite has rolled back by itself, so this fails.
   function rollBack() {
     try {
       readable().exec('rollback')
@@ -78,7 +79,7 @@ export function createTransactions(options: TransactionsOptions) {
     }
   }
 
-  /** Outside of a transaction: every query takes its own turn. */
+  /** Queries outside of a transaction: each takes a turn of its own. */
   const reading: Connection = {
     ...connection,
     async query(query) {

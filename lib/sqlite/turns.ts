@@ -1,19 +1,20 @@
 import { nextTurn } from '../waiting.js'
-/** One connection, one at a time: callers take turns in the order in which they came. */
+
+/** A connection has one user at a time. Callers take turns in the order of their calls. */
 export interface Turns {
-  /** Resolves when it is the caller's turn, with the function that passes it on. */
+  /** Resolves when the caller has the turn, with the function that passes it on. */
   take(): Promise<() => void>
 }
 
-/** A chain of queries resolves without ever leaving the microtasks of one turn of the event loop. */
+/** Without a bound a chain of queries would never leave the microtasks of one turn of the event loop. */
 const SLICE_MS = 5
 
-/** @param yields whether a turn leaves the event loop to others once `SLICE_MS` of work have been done in one go */
+/** @param yields whether a turn first lets the event loop run, once `SLICE_MS` of work were done in a row */
 export function createTurns(yields: boolean): Turns {
   let last: Promise<void> = Promise.resolve()
   let sliceBegan: number | undefined
 
-  async function leaveRoom() {
+  async function yieldIfLong() {
     const now = performance.now()
     if (sliceBegan === undefined) {
       sliceBegan = now
@@ -33,7 +34,7 @@ export function createTurns(yields: boolean): Turns {
         pass = resolve
       })
       await before
-      if (yields) await leaveRoom()
+      if (yields) await yieldIfLong()
       return pass
     },
   }

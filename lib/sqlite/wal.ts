@@ -2,22 +2,22 @@ import { close as closeFile, fdatasync, fsync, open as openFile, readSync } from
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 
-/** The `-wal` file of an open database, by a descriptor of our own: to sync it, and to see how long it has become. */
+/** The `-wal` file of an open database, through a descriptor of our own: syncs it, and measures its length. */
 export interface Wal {
   /**
-   * Resolves when everything that this process has committed is on disk, with all that others committed before it: at once
-   * when a sync that began after the last commit has ended, else with a sync that begins now, or that waits for the one
-   * under way and is shared by all callers.
+   * Resolves when every commit of this process, and every commit before it, is on disk. At once, when a sync that began
+   * after the last commit has ended. Otherwise with the next sync, which begins when the one under way ends and is shared
+   * by all callers.
    */
   durable(): Promise<void>
-  /** Whether it holds that many pages that no checkpoint has made room for. */
+  /** Whether it contains this many pages that no checkpoint has copied. */
   reaches(pages: number): boolean
   close(): Promise<void>
 }
 
 /**
- * @param commits how many this process has made
- * @param onFailure is called when a sync fails, before those who wait for it learn of it
+ * @param commits how many commits this process has made
+ * @param onFailure called when a sync fails, before `durable` rejects
  */
 export async function openWal(
   path: string,
@@ -72,8 +72,8 @@ export async function openWal(
       return next
     },
 
-    // A frame is a header of 24 bytes and a page. Its header repeats the two salts of the WAL's header, which change when the
-    // WAL begins anew, so one look at a frame's header shows whether the WAL has come that far since. Some 4 µs.
+    // A frame is a header of 24 bytes and a page. The header of a frame repeats the two salts of the WAL's header, which
+    // change when the WAL restarts, so the header of one frame shows whether the WAL is that long. About 4 µs.
     reaches(pages) {
       const header = Buffer.alloc(32)
       const frame = Buffer.alloc(24)
@@ -87,13 +87,13 @@ export async function openWal(
   }
 }
 
-/** Makes the names of new files as durable as their content, where the system can do that. */
+/** Makes the names of new files durable, where the system can do that. */
 export async function syncFolder(folder: string): Promise<void> {
   try {
     const opened = await fs.open(folder, 'r')
     await fs.fsync(opened).finally(() => fs.close(opened))
   } catch (error) {
-    // Windows, and some network file systems, have no sync of a folder.
+    // Windows and some network file systems cannot sync a folder.
     if (!NO_FOLDER_SYNC.includes(String((error as { code?: unknown }).code))) throw error
   }
 }

@@ -4,22 +4,22 @@ import type { Lanes } from './lanes.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import type { NewAction } from './store.js'
 
-/** Entries in one transaction: on SQLite the event loop waits for it (with their lanes 200 took up to 13 ms). */
+/** The entries of one transaction: on SQLite the event loop waits for it (200 with their lanes took up to 13 ms). */
 const BATCH = 100
-/** Subscriptions in one transaction, together with their entries. */
+/** The subscriptions of one transaction, which also deletes their entries. */
 const SUBSCRIPTIONS = 25
 
 /**
- * Deletes what is kept of a business, a batch at a time, in this order:
+ * Deletes the data of a business, a batch at a time, in this order:
  *
- * 1. The record, so that a read that is about to find out about the business writes nothing (`subscriptions.ts`).
- * 2. Where it is a candidate. Who reads such a row loses the lease, and it is read again.
- * 3. Its subscriptions, each in one transaction with the last of its entries: from then on a read finds no row.
- * 4. The entries that name it.
+ * 1. It writes the record of the erasure, so that a read under way that finds the business writes nothing
+ *    (`subscriptions.ts`).
+ * 2. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
+ * 3. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
+ * 4. It deletes the entries that name the business.
  *
- * An entry that is pending goes together with its place in its lane; who holds the lane loses the lease, so that no
- * further entry of those that were handed out is handled. Rows are locked in the order of everybody else:
- * subscriptions, lanes, entries.
+ * When a pending entry is deleted, the holder of its lane loses the lease, so that no further entry that was handed out
+ * is handled. Rows are locked in the order of all transactions: subscriptions, lanes, entries.
  */
 export function createErase(
   engine: Engine,
@@ -42,7 +42,7 @@ export function createErase(
       )} returning key, status`.execute(trx)
     const pending = new Set(deleted.flatMap(({ key, status }) => (status === 'pending' ? key : [])))
     await lanes.advance(trx, [...pending], 'free')
-    // Not free at once: its handlers may still be at work, and two of one lane never are.
+    // Taken back, not free: handlers may still be running, and two entries of a lane are never handled at once.
     await lanes.takeBack(trx, [...pending])
     return found.length
   }
@@ -53,7 +53,7 @@ export function createErase(
       await journal.insertAction(trx, record)
     },
 
-    /** The rows of one batch; 0 when there are no more. */
+    /** One batch. Returns its rows, as the steps below do: 0 when none is left. */
     async candidates(trx: Connection, businessUid: string): Promise<number> {
       const rows = await sql<{ uid: string }>`
         select subscription_uid as uid from subscriptions where candidate_business_uid = ${businessUid}
@@ -88,13 +88,12 @@ export function createErase(
       deleteEntries(trx, sql`business_uid = ${businessUid} and not (kind = 'action' and name = 'erase')`),
 
     async end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
-      const kept = await sql<{ payload: string; received_at: number; now: number }>`
+      const [written] = await sql<{ payload: string; received_at: number; now: number }>`
         select payload, received_at, ${now()} as now from journal where id = ${id}`.execute(trx)
-      const record = kept[0]
-      if (!record) throw new Error('the server returned no row')
-      const payload = JSON.stringify({ ...JSON.parse(record.payload), rows })
+      if (!written) throw new Error('the server returned no row')
+      const payload = JSON.stringify({ ...JSON.parse(written.payload), rows })
       await sql`update journal set payload = ${payload} where id = ${id}`.execute(trx)
-      return Number(record.received_at)
+      return Number(written.received_at)
     },
   }
 }

@@ -2,22 +2,22 @@ import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 
 /**
- * Many callers, one commit: while one batch is being committed and synced, the next collects. No timer to tune; a lone
- * caller waits for nobody. A batch is bounded in rows and bytes, so that no commit holds the event loop for long, and
- * so is what waits: beyond that callers are refused at once.
+ * Many callers share a commit: while one batch is committed and synced, the next one collects. There is no timer to
+ * tune, and a lone caller does not wait. A batch is bounded in rows and bytes, so that no commit holds the event loop for
+ * long. The waiting items are bounded too; beyond that, callers are rejected at once.
  *
- * All callers of a batch share one promise. A batch that fails because of one item's data is split until that item is
- * alone, so that the others are kept.
+ * The callers of a batch share one promise. A batch that fails because of the data of one item is split until that item
+ * is alone, so that the others are stored.
  */
 export function createGroupCommit<Item>(options: {
   commit(batch: readonly Item[]): Promise<void>
   isDataError(error: unknown): boolean
   sizeOf(item: Item): Size
-  /** What callers get for an error of `commit`; the error itself unless given. */
+  /** Turns an error of `commit` into the one for callers; by default they get the error itself. */
   explain?(error: unknown): unknown
-  /** What one commit holds at most, but for a single item that is larger. */
+  /** The largest batch. A single item may be larger. */
   maxBatch?: Size
-  /** Items beyond this are refused with `store_unavailable` at once. */
+  /** The most that waits. Items beyond it are rejected with `store_unavailable`. */
   maxWaiting?: Size
 }) {
   const { commit, isDataError, sizeOf, explain = (error) => error } = options
@@ -27,7 +27,7 @@ export function createGroupCommit<Item>(options: {
   let running: Promise<void> | undefined
 
   async function run() {
-    // Everything that arrives in this turn of the event loop shares the first commit too.
+    // Items that arrive in this turn of the event loop share the first commit too.
     await nextTurn()
     for (let batch = waiting.shift(); batch; batch = waiting.shift()) {
       waitingSize.rows -= batch.size.rows
@@ -62,7 +62,7 @@ export function createGroupCommit<Item>(options: {
         return Promise.reject(
           new MarketplaceError(
             'store_unavailable',
-            'Cannot keep the delivery: too many are waiting for the store',
+            'Cannot store the delivery: too many deliveries wait for the store',
           ),
         )
       }
@@ -81,7 +81,7 @@ export function createGroupCommit<Item>(options: {
       })
     },
 
-    /** Resolves when nothing waits and nothing is being committed. */
+    /** Resolves when no item waits and none is being committed. */
     async settled(): Promise<void> {
       while (running) await running
     },
@@ -93,7 +93,7 @@ export interface Size {
   bytes: number
 }
 
-/** Some 10 ms of the event loop on SQLite: 30 µs for a delivery with its refresh request. */
+/** About 10 ms of the event loop on SQLite: 30 µs for a delivery with its refresh request. */
 const BATCH: Size = { rows: 300, bytes: 1024 * 1024 }
 const WAITING: Size = { rows: 10_000, bytes: 64 * 1024 * 1024 }
 

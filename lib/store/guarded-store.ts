@@ -2,8 +2,8 @@ import { MarketplaceError, messageOf } from '../errors.js'
 import type { Store } from './store.js'
 
 /**
- * A store of the app's own as the rest of the package relies on it: every call returns a promise, whatever the store
- * throws, and rejects with a `MarketplaceError`. Calls wait for an `open` that is under way.
+ * Guards a store of the app's own: every call returns a promise, also when the store throws, and rejects with a
+ * `MarketplaceError`. Calls wait for an `open` that is under way.
  */
 export function guardedStore(store: Store): Store {
   const guarded = new Map<PropertyKey, unknown>()
@@ -20,7 +20,7 @@ export function guardedStore(store: Store): Store {
     }
   }
 
-  /** Whether it succeeds concerns its caller. The others then learn from the store whether it is open. */
+  /** Its caller gets its error. Other calls wait for its end, and the store decides whether they succeed. */
   function guardOpen(open: (...given: unknown[]) => Promise<unknown>) {
     return (...given: unknown[]) => {
       const opened = open(...given)
@@ -51,7 +51,7 @@ export function guardedStore(store: Store): Store {
 /** The calls of the port that return no promise. */
 const SYNCHRONOUS = new Set(['subscribe', 'problem'])
 
-/** What a caller of a store may see: an error of this package, with what the driver said in words. */
+/** The error for callers of a store: one of this package, with the message of the driver. */
 export function asStoreError(error: unknown, cannot: string): MarketplaceError {
   if (error instanceof MarketplaceError) return error
   return new MarketplaceError('store_unavailable', `${cannot}: ${messageOf(error)}`, { cause: error })

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 
-// A process id comes back, also as the only one of a container that starts again: `life` tells this process from those.
+// Process ids are reused; a restarted container often has the same one. `life` distinguishes this process from those.
 const host = hostname()
 const life = randomUUID()
 let leases = 0
 
-/** Names one lease for ever, and in it the process that holds it. */
+/** A token for one lease, never used again. It contains the process that holds the lease. */
 export function newLeaseToken(): string {
   return [host, process.pid, life, ++leases].join('/')
 }
 
 /**
- * Whether the process that took the lease ran on this machine and is gone, so that nobody has to wait for the lease to
- * run out. Only certainty counts: false for other machines, and where a process id has been given to somebody else.
+ * Whether the process that took the lease ran on this machine and has ended, so that the lease need not run out. False
+ * where that is uncertain: for another machine, and for a process id that another process now has.
  */
 export function isAbandoned(leaseToken: string): boolean {
   const [itsHost, itsPid, itsLife] = leaseToken.split('/')
@@ -27,7 +27,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: alive, and another user's.
+    // EPERM: alive, and owned by another user.
     return (error as { code?: unknown }).code !== 'ESRCH'
   }
 }

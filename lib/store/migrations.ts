@@ -1,7 +1,7 @@
 import type { Migration } from './engine.js'
 import { sql } from './sql.js'
 
-/** The schema, step by step; a step that has shipped is never edited. */
+/** The schema, step by step. A step that has shipped is never edited. */
 export const MIGRATIONS: readonly Migration[] = [
   (engine) => [
     sql`create table subscriptions (
@@ -32,23 +32,23 @@ export const MIGRATIONS: readonly Migration[] = [
       created_at bigint not null
     ) ${engine.busyTable}`,
     sql`create index subscriptions_business on subscriptions (business_uid, unread, created_at desc)`,
-    // For people, and to erase: page by page in the order of the uids.
+    // For lists and erasures: page by page, sorted by uid.
     sql`create index subscriptions_of on subscriptions (business_uid, subscription_uid)`,
     sql`create index subscriptions_candidate on subscriptions (candidate_business_uid, subscription_uid)
       where candidate_business_uid is not null`,
-    // A claim walks this index from the start of a class and stops soon: rows given up or not yet due cost nothing.
+    // A claim reads this index from the start of a class and stops soon: rows given up or not yet due cost nothing.
     sql`create index subscriptions_due on subscriptions (urgency, refresh_at) where refresh_at is not null`,
-    // For counts and health: what waits for the platform's answer, the oldest first.
+    // For counts and health: the subscriptions that wait for an answer of the platform, the oldest first.
     sql`create index subscriptions_owed on subscriptions (owed_since) where owed_since is not null and refresh_at is not null`,
-    // For counts and health: whether the platform refuses what it has shown before.
+    // For counts and health: whether the platform refuses subscriptions that it has shown before.
     sql`create index subscriptions_active on subscriptions (failure)
       where unread = 0 and gone is null and state <> 'canceled'`,
     sql`create index subscriptions_given_up on subscriptions (unread, requested_at) where refresh_at is null`,
     sql`create index subscriptions_other_items on subscriptions (purchasable_uid) where unread = 2`,
-    // What pruning looks for.
+    // For pruning: subscriptions that were never read successfully, and failed or were given up.
     sql`create index subscriptions_made_up on subscriptions (requested_at)
       where unread > 0 and (failure is not null or refresh_at is null)`,
-    // What a process that died has left behind.
+    // For the leases of a process that died.
     sql`create index subscriptions_leased on subscriptions (lease_token) where lease_token is not null`,
     sql`create table store_owner (
       id integer primary key,
@@ -56,8 +56,8 @@ export const MIGRATIONS: readonly Migration[] = [
       settled integer not null,
       probed_at bigint
     ) ${engine.busyTable}`,
-    // On PostgreSQL no index begins with seq alone: with old statistics the planner would walk it from the first entry
-    // ever kept to find the head of a lane.
+    // On PostgreSQL no index begins with seq alone: with outdated statistics the planner would search it from the first
+    // entry on for the head of a lane.
     sql`create table journal (
       seq ${engine.rowNumber},
       id text not null unique,
@@ -80,19 +80,19 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create index journal_retrying on journal (seq) where status = 'pending' and attempts > 0`,
     sql`create index journal_waiting on journal (topic, seq) where status = 'waiting'`,
     sql`create index journal_status on journal (status, kind, seq)`,
-    // What pruning looks for. With old statistics the planner takes it for small: a query that is not about these
-    // statuses must not fit it.
+    // For pruning. With outdated statistics the planner believes that it is small, so a query for other statuses must not
+    // match its condition.
     sql`create index journal_settled on journal (status, kind, settled_at)
       where settled_at is not null and status in ('done', 'dead', 'waiting')`,
     sql`create index journal_business on journal (business_uid, received_at, seq) where business_uid is not null`,
     sql`create index journal_subscription on journal (subscription_uid, received_at, seq)
       where subscription_uid is not null`,
-    // For the timeline of a business: what became of its entries, by time.
+    // For the timeline of a business: the outcomes of its entries, by time.
     sql`create index journal_outcome on journal (business_uid, settled_at, seq)
       where business_uid is not null and settled_at is not null`,
-    // For the answer as it was at a time: the few changes among the many events of a business.
+    // For the decision at an earlier time: the few changes among the many events of a business.
     sql`create index journal_change on journal (business_uid, received_at, seq) where kind = 'change'`,
-    // A read that found out about a business must find out whether it was erased meanwhile.
+    // For a read that finds another business: whether that business was erased meanwhile.
     sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
     sql`create table lanes (
       key ${engine.sortedText} primary key,
@@ -101,11 +101,11 @@ export const MIGRATIONS: readonly Migration[] = [
       lease_token text,
       lapses integer not null
     ) ${engine.busyTable}`,
-    // A claim walks the due lanes of a topic; what waits behind their heads, or is due later, costs nothing.
+    // A claim reads the due lanes of a topic: entries behind their heads, and lanes due later, cost nothing.
     sql`create index lanes_due on lanes (topic, due_at)`,
     sql`create index lanes_leased on lanes (lease_token) where lease_token is not null`,
     sql`create table handlers (topic ${engine.sortedText} primary key, seen_at bigint not null, ready integer not null)`,
-    // What has come in, a row for each event and delivery secret: written every few seconds at most.
+    // A row for each event and delivery secret, written every few seconds at most.
     sql`create table tallies (
       kind ${engine.sortedText} not null,
       name ${engine.sortedText} not null,
@@ -115,7 +115,7 @@ export const MIGRATIONS: readonly Migration[] = [
       last_at bigint not null,
       primary key (kind, name, secret)
     )`,
-    // Changes wait for a handler from the first; the row is there to be locked.
+    // The row to lock: changes wait for a handler from the start.
     sql`insert into handlers values ('change', 0, 0)`,
   ],
 ]

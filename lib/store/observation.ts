@@ -1,11 +1,13 @@
 import type { Engine } from './engine.js'
 import type { Lanes } from './lanes.js'
-import type { NewTally, StoreObservation, TallyKind } from './observed.js'
+import { schemaVersion } from './migrate.js'
+import type { NewTally, StoreObservation } from './observed.js'
+import type { TalliesTable } from './schema.js'
 import { type Sql, sql } from './sql.js'
 import { isTopicAmong } from './store.js'
 import type { StoreTime } from './store-time.js'
 
-/** The table `tallies`, and questions about the others that take a look at an index each. */
+/** The table `tallies`, and the questions of operators that read one index each. */
 export function createObservation(
   engine: Engine,
   { read, write }: Pick<Engine, 'read' | 'write'>,
@@ -18,7 +20,7 @@ export function createObservation(
     addTallies: (tallies) =>
       write(async (trx) => {
         if (tallies.length === 0) return
-        // In one order everywhere, so that two processes do not wait for each other.
+        // Sorted, so that two processes lock the rows in the same order.
         const keyOf = ({ kind, name, secret }: NewTally) => `${kind} ${name} ${secret}`
         const rows = [...tallies].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
         await sql`
@@ -34,7 +36,9 @@ export function createObservation(
 
     tallies: () =>
       read(async (db) => {
-        const rows = await sql<TallyRow>`select tallies.*, ${now()} as now from tallies`.execute(db)
+        const rows = await sql<
+          TalliesTable & { now: number }
+        >`select tallies.*, ${now()} as now from tallies`.execute(db)
         const offset = offsetOf(rows[0]?.now)
         return rows.map(({ kind, name, secret, count, first_at: firstAt, last_at: lastAt }) => ({
           kind,
@@ -53,7 +57,7 @@ export function createObservation(
           (topic) => !named || isTopicAmong(named, topic),
         )
         const soon = sql`${now()} + ${Math.trunc(withinMs)}`
-        // A range of the index for each class: SQLite would scan for a condition on the time alone.
+        // A range of the index for each class: SQLite scans the table for a condition on the time alone.
         const reads = [
           sql`select 1 from subscriptions where lease_token is not null`,
           ...[0, 1, 2, 3, 4].map(
@@ -70,28 +74,14 @@ export function createObservation(
         return { reads: Number(rows[0]?.reads) > 0, entries: Number(rows[0]?.entries) > 0 }
       }),
 
-    schemaVersion: () =>
-      read(async (db) => {
-        const rows = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
-        return Number(rows[0]?.version ?? 0)
-      }),
+    schemaVersion: () => read(schemaVersion),
   }
 }
 
-/** 1 or 0. Sub-selects that end at their first row. */
+/** Above 0 if any query returns a row. Each sub-select ends at its first row. */
 function anyOf(queries: readonly Sql[]): Sql {
   const each = queries.map((query) => sql`coalesce((select 1 from (${query} limit 1) as found), 0)`)
   return sql`(${sql.join(each, ' + ')})`
-}
-
-interface TallyRow {
-  kind: TallyKind
-  name: string
-  secret: string
-  count: number
-  first_at: number
-  last_at: number
-  now: number
 }
 
 const COLUMNS = {

@@ -3,7 +3,7 @@ import { MarketplaceError } from '../errors.js'
 import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
 import type { StoreOwnerTable } from './schema.js'
-import { prepareQuestion } from './script.js'
+import { prepareQuery } from './script.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import type { StoreOwner } from './store-owner.js'
 
@@ -34,8 +34,8 @@ export function createOwnership(
       select fingerprint, settled from store_owner where id = 1 ${lock}`
   }
 
-  const ask = prepareQuestion(engine, ownerRow(sql``))
-  const askAndLock = prepareQuestion(engine, ownerRow(engine.forKeyShare))
+  const ask = prepareQuery(engine, ownerRow(sql``))
+  const askAndLock = prepareQuery(engine, ownerRow(engine.forKeyShare))
 
   /** Whether the owner has tried to read and never succeeded, so that its configuration is wrong. */
   async function hasOnlyFailed(trx: Connection): Promise<boolean> {

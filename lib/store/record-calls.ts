@@ -12,7 +12,7 @@ import type { StoreTime } from './store-time.js'
 import type { Subscriptions } from './subscriptions.js'
 import { createTimeline } from './timeline.js'
 
-/** The calls of the port that people make: to look at what is kept, and to act on it. */
+/** The calls of the port for people: to list and show data, and to replay and erase it. */
 export function createRecordCalls(options: {
   engine: Engine
   subscriptions: Subscriptions
@@ -62,7 +62,7 @@ export function createRecordCalls(options: {
           }
         }
       } finally {
-        // What was erased so far must not be answered from memory, here or elsewhere.
+        // No process may answer from memory with what was erased so far.
         announce({ kind: 'decided', businessUid, superseded: true })
       }
       const at = await write((trx) => erasing.end(trx, record, rows))

@@ -1,11 +1,10 @@
-import type { Given, Script, Step } from './dialect.js'
+import type { Columns, Given, Script, Step } from './dialect.js'
 import type { Engine } from './engine.js'
 import type { Connection, Query, Sql } from './sql.js'
 
-type Columns = Record<string, 'text' | 'integer'>
 type Build<Of extends Columns> = (rows: Given<Extract<keyof Of, string>>) => Sql
 
-/** A statement that is compiled once. `build` gets the rows that it will run for. */
+/** A statement that is compiled once. `build` receives the rows that it runs for. */
 export function prepare<Of extends Columns>(
   engine: Pick<Engine, 'compile' | 'given'>,
   columns: Of,
@@ -18,7 +17,7 @@ export function prepare<Of extends Columns>(
   }
 }
 
-/** The same for a statement that inserts its rows with `insert`, whose only parameters are there. */
+/** The same for an `insert` whose only parameters are in `Given.insert`, so that one statement may insert several rows. */
 export function prepareInsert<Of extends Columns>(
   engine: Pick<Engine, 'compile' | 'given' | 'insertsAtOnce'>,
   columns: Of,
@@ -34,23 +33,23 @@ export function prepareInsert<Of extends Columns>(
   }
 }
 
-export type RowOf<Of> = {
+type RowOf<Of> = {
   [Name in keyof Of]: (Of[Name] extends 'text' ? string : number) | null
 }
 
-/** A question without parameters, compiled once. Asking answers the rows. */
-export function prepareQuestion<Row>(
+/** A query without parameters, compiled once. The script returns its rows. */
+export function prepareQuery<Row>(
   engine: Pick<Engine, 'compile'>,
-  question: Sql<Row>,
+  query: Sql<Row>,
 ): () => Script<readonly Row[]> {
   let step: Step | undefined
-  return function* ask() {
-    step ??= { query: engine.compile(question), rows: [{}], answers: true }
+  return function* run() {
+    step ??= { query: engine.compile(query), rows: [{}], answers: true }
     return (yield step) as readonly Row[]
   }
 }
 
-/** Runs a script as a part of a transaction that is under way. */
+/** Runs a script inside a transaction that is under way. */
 export async function perform<Result>(
   engine: Pick<Engine, 'queriesOf'>,
   trx: Connection,

@@ -1,6 +1,5 @@
 /**
- * One SQL for both engines: `sql` is a template tag whose values become parameters, and parts of statements are values
- * like any other.
+ * A template tag for SQL: values become parameters, and other statements may be parts of a statement.
  *
  * @example
  * const due = sql`refresh_at <= ${now}`
@@ -15,17 +14,17 @@ export function sql<Row = unknown>(texts: TemplateStringsArray, ...values: unkno
   return new Sql(flat.texts, flat.values)
 }
 
-/** A name of a table or a column; of a column of a table with a dot. */
+/** The name of a table or a column. A dot separates a table from its column. */
 sql.ref = (name: string): Sql => sql.raw(name.split('.').map(quoted).join('.'))
 
-/** A value that is part of the text: for what never changes, so that an index on this very value can serve it. */
+/** A constant in the text, not a parameter: so a partial index with this constant can serve the statement. */
 sql.lit = (value: string | number): Sql =>
   sql.raw(typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`)
 
-/** Text as it stands. Never of what comes from outside. */
+/** SQL text, unchanged. Never pass input to it. */
 sql.raw = <Row = unknown>(text: string): Sql<Row> => new Sql([text], [])
 
-/** Values or parts, one after the other. */
+/** Values or parts with a separator between them. */
 sql.join = (items: readonly unknown[], separator = ', '): Sql => {
   const flat = new Flat('')
   items.forEach((item, i) => {
@@ -35,9 +34,9 @@ sql.join = (items: readonly unknown[], separator = ', '): Sql => {
   return new Sql(flat.texts, flat.values)
 }
 
-/** A statement, or a part of one, whose rows have the shape `Row`. */
+/** A statement or a part of one. `Row` is the shape of its rows. */
 export class Sql<Row = unknown> {
-  /** One text more than values: each value stands between two texts. */
+  /** Each value is between two texts, so there is one text more than values. */
   constructor(
     readonly texts: readonly string[],
     readonly values: readonly unknown[],
@@ -54,21 +53,21 @@ export class Sql<Row = unknown> {
   }
 }
 
-/** A statement as an engine takes it. */
+/** A statement for an engine. */
 export interface Query {
   text: string
   values: readonly unknown[]
 }
 
-/** What statements run on: in a transaction, or on SQLite also outside of one. */
+/** Runs statements: in a transaction or, on SQLite, also outside of one. */
 export interface Connection {
   /** The rows that a statement returns. Rejects with a `MarketplaceError`. */
   query(query: Query): Promise<unknown[]>
-  /** Stands for the parameter of this number, from 1. */
+  /** The placeholder of the parameter with this number, from 1. */
   placeholder(number: number): string
 }
 
-/** Texts and values of a statement whose parts are taken in. */
+/** Collects the texts and values of a statement and its parts. */
 class Flat {
   readonly texts: string[]
   readonly values: unknown[] = []

@@ -5,9 +5,9 @@ import type { Timeline, TimelineItem, TimelinePlace } from './store.js'
 import type { StoreTime } from './store-time.js'
 
 /**
- * The entries of a business and what became of them as one timeline, newest first. Each is one range of an index by
- * time, and the next page begins at the very place where the last ended. Entries that are not handled yet have no outcome; when
- * they get one it is newer than every page before.
+ * The entries of a business and their outcomes, newest first, merged from a range of an index each. A page begins
+ * exactly where the page before ended. An entry without an outcome is not missed: its outcome will be newer than every
+ * page before.
  */
 export function createTimeline(engine: Engine, offsetOf: StoreTime) {
   return async function timelineOf(

@@ -1,15 +1,15 @@
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
 
-/** A write that takes longer is a problem while it lasts: senders have been answered 503 by then. */
+/** A write that takes longer is a problem while it lasts: by then its sender has received 503. */
 const SLOW_MS = 5 * SECOND
-/** A probe may be small where what failed was large: what has failed so lately counts for more. */
+/** A failure within this time counts more than a successful probe, which writes less than a delivery may. */
 const RECENT_MS = 2 * SECOND
 
 /**
- * Remembers what the last write or sync met, until writing is known to work again: when a delivery is accepted, or by
- * a probe, a tiny write and a sync, at most one a second. Probes follow a question for the problem, and writes that
- * succeed, which may have written nothing.
+ * Remembers why the last write or sync failed, until a write shows that writing works again: an accepted delivery, or a
+ * probe. A probe writes and syncs one row, at most once a second. `problem()` starts one, and so does any other
+ * successful write, since that may have written nothing.
  */
 export function createWriteHealth(options: {
   probe(): Promise<unknown>
@@ -17,7 +17,7 @@ export function createWriteHealth(options: {
   clock: Pick<Clock, 'monotonic'>
 }) {
   const { probe, isDataError, clock } = options
-  let failure: { words: string; at: number } | undefined
+  let failure: { message: string; at: number } | undefined
   let probedAt = Number.NEGATIVE_INFINITY
   const begun = new Set<{ at: number }>()
 
@@ -26,7 +26,7 @@ export function createWriteHealth(options: {
       error instanceof MarketplaceError
         ? error.code === 'argument_invalid' || isDataError(error.cause)
         : isDataError(error)
-    if (!isAboutData) failure = { words: messageOf(error), at: clock.monotonic() }
+    if (!isAboutData) failure = { message: messageOf(error), at: clock.monotonic() }
   }
 
   function probeSoon() {
@@ -63,7 +63,7 @@ export function createWriteHealth(options: {
       probeSoon()
       const [oldest] = begun
       const waitingMs = oldest ? clock.monotonic() - oldest.at : 0
-      if (failure) return failure.words
+      if (failure) return failure.message
       return waitingMs > SLOW_MS
         ? `Cannot use the store: a write has not finished for ${Math.round(waitingMs / SECOND)} s`
         : null

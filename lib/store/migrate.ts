@@ -1,0 +1,19 @@
+import type { Engine, Migration } from './engine.js'
+import { type Connection, sql } from './sql.js'
+
+/** The number of migrations that the database has seen. The table `marketplace_schema` exists. */
+export async function schemaVersion(db: Connection): Promise<number> {
+  const rows = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
+  return Number(rows[0]?.version ?? 0)
+}
+
+/** Runs the migrations that the database has not seen, in a transaction that no other process runs beside. */
+export async function runMigrations(engine: Engine, trx: Connection, migrations: readonly Migration[]) {
+  const version = await schemaVersion(trx)
+  if (version >= migrations.length) return
+  for (const migration of migrations.slice(version)) {
+    for (const statement of migration(engine)) await statement.execute(trx)
+  }
+  await sql`delete from marketplace_schema`.execute(trx)
+  await sql`insert into marketplace_schema values (${migrations.length})`.execute(trx)
+}
