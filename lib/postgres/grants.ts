@@ -1,6 +1,6 @@
 import { type Connection, sql } from '../store/sql.js'
 
-/** The SQL that gives a role all it needs on tables that another role has made, or will make. */
+/** The SQL that grants a role what it needs on the tables that another role made or will make. */
 export function grantsFor(schema: string, role: string): string {
   const [on, to] = [quoted(schema), quoted(role)]
   return [
@@ -10,9 +10,9 @@ export function grantsFor(schema: string, role: string): string {
   ].join('\n')
 }
 
-/** Whether the role of this connection may use every table of the schema; true while there are none. */
+/** Whether the role of this connection may use all our tables in the schema; true while there are none. */
 export async function mayUseTables(db: Connection, schema: string): Promise<boolean> {
-  // From the catalogs, which every role may read: without USAGE on the schema its tables seem not to exist.
+  // The catalogs are readable for every role. By name, tables are invisible without USAGE on their schema.
   const rights = sql.join(
     ['select', 'insert', 'update', 'delete'].map((right) => sql`has_table_privilege(c.oid, ${right})`),
     ' and ',
@@ -24,7 +24,7 @@ export async function mayUseTables(db: Connection, schema: string): Promise<bool
   return rows[0]?.may === 'true'
 }
 
-// A schema of the app's own may hold tables of the app's own.
+// Named, because the schema may also contain tables of the app.
 const TABLES = [
   'marketplace_schema',
   'store_owner',

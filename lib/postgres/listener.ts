@@ -7,24 +7,36 @@ import { type Warn, warn as warnProcess } from '../warnings.js'
 import { quoted } from './grants.js'
 import type { PostgresConnection, PostgresConnections } from './pool.js'
 
-/** How often the listening connection is asked whether it still listens; one that does not answer is half-open. */
+/** The interval of a query whether the connection still listens. One that does not answer is half-open. */
 const HEARTBEAT_MS = 5 * SECOND
-/** How long a message to ourselves may take, how many may get lost before we do without, and for how long then. */
+/** How long a probe, a message to this process, may take. */
 const PROBE_MS = 2 * SECOND
+/** After this many lost probes in a row no messages are expected here, for `OFF_MS`. */
 const PROBES = 3
 const OFF_MS = 10 * MINUTE
-/** Hints of this long travel as one message: a NOTIFY takes a lock of the whole database at its commit. */
+/** Hints are collected for this long and sent in one transaction: a NOTIFY locks the whole database at its commit. */
 const COLLECT_MS = 20
-/** A message is at most 8,000 bytes; beyond this many businesses it says "any". */
+/** The most hints that name a business; further ones are sent without it, and concern any. */
 const MAX_NAMED = 20
 
 /**
- * LISTEN and NOTIFY, as a hint only: work is found and decisions expire without them, a little later.
- * Behind a pooler in transaction mode no message arrives: a message to ourselves finds out, and listening stops.
+ * Sends and receives hints by LISTEN and NOTIFY. They only save time: without them work is found, and decisions expire,
+ * a little later. Behind a pooler in transaction mode no message arrives; a probe shows that, and listening stops.
+ *
+ * | state | entered | left |
+ * |---|---|---|
+ * | new | creation; nothing is sent or received | `start()`: connecting, unless the pool has a single connection |
+ * | connecting | `start()`, or the timer of the two states below; takes a connection, listens, sends a probe | the probe arrives: listening. An error, or the first two lost probes in a row: waiting. Another lost probe: off |
+ * | listening | a probe has arrived; a heartbeat checks the connection | it is lost, or the heartbeat fails: waiting |
+ * | waiting | a failure; a timer of up to 30 s runs | the timer: connecting |
+ * | off | three lost probes in a row, with the warning `listen_unavailable` the first time; a timer of 10 minutes runs | the timer: connecting |
+ * | closed | `close()`, from any state but new | never |
+ *
+ * Hints are sent in all states between new and closed.
  */
 export function createListener(options: {
   connections: PostgresConnections
-  /** Of the database; the schema's name. */
+  /** The channel: the name of the schema. */
   channel: string
   clock: Clock
   warn?: Warn | undefined
@@ -37,7 +49,7 @@ export function createListener(options: {
   let listening: PostgresConnection | undefined
   let onProbe = () => {}
   let failures = 0
-  let silences = 0
+  let lostProbes = 0
   let timer: unknown
   let flushing: unknown
 
@@ -50,23 +62,24 @@ export function createListener(options: {
       connection.onNotification(({ channel: to, payload }) => {
         if (to === channel) receive(payload)
       })
-      connection.onLost(() => again(connection))
+      connection.onLost(() => reconnect(connection))
       await connection.query(`listen ${quoted(channel)}`)
-      const isHeard = await hearsItself()
+      const isReceived = await probe()
       if (state !== 'on') return
-      if (!isHeard) return notHeard(connection)
-      silences = 0
+      if (!isReceived) return probeLost(connection)
+      lostProbes = 0
       failures = 0
-      // What was said while nobody listened.
+      // Covers the messages that were sent before it listened.
       ANYTHING.forEach(onHint)
       beat(connection)
     } catch {
-      again(listening)
+      reconnect(listening)
     }
   }
 
-  async function hearsItself(): Promise<boolean> {
-    const heard = new Promise<boolean>((resolve) => {
+  /** Whether a message to this process arrives in time. */
+  async function probe(): Promise<boolean> {
+    const received = new Promise<boolean>((resolve) => {
       const giveUp = clock.setTimeout(() => resolve(false), PROBE_MS)
       onProbe = () => {
         clock.clearTimeout(giveUp)
@@ -74,7 +87,7 @@ export function createListener(options: {
       }
     })
     await send(`${self} probe`)
-    return heard
+    return received
   }
 
   function beat(connection: PostgresConnection) {
@@ -86,32 +99,31 @@ export function createListener(options: {
         if (rows.length === 0) throw new Error('the connection does not listen any more')
         if (connection === listening && state === 'on') beat(connection)
       } catch {
-        again(connection)
+        reconnect(connection)
       }
     }, HEARTBEAT_MS)
   }
 
-  function again(
+  function reconnect(
     connection: PostgresConnection | undefined,
     inMs = fullJitter(failures++, SECOND / 4, MINUTE / 2),
   ) {
     if (connection !== listening) return
     listening = undefined
     clock.clearTimeout(timer)
-    // Behind a pooler the server's connection goes to others, and must not listen for them.
+    // Destroyed: behind a pooler another client would get the server's connection, still listening.
     connection?.release(true)
     if (state === 'on') timer = clock.setTimeout(listen, inMs)
   }
 
-  /** One silence may be a slow moment or a connection that is half open; several on new connections are a rule. */
-  function notHeard(connection: PostgresConnection) {
-    if (++silences < PROBES) return again(connection)
-    again(connection, OFF_MS)
-    if (silences > PROBES) return
-    warn('listen_unavailable')
+  /** A single probe may be lost to a slow server or a half-open connection. Several on new connections show a pooler. */
+  function probeLost(connection: PostgresConnection) {
+    if (++lostProbes < PROBES) return reconnect(connection)
+    reconnect(connection, OFF_MS)
+    if (lostProbes === PROBES) warn('listen_unavailable')
   }
 
-  /** Anybody who may connect to the database can send anything on any channel: what cannot be read is passed over. */
+  /** Any client of the database may send anything on any channel, so an unknown message is ignored. */
   function receive(payload: unknown) {
     if (typeof payload !== 'string') return
     const [from, kind, business] = payload.split(' ')
@@ -143,13 +155,13 @@ export function createListener(options: {
     flushing = undefined
     const hints = [...collected.values()]
     collected.clear()
-    // Should it fail, nobody is told; everybody looks by themselves.
-    send(...hints.map((hint) => `${self} ${words(hint)}`)).catch(() => {})
+    // A failure only costs time: every process also polls.
+    send(...hints.map((hint) => `${self} ${messageOf(hint)}`)).catch(() => {})
   }
 
   return {
     start(listener: (hint: Hint) => void) {
-      // The one connection of a pool of one has other work.
+      // The only connection of a pool is needed for transactions.
       if (state !== 'new' || connections.max < 2) return
       onHint = listener
       state = 'on'
@@ -159,14 +171,14 @@ export function createListener(options: {
     announce(hint: Hint) {
       if (state !== 'on') return
       const any: Hint = hint.kind === 'journal' ? hint : { ...hint, businessUid: null }
-      if (collected.has(words(any))) return
+      if (collected.has(messageOf(any))) return
       const isOneTooMany = collected.size >= MAX_NAMED
-      collected.set(words(isOneTooMany ? any : hint), isOneTooMany ? any : hint)
+      collected.set(messageOf(isOneTooMany ? any : hint), isOneTooMany ? any : hint)
       flushing ??= clock.setTimeout(flush, COLLECT_MS)
     },
 
     async close() {
-      // Not begun: an opening that failed before may be tried again.
+      // A store whose opening failed closes its engine and may be opened again.
       if (state === 'new') return
       state = 'closed'
       clock.clearTimeout(timer)
@@ -174,20 +186,20 @@ export function createListener(options: {
       onProbe()
       const connection = listening
       listening = undefined
-      // A pooled connection must not go on listening for whoever gets it next.
+      // The next user of a pooled connection must not receive our messages.
       await connection?.query(`unlisten ${quoted(channel)}`).catch(() => {})
       connection?.release()
     },
   }
 }
 
-function words(hint: Hint): string {
+function messageOf(hint: Hint): string {
   if (hint.kind === 'journal') return hint.kind
   const kind = hint.kind === 'decided' && hint.superseded ? 'superseded' : hint.kind
   return hint.businessUid === null ? kind : `${kind} ${encodeURIComponent(hint.businessUid)}`
 }
 
-/** Null, so any business, for what nobody here has encoded. */
+/** Null, which means any business, for a text that was not encoded here. */
 function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text)

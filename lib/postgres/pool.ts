@@ -3,18 +3,18 @@ import { MarketplaceError } from '../errors.js'
 import { withDeadline } from '../waiting.js'
 import { endsConnection } from './errors.js'
 
-/** What is asked of a pool of `pg` (node-postgres 8.16 or newer), by shape: its types are no dependency. */
+/** A pool of `pg` (node-postgres 8.16 or newer), by shape, so that its types are not a dependency. */
 export interface PostgresPool {
-  /** Lends a connection; `callback` gets it, or the error. */
+  /** Lends a connection; `callback` receives it, or the error. */
   connect(callback: (error: Error | undefined, client: PostgresClient | undefined) => void): void
   /** Reports idle connections that broke. */
   on(event: 'error', listener: (error: Error) => void): unknown
-  /** Ends the report. */
+  /** Removes a listener. */
   off(event: 'error', listener: (error: Error) => void): unknown
   options?: { max?: number }
 }
 
-/** What is asked of a connection of such a pool. */
+/** A connection of such a pool. */
 export interface PostgresClient {
   /** Runs a statement, or several without values. */
   query(query: {
@@ -22,11 +22,11 @@ export interface PostgresClient {
     values?: unknown[]
     types?: { getTypeParser(oid: number): (value: string) => unknown }
   }): Promise<unknown>
-  /** With an error or true the connection is destroyed instead of being used again. */
+  /** Returns the connection to its pool; with an error or true it is destroyed. */
   release(destroy?: Error | boolean): void
   /** Reports `notification` and `error`. */
   on(event: string, listener: (message: unknown) => void): unknown
-  /** Ends the report. */
+  /** Removes a listener. */
   off(event: string, listener: (message: unknown) => void): unknown
 }
 
@@ -34,30 +34,30 @@ export function isPool(value: object): value is PostgresPool {
   return ['connect', 'on', 'off'].every((name) => name in value)
 }
 
-/** A connection on loan. Every call ends in bounded time; once one has failed to, the connection is not used again. */
+/** A borrowed connection. Every query ends in bounded time. After one that did not answer, the connection is destroyed. */
 export interface PostgresConnection {
   query(text: string, values?: readonly unknown[]): Promise<unknown[]>
   onNotification(listener: (message: { channel: string; payload?: string }) => void): void
   onLost(listener: () => void): void
-  /** Gives it back; with `destroy` nobody gets it again. */
+  /** Returns it to its pool; with `destroy` it is closed instead. */
   release(destroy?: boolean): void
 }
 
-/** For a free connection, or a new one; a network that swallows packets must not hold a delivery for ever. */
+/** The longest wait for a connection: a network that drops packets must not hold a delivery for ever. */
 const CONNECT_MS = 3 * SECOND
-/** The database is told to give up before we do, so that it does not go on with what nobody waits for. */
+/** The longest statement. The database gives up before this process does, so that it does no work in vain. */
 export const STATEMENT_MS = 5 * SECOND
 const REPLY_MS = STATEMENT_MS + SECOND
 
 export interface PostgresConnections {
-  /** How many there may be at once, as far as that is known. */
+  /** The most connections at once, as far as that is known. */
   max: number
   acquire(): Promise<PostgresConnection>
-  /** Lets go of all; the next `acquire` begins anew. */
+  /** Closes all connections. The next `acquire` opens the pool again. */
   close(): Promise<void>
 }
 
-/** Connections from an app's own pool, or from one of ours when given an address. */
+/** Connections from a pool of the app's own, or from a pool of ours when given an address. */
 export function createConnections(
   from: string | PostgresPool,
   clock: Clock,
@@ -65,11 +65,11 @@ export function createConnections(
 ): PostgresConnections {
   let opening: Promise<PostgresPool> | undefined
   const answeredAt = new WeakMap<PostgresClient, number>()
-  // A pool that is ended never answers those who wait for a connection of it.
+  /** Rejects the callers that wait for a connection, which a closed pool never does. */
   const waiting = new Set<() => void>()
   let silentAt = 0
 
-  // An idle connection that breaks is reported here, and would end the process if nobody listened.
+  // Without a listener, the error of a broken idle connection ends the process.
   const ignore = () => {}
 
   async function openPool(): Promise<PostgresPool> {
@@ -94,9 +94,8 @@ export function createConnections(
       giveUp = () => reject(new Error('the connections are being closed'))
       waiting.add(giveUp)
       source.connect((error, client) => {
-        // At once: the end of a new connection may come in one packet with its beginning, and an error that nobody
-        // listens for ends the process. No promise comes in time.
-        // Nor may a pool of another make throw into the driver.
+        // Listeners are added at once, without a promise: a new connection may end in the packet in which it begins, and an
+        // error without a listener ends the process. A throw must not reach the driver of the app's own pool.
         try {
           if (client && waiting.has(giveUp)) resolve(lend(client))
           else if (client) client.release(true)
@@ -109,7 +108,7 @@ export function createConnections(
     try {
       return await withDeadline(connecting, CONNECT_MS, clock, () => noAnswer(CONNECT_MS))
     } catch (error) {
-      // Should it come after all in this very moment, it is given back.
+      // A connection that comes in this moment is destroyed.
       connecting.then((loan) => loan.release(true)).catch(() => {})
       throw error
     } finally {
@@ -124,7 +123,7 @@ export function createConnections(
       listeners.push([event, listener])
       client.on(event, listener)
     }
-    // A connection on loan reports its end to nobody else.
+    // The pool does not report errors of a borrowed connection.
     listen('error', (error) => {
       broken = error as Error
     })
@@ -132,7 +131,7 @@ export function createConnections(
     return {
       isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= silentAt,
       async query(text, values) {
-        // Nobody waits a second time for what has failed to answer, be it the rollback.
+        // A connection that did not answer once is not used again, not even for the rollback.
         if (broken) throw broken
         try {
           const query = { text, types: NUMBERS_AS_NUMBERS, ...(values && { values: [...values] }) }
@@ -141,7 +140,7 @@ export function createConnections(
             return noAnswer(REPLY_MS)
           })
           answeredAt.set(client, clock.monotonic())
-          // Of several statements in one text, the last one's.
+          // The result of the last statement, where the text has several.
           const last: unknown = Array.isArray(result) ? result.at(-1) : result
           return (last as { rows?: unknown[] }).rows ?? []
         } catch (error) {
@@ -159,7 +158,7 @@ export function createConnections(
           for (const [event, listener] of listeners.splice(0)) client.off(event, listener)
           client.release(broken ?? destroy)
         } catch {
-          // The pool has taken it back by itself.
+          // The pool has removed the connection by itself.
         }
       },
     }
@@ -192,7 +191,7 @@ export function createConnections(
 }
 
 interface Loan extends PostgresConnection {
-  /** Where one connection has fallen silent, those that lay idle meanwhile may have too, and each would cost as long. */
+  /** Idle since before another connection did not answer, so it may not answer either. */
   isSuspect: boolean
 }
 
@@ -200,13 +199,13 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('lost')
 }
 
-/** Whether the database answered and can be asked again on the same connection; else the connection is gone or unfit. */
+/** Whether the error is an answer of the database, so that the connection can be used again. */
 function isAnswer(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) && !endsConnection(error)
 }
 
-// Texts stay texts, whatever parsers the app has set: 20 int8, 21 int2, 23 int4, 1700 numeric (a sum of int8).
+// Numbers and texts, whatever parsers the app has set: 20 int8, 21 int2, 23 int4, 1700 numeric (a sum of int8).
 const NUMERIC = new Set([20, 21, 23, 1700])
 const NUMBERS_AS_NUMBERS = {
   getTypeParser: (oid: number) => (NUMERIC.has(oid) ? Number : (value: string) => value),
@@ -229,7 +228,7 @@ async function createPool(connectionString: string, max: number): Promise<OwnPoo
   })
 }
 
-// A variable, so that neither TypeScript nor a bundler asks for a library that is optional.
+// A variable, so that neither TypeScript nor a bundler resolves the optional library.
 async function importPg(): Promise<{ Pool: new (options: object) => OwnPool }> {
   const name = 'pg'
   try {

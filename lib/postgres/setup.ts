@@ -1,13 +1,14 @@
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
 import type { Engine, Migration } from '../store/engine.js'
+import { runMigrations, schemaVersion } from '../store/migrate.js'
 import { type Connection, sql } from '../store/sql.js'
 import { sleep } from '../waiting.js'
 import { type Warn, warn as warnProcess } from '../warnings.js'
 import { postgresCode } from './errors.js'
 import { grantsFor, mayUseTables, quoted } from './grants.js'
 
-/** Refuses a server on which the promises cannot be kept, and says why; answers the role of the connection. */
+/** Rejects for a server that cannot keep the promises of the store. Returns the role of the connection. */
 export async function checkServer({ read }: Pick<Engine, 'read'>, warn: Warn = warnProcess): Promise<string> {
   const rows = await read((db) =>
     sql<Record<'version' | 'encoding' | 'recovering' | 'fsync' | 'pages' | 'role', string>>`select
@@ -25,7 +26,7 @@ export async function checkServer({ read }: Pick<Engine, 'read'>, warn: Warn = w
   return server.role
 }
 
-/** Runs what is missing of the migrations, one process at a time. A role that may not create needs nothing missing. */
+/** Runs the missing migrations, one process at a time. A role without the right to create needs them all to have run. */
 export async function migratePostgres(
   engine: Engine,
   options: { schema: string; role: string; migrations: readonly Migration[]; clock: Clock },
@@ -60,35 +61,30 @@ export async function migratePostgres(
       trx,
     )
     if (rows[0]?.alone !== 'true') return false
-    const version = await versionOf(trx, schema)
-    if (version === 0) {
-      // Not "if not exists": that asks for the right to create schemas also where one was made for this role.
+    if ((await versionOf(trx, schema)) === 0) {
+      // Without `if not exists`, which needs the right to create schemas even if the schema exists.
       const schemas = await sql`
         select from pg_catalog.pg_namespace where nspname = ${schema}`.execute(trx)
       if (schemas.length === 0) await sql`create schema ${sql.ref(schema)}`.execute(trx)
       await sql`create table marketplace_schema (version integer not null)`.execute(trx)
       await sql`insert into marketplace_schema values (0)`.execute(trx)
     }
-    for (const migration of migrations.slice(version)) {
-      for (const statement of migration(engine)) await statement.execute(trx)
-    }
-    await sql`update marketplace_schema set version = ${migrations.length}`.execute(trx)
+    await runMigrations(engine, trx, migrations)
     return true
   }
 }
 
 /** 0 before the first migration. */
 async function versionOf(db: Connection, schema: string): Promise<number> {
-  // Not by `to_regclass`: its answer may come from before the lock, when another process had not made the table yet.
+  // Without `to_regclass`, which may miss a table that another process made just before this one got the lock.
   const tables = await sql`
     select from pg_catalog.pg_class join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
     where nspname = ${schema} and relname = 'marketplace_schema'`.execute(db)
   if (tables.length === 0) return 0
-  const rows = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
-  return rows[0]?.version ?? 0
+  return schemaVersion(db)
 }
 
-/** What opening rejects with, and what to do where that is known. */
+/** The error of a failed opening, with what to do where that is known. */
 export function asOpenError(error: unknown): MarketplaceError {
   if (error instanceof MarketplaceError) return error
   return refused(WHY[postgresCode(error)] ?? messageOf(error), error)

@@ -4,8 +4,8 @@ import { explainPostgres } from './errors.js'
 import { type PostgresConnection, type PostgresConnections, STATEMENT_MS } from './pool.js'
 
 /**
- * Transactions over connections whose settings hold for one transaction only: behind a pooler that hands out a server
- * connection per transaction, a setting of the session would be somebody else's.
+ * Transactions with settings that end with the transaction. Behind a pooler in transaction mode, a setting of the session
+ * would apply to the transactions of others.
  */
 export function createTransactions(connections: PostgresConnections, schema: string) {
   const begin = `begin; ${settings(schema)}`
@@ -18,7 +18,7 @@ export function createTransactions(connections: PostgresConnections, schema: str
       await explained(() => client.query('commit'))
       return result
     } catch (error) {
-      // When it fails the connection is broken, and the server rolls back by itself.
+      // If this fails too, the connection is broken, and the server rolls back by itself.
       await client.query('rollback').catch(() => {})
       throw error
     } finally {
@@ -27,7 +27,7 @@ export function createTransactions(connections: PostgresConnections, schema: str
   }
 }
 
-/** How PostgreSQL counts parameters. */
+/** PostgreSQL's parameters, by number. */
 export const placeholder: Connection['placeholder'] = (number) => `$${number}`
 
 function connectionOver(client: PostgresConnection): Connection {
@@ -35,8 +35,9 @@ function connectionOver(client: PostgresConnection): Connection {
 }
 
 /**
- * Runs a script as one transaction, each message with as many statements as need no answer before. Literals instead of
- * parameters: a message of several statements has none, and a prepared statement would be somebody else's behind a pooler.
+ * Runs a script as one transaction. A message contains the statements up to the first that answers. It has literals
+ * instead of parameters: a message of several statements has no parameters, and behind a pooler a prepared statement may
+ * be missing from the next connection.
  */
 export function createScripts(connections: PostgresConnections, schema: string) {
   const begin = `begin; ${settings(schema)}`
@@ -60,7 +61,7 @@ export function createScripts(connections: PostgresConnections, schema: string) 
         await send()
         return next.value
       } catch (error) {
-        // When it fails the connection is broken, and the server rolls back by itself.
+        // If this fails too, the connection is broken, and the server rolls back by itself.
         await connection.query('rollback').catch(() => {})
         throw error
       } finally {
@@ -75,7 +76,7 @@ export const ROWS = Symbol('rows')
 
 function withLiterals({ query, rows }: Step): string {
   if (query.values.length === 0) return query.text
-  // Without $ nothing ends the literal, and in ASCII it means the same in every encoding. JSON.stringify leaves no NUL.
+  // Without `$` nothing ends the literal early, and ASCII is the same in every encoding. JSON.stringify leaves no NUL.
   const json = JSON.stringify(rows).replace(
     /[$\u007f-\uffff]/g,
     (odd) => `\\u${odd.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -92,18 +93,18 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Found by our own tables' names; ended when it takes too long or its client is gone; and never acknowledged before it
- * is on disk, also where the role's or the database's default says otherwise (a stronger default stands).
+ * The settings of a transaction: it finds our tables by name, ends when it takes too long, and commits to disk, whatever
+ * the defaults of the role or the database. A stronger default stays.
  */
 function settings(schema: string): string {
   const values = {
     search_path: `'"${schema}"'`,
     statement_timeout: `'${STATEMENT_MS}'`,
-    // A process that stands still in the middle of a transaction loses it before those who wait for its rows give up.
+    // A suspended process loses its transaction before those who wait for its rows give up.
     idle_in_transaction_session_timeout: `'2000'`,
     lock_timeout: `'4000'`,
-    // Each statement here has an index that gives its rows in its order. While statistics are older than the data (a
-    // backlog of 100,000 within a minute) the planner would rather read all of a table, or sort all that is due.
+    // Every statement has an index that returns its rows in order. While statistics are older than the data (a backlog of
+    // 100,000 within a minute), the planner prefers to read a whole table, or to sort all due rows.
     enable_seqscan: `'off'`,
     enable_bitmapscan: `'off'`,
     enable_hashjoin: `'off'`,

@@ -7,8 +7,8 @@ import { pathFault } from './path.js'
 import { syncFolder } from './wal.js'
 
 /**
- * Copies a database into the file `target`, which must not exist. The copy is made under another name, synced, and only
- * then given its own, so there is never half a backup; `target` holds what was committed when the copy began.
+ * Copies a database into the file `target`, which must not exist. `target` contains the commits from before the copy
+ * began. The copy has a temporary name until it is synced, so there is never half a backup.
  */
 export async function backUp(target: string, copy: (sql: string) => Promise<unknown>): Promise<void> {
   const path = resolve(target)
@@ -26,14 +26,14 @@ export async function backUp(target: string, copy: (sql: string) => Promise<unkn
   } catch (error) {
     if (error instanceof MarketplaceError && error.code !== 'store_unavailable') throw error
     const { code } = error as { code?: unknown }
-    if (code === 'EEXIST') throw refuse('the file was made meanwhile; name a new one')
+    if (code === 'EEXIST') throw refuse('another process has made the file meanwhile; name a new one')
     throw refuse(pathFault(path) ?? reasonOf(error, sqliteCode(error), path) ?? messageOf(error), error)
   } finally {
     for (const rest of [unfinished, `${unfinished}-journal`]) await rm(rest, { force: true }).catch(() => {})
   }
 }
 
-/** A link fails when the name is taken, which renaming does not; some file systems have no links. */
+/** A link fails when the name is taken; a rename would replace that file. Some file systems have no links. */
 async function giveName(unfinished: string, path: string) {
   try {
     await link(unfinished, path)

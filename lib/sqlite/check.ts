@@ -2,14 +2,14 @@ import type { SqliteConnection } from './drivers.js'
 import { corrupt, sizeOf, sqliteCode } from './errors.js'
 import { NoThread, type SqliteThread } from './thread.js'
 
-/** Checked at once: takes some 2 ms for a MiB, and 25 ms is what the event loop may stand still. */
+/** Files up to this size are checked at once: a MiB takes about 2 ms, and the event loop may stop for 25 ms at most. */
 const AT_ONCE_BYTES = 4 * 1024 * 1024
-/** Checked before the store is open, on the thread: up to some 0.1 s. Larger files are checked while they are in use. */
+/** Files up to this size are checked on the thread before the store is open, in about 0.1 s; larger ones while in use. */
 const BEFORE_OPEN_BYTES = 64 * 1024 * 1024
 
 /**
- * Looks for damage in a file that has been opened. Small files are checked at once, larger ones on the thread, and the
- * largest while the store is already in use: then `onDamage` is called when it is found.
+ * Checks an open file for damage: small files at once, larger ones on the thread, and the largest while the store is
+ * already in use. Rejects `store_corrupt`; for the largest files it calls `onDamage` instead.
  */
 export async function checkFile(
   path: string,
@@ -25,7 +25,7 @@ export async function checkFile(
     },
     (error) => {
       if (['CORRUPT', 'NOTADB'].includes(sqliteCode(error))) throw corrupt(path, error)
-      // Nothing is known: what is damaged shows when it is read. Without a thread only a start checks, as far as it may.
+      // Without a thread large files are not checked; damage shows when it is read.
       if (!(error instanceof NoThread)) throw error
     },
   )
@@ -37,8 +37,8 @@ export async function checkFile(
 
 function checkAtOnce(connection: SqliteConnection, path: string) {
   try {
-    // Only `exec` leaves nothing behind that keeps a connection of libsql open, and it answers nothing: so damage is
-    // made an error.
+    // By `exec`, because a prepared statement keeps a connection of libsql open. It returns no rows, so the statement
+    // turns damage into an error.
     connection.exec(`select iif(quick_check = 'ok', 1, json('damaged')) from pragma_quick_check`)
   } catch (error) {
     const code = sqliteCode(error)

@@ -3,24 +3,24 @@ import { NoThread, type SqliteThread } from './thread.js'
 import type { Turns } from './turns.js'
 import type { Wal } from './wal.js'
 
-/** 8 MiB of WAL: some 7,000 deliveries. */
-const PAGES = 2_000
-/** Looking costs some 4 µs, so it is done once for so many commits. */
+/** 8 MiB of WAL: about 7,000 deliveries. */
+const MAX_PAGES = 2_000
+/** A look at the WAL takes about 4 µs, so it is done once for this many commits. */
 const COMMITS_BETWEEN_LOOKS = 16
 
 /**
- * The first commit after a complete checkpoint begins the WAL anew, and syncs its header: the thread makes that commit,
- * of a count that nobody reads (SQLite writes no page whose bytes stay the same).
+ * The first commit after a complete checkpoint restarts the WAL and syncs its header, so the thread makes that commit. It
+ * writes a counter that is never read, because SQLite writes no page whose bytes stay the same.
  */
 export const BEGIN_WAL = 'update marketplace_time set wals = wals + 1'
 
 /**
- * Keeps the WAL short. A checkpoint copies it into the database and syncs both, 20 to 50 ms for 8 MiB on an SSD; so a
- * thread does it.
+ * Limits the length of the WAL. A checkpoint copies it into the database and syncs both, which takes 20 to 50 ms for
+ * 8 MiB on an SSD, so the thread does it.
  *
- * The WAL begins anew with the first commit after a checkpoint that left nothing behind. While deliveries come in
- * without a pause, there is always something behind: so a second checkpoint, of the few pages of the meantime, has the
- * turn for itself. A library that two connections must not write with has no first one.
+ * The WAL restarts with the first commit after a checkpoint that copied everything. While deliveries arrive without a
+ * pause, each checkpoint misses the latest ones. So a second checkpoint, of those few pages, runs in a turn of its own,
+ * without writers beside it. A library whose files must not be shared runs only the second.
  */
 export function createCheckpoints(options: {
   wal: Pick<Wal, 'reaches'>
@@ -28,7 +28,7 @@ export function createCheckpoints(options: {
   turns: Turns
   /** Whether others may write during a checkpoint. */
   mayOverlap: boolean
-  /** There is no thread: SQLite must do it by itself. */
+  /** Called when there is no thread, so that SQLite makes checkpoints by itself. */
   onNoThread(): void
   clock: Clock
 }): { afterCommit(): void } {
@@ -51,11 +51,11 @@ export function createCheckpoints(options: {
   return {
     afterCommit() {
       if (++commits % COMMITS_BETWEEN_LOOKS || isRunning || clock.monotonic() < notBefore) return
-      if (!wal.reaches(PAGES)) return
+      if (!wal.reaches(MAX_PAGES)) return
       isRunning = true
       run()
         .catch((error) => {
-          // A full disk, say; the commits that need room report it. The thread ends when the store is closed.
+          // For example a full disk, which the commits report. A closed store ends the thread.
           notBefore = clock.monotonic() + 5 * SECOND
           if (error instanceof NoThread) onNoThread()
         })

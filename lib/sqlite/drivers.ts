@@ -1,32 +1,32 @@
 import { join } from 'node:path'
 import { MarketplaceError } from '../errors.js'
 
-/** A SQLite library that was found and works. */
+/** A SQLite library that works in this process. */
 export interface SqliteLibrary {
   name: SqliteDriverName
   /** SQLite's own version, e.g. [3, 53, 4]. */
   version: readonly number[]
   open: OpenSqlite
-  /** How a thread loads the same library: the files to try, in order. Empty for the one built into Node. */
+  /** The files from which a thread may load the same library, in order. Empty for `node:sqlite`. */
   modules: readonly string[]
-  /** The native files of libraries that this process has loaded: a thread must load no other. */
+  /** The native files that this process has loaded. A thread must load no other. */
   natives: readonly string[]
 }
 
-/** One connection to one SQLite file, whatever library is below: the smallest shape the engine needs. */
+/** A connection to a SQLite file, the same for all libraries. */
 export interface SqliteConnection {
-  /** Runs statements whose rows do not matter. What only this has run leaves nothing behind once it is closed. */
+  /** Runs statements without returning rows. A connection of libsql that used nothing else closes at once. */
   exec(sql: string): void
-  /** Runs one statement; rows when it returns any, else []. */
+  /** Runs one statement, and returns its rows. */
   all(sql: string, parameters: readonly unknown[]): unknown[]
   close(): void
 }
 
-/** Opens a connection; the busy timeout is 0: waiting inside SQLite would stop the event loop. */
-export type OpenSqlite = (path: string) => SqliteConnection
+/** Opens a connection without a busy timeout, because a wait inside SQLite stops the event loop. */
+type OpenSqlite = (path: string) => SqliteConnection
 
 /**
- * The first of `node:sqlite`, `better-sqlite3` and `libsql` that is there.
+ * The first of `node:sqlite`, `better-sqlite3` and `libsql` that works here.
  * Rejects `store_driver_missing` with what to install.
  */
 export async function findSqlite(only?: SqliteDriverName): Promise<SqliteLibrary> {
@@ -36,8 +36,8 @@ export async function findSqlite(only?: SqliteDriverName): Promise<SqliteLibrary
     try {
       const Database = await DRIVERS[name]()
       const open = (path: string) => connect(new Database(path, { timeout: 0 }))
-      // On a connection of its own: libsql closes a connection that has prepared a statement only when the statement
-      // is collected as garbage.
+      // The version is read on a connection of its own, because libsql closes a connection only when its prepared
+      // statements are collected as garbage.
       return { name, version: versionOf(open), open, ...filesOf(name, Database) }
     } catch (error) {
       reasons.push(`${name}: ${error instanceof Error ? error.message.split('\n')[0] : 'cannot be loaded'}`)
@@ -65,7 +65,7 @@ const DRIVERS = {
   libsql: () => importDatabase('libsql'),
 }
 
-// A variable, and comments for bundlers, so that no optional library is loaded before it is used.
+// A variable, and comments for bundlers, so that they do not resolve the optional library.
 async function importDatabase(name: string): Promise<DatabaseClass> {
   const module = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as {
     default: DatabaseClass
@@ -80,13 +80,13 @@ function versionOf(open: OpenSqlite): number[] {
   return row.version.split('.').map(Number)
 }
 
-/** Where the library's files are, so that a thread finds the same: two copies in one process would break its locks. */
+/** The files of the library, so that a thread loads the same ones: two copies in one process break their file locks. */
 function filesOf(
   name: SqliteDriverName,
   Database: DatabaseClass,
 ): Pick<SqliteLibrary, 'modules' | 'natives'> {
   if (name === 'node:sqlite') return { modules: [], natives: [] }
-  // Not an import: webpack replaces what is imported from there with what it finds at the time of bundling.
+  // Not an import: webpack would replace it with what it finds while bundling.
   const { createRequire } = process.getBuiltinModule('node:module')
   const { cache, resolve } = createRequire(join(process.cwd(), 'app.js'))
   const loaded = Object.entries(cache)
@@ -113,7 +113,7 @@ function connect(database: Database): SqliteConnection {
   function prepare(sql: string) {
     let prepared = statements.get(sql)
     if (!prepared) {
-      // All SQL is this package's own; the bound only guards against a mistake that makes it vary.
+      // The package has fewer statements. The bound guards against a mistake that makes their texts vary.
       if (statements.size >= 200) statements.clear()
       prepared = { statement: database.prepare(sql), hasRows: RETURNS_ROWS.test(sql) }
       statements.set(sql, prepared)
@@ -151,7 +151,7 @@ interface Database {
 
 type DatabaseClass = new (path: string, options: { timeout: number }) => Database
 
-/** The WAL-reset bug, which two connections that write can meet, is fixed in SQLite 3.51.3 (2026-03-13). */
+/** Whether several connections may write a file: the WAL-reset bug is fixed in SQLite 3.51.3 (2026-03-13). */
 export function mayShareFiles({ version: [major = 0, minor = 0, patch = 0] }: SqliteLibrary): boolean {
   return major * 1e6 + minor * 1e3 + patch >= 3_051_003
 }

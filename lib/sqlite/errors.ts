@@ -4,7 +4,7 @@ import type { Clock } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
 import { sleep } from '../waiting.js'
 
-/** Runs `attempt` until it is not busy, waiting outside SQLite so that the event loop goes on. */
+/** Repeats `attempt` while SQLite is busy. Waits outside SQLite, so that the event loop goes on. */
 export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, clock: Clock): Promise<T> {
   const deadline = clock.monotonic() + patienceMs
   for (;;) {
@@ -17,7 +17,7 @@ export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, cl
   }
 }
 
-/** The primary result code without its prefix, e.g. BUSY, IOERR, FULL; '' when the error is not SQLite's. */
+/** The primary result code without its prefix, for example BUSY, IOERR or FULL; '' for an error of another source. */
 export function sqliteCode(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown }
   const number = numberOf(error)
@@ -25,7 +25,7 @@ export function sqliteCode(error: unknown): string {
   return typeof code === 'string' && code.startsWith('SQLITE_') ? (code.split('_')[1] as string) : ''
 }
 
-/** Whether the system refused a write. SQLite has rolled the transaction back: what was committed before is untouched. */
+/** Whether the system refused a write. SQLite has rolled the transaction back, and earlier commits are intact. */
 function isRefusedWrite(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown }
   return (
@@ -36,12 +36,12 @@ function isRefusedWrite(error: unknown): boolean {
   )
 }
 
-/** Whether nobody knows, after this error, what the disk holds: a sync or a read failed. */
+/** Whether a sync or a read failed, so that the content of the disk is unknown. */
 export function isSuspicious(error: unknown): boolean {
   return sqliteCode(error) === 'IOERR' && !isRefusedWrite(error)
 }
 
-/** An error of the file as callers should see it; one of a row's data, or of a statement, stays as it is. */
+/** The error for callers, if `error` concerns the file. An error of a statement or its data is returned unchanged. */
 export function explainSqlite(error: unknown, path: string): unknown {
   if (error instanceof MarketplaceError) return error
   const code = sqliteCode(error)
@@ -53,7 +53,7 @@ export function explainSqlite(error: unknown, path: string): unknown {
 export function corrupt(path: string, cause: unknown): MarketplaceError {
   return new MarketplaceError(
     'store_corrupt',
-    `Cannot use the SQLite file ${path}: it is damaged or no database. It was neither mended nor replaced; restore a backup, or move it away to start empty`,
+    `Cannot use the SQLite file ${path}: it is damaged or not a database. It was neither repaired nor replaced. Restore a backup, or move it away to start empty`,
     { cause },
   )
 }
@@ -62,7 +62,7 @@ export function unavailable(message: string, cause?: unknown): MarketplaceError 
   return new MarketplaceError('store_unavailable', message, { cause })
 }
 
-/** Why the system would not do it, in words of an operator; also for errors of Node's own file calls. */
+/** Why the system refused, for an operator. Also for errors of Node's file calls. */
 export function reasonOf(error: unknown, code: string, path: string): string | undefined {
   const system = (error as { code?: unknown } | null)?.code
   if (isRefusedWrite(error) || ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(String(system)))
@@ -75,7 +75,7 @@ export function reasonOf(error: unknown, code: string, path: string): string | u
   return undefined
 }
 
-/** SQLite reports a quota, a limit of file sizes and a broken disk alike; the system can be asked which it is. */
+/** SQLite reports a quota, a file-size limit and a broken disk with one code. The system shows which it is. */
 function whyNoRoom(path: string, code: string, system: string): string {
   const limit = fileSizeLimit()
   const largest = Math.max(sizeOf(path), sizeOf(`${path}-wal`))
@@ -112,12 +112,12 @@ function numberOf(error: unknown): number | undefined {
   const { errcode, rawCode, message } = (error ?? {}) as Record<string, unknown>
   if (typeof errcode === 'number') return errcode
   if (typeof rawCode === 'number') return rawCode
-  // libsql reports a failed opening by its words only.
+  // libsql has the code of a failed opening only in its message.
   const [, number] = /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(String(message)) ?? []
   return number === undefined ? undefined : Number(number)
 }
 
-// SQLITE_IOERR_WRITE, and _SHMSIZE: the shared index beside the WAL could not grow.
+// SQLITE_IOERR_WRITE, and SQLITE_IOERR_SHMSIZE: the shared index of the WAL could not grow.
 const REFUSED_WRITES = [10 | (3 << 8), 10 | (19 << 8)]
 
 const RESULT_CODES: Record<number, string> = {

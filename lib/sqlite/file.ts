@@ -17,28 +17,28 @@ import { type StoreTime, startTime } from './time.js'
 import type { Turns } from './turns.js'
 import { openWal, type Wal } from './wal.js'
 
-/** All that belongs to an open database file. */
+/** An open database file, with everything that belongs to it. */
 export interface OpenFile {
   library: SqliteLibrary
   connection: SqliteConnection
   thread: SqliteThread
   time: StoreTime
-  /** None in memory. */
+  /** Undefined for `:memory:`. */
   wal: Wal | undefined
   checkpoints: ReturnType<typeof createCheckpoints> | undefined
   /**
-   * Moves everything from the WAL into the database under SQLite's own syncs, and goes on with a new connection. Where
-   * that fails, all stays as it was.
+   * Moves the whole WAL into the database under SQLite's own syncs, and replaces the connection. A failure changes
+   * nothing.
    */
   renew(): Promise<void>
   close(): Promise<void>
 }
 
-/** Some 1 MiB of WAL is left to SQLite when the connection is closed; more is moved by the thread before. */
+/** Closing the connection moves the WAL into the database. From about 1 MiB on the thread does that first. */
 const PAGES_AT_CLOSE = 256
 const PATIENCE_MS = 5_000
 
-/** Opens and checks a file, or rejects, with SQLite's error or a `MarketplaceError`, and leaves nothing behind. */
+/** Opens and checks a file. Rejects with SQLite's error or a `MarketplaceError`, and then leaves nothing open. */
 export async function openSqliteFile(options: {
   path: string
   driver: SqliteDriverName | undefined
@@ -46,7 +46,7 @@ export async function openSqliteFile(options: {
   turns: Turns
   commits(): number
   onSyncFailure(error: unknown): void
-  /** Damage was found after the opening. */
+  /** Called when damage is found after the opening. */
   onDamage(error: unknown): void
 }): Promise<OpenFile> {
   const { clock, turns, commits, onSyncFailure, onDamage } = options
@@ -54,14 +54,14 @@ export async function openSqliteFile(options: {
   const inMemory = options.path === ':memory:'
   const path = inMemory ? options.path : realDatabasePath(options.path)
   const thread = createSqliteThread(library, path)
-  const undo: (() => unknown)[] = [() => thread.end()]
+  const cleanup: (() => unknown)[] = [() => thread.end()]
 
-  async function undoAll() {
-    for (const step of undo.splice(0).reverse()) {
+  async function cleanUp() {
+    for (const step of cleanup.splice(0).reverse()) {
       try {
         await step()
       } catch {
-        // Letting go of the rest matters more; what is in the WAL stays there for the next opening.
+        // The other steps must still run. The next opening finds the WAL.
       }
     }
   }
@@ -71,14 +71,14 @@ export async function openSqliteFile(options: {
       const hold = await retryWhileBusy(() => holdFile(library, path), PATIENCE_MS, clock).catch((error) => {
         throw sqliteCode(error) === 'BUSY' ? inUse(path, library, error) : error
       })
-      undo.push(() => hold.release())
+      cleanup.push(() => hold.release())
     }
     let connection = await retryWhileBusy(() => connect(library, path), PATIENCE_MS, clock)
-    undo.push(() => connection.close())
+    cleanup.push(() => connection.close())
     let wal: Wal | undefined
     if (!inMemory) {
       wal = await openWal(path, commits, onSyncFailure)
-      undo.push(() => wal?.close())
+      cleanup.push(() => wal?.close())
       await checkFile(path, connection, thread, onDamage)
     }
     const time = await retryWhileBusy(() => readTime(connection, clock), PATIENCE_MS, clock)
@@ -107,7 +107,7 @@ export async function openSqliteFile(options: {
       async renew() {
         const fresh = connect(library, path)
         try {
-          await moveAll(fresh)
+          await moveWal(fresh)
         } catch (error) {
           fresh.close()
           throw error
@@ -118,19 +118,19 @@ export async function openSqliteFile(options: {
 
       async close() {
         if (wal?.reaches(PAGES_AT_CLOSE)) await thread.run('pragma wal_checkpoint(truncate)').catch(() => {})
-        // libsql closes a connection only when its statements are collected as garbage. By then another database may have
-        // this name, and the `-wal` file that SQLite deletes at the end would be that one's.
+        // libsql closes a connection only when its statements are collected as garbage, and SQLite then deletes the `-wal`
+        // file. By that time the file may belong to another database of this name.
         if (library.name === 'libsql' && !inMemory)
-          undo.push(
+          cleanup.push(
             () => connection.exec('pragma journal_mode = delete'),
             () => thread.end(),
           )
-        await undoAll()
+        await cleanUp()
       },
     }
 
-    /** On the thread, for a disk in trouble takes its time. */
-    async function moveAll(fresh: SqliteConnection) {
+    /** On the thread, because a failing disk is slow. */
+    async function moveWal(fresh: SqliteConnection) {
       const statement = 'pragma wal_checkpoint(truncate)'
       const [row] = await thread.run(statement).catch((error) => {
         if (!(error instanceof NoThread)) throw error
@@ -142,14 +142,14 @@ export async function openSqliteFile(options: {
       })
     }
   } catch (error) {
-    await undoAll()
+    await cleanUp()
     throw error
   }
 }
 
 /**
- * Only `exec`, see there: a connection that is given up must be gone at once. Of the tables, those that there must be
- * before the migrations; making them also makes the `-wal` file.
+ * Opens a connection with its settings, and creates the two tables that exist before the migrations, which also creates
+ * the `-wal` file. It uses `exec` only, so that the connection closes at once when a later step fails.
  */
 function connect(library: SqliteLibrary, path: string): SqliteConnection {
   const opened = library.open(path)
@@ -157,7 +157,7 @@ function connect(library: SqliteLibrary, path: string): SqliteConnection {
     if (path !== ':memory:') {
       opened.exec('pragma journal_mode = wal')
       opened.exec('pragma synchronous = normal')
-      // A checkpoint syncs on the thread that runs it: see checkpoints.ts.
+      // `checkpoints.ts` makes them on a thread, because a checkpoint syncs.
       opened.exec('pragma wal_autocheckpoint = 0')
       opened.exec('pragma journal_size_limit = 67108864')
     }
@@ -174,7 +174,7 @@ function connect(library: SqliteLibrary, path: string): SqliteConnection {
     try {
       opened.exec('rollback')
     } catch {
-      // It had not begun, or SQLite has ended it by itself.
+      // There was no transaction, or SQLite has rolled it back by itself.
     }
     opened.close()
     throw error
@@ -198,7 +198,7 @@ function readTime(connection: SqliteConnection, clock: Clock): StoreTime {
 function inUse(path: string, library: SqliteLibrary, cause: unknown): MarketplaceError {
   return new MarketplaceError(
     'store_in_use',
-    `Cannot open the SQLite file ${path}: another process or instance holds it, and SQLite ${library.version.join('.')} (${library.name}) must not share it; versions from 3.51.3 on may`,
+    `Cannot open the SQLite file ${path}: another process or instance holds it, and SQLite ${library.version.join('.')} (${library.name}) must not share it. Use SQLite 3.51.3 or newer, or stop the other`,
     { cause },
   )
 }

@@ -1,11 +1,11 @@
 import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from './drivers.js'
 
 /**
- * Keeps a library that must not share the database apart from every other process and instance: it holds the file
- * `<path>-lock`, an empty database of its own, exclusively; libraries that may share hold it in common. The database
- * itself stays open to a second connection of this process, which checks, copies and checkpoints it.
+ * Locks `<path>-lock`, an empty database of its own: exclusively for a library that must not share the database with
+ * another process or instance, and shared for one that may. The database itself stays open for the second connection of
+ * this process, which checks, copies and checkpoints it.
  *
- * Throws BUSY when others hold it.
+ * Throws BUSY when another process holds the lock.
  */
 export function holdFile(library: SqliteLibrary, path: string): { release(): void } {
   const lock: SqliteConnection = library.open(`${path}-lock`)
@@ -17,7 +17,7 @@ export function holdFile(library: SqliteLibrary, path: string): { release(): voi
   }
   return {
     release() {
-      // libsql may close late.
+      // Rolled back first, because libsql may close late.
       lock.exec('rollback')
       lock.close()
     },

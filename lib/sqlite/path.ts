@@ -2,8 +2,8 @@ import { accessSync, constants, lstatSync, readlinkSync, realpathSync, statSync 
 import { basename, dirname, join, resolve } from 'node:path'
 
 /**
- * Where the database is: SQLite follows symbolic links and writes its `-wal` file beside their end, so everything that
- * belongs to the database goes by this path. Also for a file that is not there yet, and for a link to one.
+ * The path of the database without symbolic links. SQLite writes its `-wal` file beside the target of a link, so all
+ * files of the database are named after this path. Also for a file that does not exist yet, and for a link to one.
  */
 export function realDatabasePath(path: string, linksLeft = 40): string {
   try {
@@ -20,19 +20,19 @@ export function realDatabasePath(path: string, linksLeft = 40): string {
   }
 }
 
-/** Why no database can be opened at `path`, and what to do; undefined when the place is not the reason. */
+/** Why no database can be opened at `path`, and what to do; undefined when the path is not the reason. */
 export function pathFault(path: string): string | undefined {
   const folder = dirname(resolve(path))
   if (!statSync(folder, { throwIfNoEntry: false }))
     return `the folder ${folder} does not exist: make it first`
   const file = statSync(path, { throwIfNoEntry: false })
   if (file?.isDirectory()) return 'it is a folder: name a file in it'
-  // SQLite makes files of its own beside the database.
+  // SQLite creates files beside the database.
   for (const each of file ? [folder, path] : [folder]) {
     try {
       accessSync(each, constants.R_OK | constants.W_OK)
     } catch {
-      return `this process may not read and write ${each}: give it the right to`
+      return `this process may not read and write ${each}: grant it the permission`
     }
   }
   return undefined

@@ -1,0 +1,45 @@
+import type { Columns, Dialect } from '../store/dialect.js'
+import { sql } from '../store/sql.js'
+import { placeholder, ROWS } from './transactions.js'
+
+/** PostgreSQL's SQL. Its time is the server's. */
+export const postgresDialect: Dialect = {
+  compile: (query) => query.compile(placeholder),
+  now,
+  rows: (json, columns) => sql`(select * from json_to_recordset(${json}::json) as given(${typed(columns)}))`,
+  // An array: for a sub-select the planner prefers a hash join, which reads the whole of a table with outdated statistics.
+  isOneOf: (column, values) => sql<boolean>`${sql.ref(column)} = any(${values}::text[])`,
+
+  given(columns) {
+    const table = sql`(select given.*, ${now()} as now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`
+    return {
+      table,
+      insert: (values) => sql`select ${values} from ${table} as given`,
+      of: (column) => sql.ref(`given.${column}`),
+    }
+  },
+  queriesOf: ({ query, rows }) => [{ ...query, values: query.values.map(() => JSON.stringify(rows)) }],
+
+  skipLocked: sql`for update skip locked`,
+  forUpdate: sql`for update`,
+  forShare: sql`for share`,
+  forKeyShare: sql`for key share`,
+  byIndex: () => sql``,
+
+  rowNumber: sql`bigint generated always as identity`,
+  sortedText: sql`text collate "C"`,
+  busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
+}
+
+/** A sub-select, which runs once and may bound an index. A volatile function in a condition runs for every row. */
+function now() {
+  return sql<number>`(select (extract(epoch from clock_timestamp()) * 1000)::bigint)`
+}
+
+function typed(columns: Columns) {
+  return sql.join(
+    Object.entries(columns).map(
+      ([name, type]) => sql`${sql.ref(name)} ${sql.raw(type === 'integer' ? 'bigint' : 'text')}`,
+    ),
+  )
+}
