@@ -343,7 +343,7 @@ describe('the log', () => {
     expect(classesOf(again)).toEqual([...new Set(classesOf(again))])
     expect(again.length).toBeGreaterThan(2)
     for (const line of again)
-      if (first.includes(classOf(line))) expect(line).toMatch(/\(\d+ more of these before\)/)
+      if (first.includes(classOf(line))) expect(line).toMatch(/\(\d+ more before this one\)/)
   })
 })
 
