@@ -1,27 +1,17 @@
 import { nextTurn } from '../waiting.js'
+import { type DueRow, dueReads } from './due-reads.js'
 import type { Engine } from './engine.js'
-import { type Connection, type Sql, sql } from './sql.js'
+import { createPutOff } from './put-off-reads.js'
+import { type Connection, sql } from './sql.js'
 import type { ClaimReads, ReadClaim, Urgency } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 
 /** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
 const WINDOW = 16
-/** The rows of busy businesses that one transaction puts off. */
-const PUT_OFF_AT_ONCE = 128
-/** A business is read one row at a time, so its rows are put off by one step each. A row that is due too early is put off again. */
-const PUT_OFF_STEP_MS = 20
 /** The most transactions of one claim, each of which puts off a batch of rows that cannot be read now. */
 const MAX_ROUNDS = 200
 /** Requested by an event and never read: a forged subscription looks like a customer's here. */
 const UNREAD = 1 satisfies Urgency
-
-/** The columns of a due row that decide whether it is leased. */
-interface DueRow {
-  uid: string
-  business: string
-  urgency: Urgency
-  is_newest: number
-}
 
 /**
  * Leases the subscriptions to read next. A claim reads a bounded number of due rows. A business that is being read is
@@ -32,9 +22,7 @@ interface DueRow {
  * neither a purchase that follows them nor one that came before them.
  */
 export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptions, 'lease'>) {
-  const { clock } = engine
-  /** The monotonic time until which the rows of a business have been put off. */
-  const putOffUntil = new Map<string, number>()
+  const putOff = createPutOff(engine)
   let isNewestNext = false
   /** Whether the last claim leased a row. */
   let wasDue = false
@@ -90,7 +78,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
   async function dueRows(trx: Connection, urgencies: readonly Urgency[], size: number) {
     const classes = urgencies.map(
       (urgency) =>
-        sql`select * from (${due(urgency, size)} ${engine.skipLocked}) as ${sql.ref(`class_${urgency}`)}`,
+        sql`select * from (${dueReads(engine, urgency, size)} ${engine.skipLocked}) as ${sql.ref(`class_${urgency}`)}`,
     )
     if (urgencies.includes(UNREAD))
       classes.push(sql`select * from (
@@ -112,38 +100,6 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     const [first = [], second = []] = ends
     // A row may come from both ends. The second time its business is busy, so it is skipped.
     return first.flatMap((row, i) => [row, ...second.slice(i, i + 1)]).reverse()
-  }
-
-  /** A range of the index `subscriptions_due`, which ends at its limit. */
-  function due(urgency: Urgency, limit: number, more: Sql = sql``) {
-    return sql`
-      select subscription_uid as uid, business_uid as business, urgency, 0 as is_newest ${more} from subscriptions
-      where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()}
-      order by refresh_at limit ${limit}`
-  }
-
-  async function putOff(trx: Connection, urgency: Urgency, busy: ReadonlySet<string>) {
-    const rows = await sql<DueRow & { token: string | null }>`${due(
-      urgency,
-      PUT_OFF_AT_ONCE + busy.size,
-      sql`, lease_token as token`,
-    )} ${engine.skipLocked}`.execute(trx)
-    // The time of a leased row is the end of its lease, so it stays.
-    const late = rows.filter(({ business, token }) => busy.has(business) && token === null)
-    if (late.length === 0) return false
-    const now = clock.monotonic()
-    for (const [business, until] of putOffUntil) if (until < now) putOffUntil.delete(business)
-    const json = late.map(({ uid, business }) => {
-      const until = Math.max(putOffUntil.get(business) ?? 0, now) + PUT_OFF_STEP_MS
-      putOffUntil.set(business, until)
-      return { uid, ms: Math.ceil(until - now) }
-    })
-    const put = await sql`
-      update subscriptions set refresh_at = ${engine.now()} + late.ms
-      from ${engine.rows(JSON.stringify(json), { uid: 'text', ms: 'integer' })} as late
-      where subscriptions.subscription_uid = late.uid and lease_token is null and refresh_at <= ${engine.now()}
-      returning subscription_uid`.execute(trx)
-    return put.length > 0
   }
 
   async function isDue(db: Connection, urgencies: readonly Urgency[]): Promise<boolean> {

@@ -4,13 +4,13 @@ import { prepareQuery } from './script.js'
 import { type Sql, sql } from './sql.js'
 import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './store.js'
 
-/** A row of `handlers` beside the topics: some process has handled work, so an event that no topic covers is unhandled. */
+/** A row of `handlers` beside the topics: there was a worker, so a new event of a topic without a row is unhandled. */
 export const WORKER: Topic = 'worker'
 
 /**
  * The status of a new entry by its topic and kind. `handled-topics.ts` has the rules.
  *
- * @param here the topics of this process, and whether it handles work
+ * @param here the topics of this process, and whether it is a worker
  */
 export function createStatuses(
   engine: Pick<Engine, 'compile' | 'forShare'>,

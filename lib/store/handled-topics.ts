@@ -1,28 +1,26 @@
-import { DAY } from '../clock.js'
 import { nextTurn } from '../waiting.js'
 import type { Engine } from './engine.js'
 import { createStatuses, WORKER } from './entry-status.js'
 import type { Lanes } from './lanes.js'
-import type { HandlersTable } from './schema.js'
+import { readTopics } from './read-topics.js'
+import { createTopicRetirement } from './retire-topics.js'
 import { perform } from './script.js'
-import { type Connection, type Sql, sql } from './sql.js'
+import { type Connection, sql } from './sql.js'
 import { EVERY_EVENT, type HandleTopics, isTopicAmong, type Topic } from './store.js'
 
 /** The entries of one transaction: on SQLite the event loop waits for it. */
 const BATCH = 200
-/** After this time the row of a topic that no process names is deleted: its new events are `unhandled` and do not wait. */
-const FORGET_MS = 3 * DAY
 
 /**
  * The table `handlers`: the topics that any process has handlers for. They decide whether a new entry is pending.
  *
  * | topic | entered | left | new entries |
  * |---|---|---|---|
- * | absent | no process has named it for `FORGET_MS` | a process names it: not ready | unhandled; changes wait |
- * | not ready | a process names it; no process has named it for `retireMs`, and entries in lanes wait again | all waiting entries are pending: ready. `FORGET_MS`: absent | wait, behind those that wait already |
+ * | absent | no process has named it for three days | a process names it: not ready | unhandled; changes wait |
+ * | not ready | a process names it; no process has named it for `retireMs`, and entries in lanes wait again | all waiting entries are pending: ready. Not named for three days: absent | wait, behind those that wait already |
  * | ready | all its waiting entries were made pending, in order | no process has named it for `retireMs`: not ready | pending |
  *
- * Before the first process with handlers has named its topics, every entry waits. A transaction that writes entries of a
+ * A worker is a process that has called `handleTopics`. Before the first worker has named its topics, every entry waits. A transaction that writes entries of a
  * topic that is not ready locks the row, so that no entry begins to wait after the last batch.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
@@ -30,20 +28,11 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   let own = new Set<Topic>()
   let isWorker = false
   const { now } = engine
+  const { retire, setAside } = createTopicRetirement(engine, lanes)
 
-  async function readiness(trx: Connection, lock: Sql = sql``) {
-    const rows = await sql<Pick<HandlersTable, 'topic' | 'ready'> & { age: number }>`
-      select topic, ready, ${now()} - seen_at as age from handlers order by topic ${lock}`.execute(trx)
-    return {
-      rows,
-      all: new Set(rows.map(({ topic }) => topic)),
-      ready: new Set(rows.filter(({ ready }) => Number(ready) === 1).map(({ topic }) => topic)),
-    }
-  }
-
-  /** Writes that a process has these topics. True when it is the first process with handlers. */
+  /** Writes that a process has these topics. True when it is the first worker. */
   async function nameTopics(trx: Connection, topics: readonly Topic[]): Promise<boolean> {
-    const isFirst = !(await readiness(trx)).all.has(WORKER)
+    const isFirst = !(await readTopics(engine, trx)).all.has(WORKER)
     const json = JSON.stringify([WORKER, ...topics].sort().map((topic) => ({ topic })))
     await sql`
       insert into handlers (topic, seen_at, ready)
@@ -52,9 +41,9 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     return isFirst
   }
 
-  /** Makes a batch of events `unhandled` that came before the first process with handlers, which does not handle them. */
+  /** Makes a batch of events `unhandled` that came before the first worker, which does not handle them. */
   async function markUnhandled(trx: Connection): Promise<boolean> {
-    const { all } = await readiness(trx)
+    const { all } = await readTopics(engine, trx)
     const topics = (await waitingEvents(trx)).filter((topic) => !isTopicAmong(all, topic))
     if (!all.has('unrecognised')) topics.push('unrecognised')
     for (const topic of topics) {
@@ -128,44 +117,6 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     return found.reverse()
   }
 
-  /** Makes topics not ready that no process has named for `retireMs`, and deletes those not named for `FORGET_MS`. */
-  async function retire(trx: Connection, retireMs: number) {
-    await sql`update handlers set ready = 0 where ready = 1 and seen_at < ${now()} - ${retireMs}`.execute(trx)
-    await sql`
-      delete from handlers where ready = 0 and topic <> 'change' and seen_at < ${now()} - ${FORGET_MS}`.execute(
-      trx,
-    )
-  }
-
-  /**
-   * Makes the entries at the head of a batch of lanes `waiting` whose topic is retired; returns how many lanes that
-   * were. A topic that is not ready but was named lately is not retired: its process is making entries pending. A head
-   * whose next try is a day away is included, for an entry behind it may have a handler.
-   */
-  async function setAside(trx: Connection, retireMs: number): Promise<number> {
-    const { ready, rows } = await readiness(trx, engine.forUpdate)
-    const named = new Set(rows.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
-    for (const topic of await lanes.topicsOf(trx, 'all')) {
-      if ([ready, named, own].some((topics) => isTopicAmong(topics, topic))) continue
-      const rows = await sql<{ key: string }>`
-        select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${now()})
-        order by due_at limit ${BATCH / 4} ${engine.skipLocked}`.execute(trx)
-      if (rows.length === 0) continue
-      const keys = rows.map(({ key }) => key)
-      const heads = await lanes.headsOf(trx, keys, Math.floor(BATCH / keys.length))
-      const retired = [...heads.values()].flat().filter((row) => row.topic === topic)
-      await sql`
-        update journal set status = 'waiting', due_at = null, settled_at = ${now()}
-        where ${engine.isOneOf(
-          'id',
-          retired.map(({ id }) => id),
-        )} and status = 'pending'`.execute(trx)
-      await lanes.advance(trx, keys, 'all')
-      return keys.length
-    }
-    return 0
-  }
-
   return {
     statuses: createStatuses(engine, () => ({ own, isWorker })),
 
@@ -206,7 +157,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       if (topics.length > 0) {
         if (moved > 0) await nameEvery(0)
         await write((trx) => retire(trx, retireMs))
-        await inBatches((trx) => setAside(trx, retireMs))
+        await inBatches((trx) => setAside(trx, retireMs, own))
       }
       return moved > 0
     },

@@ -4,22 +4,7 @@ import type { HandledTopics } from './handled-topics.js'
 import type { Lanes } from './lanes.js'
 import { perform, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
-import {
-  type DeadEntry,
-  ENTRY_KINDS,
-  type EntryKind,
-  type NewAction,
-  type NewEvent,
-  type Pruned,
-  type Retention,
-  type Topic,
-  topicOf,
-} from './store.js'
-
-/** Rows in one transaction: on SQLite the event loop waits for it (100 take 3 ms, 8 where pages have to be read). */
-const BATCH = 100
-/** The condition of the partial index `journal_settled`: SQLite uses it only for a query that repeats it. */
-const HAS_SETTLED = sql`status in ('done', 'dead', 'waiting')`
+import { type EntryKind, type NewAction, type NewEvent, type Topic, topicOf } from './store.js'
 
 /** A change to write. */
 export interface WrittenChange {
@@ -32,13 +17,13 @@ export interface WrittenChange {
 }
 
 /**
- * The table `journal`: adds, replays and deletes entries. `lanes.ts` and `handled-topics.ts` change them in between.
+ * The table `journal`: adds and replays entries. `lanes.ts` and `handled-topics.ts` change their status, `prune-journal.ts` deletes them.
  *
  * | status | entered | left |
  * |---|---|---|
  * | pending | written with a topic that is ready, or that this process handles; its topic becomes handled; a replay. A try that failed leaves it pending, with `due_at` | its handlers return: done. Its tries are used up: dead. Its topic is retired: waiting |
- * | waiting | written with a topic that is not ready; a change that no process handles; any entry before the first process with handlers; its topic is retired; a replay while no process handles it | its topic becomes handled: pending. The first process with handlers handles no such event: unhandled. Its retention ends: dead |
- * | unhandled | written, after the first process with handlers, with a topic that no process handles | a process names its topic within `rescueMs`, or a replay: pending. Its retention ends: deleted |
+ * | waiting | written with a topic that is not ready; a change that no process handles; any entry before the first worker; its topic is retired; a replay while no process handles it | its topic becomes handled: pending. The first worker handles no such event: unhandled. Its retention ends: dead |
+ * | unhandled | written, after the first worker, with a topic that no process handles | a process names its topic within `rescueMs`, or a replay: pending. Its retention ends: deleted |
  * | done | its handlers returned; an action from the start | a replay, but not of an action: pending or waiting. Its retention ends: deleted |
  * | dead | its tries are used up, or its retention ended while it waited | a replay: pending or waiting. Its retention ends: deleted |
  *
@@ -78,49 +63,6 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
     }))
     yield* lanes.enter(rows.filter(({ status }) => status === 'pending'))
     yield insertAll(rows)
-  }
-
-  /** Deletes a batch of entries of one status and kind whose retention has ended. */
-  async function deleteSettled(
-    trx: Connection,
-    status: 'done' | 'dead',
-    kind: EntryKind,
-    retentionMs: number,
-  ) {
-    const rows = await sql`
-      delete from journal where id in (
-        select id from journal where status = ${sql.lit(status)} and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
-          and settled_at < ${now()} - ${retentionMs}
-        order by settled_at limit ${BATCH} ${engine.skipLocked}
-      ) returning id`.execute(trx)
-    return rows.length
-  }
-
-  /** Deletes those of the oldest unhandled entries whose retention has ended. `seq` is the order of their arrival. */
-  async function deleteUnhandled(trx: Connection, kind: EntryKind, retentionMs: number) {
-    const rows = await sql`
-      delete from journal where id in (
-        select id from (
-          select id, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
-          order by seq limit ${BATCH} ${engine.skipLocked}
-        ) as oldest where received_at < ${now()} - ${retentionMs}
-      ) returning id`.execute(trx)
-    return rows.length
-  }
-
-  /** Ends a batch of entries whose retention has ended while they waited for a handler. */
-  async function endWaiting(trx: Connection, kind: EntryKind, retentionMs: number): Promise<DeadEntry[]> {
-    const rows = await sql<DeadEntry>`
-      update journal set status = 'dead', settled_at = ${now()}, error = ${NO_HANDLER}
-      where id in (
-        select id from journal where status = 'waiting' and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
-          and settled_at < ${now()} - ${retentionMs}
-        order by settled_at limit ${BATCH} ${engine.skipLocked}
-      )
-      returning id, kind, name, business_uid as "businessUid", subscription_uid as "subscriptionUid", attempts, error`.execute(
-      trx,
-    )
-    return rows
   }
 
   return {
@@ -178,21 +120,6 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       await lanes.replayed(trx, { key, seq: Number(entry.seq), wasPending })
       return true
     },
-
-    /** One batch of the first rule that finds a row. */
-    async prune(trx: Connection, { doneMs, changesMs, deadMs }: Retention): Promise<Pruned> {
-      for (const kind of ENTRY_KINDS) {
-        const handledMs = kind === 'change' ? changesMs : doneMs
-        const dead = await endWaiting(trx, kind, handledMs)
-        if (dead.length > 0) return { rows: dead.length, dead }
-        const rows =
-          (await deleteUnhandled(trx, kind, doneMs)) ||
-          (await deleteSettled(trx, 'done', kind, handledMs)) ||
-          (await deleteSettled(trx, 'dead', kind, deadMs))
-        if (rows > 0) return { rows, dead: [] }
-      }
-      return { rows: 0, dead: [] }
-    },
   }
 }
 
@@ -210,8 +137,6 @@ function topicsOf(entries: readonly NewEntry[]): Topic[] {
     return last.topic
   })
 }
-
-const NO_HANDLER = 'no handler was registered for it before its retention ended'
 
 const NEW_COLUMNS = {
   id: 'text',

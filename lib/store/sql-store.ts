@@ -17,6 +17,7 @@ import type { Requested } from './merge-requests.js'
 import { MIGRATIONS } from './migrations.js'
 import { createObservation } from './observation.js'
 import { createOwnership } from './ownership.js'
+import { createJournalPruning } from './prune-journal.js'
 import { businessesOf, isNews } from './read-finish.js'
 import { createRecordCalls } from './record-calls.js'
 import { createRefreshRequests } from './request-refresh.js'
@@ -45,6 +46,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const laneClaims = createLaneClaims(engine, lanes, offsetOf)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes, topics)
+  const pruneJournal = createJournalPruning(engine)
   const entryCounts = createEntryCounts(engine)
   const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
   const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
@@ -145,7 +147,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     prune: (retention) =>
       write(async (trx) => {
-        const { rows, dead } = await journal.prune(trx, retention)
+        const { rows, dead } = await pruneJournal(trx, retention)
         return { rows: rows + (await upkeep.prune(trx, retention)), dead }
       }),
 

@@ -1,0 +1,57 @@
+import { DAY } from '../clock.js'
+import type { Engine } from './engine.js'
+import type { Lanes } from './lanes.js'
+import { readTopics } from './read-topics.js'
+import { type Connection, sql } from './sql.js'
+import { isTopicAmong, type Topic } from './store.js'
+
+/** After this time the row of a topic that no process names is deleted: its new events are `unhandled` and do not wait. */
+const FORGET_MS = 3 * DAY
+/** The lanes and the entries of one transaction: on SQLite the event loop waits for it. */
+const LANES = 50
+const ENTRIES = 200
+
+/** Retires the topics that no process names any more. `handled-topics.ts` has their states. */
+export function createTopicRetirement(engine: Engine, lanes: Lanes) {
+  const { now } = engine
+
+  /** Makes topics not ready that no process has named for `retireMs`, and deletes those not named for `FORGET_MS`. */
+  async function retire(trx: Connection, retireMs: number) {
+    await sql`update handlers set ready = 0 where ready = 1 and seen_at < ${now()} - ${retireMs}`.execute(trx)
+    await sql`
+      delete from handlers where ready = 0 and topic <> 'change' and seen_at < ${now()} - ${FORGET_MS}`.execute(
+      trx,
+    )
+  }
+
+  /**
+   * Makes the entries at the head of a batch of lanes `waiting` whose topic is retired; returns how many lanes that
+   * were. A topic that is not ready but was named lately is not retired: its process is making entries pending. A head
+   * whose next try is a day away is included, for an entry behind it may have a handler.
+   */
+  async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
+    const { ready, rows } = await readTopics(engine, trx, engine.forUpdate)
+    const named = new Set(rows.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
+    for (const topic of await lanes.topicsOf(trx, 'all')) {
+      if ([ready, named, own].some((topics) => isTopicAmong(topics, topic))) continue
+      const rows = await sql<{ key: string }>`
+        select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${now()})
+        order by due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
+      if (rows.length === 0) continue
+      const keys = rows.map(({ key }) => key)
+      const heads = await lanes.headsOf(trx, keys, Math.floor(ENTRIES / keys.length))
+      const retired = [...heads.values()].flat().filter((row) => row.topic === topic)
+      await sql`
+        update journal set status = 'waiting', due_at = null, settled_at = ${now()}
+        where ${engine.isOneOf(
+          'id',
+          retired.map(({ id }) => id),
+        )} and status = 'pending'`.execute(trx)
+      await lanes.advance(trx, keys, 'all')
+      return keys.length
+    }
+    return 0
+  }
+
+  return { retire, setAside }
+}
