@@ -1,6 +1,7 @@
 import type { Engine } from './engine.js'
+import { ENTRY_KINDS, ENTRY_STATUSES } from './entries.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { COUNTED_UP_TO, ENTRY_KINDS, ENTRY_STATUSES } from './store.js'
+import { COUNTED_UP_TO } from './store.js'
 
 /** Counts of the table `journal`. No statement reads more rows than it counts. */
 export function createEntryCounts(engine: Engine) {

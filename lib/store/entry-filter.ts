@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { MarketplaceError } from '../errors.js'
 import { identifier } from '../record.js'
-import { ENTRY_KINDS, ENTRY_STATUSES, type EntryFilter } from './store.js'
+import { ENTRY_KINDS, ENTRY_STATUSES } from './entries.js'
+import type { EntryFilter } from './store.js'
 
 /** Which entries of the journal to list: those that meet every field. */
 export interface JournalFilter

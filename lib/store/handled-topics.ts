@@ -20,8 +20,9 @@ const BATCH = 200
  * | not ready | a process names it; no process has named it for `retireMs`, and entries in lanes wait again | all waiting entries are pending: ready. Not named for three days: absent | wait, behind those that wait already |
  * | ready | all its waiting entries were made pending, in order | no process has named it for `retireMs`: not ready | pending |
  *
- * A worker is a process that has called `handleTopics`. Before the first worker has named its topics, every entry waits. A transaction that writes entries of a
- * topic that is not ready locks the row, so that no entry begins to wait after the last batch.
+ * A worker is a process that has called `handleTopics`. Before the first worker has named its topics, every entry waits.
+ * A transaction that writes entries of a topic that is not ready locks the row, so that no entry begins to wait after the
+ * last batch.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
   /** The topics of this process. Entries that it receives for them are pending even before the row exists. */

@@ -1,9 +1,10 @@
 import { MINUTE } from '../clock.js'
 import { nextTurn } from '../waiting.js'
 import type { Engine } from './engine.js'
+import { ENTRY_KINDS, ENTRY_STATUSES } from './entries.js'
 import type { JournalTable } from './schema.js'
 import { type Sql, sql } from './sql.js'
-import { ENTRY_KINDS, ENTRY_STATUSES, type EntryFilter, type JournalEntry } from './store.js'
+import type { EntryFilter, JournalEntry } from './store.js'
 import type { StoreTime } from './store-time.js'
 
 /** The entries that one statement reads: 2,000 take 3 ms on SQLite. */

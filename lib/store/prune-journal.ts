@@ -1,6 +1,7 @@
 import type { Engine } from './engine.js'
+import { ENTRY_KINDS } from './entries.js'
 import { type Connection, sql } from './sql.js'
-import { type DeadEntry, ENTRY_KINDS, type EntryKind, type Pruned, type Retention } from './store.js'
+import type { DeadEntry, EntryKind, Pruned, Retention } from './store.js'
 
 /** Rows in one transaction: on SQLite the event loop waits for it (100 take 3 ms, 8 where pages have to be read). */
 const BATCH = 100

@@ -33,8 +33,6 @@ import type { StoreOwner } from './store-owner.js'
 export {
   type ClaimLanes,
   type DeadEntry,
-  ENTRY_KINDS,
-  ENTRY_STATUSES,
   type Entry,
   type EntryCounts,
   type EntryEnd,
