@@ -156,7 +156,7 @@ export function createListener(options: {
     const hints = [...collected.values()]
     collected.clear()
     // A failure only costs time: every process also polls.
-    send(...hints.map((hint) => `${self} ${messageOf(hint)}`)).catch(() => {})
+    send(...hints.map((hint) => `${self} ${textOf(hint)}`)).catch(() => {})
   }
 
   return {
@@ -171,9 +171,9 @@ export function createListener(options: {
     announce(hint: Hint) {
       if (state !== 'on') return
       const any: Hint = hint.kind === 'journal' ? hint : { ...hint, businessUid: null }
-      if (collected.has(messageOf(any))) return
+      if (collected.has(textOf(any))) return
       const isOneTooMany = collected.size >= MAX_NAMED
-      collected.set(messageOf(isOneTooMany ? any : hint), isOneTooMany ? any : hint)
+      collected.set(textOf(isOneTooMany ? any : hint), isOneTooMany ? any : hint)
       flushing ??= clock.setTimeout(flush, COLLECT_MS)
     },
 
@@ -193,7 +193,7 @@ export function createListener(options: {
   }
 }
 
-function messageOf(hint: Hint): string {
+function textOf(hint: Hint): string {
   if (hint.kind === 'journal') return hint.kind
   const kind = hint.kind === 'decided' && hint.superseded ? 'superseded' : hint.kind
   return hint.businessUid === null ? kind : `${kind} ${encodeURIComponent(hint.businessUid)}`

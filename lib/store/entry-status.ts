@@ -16,16 +16,16 @@ export function createStatuses(
   engine: Pick<Engine, 'compile' | 'forShare'>,
   here: () => { own: Set<Topic>; isWorker: boolean },
 ) {
-  const question = (lock: Sql) =>
+  const query = (lock: Sql) =>
     prepareQuery(
       engine,
       sql<{ topic: Topic; ready: number }>`select topic, ready from handlers order by topic ${lock}`,
     )
-  const ask = question(sql``)
-  const askAndLock = question(engine.forShare)
+  const read = query(sql``)
+  const readAndLock = query(engine.forShare)
 
-  function* topicsOf(asking: Script<readonly { topic: Topic; ready: number }[]>): Script<Known> {
-    const rows = yield* asking
+  function* topicsOf(reading: Script<readonly { topic: Topic; ready: number }[]>): Script<Known> {
+    const rows = yield* reading
     return {
       all: new Set(rows.map(({ topic }) => topic)),
       ready: new Set(rows.filter(({ ready }) => Number(ready) === 1).map(({ topic }) => topic)),
@@ -33,11 +33,11 @@ export function createStatuses(
   }
 
   return function* statuses(topics: Iterable<Topic>): Script<(topic: Topic, kind: EntryKind) => EntryStatus> {
-    let known = yield* topicsOf(ask())
+    let known = yield* topicsOf(read())
     const isUndecided = (topic: Topic) => isTopicAmong(known.all, topic) && !isTopicAmong(known.ready, topic)
     for (const topic of new Set(topics)) {
       if (!isUndecided(topic)) continue
-      known = yield* topicsOf(askAndLock())
+      known = yield* topicsOf(readAndLock())
       break
     }
     const { own, isWorker } = here()

@@ -7,7 +7,7 @@ import { type Sql, sql } from './sql.js'
 import { isTopicAmong } from './store.js'
 import type { StoreTime } from './store-time.js'
 
-/** The table `tallies`, and the questions of operators that read one index each. */
+/** The table `tallies`, and queries for operators that read one index each. */
 export function createObservation(
   engine: Engine,
   { read, write }: Pick<Engine, 'read' | 'write'>,

@@ -34,8 +34,8 @@ export function createOwnership(
       select fingerprint, settled from store_owner where id = 1 ${lock}`
   }
 
-  const ask = prepareQuery(engine, ownerRow(sql``))
-  const askAndLock = prepareQuery(engine, ownerRow(engine.forKeyShare))
+  const read = prepareQuery(engine, ownerRow(sql``))
+  const readAndLock = prepareQuery(engine, ownerRow(engine.forKeyShare))
 
   /** Whether the owner has tried to read and never succeeded, so that its configuration is wrong. */
   async function hasOnlyFailed(trx: Connection): Promise<boolean> {
@@ -74,7 +74,7 @@ export function createOwnership(
         if (isLost) throw refused(owner)
         return
       }
-      const [row] = yield* mustLock ? askAndLock() : ask()
+      const [row] = yield* mustLock ? readAndLock() : read()
       checkedAt = now
       isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)
