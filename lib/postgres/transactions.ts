@@ -10,7 +10,7 @@ import { type PostgresConnection, type PostgresConnections, STATEMENT_MS } from 
 export function createTransactions(connections: PostgresConnections, schema: string) {
   const begin = `begin; ${settings(schema)}`
 
-  return async function transact<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  return async function transact<T>(work: (trx: Connection) => Promise<T>): Promise<T> {
     const client = await explained(() => connections.acquire())
     try {
       await explained(() => client.query(begin))

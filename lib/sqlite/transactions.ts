@@ -34,7 +34,7 @@ export function createTransactions(options: TransactionsOptions) {
   }
 
   /** One transaction, in its turn. `work` may return no promise, because one costs more than writing a row. */
-  async function transact<T>(work: (connection: Connection) => T | Promise<T>): Promise<T> {
+  async function transact<T>(work: (trx: Connection) => T | Promise<T>): Promise<T> {
     const passTurn = await turns.take()
     try {
       // Immediate: a deferred transaction that becomes a writer fails at once, whatever the timeout.

@@ -42,8 +42,8 @@ export class Sql<Row = unknown> {
     readonly values: readonly unknown[],
   ) {}
 
-  async execute(connection: Connection): Promise<Row[]> {
-    return (await connection.query(this.compile(connection.placeholder))) as Row[]
+  async execute(db: Connection): Promise<Row[]> {
+    return (await db.query(this.compile(db.placeholder))) as Row[]
   }
 
   compile(placeholder: Connection['placeholder']): Query {
