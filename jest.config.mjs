@@ -14,5 +14,6 @@ export default {
   reporters: ['default', '<rootDir>/__tests__/support/fault-coverage.mjs'],
   // Most tests wait for processes and disks more than they compute: more workers than cores.
   maxWorkers: Math.ceil(availableParallelism() * 1.5),
+  testSequencer: '<rootDir>/__tests__/support/slowest-first.mjs',
   testTimeout: 20_000,
 }

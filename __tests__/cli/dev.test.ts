@@ -14,7 +14,7 @@ describe('marketplace-webhooks dev', () => {
     await press(dev, 'c', 'business-1: suspended -> purchased, ')
     await press(dev, 'x', 'business-1: purchased -> canceled, ')
     await press(dev, 'u', /application\/uninstalled business-1 -> /)
-    await press(dev, 'z', 'not one of the keys')
+    await press(dev, 'z', 'unknown key')
     await press(dev, 'q', '')
     expect(await dev.ended).toMatchObject({ code: 0 })
   }, 60_000)

@@ -317,7 +317,7 @@ describe('the log', () => {
     await until('handlers fail', () => thrown > 30)
     platform.faults.add({ on: 'platform', kind: 'down' })
     for (let i = 0; i < 20; i++) await deliver(notice(`made-up-${i}`, `nobody-${i}`))
-    await until('reads fail', () => lines.some((line) => line.includes('a subscription could not be read')))
+    await until('reads fail', () => lines.some((line) => line.includes('the read of a subscription failed')))
 
     async function outage() {
       broken.now = true
@@ -343,7 +343,7 @@ describe('the log', () => {
     expect(classesOf(again)).toEqual([...new Set(classesOf(again))])
     expect(again.length).toBeGreaterThan(2)
     for (const line of again)
-      if (first.includes(classOf(line))) expect(line).toMatch(/\(\d+ more of these before\)/)
+      if (first.includes(classOf(line))) expect(line).toMatch(/\(\d+ more before this one\)/)
   })
 })
 

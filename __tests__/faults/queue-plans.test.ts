@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { DONE, EVERY_TOPIC, ending, entries, eventOf, finish, handling } from '../../lib/adapter/lab.js'
 import type { Query } from '../../lib/store/sql.js'
-import type { Store } from '../../lib/store/store.js'
+import { COUNTED_UP_TO, type Store } from '../../lib/store/store.js'
 import { forWholeFile } from '../support/clean-up.js'
 import { useEngine } from '../support/engines.js'
 import type { PostgresServer } from '../support/postgres.js'
@@ -134,7 +134,7 @@ describe('G20 the statements of the queue visit few rows, with any number of wai
               .filter((node) => isOfQueue(node))
               .map(rowsOf),
           )
-          const limit = name === 'counts' ? 6_000 : MOST_ROWS
+          const limit = name === 'counts' ? 6 * COUNTED_UP_TO : MOST_ROWS
           if (most > limit) throw new Error(`${name} looks at ${most} rows: ${query.text}`)
         }
       }

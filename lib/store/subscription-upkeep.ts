@@ -5,14 +5,14 @@ import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.
 /** Subscriptions without a single good read that are kept; far above what an app has open at once. */
 const MAX_NEVER_READ = 100_000
 
-/** How far the refused are counted: usually there are few, and whether they are most must be known of many. */
-const COMPARED_UP_TO = 10_000
+/** How far the served are counted where fewer are refused: a million of them are normal, and no news. */
+const SERVED_UP_TO = 1_000
 
 /** Failures that are the platform's answer, in the order of texts. */
 const REFUSED = ['platform_record_mismatch', 'platform_refused', 'token_refused'] as const
 
 /** The table `subscriptions` as a whole: counted and pruned, always along an index and no further than told. */
-export function createSubscriptionUpkeep(engine: Engine, comparedUpTo = COMPARED_UP_TO) {
+export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_UP_TO) {
   return {
     /**
      * Deletes subscriptions never read that were given up, or were of another item, long ago; and of those that the
@@ -39,24 +39,24 @@ export function createSubscriptionUpkeep(engine: Engine, comparedUpTo = COMPARED
     },
 
     async counts(db: Connection): Promise<SubscriptionCounts> {
-      const upTo = (limit: number, rows: ReturnType<typeof sql>) =>
-        sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${limit}) as counted)`
+      const upTo = (rows: Sql) =>
+        sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${countedUpTo}) as counted)`
       const owed = sql`owed_since is not null and refresh_at is not null`
       const active = sql`unread = 0 and gone is null and state <> 'canceled'`
       const givenUp = sql`refresh_at is null and unread < 2`
       const rows = await sql<Record<Exclude<keyof SubscriptionCounts, 'active'>, number | null>>`
         select
-          ${upTo(COUNTED_UP_TO, sql`subscription_uid >= ''`)} as subscriptions,
-          ${upTo(COUNTED_UP_TO, owed)} as requested,
+          ${upTo(sql`subscription_uid >= ''`)} as subscriptions,
+          ${upTo(owed)} as requested,
           ${engine.now()} - (select min(owed_since) from subscriptions where ${owed}) as ${sql.ref('oldestRequestMs')},
-          ${upTo(COUNTED_UP_TO, givenUp)} as ${sql.ref('givenUp')},
-          ${upTo(COUNTED_UP_TO, sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
-          ${upTo(comparedUpTo, sql`${active} and failure in (${sql.join(REFUSED.map((code) => sql.lit(code)))})`)}
+          ${upTo(givenUp)} as ${sql.ref('givenUp')},
+          ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
+          ${upTo(sql`${active} and failure in (${sql.join(REFUSED.map((code) => sql.lit(code)))})`)}
             as refused`.execute(db)
       const { oldestRequestMs, ...rest } = rows[0] as (typeof rows)[0]
       const refused = Number(rest.refused)
       // As far as it takes to see which of the two are more.
-      const servedUpTo = Math.max(Math.min(COUNTED_UP_TO, comparedUpTo), refused)
+      const servedUpTo = Math.max(Math.min(SERVED_UP_TO, countedUpTo), refused)
       const served = await sql<{ count: number }>`
         select count(*) as count from (
           select one from (${notRefused(active, servedUpTo)}) as ranges limit ${servedUpTo}

@@ -66,7 +66,7 @@ export function Health(_: { rest: string[] }) {
               </div>
             ))}
           </dl>
-          <p class="hint">Each number is counted up to 1,000.</p>
+          <p class="hint">Each number is counted up to 10,000, active subscriptions up to 1,000.</p>
         </section>
       )}
       <section class="card" aria-labelledby="instance">
