@@ -208,11 +208,14 @@ function linesOf(child: ChildProcess, count: number): Promise<string[]> {
   })
 }
 
+let nextPort = 10_000 + (process.pid % 10_000)
+
+/** Below the range from which the system takes ports, so that no other server or connection takes it meanwhile. */
 function freePort(): Promise<number> {
   return new Promise((resolve) => {
-    const server = createServer().listen(0, () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
+    const port = nextPort++
+    const server = createServer()
+      .once('error', () => resolve(freePort()))
+      .listen(port, () => void server.close(() => resolve(port)))
   })
 }

@@ -1,6 +1,6 @@
 import { systemClock } from '../../dist/esm/clock.js'
 import { createMarketplace } from '../../dist/esm/index.js'
-import { storeFor } from '../../dist/esm/store/store-option.js'
+import { storeFor } from '../../dist/esm/store-option.js'
 import { businessOf, PURCHASABLE_UID, SECRET } from './deliveries.mjs'
 import { answer, settings } from './serve.mjs'
 
