@@ -1,3 +1,4 @@
+import type { Instances } from './instances.js'
 import type { Lanes } from './lanes.js'
 import type { NewTally, StoreObservation, TallyKind } from './observed.js'
 import type { Engine } from './schema.js'
@@ -11,7 +12,7 @@ export function createObservation(
   { read, write }: Pick<Engine, 'read' | 'write'>,
   lanes: Pick<Lanes, 'topicsOf'>,
   offsetOf: StoreTime,
-): StoreObservation {
+): Omit<StoreObservation, keyof Instances> {
   const { now } = engine
 
   return {

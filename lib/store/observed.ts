@@ -1,4 +1,4 @@
-/** What people and metrics ask a store beside its entries: what came in, what is due, which schema it has. */
+/** What people and metrics ask a store beside its entries: what came in, what is due, its schema, and who uses it. */
 export interface StoreObservation {
   /**
    * Adds to what has come in. Called every few seconds at most, with a row for each `kind`, `name` and `secret`, in one
@@ -11,6 +11,39 @@ export interface StoreObservation {
   dueWork(options: { withinMs: number; topics?: readonly string[] | undefined }): Promise<DueWork>
   /** Of the schema as the database has it: how many migrations it has seen. */
   schemaVersion(): Promise<number>
+  /**
+   * Stores that an instance runs, and deletes every other one not reported for `forgetMs`. Called when an instance starts,
+   * and once a minute. Need not be on disk when it resolves.
+   */
+  reportInstance(report: InstanceReport): Promise<void>
+  /** Deletes an instance that ends. Need not be on disk when it resolves. */
+  forgetInstance(id: string): Promise<void>
+  /** The instances reported within `withinMs`, the one that started first first. */
+  instances(options: { withinMs: number }): Promise<Instance[]>
+}
+
+interface InstanceKey {
+  /** Unique to each start. */
+  id: string
+  /** Version of this package. */
+  version: string
+  /** Whether it reads and handles, or only receives. */
+  hasWorker: boolean
+}
+
+/** What an instance reports of itself. */
+export interface InstanceReport extends InstanceKey {
+  /** How long ago it started, in ms. Only its first report counts. */
+  startedAgoMs: number
+  forgetMs: number
+}
+
+/** An instance that uses the store. */
+export interface Instance extends InstanceKey {
+  /** Milliseconds since 1970, by the clock of the process that asks. */
+  startedAt: number
+  /** When it last reported. */
+  seenAt: number
 }
 
 /** What is counted: an event, or deliveries that are none of the app's. */

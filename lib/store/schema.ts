@@ -9,6 +9,7 @@ export interface Tables {
   lanes: LanesTable
   handlers: HandlersTable
   tallies: TalliesTable
+  instances: InstancesTable
   store_owner: StoreOwnerTable
 }
 
@@ -107,6 +108,15 @@ export interface TalliesTable {
   count: number
   first_at: number
   last_at: number
+}
+
+/** The processes that use the database. */
+export interface InstancesTable {
+  id: string
+  version: string
+  has_worker: 0 | 1
+  started_at: number
+  seen_at: number
 }
 
 /** The topics that any process has handlers for. */
