@@ -73,8 +73,8 @@ describe('instances on PostgreSQL', () => {
   it('list each other until one is closed', async () => {
     const store = await engine.freshAddress()
     const { platform, marketplace } = await createScene({ store })
-    const other = openMarketplace(platform, { store, worker: false })
     await marketplace.deployment()
+    const other = openMarketplace(platform, { store, worker: false })
     const fromOther = (await other.deployment()).instances
     const fromFirst = (await marketplace.deployment()).instances
     expect(fromFirst).toMatchObject([

@@ -78,13 +78,12 @@ export function createDeployment(options: {
   }
 
   async function look(): Promise<Deployment> {
+    // Waits until the store is open: a report that waits for it would store a later start.
+    const schemaVersion = await store.schemaVersion()
     // So that the answer contains this instance.
     start()
     await underWay
-    const [schemaVersion, instances] = await Promise.all([
-      store.schemaVersion(),
-      store.instances({ withinMs: FORGET_MS }),
-    ])
+    const instances = await store.instances({ withinMs: FORGET_MS })
     return { schemaVersion, instances: instances.map((instance) => publicInstance(instance, id)) }
   }
 
