@@ -17,6 +17,7 @@ const GROUND_FLOOR = [
   'token-kinds.ts',
   'record.ts',
   'telemetry/',
+  'version.ts',
   'warnings.ts',
 ]
 const ARROWS: Record<string, readonly string[]> = {

@@ -5,6 +5,7 @@ import type { Middleware } from './express/receiver.js'
 import type { Guard, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { Health } from './lifecycle.js'
 import type { AnswersApi } from './operations/answers-api.js'
+import type { Deployment } from './operations/deployment.js'
 import type { DeadEntry, HandlerFailure } from './operations/public-entry.js'
 import type { Readiness } from './operations/readiness.js'
 import type { RecordsApi } from './operations/records-api.js'
@@ -185,6 +186,16 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * @example const { status, problems } = await marketplace.health()
    */
   health(): Promise<Health>
+  /**
+   * The version of the database schema, and the instances that use the database, with their versions. An instance that was
+   * closed is not listed any more; one that was killed disappears after three minutes. A command of the command line is an
+   * instance while it runs. Rejects `store_unavailable`, `closed`.
+   *
+   * @example
+   * const { schemaVersion, instances } = await marketplace.deployment()
+   * const versions = new Set(instances.map(({ version }) => version))
+   */
+  deployment(): Promise<Deployment>
   /**
    * Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened.
    *

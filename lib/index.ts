@@ -39,6 +39,7 @@ export type {
 } from './express/require-entitlement.js'
 export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
+export type { Deployment, InstanceStatus } from './operations/deployment.js'
 export type { EraseOptions, EraseSummary } from './operations/erase.js'
 export type { BusinessData } from './operations/export-data.js'
 export type { HistoryItem, HistoryOptions } from './operations/history.js'

@@ -35,13 +35,15 @@ export function createLifecycle(options: {
     | undefined
   /** The current problems of the parts; `counts` are those of the store. */
   problems(counts: StoreCounts): Problems
+  /** Called when the store is open. */
+  onOpen(): void
   /** Called before the store is closed. */
   onClose(): void | Promise<void>
   closeGraceMs: number
   clock: Clock
   onOpenFailed(error: unknown): void
 }) {
-  const { store, owner, worker, problems: problemsOfParts, onClose, closeGraceMs, clock } = options
+  const { store, owner, worker, problems: problemsOfParts, onOpen, onClose, closeGraceMs, clock } = options
   const { onOpenFailed } = options
   const hold = createHold()
   let starting: Promise<void> | undefined
@@ -60,7 +62,9 @@ export function createLifecycle(options: {
       throw error
     }
     notOpen = undefined
-    if (!closing) worker?.start()
+    if (closing) return
+    worker?.start()
+    onOpen()
   }
 
   function start(): Promise<void> {

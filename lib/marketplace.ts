@@ -13,6 +13,7 @@ import { createWhichSecret } from './express/which-secret.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
 import { createBackup } from './operations/backup.js'
+import { createDeployment } from './operations/deployment.js'
 import { createHealthLog } from './operations/health-log.js'
 import { createIdle } from './operations/idle.js'
 import { createImport } from './operations/import-subscriptions.js'
@@ -135,19 +136,26 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
         intake.problems(),
       ]),
+    onOpen: () => deployment.start(),
     async onClose() {
       healthLog.close()
       telemetry.close()
       imports.close()
       entitlements.close()
       platform.close()
-      await check.close()
+      await Promise.all([check.close(), deployment.close()])
     },
     closeGraceMs: options.closeGraceMs,
     clock,
     onOpenFailed: reporting.openFailed,
   })
 
+  const deployment = createDeployment({
+    store,
+    hasWorker: worker !== undefined,
+    clock,
+    onError: (error) => telemetry.failure('instances', error),
+  })
   const healthLog = createHealthLog({ health: lifecycle.health, telemetry, clock })
   reporting.gauges(store, worker?.areReadsPaused)
 
@@ -223,6 +231,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     backup: whileOpen(createBackup({ store })),
     webhooks: { check: whileOpen(check.check) },
     idle: whileOpen(idle.idle),
+    deployment: whileOpen(deployment.deployment),
     health: healthLog.health,
     readiness: createReadiness({ store, isClosed: lifecycle.isClosed, clock }),
     start: lifecycle.start,

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
+import { VERSION } from '../../lib/version.js'
 import { packInto } from '../installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
@@ -16,6 +17,10 @@ describe('a release', () => {
     const bytes = [...dependencies()].reduce((sum, name) => sum + bytesOf(name), unpackedBytes)
     const [, shown] = /!\[Installed size (\d+) MB\]/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8')) ?? []
     expect(Math.abs(Number(shown) * 1_000_000 - bytes)).toBeLessThan(1_000_000)
+  })
+
+  it('has the version of package.json in its code', () => {
+    expect(VERSION).toBe(PACKAGE.version)
   })
 
   it('is published with its provenance, or not at all', () => {

@@ -41,6 +41,9 @@ export const STORE_METHODS = [
   'tallies',
   'dueWork',
   'schemaVersion',
+  'reportInstance',
+  'forgetInstance',
+  'instances',
   'backup',
 ] as const satisfies readonly (keyof Store)[]
 

@@ -13,6 +13,7 @@ export type ConsoleMarketplace = Pick<
   | 'erase'
   | 'webhooks'
   | 'health'
+  | 'deployment'
   | 'readiness'
   | 'targetUrl'
 >

@@ -1,4 +1,4 @@
-import type { Decision, Health, HistoryItem, Readiness, Reason, WebhookReport } from '../index.js'
+import type { Decision, Deployment, Health, HistoryItem, Readiness, Reason, WebhookReport } from '../index.js'
 import type { NextStep } from './next-steps.js'
 import type { Person } from './roles.js'
 
@@ -138,6 +138,8 @@ export interface HealthReply {
   readiness: Readiness
   /** The problems of `health`, each with what to do. */
   problems: { problem: string; todo: string }[]
+  /** Null if the database does not answer. */
+  deployment: Deployment | null
   /** The process that answered. */
   process: { pid: number; node: string; startedAt: string }
   now: string

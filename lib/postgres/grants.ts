@@ -33,6 +33,7 @@ const TABLES = [
   'lanes',
   'handlers',
   'tallies',
+  'instances',
 ]
 
 export function quoted(name: string): string {

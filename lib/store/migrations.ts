@@ -115,6 +115,14 @@ export const MIGRATIONS: readonly Migration[] = [
       last_at bigint not null,
       primary key (kind, name, secret)
     )`,
+    // The processes that use the database: each writes its row once a minute.
+    sql`create table instances (
+      id ${engine.sortedText} primary key,
+      version text not null,
+      has_worker integer not null,
+      started_at bigint not null,
+      seen_at bigint not null
+    )`,
     // The row to lock: changes wait for a handler from the start.
     sql`insert into handlers values ('change', 0, 0)`,
   ],

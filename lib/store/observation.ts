@@ -1,4 +1,5 @@
 import type { Engine } from './engine.js'
+import type { Instances } from './instances.js'
 import type { Lanes } from './lanes.js'
 import { schemaVersion } from './migrate.js'
 import type { NewTally, StoreObservation } from './observed.js'
@@ -13,7 +14,7 @@ export function createObservation(
   { read, write }: Pick<Engine, 'read' | 'write'>,
   lanes: Pick<Lanes, 'topicsOf'>,
   offsetOf: StoreTime,
-): StoreObservation {
+): Omit<StoreObservation, keyof Instances> {
   const { now } = engine
 
   return {

@@ -9,6 +9,7 @@ import { createReadFinishes } from './finish-reads.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
+import { createInstances } from './instances.js'
 import { createJournal } from './journal.js'
 import { createLaneClaims } from './lane-claims.js'
 import { createLanes } from './lanes.js'
@@ -154,6 +155,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     counts: () => read(async (db) => ({ ...(await upkeep.counts(db)), ...(await entryCounts.counts(db)) })),
 
     ...createObservation(engine, { read, write }, lanes, offsetOf),
+    ...createInstances(engine, { read, write }, offsetOf),
     backup: (path) => whileOpen(() => engine.backup(path)),
     problem: health.problem,
     subscribe,

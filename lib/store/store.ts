@@ -51,7 +51,15 @@ export {
   type Topic,
   topicOf,
 } from './entries.js'
-export type { DueWork, NewTally, StoreObservation, Tally, TallyKind } from './observed.js'
+export type {
+  DueWork,
+  Instance,
+  InstanceReport,
+  NewTally,
+  StoreObservation,
+  Tally,
+  TallyKind,
+} from './observed.js'
 export {
   type ClaimReads,
   COUNTED_UP_TO,

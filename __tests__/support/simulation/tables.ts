@@ -410,6 +410,9 @@ export function createTables(): Database & {
         tallies: async () => [],
         dueWork: () => Promise.reject(new Error('nobody asks in a run')),
         schemaVersion: async () => 1,
+        reportInstance: async () => {},
+        forgetInstance: async () => {},
+        instances: async () => [],
         subscribe(listener) {
           listeners.add(listener)
           return () => void listeners.delete(listener)

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { HealthReply } from '../shapes.js'
 import { read } from './calls.js'
 import { usePolling } from './hooks.js'
+import { Instances } from './instances.js'
 import { Ago, Badge, Trouble } from './parts.js'
 
 const EVERY_MS = 10_000
@@ -29,7 +30,7 @@ export function Health(_: { rest: string[] }) {
     true,
   )
   if (!data) return <Trouble error={error} />
-  const { health, readiness, problems, process, now } = data
+  const { health, readiness, problems, deployment, process, now } = data
   return (
     <>
       <Trouble error={error} />
@@ -69,6 +70,7 @@ export function Health(_: { rest: string[] }) {
           <p class="hint">Each number is counted up to 10,000, active subscriptions up to 1,000.</p>
         </section>
       )}
+      <Instances deployment={deployment} />
       <section class="card" aria-labelledby="instance">
         <h2 id="instance">This instance</h2>
         <dl class="numbers">
