@@ -50,8 +50,9 @@ describe.each(ENGINE_NAMES)('deployment() on %s', (name) => {
     const next = openMarketplace(platform, { store, worker: false })
     await next.start()
     await next.close()
-    const { sql } = await openStoreWithSql(store)
-    expect(await sql('select * from instances')).toEqual([])
+    const lab = await openStoreWithSql(store)
+    expect(await lab.sql('select * from instances')).toEqual([])
+    await lab.store.close()
 
     const last = openMarketplace(platform, { store, worker: false })
     await last.start()
