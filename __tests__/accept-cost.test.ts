@@ -23,11 +23,13 @@ describe('the cost of a batch of deliveries', () => {
     await handling(store, topics)
     messages.length = 0
     await acceptAtOnce(store, 100)
-    expect(messages.map((text) => /^\w+/.exec(text)?.[0])).toEqual([
+    // A notification of what was committed before may be sent meanwhile.
+    const ofBatch = messages.filter((text) => !/^select pg_notify/.test(text))
+    expect(ofBatch.map((text) => /^\w+/.exec(text)?.[0])).toEqual([
       'begin',
       expect.stringMatching(/insert|with/),
     ])
-    expect(messages[1]).toMatch(/; commit$/)
+    expect(ofBatch[1]).toMatch(/; commit$/)
   })
 
   it.each(ENGINE_NAMES)(
