@@ -57,19 +57,33 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     return false
   }
 
-  /** Makes one batch of the entries that wait for `named` pending. False when none is left; then the topic is ready. */
-  async function release(trx: Connection, named: Topic): Promise<boolean> {
-    await sql`select topic from handlers where topic = ${named} ${engine.forUpdate}`.execute(trx)
-    const topics = named === EVERY_EVENT ? await waitingEvents(trx) : [named]
-    for (const topic of topics) {
-      const rows = await sql<Waiting>`
-        select id, key, topic from journal where status = 'waiting' and topic = ${topic}
-        order by seq limit ${BATCH}`.execute(trx)
-      if (rows.length === 0) continue
+  /**
+   * Makes one batch of the entries that wait for any of `named` pending: in order over all of them, because entries of
+   * one key may have several topics. False when none is left; then the topics are ready.
+   */
+  async function release(trx: Connection, named: readonly Topic[]): Promise<boolean> {
+    await sql`
+      select topic from handlers where ${engine.isOneOf('topic', named)} order by topic ${engine.forUpdate}`.execute(
+      trx,
+    )
+    const events = named.includes(EVERY_EVENT) ? await waitingEvents(trx) : []
+    const oldest = [...new Set([...named, ...events])].map(
+      (topic, i) => sql`
+        select * from (
+          select id, key, topic, seq from journal where status = 'waiting' and topic = ${topic}
+          order by seq limit ${BATCH}
+        ) as ${sql.ref(`topic_${i}`)}`,
+    )
+    const rows = await sql<Waiting>`
+      select id, key, topic from (${sql.join(oldest, ' union all ')}) as oldest order by seq limit ${BATCH}`.execute(
+      trx,
+    )
+    if (rows.length > 0) {
       await makePending(trx, rows, 'waiting')
       return true
     }
-    await sql`update handlers set ready = 1 where topic = ${named} and ready = 0`.execute(trx)
+    await sql`
+      update handlers set ready = 1 where ${engine.isOneOf('topic', named)} and ready = 0`.execute(trx)
     return false
   }
 
@@ -145,7 +159,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         }
       }
       const isFirst = await nameEvery(0)
-      for (const topic of topics) await inBatches((trx) => release(trx, topic))
+      if (topics.length > 0) await inBatches((trx) => release(trx, topics))
       if (isFirst) await inBatches(markUnhandled)
       if (topics.length > 0 && rescueMs > 0) {
         const late = await unhandledSince(own, rescueMs)
