@@ -94,4 +94,25 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     expect(await entries(store, { topics: ['unrecognised'] })).toMatchObject([{ id: next.id }])
     expect(await store.listEntries({ status: 'waiting' })).toMatchObject([{ id: head.id, attempts: 1 }])
   })
+
+  it('H35 releases waiting events of one key in order, whatever their names', async () => {
+    const { store } = await open()
+    const [first, second] = [
+      { ...eventOf('s1'), name: 'purchasable_subscription/updated' },
+      { ...eventOf('s1'), name: 'purchasable_subscription/create' },
+    ]
+    await store.accept([first])
+    await store.accept([second])
+    let isHandled = false
+    const handled = store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR }).then(() => {
+      isHandled = true
+    })
+    const released: string[] = []
+    while (!isHandled || released.length === 0) {
+      const claimed = await entries(store, { topics: ['event:*'], entries: 100 })
+      released.push(...claimed.map(({ id }) => id))
+    }
+    await handled
+    expect(released).toEqual([first.id, second.id])
+  })
 })
