@@ -4,7 +4,13 @@ import type { SubscriptionRecord } from '../lib/record.js'
 import type { ReadClaim } from '../lib/store/store.js'
 import { isOlder, isUpdated, ownerIn } from '../lib/work/compare-records.js'
 import { progressText, recallProgress } from '../lib/work/read-progress.js'
-import { EARLY_SHARES, halfSince, MISSING_RECHECK_MS, stepAfter } from '../lib/work/read-schedule.js'
+import {
+  EARLY_SHARES,
+  halfSince,
+  MISSING_RECHECK_MS,
+  pauseAfterRefusal,
+  stepAfter,
+} from '../lib/work/read-schedule.js'
 import { createReadTurns, type SharedUrgency } from '../lib/work/read-turns.js'
 import { record } from './support/reader.js'
 
@@ -37,6 +43,19 @@ describe('the schedule of reads', () => {
   it('reads a missing record twice within a minute, and one that is gone more and more rarely', () => {
     expect(MISSING_RECHECK_MS).toEqual([20 * SECOND, 40 * SECOND])
     expect([0, 10 * MINUTE, HOUR].map(halfSince)).toEqual([5 * MINUTE, 5 * MINUTE, HOUR / 2])
+  })
+
+  it('doubles the pause after refusals up to 5 min, then waits a tenth of their time, at most half an hour', () => {
+    expect([1, 2, 8].map((refusals) => pauseAfterRefusal(refusals, 0))).toEqual(
+      [2, 4, 256].map((s) => s * SECOND),
+    )
+    expect([9, 31, 5_000].map((refusals) => pauseAfterRefusal(refusals, 0))).toEqual(
+      Array(3).fill(5 * MINUTE),
+    )
+    expect([50 * MINUTE, HOUR, 2 * HOUR].map((ms) => pauseAfterRefusal(12, ms))).toEqual(
+      [5, 6, 12].map((minutes) => minutes * MINUTE),
+    )
+    expect([5 * HOUR, 72 * HOUR].map((ms) => pauseAfterRefusal(12, ms))).toEqual(Array(2).fill(30 * MINUTE))
   })
 })
 
