@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
+import { todoFor } from '../../lib/console/health.js'
 import { CALLS, consoleRouter } from '../../lib/console/index.js'
 import type { Marketplace } from '../../lib/index.js'
 import { createScene, serve } from '../support/scene.js'
@@ -44,6 +45,29 @@ describe('docs/console.md', () => {
     expect(await statusOf(`${byHeader}/ops/`)).toBe(401)
   })
 })
+
+describe('what the console advises', () => {
+  it.each(problemsOf('docs/operating.md'))('has advice of its own for: %s', (problem) => {
+    expect(todoFor(problem)).not.toBe(todoFor('words that no problem has'))
+  })
+
+  it('names the credentials when the platform refuses them, although reads are paused then', () => {
+    expect(todoFor("reads are paused: the platform refuses the app's credentials")).toContain(
+      'app.clientSecret',
+    )
+    expect(todoFor('reads are paused: the platform limits our rate')).toContain('platform.concurrency')
+  })
+})
+
+/** The problems of the table `Problem | Status | …`, with a number for each `…`. */
+function problemsOf(page: string): string[] {
+  const text = readFileSync(join(__dirname, '..', '..', page), 'utf8')
+  const problems = [...text.matchAll(/^\| `(.+?)` \| (?:degraded|failing) \|/gm)].map(([, words = '']) =>
+    words.replaceAll('…', '7'),
+  )
+  if (problems.length < 10) throw new Error(`${page} has no table of problems`)
+  return problems
+}
 
 /** Serves the example that holds `phrase`. */
 async function run(

@@ -4,12 +4,12 @@ import type { HealthReply } from './shapes.js'
 /** What to do about a problem, by words of its sentence. The first match counts. */
 const TODO: readonly [RegExp, string][] = [
   [
-    /reads are paused/,
-    'Wait: the reads continue by themselves. If they are still paused after an hour, check the status page of the platform. If the reason is 429, lower platform.concurrency.',
+    /refuse/,
+    'Check app.clientId, app.clientSecret and platform.baseUrl, and that the app is still listed on the platform. Until maxStaleMs the answers do not change.',
   ],
   [
-    /refuse/,
-    'Check app.clientId and app.clientSecret, and that the app is still listed on the platform. Until maxStaleMs the answers do not change.',
+    /reads are paused/,
+    'Wait: the reads continue by themselves. If they are still paused after an hour, check the status page of the platform. If the reason is 429, lower platform.concurrency.',
   ],
   [
     /reads fail/,
@@ -31,12 +31,18 @@ const TODO: readonly [RegExp, string][] = [
     'Compare app.purchasableUid with the item on the platform: see Other items in Needs attention.',
   ],
   [/worker has stopped|closed/, 'Restart this instance.'],
+  [/store does not answer/, 'Check the database, and the network between this instance and the database.'],
+  [
+    /write has not finished/,
+    'Check the disk of the database, and end long transactions of other programs in this database.',
+  ],
   [
     /full|space|disk/i,
     'Free space on the disk. Until then deliveries are refused, and the platform may send them again.',
   ],
-  [/./, 'Send this sentence and the time to an operator.'],
 ]
+/** Problems with the words of a database or of the system. */
+const OTHER = 'Send this sentence and the time to an operator.'
 
 const STARTED_AT = new Date(Date.now() - process.uptime() * 1_000).toISOString()
 
@@ -58,6 +64,6 @@ export function createHealthCall(marketplace: ConsoleMarketplace) {
   }
 }
 
-function todoFor(problem: string): string {
-  return TODO.find(([words]) => words.test(problem))?.[1] ?? ''
+export function todoFor(problem: string): string {
+  return TODO.find(([words]) => words.test(problem))?.[1] ?? OTHER
 }
