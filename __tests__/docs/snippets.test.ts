@@ -109,7 +109,7 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
   for (const snippet of all.filter(({ prints }) => prints.length > 0)) {
     it(`prints what the page says: ${snippet.file}`, async () => {
       const file = pathOf(snippet)
-      const loader = file.endsWith('.ts') ? ['--import', pathToFileURL(require.resolve('tsx')).href] : []
+      const loader = /\.m?ts$/.test(file) ? ['--import', pathToFileURL(require.resolve('tsx')).href] : []
       const child = spawn(process.execPath, [...loader, file], {
         cwd: project.folder,
         env: { ...process.env, ...APP_ENV, NODE_OPTIONS: '' },
