@@ -31,10 +31,10 @@ export function createEntitlements(options: {
   maxEntries?: number
   clock: Clock
   /** Keeps the process alive during a query of the store. An answer from memory does not call it. */
-  during?<T>(looking: Promise<T>): Promise<T>
+  during?<T>(query: Promise<T>): Promise<T>
 }): Entitlements {
   const { store, rules, waitMs, ttlMs, maxEntries, clock } = options
-  const { during = (looking) => looking } = options
+  const { during = (query) => query } = options
   const cache = createDecisionCache({ maxStaleMs: rules.maxStaleMs, ttlMs, maxEntries, clock })
   const loads = createDecisionLoads({ store, rules, waitMs, cache, clock, during })
 

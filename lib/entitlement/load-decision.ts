@@ -20,7 +20,7 @@ export function createDecisionLoads(options: {
   waitMs: number
   cache: Pick<DecisionCache, 'set' | 'lastKnown'>
   clock: Clock
-  during<T>(looking: Promise<T>): Promise<T>
+  during<T>(query: Promise<T>): Promise<T>
 }) {
   const { store, rules, waitMs, cache, clock, during } = options
   const loads = new Map<string, Load>()
