@@ -12,7 +12,7 @@ const MANY = 100_000
 /** As many rows as one statement can insert quickly. */
 const PART = 10_000
 /** Rows of a table that one statement may visit: its own limit and a margin. */
-const MOST_ROWS = 4_000
+const MAX_ROWS = 4_000
 
 const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   accept: (store) => store.accept([eventOf('s1', { key: 'hung' }), eventOf('s2', { key: 'new' })]),
@@ -134,7 +134,7 @@ describe('G20 the statements of the queue visit few rows, with any number of wai
               .filter((node) => isOfQueue(node))
               .map(rowsOf),
           )
-          const limit = name === 'counts' ? 6 * COUNTED_UP_TO : MOST_ROWS
+          const limit = name === 'counts' ? 6 * COUNTED_UP_TO : MAX_ROWS
           if (most > limit) throw new Error(`${name} looks at ${most} rows: ${query.text}`)
         }
       }

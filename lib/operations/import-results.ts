@@ -91,7 +91,7 @@ export function createTally(total: number | undefined) {
     add(line: ImportLine): ImportProgress {
       counts.done++
       counts[line.result]++
-      if (line.result !== 'read' && notRead.length < MOST_NAMED) notRead.push(line)
+      if (line.result !== 'read' && notRead.length < MAX_NAMED) notRead.push(line)
       return progress()
     },
     summary(ended: ImportSummary['ended'], waitedMs: number): ImportSummary {
@@ -106,7 +106,7 @@ export function createTally(total: number | undefined) {
   }
 }
 
-const MOST_NAMED = 1_000
+const MAX_NAMED = 1_000
 
 const AGAIN = 'Run it again with the same lines: it skips lines that are already read.'
 const EXPLANATIONS = {

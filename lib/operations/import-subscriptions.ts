@@ -6,7 +6,7 @@ import { checkedOptions, type ImportOptions } from './import-options.js'
 import { createTally, type ImportLine, type ImportSummary, resultOf } from './import-results.js'
 
 /** Limit of lines without a result: few enough that no requested read waits so long that `health()` reports it. */
-const MOST_TAKEN = 250
+const MAX_TAKEN = 250
 /** Lines that share a lookup and a commit. */
 const BATCH = 50
 /** Hints may be lost, so all waiting lines are looked up after this time, in one statement. */
@@ -90,7 +90,7 @@ export function createImport(options: {
         await look()
         if (source.isDone() && !taking && ready.length === 0 && waiting.size === 0) return 'complete'
         if (waiting.size > 0 && clock.monotonic() - answeredAt >= answerTimeoutMs) return 'unanswered'
-        if (ready.length === 0 && taken + BATCH <= MOST_TAKEN) takeMore()
+        if (ready.length === 0 && taken + BATCH <= MAX_TAKEN) takeMore()
         await nextWork()
       }
     }
