@@ -82,7 +82,7 @@ const OF_ANOTHER_BUSINESS = {
 } as const
 
 /** Counts the results and collects the first lines that are not read. */
-export function createTally(total: number | undefined) {
+export function createResultCounts(total: number | undefined) {
   const counts = { done: 0, read: 0, missing: 0, refused: 0, invalid: 0, pending: 0 }
   const notRead: ImportLine[] = []
   const progress = (): ImportProgress => ({ ...counts, ...(total === undefined ? {} : { total }) })
