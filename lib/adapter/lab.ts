@@ -15,6 +15,7 @@ import {
   type Subscription,
   subscriptionKey,
   type Topic,
+  URGENCY,
   type Urgency,
 } from '../store/store.js'
 import { idsOf } from './assertions.js'
@@ -163,7 +164,7 @@ export async function claimed(
   return claim ?? assert.fail(`claimReads found nothing due of the urgencies ${urgencies.join()}`)
 }
 
-export const ALL_URGENCIES: readonly Urgency[] = [0, 1, 2, 3, 4]
+export const ALL_URGENCIES: readonly Urgency[] = Object.values(URGENCY)
 
 /** Leases every due subscription. */
 export async function claimedAll(store: Store): Promise<ReadClaim[]> {
