@@ -37,12 +37,12 @@ export type {
   GuardDecision,
   RequireEntitlementOptions,
 } from './express/require-entitlement.js'
-export type { Health } from './lifecycle.js'
 export { createMarketplace } from './marketplace.js'
 export type { ExplainOptions } from './operations/answers-api.js'
 export type { Deployment, InstanceStatus } from './operations/deployment.js'
 export type { EraseOptions, EraseSummary } from './operations/erase.js'
 export type { BusinessData } from './operations/export-data.js'
+export type { Health } from './operations/health-check.js'
 export type { HistoryItem, HistoryOptions } from './operations/history.js'
 export type { ImportOptions } from './operations/import-options.js'
 export type { ImportLine, ImportProgress, ImportResult, ImportSummary } from './operations/import-results.js'

@@ -7,6 +7,8 @@ import { createRegistry } from './events/registry.js'
 import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
 import { createDeployment } from './operations/deployment.js'
+import { createGauges } from './operations/gauges.js'
+import { createHealthCheck } from './operations/health-check.js'
 import { createHealthLog } from './operations/health-log.js'
 import { createIdle } from './operations/idle.js'
 import { createImport } from './operations/import-subscriptions.js'
@@ -88,11 +90,6 @@ export function createParts<Custom extends EventDefinitions>(
     store,
     owner: ownerOf({ ...app, ...options.platform, adopt: options.adoptStore }),
     worker,
-    problems: (counts) =>
-      mergeProblems([
-        worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
-        intake.problems(),
-      ]),
     onOpen: deployment.start,
     async onClose() {
       healthLog.close()
@@ -106,8 +103,17 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
     onOpenFailed: reporting.openFailed,
   })
-  const healthLog = createHealthLog({ health: lifecycle.health, telemetry, clock })
-  reporting.gauges(store, worker?.areReadsPaused)
+  const { during, isClosed, whyNotOpen } = lifecycle
+  const health = createHealthCheck({
+    ...{ store, isClosed, whyNotOpen, clock },
+    problemsOfParts: (counts) =>
+      mergeProblems([
+        worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
+        intake.problems(),
+      ]),
+  })
+  const healthLog = createHealthLog({ health: () => during(health()), telemetry, clock })
+  telemetry.gauges(createGauges({ store, areReadsPaused: worker?.areReadsPaused, clock }))
 
   if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
   if (options.adoptStore) telemetry.warn('store_adopted')

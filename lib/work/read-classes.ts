@@ -10,7 +10,8 @@ export function createReadClasses(options: {
   isWaitingForToken(businessUid: string): boolean
 }) {
   const { concurrency, isWaitingForToken } = options
-  const most = Math.max(1, concurrency - 1)
+  /** One slot is left to events. */
+  const maxRoutine = Math.max(1, concurrency - 1)
   const turns = createReadTurns()
   const running = new Set<ReadClaim>()
 
@@ -24,7 +25,7 @@ export function createReadClasses(options: {
       if (claim.urgency === URGENCY.reconcile) reconciles++
       if (isWaitingForToken(claim.subscription.businessUid)) waiting++
     }
-    return waiting >= most || (urgency === URGENCY.reconcile && reconciles >= most)
+    return waiting >= maxRoutine || (urgency === URGENCY.reconcile && reconciles >= maxRoutine)
   }
 
   return {

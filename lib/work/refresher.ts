@@ -93,11 +93,12 @@ export function createRefresher(
   const loops = [firstReads, laterReads]
 
   async function read(claim: ReadClaim, signal: AbortSignal, onWriting: () => void) {
-    const begunAt = clock.monotonic() - MIN_READ_INTERVAL_MS
+    const pauseBeganAt = clock.monotonic() - MIN_READ_INTERVAL_MS
     const conclusion = await refresh(claim, signal, onWriting)
     if (!conclusion) return
     const { nextInMs } = conclusion
-    if (requestedAt >= begunAt) wake(MIN_READ_INTERVAL_MS)
+    // The request may be for this subscription, and is then due after its next pause.
+    if (requestedAt >= pauseBeganAt) wake(MIN_READ_INTERVAL_MS)
     if (nextInMs !== null && nextInMs < 30 * SECOND) wake(nextInMs)
   }
 
