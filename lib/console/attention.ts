@@ -1,12 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { addToGroup, type Group, shown } from './attention-groups.js'
+import { entriesOf } from './entries.js'
 import type { ConsoleMarketplace } from './needs.js'
 import { Refusal } from './refusal.js'
 import type { Person } from './roles.js'
 import { rowsFor } from './rows.js'
 import type { AttentionReply, AttentionStatus, EntryRow, ReplayPreview, Replies } from './shapes.js'
 
-/** Limit of examined entries of one status, and how many are read at a time. Other work has its turn between two pages. */
+/** Limit of examined entries of one status, and how many are read at a time. */
 const MAX_EXAMINED = 10_000
 const PAGE = 50
 /** All requests within this time share one result. */
@@ -40,21 +41,14 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
     const groups = new Map<string, Group>()
     let isAll = true
     for (const status of ['dead', 'retrying'] as const) {
-      let before: string | undefined
-      for (let count = 0; ; count += PAGE) {
-        if (count >= MAX_EXAMINED) {
+      let examined = 0
+      for await (const entry of entriesOf(marketplace, { status }, PAGE)) {
+        if (examined === MAX_EXAMINED) {
           isAll = false
           break
         }
-        const page = await marketplace.journal.list({
-          status,
-          limit: PAGE,
-          ...(before === undefined ? {} : { before }),
-        })
-        for (const entry of page) addToGroup(groups, status, entry)
-        before = page.at(-1)?.id
-        if (page.length < PAGE) break
-        await nextTurn()
+        addToGroup(groups, status, entry)
+        examined++
       }
     }
     return { groups, isAll }
