@@ -207,10 +207,10 @@ export function handling(store: Store, topics: readonly Topic[], rescueMs = 0): 
 export type HeldEntry = Entry & { leaseToken: string; lapses: number }
 
 /** Leases due lanes and returns their entries, by default the heads. */
-export async function entries(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry[]> {
+export async function leasedEntries(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry[]> {
   const claims = await store.claimLanes({
     limit: 100,
-    entries: 1,
+    entryLimit: 1,
     leaseMs: LONG,
     topics: EVERY_TOPIC,
     exceptKeys: [],
@@ -223,8 +223,8 @@ export async function entries(store: Store, options: Partial<ClaimLanes> = {}): 
 }
 
 /** Leases the only due entry. */
-export async function entry(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry> {
-  const found = await entries(store, options)
+export async function leasedEntry(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry> {
+  const found = await leasedEntries(store, options)
   assert.equal(found.length, 1, `claimLanes returned ${found.length} entries`)
   return found[0] as HeldEntry
 }

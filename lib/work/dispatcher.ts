@@ -14,12 +14,12 @@ import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createSlices } from './slices.js'
 
 /** Entries that one claim reads: SQLite takes about 4 ms for as many lanes with payloads of some hundred bytes. */
-const ENTRIES = 256
+const ENTRY_LIMIT = 256
 /**
- * The most lanes of one claim. Half of `ENTRIES`, so that each lane may hand out two: that shows whether lanes are
+ * The most lanes of one claim. Half of `ENTRY_LIMIT`, so that each lane may hand out two: that shows whether lanes are
  * deep.
  */
-const MAX_LANES = ENTRIES / 2
+const MAX_LANES = ENTRY_LIMIT / 2
 /** The most lanes leased before a slot is free. The next ones are leased when fewer than half of them wait. */
 const MAX_AHEAD = MAX_LANES
 
@@ -80,10 +80,10 @@ export function createDispatcher(
     await slices.turn()
     const limit = Math.min(lanesAtOnce, free)
     const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
-    const lanes = await store.claimLanes({ limit, entries: ENTRIES, leaseMs, topics, exceptKeys })
+    const lanes = await store.claimLanes({ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys })
     const handedOut = lanes.reduce((sum, { entries }) => sum + entries.length, 0)
     lanesAtOnce =
-      handedOut > ENTRIES * 0.75
+      handedOut > ENTRY_LIMIT * 0.75
         ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
         : Math.min(MAX_LANES, lanesAtOnce * 2)
     return lanes.map((lane) => ({ ...lane, isHandled: false }))
