@@ -4,10 +4,11 @@ import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { ANYTHING } from '../store/engine.js'
 import type { Hint } from '../store/store.js'
 import { type Warn, warn as warnProcess } from '../warnings.js'
+import type { PostgresConnection } from './connection.js'
 import { quoted } from './grants.js'
 import { messageIn, probeFrom } from './hint-messages.js'
 import { createHintSender } from './hint-sender.js'
-import type { PostgresConnection, PostgresConnections } from './pool.js'
+import type { PostgresConnections } from './pool.js'
 
 /** The interval of a query whether the connection still listens. One that does not answer is half-open. */
 const HEARTBEAT_MS = 5 * SECOND
