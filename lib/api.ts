@@ -3,9 +3,9 @@ import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from '
 import type { HandlerOptions, RequestListener } from './express/handler.js'
 import type { Middleware } from './express/receiver.js'
 import type { Guard, RequireEntitlementOptions } from './express/require-entitlement.js'
-import type { Health } from './lifecycle.js'
 import type { AnswersApi } from './operations/answers-api.js'
 import type { Deployment } from './operations/deployment.js'
+import type { Health } from './operations/health-check.js'
 import type { DeadEntry, HandlerFailure } from './operations/public-entry.js'
 import type { Readiness } from './operations/readiness.js'
 import type { RecordsApi } from './operations/records-api.js'
@@ -160,8 +160,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   }
   /**
    * For tests: resolves when no delivery is being accepted here, and no read and no entry with a handler is due within a
-   * second or under way. It does not wait for what is further ahead: later retries, verifications, the reconcile. Rejects
-   * `not_idle` after `timeoutMs` (30 s unless told).
+   * second or under way. It does not wait for later retries, verifications or the reconcile. Rejects `not_idle`
+   * after `timeoutMs`, default 30 s.
    *
    * @example
    * platform.purchase({ business_uid: 'b1', payment: 'succeeded' })

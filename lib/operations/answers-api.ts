@@ -2,13 +2,22 @@ import type { Decision } from '../entitlement/decide.js'
 import type { ItemOptions } from '../entitlement/items.js'
 import type { ImportOptions } from './import-options.js'
 import type { ImportSummary } from './import-results.js'
-import type { ExplainOptions } from './records.js'
 import type { TrackedSubscription, TrackOptions } from './track.js'
+
+/**
+ * Which answer to explain.
+ *
+ * @example await marketplace.explain('business-1', { at: '2026-03-01T09:00:00Z' })
+ */
+export interface ExplainOptions extends ItemOptions {
+  /** The answer at this time, by today's rules: a `Date`, or ISO 8601 with an offset or `Z`. */
+  at?: Date | string
+}
 
 /** Who may use the app and why, and ways to bring that up to date without an event. */
 export interface AnswersApi {
   /**
-   * Whether the business may use the app now. Never rejects; what is not known for certain is false.
+   * Whether the business may use the app now. Never rejects; false while the answer is uncertain.
    *
    * @example
    * if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
@@ -26,27 +35,27 @@ export interface AnswersApi {
    * The same answer with its reason, evidence and age. Never rejects.
    *
    * With `at`, the answer as it was at that time, by the rules of today, from the changes in the journal: `restsOn` names
-   * them. What is not recorded, or not any more, is `not_recorded` and not `known`. Then it rejects `argument_invalid`,
-   * `store_unavailable` or `closed`.
+   * them. If the journal does not have them, the answer is `not_recorded` and not `known`. With `at` it rejects
+   * `argument_invalid`, `store_unavailable` or `closed`.
    *
    * @example
    * const { entitled, explanation, restsOn } = await marketplace.explain('business-1', { at: '2026-03-01T09:00:00Z' })
    */
   explain(businessUid: string | number, options?: ExplainOptions): Promise<Decision>
   /**
-   * Learns of a subscription without an event: an import, or a `created` that never came.
-   * Rejects `argument_invalid` or `store_unavailable`; resolves when it is on disk, the read follows.
+   * Requests the read of a subscription without an event: for an import, or when its `created` never came. Resolves when
+   * the request is on disk; the read follows. Rejects `argument_invalid` or `store_unavailable`.
    *
    * @example
    * await marketplace.track({ subscription_uid, business_uid }, { announce: false }) // no change for handlers
    */
   track(subscription: TrackedSubscription, options?: TrackOptions): Promise<void>
   /**
-   * `track` for many: batches share a commit, few wait for their reads at a time, events go first, and each line gets its
-   * result from the platform's answer. Run again with the same lines after whatever has ended it, it skips what is read
-   * and asks for nothing twice. The reads are done by the workers on this database: this one, or with `worker: false`
-   * those of the app that runs beside. Rejects `argument_invalid`, `store_unavailable`, `closed`, and what the iterable or
-   * `onProgress` throws; what was asked for until then is on disk.
+   * `track` for many subscriptions. Batches share a commit, few lines wait for their reads at a time, reads of events go
+   * first, and each line gets its result from the platform's answer. A second run with the same lines skips those that are
+   * read, and requests no read twice. The workers on this database do the reads: this one, or with `worker: false` those
+   * of other processes. Rejects `argument_invalid`, `store_unavailable`, `closed`, and with the error that the iterable or
+   * `onProgress` throws; the reads requested until then are on disk.
    *
    * @example
    * const { read, notRead } = await marketplace.importSubscriptions(customers, { announce: false })
@@ -56,8 +65,8 @@ export interface AnswersApi {
     options?: ImportOptions,
   ): Promise<ImportSummary>
   /**
-   * Reads everything known of the business again, waits for it (at most twice the platform's time limit and a second) and answers
-   * as `explain`. Rejects `argument_invalid` or `store_unavailable`.
+   * Reads all known subscriptions of the business again, and answers as `explain`. It waits for the reads at most twice
+   * `platform.timeoutMs` and a second. Rejects `argument_invalid` or `store_unavailable`.
    *
    * @example const { entitled, explanation } = await marketplace.refresh('business-1')
    */
