@@ -33,6 +33,7 @@ import { untracedTimers } from './telemetry/spans.js'
 import { createTelemetry } from './telemetry/telemetry.js'
 import { type AnyHandler, createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
+import { lookAtItems } from './work/look-at-items.js'
 import { createPayloads } from './work/payloads.js'
 import { knownRefused } from './work/read-outcomes.js'
 import { createRefreshAndWait } from './work/refresh-and-wait.js'
@@ -103,7 +104,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
           reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
           purchasableUids,
           waitMs: freshness.waitMs,
-          onRead: reporting.read,
+          onRead(claim, result, conclusion) {
+            reporting.read(claim, result, conclusion)
+            if (result.kind === 'found') intake.noteKnownItems([result.record.purchasable_uid])
+          },
         },
         handling: {
           handlers,
@@ -136,7 +140,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
         intake.problems(),
       ]),
-    onOpen: () => deployment.start(),
+    onOpen() {
+      deployment.start()
+      lookAtItems(store, intake.noteKnownItems, (error) => telemetry.failure('reading', error))
+    },
     async onClose() {
       healthLog.close()
       telemetry.close()
