@@ -166,6 +166,26 @@ describe('the conclusion from a read', () => {
     expect(third.found).toMatchObject({ gone: 'missing', state: null })
   })
 
+  it('D26 believes no record to be gone while those of most businesses vanish, and then reads it three times more', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const many = { manyVanished: () => true }
+    reader.pass(reader.reads({ kind: 'missing' }).nextInMs as number)
+    reader.pass(reader.reads({ kind: 'missing' }).nextInMs as number)
+    for (let read = 1; read < 20; read++) {
+      const { moved, failure, nextInMs } = reader.reads({ kind: 'missing' }, many)
+      expect([moved, failure]).toEqual([undefined, 'platform_record_missing'])
+      if (read < 8) expect(nextInMs).toBe(2 ** read * SECOND)
+      expect(nextInMs).toBeLessThanOrEqual(HOUR / 2)
+      reader.pass(nextInMs as number)
+    }
+    for (const moves of [0, 0, 1]) {
+      const { moved, nextInMs } = reader.reads({ kind: 'missing' })
+      expect(moved === undefined ? 0 : 1).toBe(moves)
+      reader.pass(nextInMs as number)
+    }
+  })
+
   it('D12 does not deny after three reads within a minute, which events may cause', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))

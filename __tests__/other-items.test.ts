@@ -1,12 +1,20 @@
+import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { createClassifier } from '../lib/events/classify.js'
 import { createRegistry } from '../lib/events/registry.js'
+import type { Marketplace } from '../lib/index.js'
 import type { NewEvent } from '../lib/store/store.js'
 import { createIntake } from '../lib/work/intake.js'
 import type { NamedItem } from '../lib/work/requested-reads.js'
+import { temporaryFolder } from './support/clean-up.js'
 import { jumpingClock } from './support/jumping-clock.js'
-import { createScene } from './support/scene.js'
+import { createScene, openMarketplace, startPlatform } from './support/scene.js'
+import { until } from './support/until.js'
 
+const WORKERS = [
+  ['with a worker', { pollMs: 50 }],
+  ['without a worker', false],
+] as const
 const DAY = 24 * 60 * 60 * 1_000
 
 describe('the read that an event requests', () => {
@@ -114,6 +122,78 @@ describe('notices for other items', () => {
     const { status, problems } = await marketplace.health()
     expect([status, problems]).toEqual(['degraded', [expect.stringMatching(/another item .*"misspelt"/)]])
   })
+})
+
+describe('known subscriptions for other items', () => {
+  it('J34 degrade the health as long as none is for the own item', async () => {
+    const { accept, intake } = setUp(['mine', 'mine-too'])
+    intake.noteKnownItems([null])
+    expect(intake.problems().degraded).toEqual([])
+    intake.noteKnownItems(['theirs', null, 'theirs'])
+    intake.noteKnownItems(['others'])
+    expect(intake.problems()).toEqual({
+      failing: [],
+      degraded: [
+        'the known subscriptions are for another item ("theirs", "others") and none for app.purchasableUid ("mine", "mine-too"): is app.purchasableUid right? Businesses that bought another item are denied',
+      ],
+    })
+    for (let i = 0; i < 10; i++) intake.noteKnownItems([`theirs-${i}`])
+    expect(intake.problems().degraded[0]).not.toContain('theirs-5')
+    intake.noteKnownItems(['theirs', 'mine-too'])
+    intake.noteKnownItems(['theirs'])
+    expect(intake.problems().degraded).toEqual([])
+    // As after a notice for the own item.
+    await accept('update', 'theirs')
+    expect(intake.problems().degraded).toEqual([])
+  })
+
+  it('J34 are no problem after a notice for the own item, and none without app.purchasableUid', async () => {
+    const { accept, intake } = setUp(['mine'])
+    intake.noteKnownItems(['theirs'])
+    await accept('create', 'mine')
+    intake.noteKnownItems(['theirs'])
+    expect(intake.problems().degraded).toEqual([])
+    const any = setUp([]).intake
+    any.noteKnownItems(['theirs'])
+    expect(any.problems().degraded).toEqual([])
+  })
+
+  it('J34 a misspelt app.purchasableUid shows in health() after an import', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { app: { purchasableUid: 'misspelt' } })
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await marketplace.track({ subscription_uid: uid, business_uid: 'b1' })
+    await until('it is read', async () => (await marketplace.explain('b1')).reason === 'other_app')
+    await expectMisspelt(marketplace)
+  })
+
+  it.each(WORKERS)(
+    'J34 a misspelt app.purchasableUid shows in health() after a restart: %s',
+    async (_, worker) => {
+      const platform = await startPlatform()
+      const store = `sqlite:${join(temporaryFolder(), 'db')}`
+      const before = openMarketplace(platform, { store })
+      const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+      await before.track({ subscription_uid: uid, business_uid: 'b1' })
+      await until('it is read', () => before.isEntitled('b1'))
+      await before.close()
+      const after = openMarketplace(platform, { store, worker, app: { purchasableUid: 'misspelt' } })
+      await after.start()
+      await expectMisspelt(after)
+      await after.close()
+      const corrected = openMarketplace(platform, { store, worker })
+      await corrected.start()
+      expect(await corrected.isEntitled('b1')).toBe(true)
+      expect((await corrected.health()).problems).toEqual([])
+    },
+  )
+
+  async function expectMisspelt(marketplace: Marketplace) {
+    await until('health shows it', async () => (await marketplace.health()).status === 'degraded')
+    const { problems } = await marketplace.health()
+    expect(problems).toEqual([expect.stringMatching(/known subscriptions .* another item .*"misspelt"/)])
+    expect(await marketplace.isEntitled('b1')).toBe(false)
+  }
 })
 
 describe('a purchase that is announced with a full record', () => {

@@ -85,6 +85,47 @@ describe('reads that are refused in numbers', () => {
   })
 })
 
+describe('records that vanish', () => {
+  it('D26 are a problem when they are at least three and more than half', () => {
+    for (const [vanished, good, isProblem] of [
+      [2, 0, false],
+      [3, 0, true],
+      [3, 3, false],
+      [4, 3, true],
+    ] as const) {
+      const { note, problems, manyVanished } = outcomes()
+      for (let i = 0; i < good; i++) note(`good ${i}`, true, FOUND, true)
+      for (let i = 0; i < vanished; i++) note(`bad ${i}`, true, MISSING, true)
+      expect(manyVanished()).toBe(isProblem)
+      const of = `${vanished} of ${vanished + good} businesses`
+      expect(problems()).toEqual(
+        isProblem ? [`the platform no longer shows the subscriptions of ${of}: ${LOOK}`] : [],
+      )
+    }
+  })
+
+  it('D26 count after they are believed to be gone, for a day, and no longer than they are missing', () => {
+    const { note, manyVanished, pass } = outcomes()
+    for (const uid of ['a', 'b', 'c']) note(uid, true, MISSING, true)
+    note('a', true, MISSING, false)
+    expect(manyVanished()).toBe(true)
+    note('a', true, FOUND, false)
+    expect(manyVanished()).toBe(false)
+    note('a', true, MISSING, true)
+    pass(20 * HOUR)
+    for (const uid of ['a', 'b']) note(uid, true, MISSING, true)
+    expect(manyVanished()).toBe(true)
+    pass(4 * HOUR)
+    expect(manyVanished()).toBe(false)
+  })
+
+  it('D26 are not those that were gone before, and were never read', () => {
+    const { note, manyVanished } = outcomes()
+    for (const uid of ['a', 'b', 'c']) note(uid, true, MISSING, false)
+    expect(manyVanished()).toBe(false)
+  })
+})
+
 describe('reads that fail', () => {
   const WORDS =
     'reads fail for 3 of 3 businesses (platform_timeout): is the platform up, and are platform.baseUrl and platform.authUrl right?'
@@ -182,9 +223,10 @@ function outcomes() {
   let passed = 0
   const now = () => 1_000_000 + passed
   const clock = { now, monotonic: () => passed } as Clock
-  const { note, hasServedSince, problems } = createReadOutcomes({ clock })
+  const { note, hasServedSince, manyVanished, problems } = createReadOutcomes({ clock })
   return {
     note,
+    manyVanished,
     hasServedSince,
     now,
     pass: (ms: number) => {

@@ -118,6 +118,7 @@ describe('the defects that simulated worlds found stay fixed:', () => {
       waitMs: 0,
       stateOf: () => 'purchased',
       hasServedSince: () => true,
+      manyVanished: () => false,
     }
     const { nextInMs } = concludeRead({ ...claim, progress, subscription }, { kind: 'found', record }, env)
     expect(nextInMs).toBeLessThanOrEqual(5 * SECOND)

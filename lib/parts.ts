@@ -23,6 +23,7 @@ import { untracedTimers } from './telemetry/spans.js'
 import { createTelemetry } from './telemetry/telemetry.js'
 import { createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
+import { lookAtItems } from './work/look-at-items.js'
 import { knownRefused } from './work/read-outcomes.js'
 import { workerFor } from './worker-option.js'
 
@@ -73,11 +74,12 @@ export function createParts<Custom extends EventDefinitions>(
   const idle = createIdle({ store, topics: options.worker ? handlers.topics : undefined, clock })
   const reporting = createReporting({ telemetry, check, idle, clock })
   const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
-  const worker = workerFor(options, {
-    ...{ store, clock, telemetry, platform, rules, classify, handlers, reporting, listeners, marketplace },
-  })
   const { onAccepted } = reporting
   const intake = createIntake({ classify, store, purchasableUids, codeNames, clock, onAccepted })
+  const worker = workerFor(options, {
+    ...{ store, clock, telemetry, platform, rules, classify, handlers, reporting, listeners, intake },
+    marketplace,
+  })
   const imports = createImport({ store, clock })
   const deployment = createDeployment({
     store,
@@ -90,7 +92,10 @@ export function createParts<Custom extends EventDefinitions>(
     store,
     owner: ownerOf({ ...app, ...options.platform, adopt: options.adoptStore }),
     worker,
-    onOpen: deployment.start,
+    onOpen() {
+      deployment.start()
+      lookAtItems(store, intake.noteKnownItems, (error) => telemetry.failure('reading', error))
+    },
     async onClose() {
       healthLog.close()
       telemetry.close()

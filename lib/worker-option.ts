@@ -10,6 +10,7 @@ import { storable } from './record.js'
 import type { Store } from './store/store.js'
 import type { Telemetry } from './telemetry/telemetry.js'
 import type { Handlers } from './work/handlers.js'
+import type { createIntake } from './work/intake.js'
 import { createPayloads } from './work/payloads.js'
 import { createWorker } from './work/worker.js'
 
@@ -26,11 +27,12 @@ export function workerFor(
     handlers: Handlers
     reporting: ReturnType<typeof createReporting>
     listeners: ReturnType<typeof createOutcomeListeners>
+    intake: Pick<ReturnType<typeof createIntake>, 'noteKnownItems'>
     marketplace(): unknown
   },
 ) {
   if (!settings) return undefined
-  const { store, clock, telemetry, platform, rules, classify, handlers, reporting, listeners } = parts
+  const { store, clock, telemetry, platform, rules, classify, handlers, reporting, listeners, intake } = parts
   return createWorker({
     store,
     leaseMs: settings.leaseMs,
@@ -47,7 +49,10 @@ export function workerFor(
       reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
       purchasableUids: app.purchasableUid,
       waitMs: freshness.waitMs,
-      onRead: reporting.read,
+      onRead(claim, result, conclusion) {
+        reporting.read(claim, result, conclusion)
+        if (result.kind === 'found') intake.noteKnownItems([result.record.purchasable_uid])
+      },
     },
     handling: {
       handlers,

@@ -107,7 +107,14 @@ describe('D25 a wall clock that was ahead for a while', () => {
   }
   const conclude = (progress: string | null, result: ReadResult, now: number) =>
     concludeRead({ ...claim, progress }, result, {
-      ...{ now, random: () => 0.5, reconcileEveryMs: 24 * HOUR, waitMs: 1_500, hasServedSince: () => true },
+      ...{
+        now,
+        random: () => 0.5,
+        reconcileEveryMs: 24 * HOUR,
+        waitMs: 1_500,
+        hasServedSince: () => true,
+        manyVanished: () => false,
+      },
       stateOf: ({ purchase_state }) => purchase_state,
     })
   const right = Date.UTC(2030, 0, 3)

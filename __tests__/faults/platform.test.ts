@@ -507,6 +507,7 @@ function nextAfterOutages(outages: number): number {
     waitMs: 0,
     stateOf: () => '',
     hasServedSince: () => true,
+    manyVanished: () => false,
   }
   const { nextInMs } = concludeRead(
     claim as unknown as ReadClaim,

@@ -61,6 +61,7 @@ export function createReader() {
         waitMs: 0,
         stateOf,
         hasServedSince: () => true,
+        manyVanished: () => false,
         ...more,
       }
       const conclusion = concludeRead(claim, result, env)

@@ -52,6 +52,7 @@ export async function createReceiverLives(options: {
     const store = new Proxy(database, {
       get(target, name: keyof Store) {
         if (name === 'close') return async () => {}
+        if (name === 'problem') return () => target.problem?.() ?? null
         if (name === 'subscribe') {
           return (listener: Parameters<Store['subscribe']>[0]) => {
             const unsubscribe = target.subscribe((hint) => void (isKilled || listener(hint)))

@@ -4,7 +4,7 @@ import type { HealthReply } from './shapes.js'
 /** What to do about a problem, by words of its sentence. The first match counts. */
 const TODO: readonly [RegExp, string][] = [
   [
-    /refuse/,
+    /refuse|no longer shows/,
     'Check app.clientId, app.clientSecret and platform.baseUrl, and that the app is still listed on the platform. Until maxStaleMs the answers do not change.',
   ],
   [

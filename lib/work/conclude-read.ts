@@ -36,7 +36,7 @@ const RETRY_CAP_MS = 5 * MINUTE
  * subscription that was read once is never given up.
  */
 export function concludeRead(claim: ReadClaim, result: ReadResult, env: ConcludeEnvironment): Conclusion {
-  const { now, random, reconcileEveryMs, waitMs, stateOf, hasServedSince, ofCandidate } = env
+  const { now, random, reconcileEveryMs, waitMs, stateOf, hasServedSince, manyVanished, ofCandidate } = env
   const { subscription: before, generation, uninstalledAt } = claim
   const progress = recallProgress(claim, now)
   const reconcileInMs = spread(reconcileEveryMs, 0.2, random)
@@ -47,7 +47,9 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
       return isOlder(result.record, before.record) ? shownOlder(result.record) : shown(result.record)
     case 'missing':
       if (before.gone) return stillGone('platform_record_missing', true)
-      return before.record === null ? notShownYet('platform_record_missing', true) : disappeared()
+      if (before.record === null) return notShownYet('platform_record_missing', true)
+      if (manyVanished()) return refused('platform_record_missing', { missing: 0, missingSince: null })
+      return disappeared()
     case 'token_refused':
       return uninstalledAt !== null && before.gone !== 'revoked' ? revoked() : refused('token_refused')
     case 'refused':
@@ -167,12 +169,11 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
   function stillGone(code: string, isConfirmed: boolean): Conclusion {
     const verifyInMs = nextVerification()
     const goneSince = progress.goneSince ?? now
-    const { owed, verified } = progress
     return {
       ...(isConfirmed ? { found: { record: before.record, state: null, gone: before.gone } } : {}),
       settled: isConfirmed,
       failure: code,
-      progress: remember({ owed, verified: verified + 1, goneSince }),
+      progress: remember({ owed: progress.owed, verified: progress.verified + 1, goneSince }),
       nextInMs: Math.min(verifyInMs ?? reconcileInMs, slowingFrom(goneSince)),
       ...(isConfirmed
         ? { urgency: verifyInMs === undefined ? URGENCY.reconcile : URGENCY.verification }
@@ -182,7 +183,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     }
   }
 
-  function refused(code: string): Conclusion {
+  function refused(code: string, changes: Partial<Progress> = {}): Conclusion {
     if (before.gone) return stillGone(code, false)
     if (before.record === null) return notShownYet(code, false)
     const refusals = progress.refusals + 1
@@ -193,9 +194,8 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
       : spread(pauseAfterRefusal(refusals, now - refusedSince), 0.2, random)
     // A subscription that an event just named is read soon, even if all reads have been refused for days.
     const inMs = Math.min(nextVerification() ?? retryMs, retryMs, reconcileInMs)
-    const verified = progress.verified + 1
     return {
-      ...failed(code, inMs, { refusals, refusedSince, verified }),
+      ...failed(code, inMs, { refusals, refusedSince, verified: progress.verified + 1, ...changes }),
       ...candidateAfter(nextVerification() === undefined),
     }
   }

@@ -25,6 +25,8 @@ export interface ConcludeEnvironment {
   stateOf(record: SubscriptionRecord): string
   /** Whether the platform has served other reads of this process since `time`, and still does. */
   hasServedSince(time: number): boolean
+  /** Whether the platform no longer shows the records of most businesses: an outage, not many lost customers. */
+  manyVanished(): boolean
   /** The result of the read for the candidate business in the same claim, if it found no record either. */
   ofCandidate?: ReadResult | undefined
 }

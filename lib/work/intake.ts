@@ -40,7 +40,7 @@ export function createIntake(options: {
     })
   }
 
-  return { accept, problems: otherItems.problems }
+  return { accept, noteKnownItems: otherItems.noteKnown, problems: otherItems.problems }
 
   /** `named`: the item of a notice, null if it names none; undefined if the event is not a notice. */
   function asEntry(envelope: Envelope): { event: NewEvent; named: string | null | undefined } {

@@ -6,14 +6,28 @@ const OTHERS_IN_A_ROW = 10
 const MAX_ITEMS_NAMED = 5
 
 /**
- * Detects that all notices name items of other apps: then `app.purchasableUid` is probably misspelt. Once a notice has
- * named one of the app's own items, a few notices for others are not a problem.
+ * Detects that all notices, or all known subscriptions, name items of other apps: then `app.purchasableUid` is probably
+ * misspelt. Once a notice or a record has named one of the app's own items, a few others are not a problem.
  */
 export function createOtherItems(purchasableUids: readonly string[], clock: Clock) {
   /** Items named since the last notice for one of the app's own, oldest first. */
   const items = new Set<string>()
   let notices = 0
   let ownAt: number | undefined
+  /** Items of known subscriptions, while none of them is one of the app's own. */
+  const knownItems = new Set<string>()
+
+  function problem(what: string, others: Iterable<string>): Problems {
+    const [own, named] = [purchasableUids, [...others]].map((uids) =>
+      uids.map((uid) => JSON.stringify(uid)).join(', '),
+    )
+    return {
+      failing: [],
+      degraded: [
+        `${what} for another item (${named}) and none for app.purchasableUid (${own}): is app.purchasableUid right? Businesses that bought another item are denied`,
+      ],
+    }
+  }
 
   function areAllOthers(): boolean {
     if (ownAt === undefined) return notices > 0
@@ -25,6 +39,7 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
       if (item === null) return
       if (purchasableUids.includes(item)) {
         items.clear()
+        knownItems.clear()
         notices = 0
         ownAt = clock.monotonic()
         return
@@ -33,18 +48,23 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
       if (items.size < MAX_ITEMS_NAMED) items.add(item)
     },
 
-    problems(): Problems {
-      if (!areAllOthers()) return { failing: [], degraded: [] }
-      const [own, others] = [purchasableUids, [...items]].map((uids) =>
-        uids.map((uid) => JSON.stringify(uid)).join(', '),
-      )
-      const count = notices === 1 ? 'the last notice was' : `the last ${notices} notices were`
-      return {
-        failing: [],
-        degraded: [
-          `${count} for another item (${others}) and none for app.purchasableUid (${own}): is app.purchasableUid right? Businesses that bought another item are denied`,
-        ],
+    /** The items of subscriptions that the store has, or that a read has shown. */
+    noteKnown(known: readonly (string | null)[]) {
+      if (known.some((item) => item !== null && purchasableUids.includes(item))) {
+        knownItems.clear()
+        ownAt ??= clock.monotonic()
       }
+      if (ownAt !== undefined || purchasableUids.length === 0) return
+      for (const item of known) if (item !== null && knownItems.size < MOST_ITEMS_NAMED) knownItems.add(item)
+    },
+
+    problems(): Problems {
+      if (areAllOthers()) {
+        const count = notices === 1 ? 'the last notice was' : `the last ${notices} notices were`
+        return problem(count, items)
+      }
+      if (knownItems.size > 0) return problem('the known subscriptions are', knownItems)
+      return { failing: [], degraded: [] }
     },
   }
 }

@@ -1,4 +1,4 @@
-import { type Clock, SECOND } from '../clock.js'
+import { type Clock, DAY, SECOND } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionCounts } from '../store/store.js'
 
@@ -6,16 +6,24 @@ import type { SubscriptionCounts } from '../store/store.js'
 const WINDOW = 20
 /** A shorter outage ends by itself and is not reported. */
 const OUTAGE_AFTER_MS = 30 * SECOND
+/** Of one or two vanished records it may be true. */
+const MANY_VANISHED = 3
+/** Records that vanish within this time count together. */
+const VANISHED_TOGETHER_MS = DAY
 
 interface BadOutcome {
-  kind: 'refused' | 'failed'
+  /** `vanished`: the platform does not show a record that the store has as shown. */
+  kind: 'refused' | 'failed' | 'vanished'
   code: string
   wasRead: boolean
   since: number
 }
 type Outcome = { kind: 'good' } | BadOutcome
 
-/** The outcomes of the last reads. Many refusals together show a problem of the app's configuration or the platform. */
+/**
+ * The outcomes of the last reads. Many refusals, or many records that vanish, show a problem of the app's configuration
+ * or of the platform.
+ */
 export function createReadOutcomes({ clock }: { clock: Clock }) {
   const latest = new Map<string, Outcome>()
   let foundAt = Number.NEGATIVE_INFINITY
@@ -32,13 +40,25 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
       if (lasted >= OUTAGE_AFTER_MS)
         return `reads fail for ${numbers}: is the platform up, and are platform.baseUrl and platform.authUrl right?`
     }
-    return undefined
+    const vanished = countVanished()
+    if (vanished === 0) return undefined
+    return `the platform no longer shows the subscriptions of ${vanished} of ${outcomes.length} businesses: ${adviceFor('')}`
+  }
+
+  /** How many businesses have vanished records, if they are many and most; else 0. */
+  function countVanished(): number {
+    const from = clock.monotonic() - VANISHED_TOGETHER_MS
+    const { length } = [...latest.values()].filter((each) => each.kind === 'vanished' && each.since > from)
+    return length >= MANY_VANISHED && isMost(length, latest.size) ? length : 0
   }
 
   return {
-    note(businessUid: string, wasRead: boolean, result: ReadResult) {
+    /** `wasShown`: the store has the record as one that the platform shows. */
+    note(businessUid: string, wasRead: boolean, result: ReadResult, wasShown = false) {
       const before = latest.get(businessUid)
-      const outcome = outcomeOf(result)
+      const outcome = outcomeOf(result, wasShown)
+      // Meanwhile believed to be gone.
+      if (result.kind === 'missing' && !wasShown && before?.kind === 'vanished') return
       latest.delete(businessUid)
       if (outcome === undefined) return
       if (outcome === 'good') {
@@ -49,7 +69,8 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
         }
         latest.set(businessUid, { kind: 'good' })
       } else {
-        const since = before?.kind === outcome.kind ? before.since : clock.monotonic()
+        const goesOn = before?.kind === outcome.kind && outcome.kind !== 'vanished'
+        const since = goesOn ? before.since : clock.monotonic()
         latest.set(businessUid, { ...outcome, wasRead, since })
       }
       for (const oldest of latest.keys()) {
@@ -57,6 +78,9 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
         latest.delete(oldest)
       }
     },
+
+    /** Whether most businesses have lost their records: then no record is believed to be gone. */
+    manyVanished: () => countVanished() > 0,
 
     /** Whether a read has found a record since `time` (wall clock), and most reads are not refused now. */
     hasServedSince: (time: number) =>
@@ -89,11 +113,15 @@ function isMost(some: number, all: number): boolean {
   return some > 0 && (some === all || (some >= 3 && some * 2 > all))
 }
 
-function outcomeOf(result: ReadResult): 'good' | { kind: 'refused' | 'failed'; code: string } | undefined {
+function outcomeOf(
+  result: ReadResult,
+  wasShown: boolean,
+): 'good' | Pick<BadOutcome, 'kind' | 'code'> | undefined {
   switch (result.kind) {
     case 'found':
-    case 'missing':
       return 'good'
+    case 'missing':
+      return wasShown ? { kind: 'vanished', code: 'platform_record_missing' } : 'good'
     case 'refused': {
       const status = 'status' in result ? result.status : undefined
       return { kind: 'refused', code: status === undefined ? result.code : `${status} ${result.code}` }

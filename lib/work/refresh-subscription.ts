@@ -36,9 +36,9 @@ export function createRefreshSubscription(
 
   /** Reads with the business of the row. If that shows no record, reads with the candidate business too. */
   async function readFor(claim: ReadClaim, signal: AbortSignal) {
-    const { subscriptionUid, businessUid } = claim.subscription
+    const { subscriptionUid, businessUid, record, gone } = claim.subscription
     const result = await read({ subscriptionUid, businessUid, signal })
-    outcomes.note(businessUid, claim.subscription.record !== null, result)
+    outcomes.note(businessUid, record !== null, result, record !== null && gone === null)
     if (signal.aborted || !['missing', 'refused', 'token_refused'].includes(result.kind)) return { result }
     const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
@@ -79,6 +79,7 @@ export function createRefreshSubscription(
         waitMs,
         stateOf,
         hasServedSince: outcomes.hasServedSince,
+        manyVanished: outcomes.manyVanished,
         ofCandidate,
       })
       const { moves, ...finish } = conclusion

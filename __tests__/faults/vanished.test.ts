@@ -1,0 +1,105 @@
+import { describe, expect, it, jest } from '@jest/globals'
+import { HOUR, MINUTE, systemClock } from '../../lib/clock.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { createPlatformModel } from '../support/platform-model.js'
+import { createReceiverLives } from '../support/receiver-lives.js'
+import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
+
+jest.setTimeout(60_000)
+
+const WORDS = /no longer shows the subscriptions of \d of 5 businesses: look at platform.baseUrl/
+
+describe('D26 when the platform suddenly shows most businesses no subscription, with status 200,', () => {
+  it('health is degraded, nobody loses access, and all is as before once it shows them again', async () => {
+    const { advance, answers, health, hide, changes, track } = await fiveBusinesses()
+    hide(5)
+    await track()
+    await advance(3 * HOUR)
+    expect(await answers()).toEqual([true, true, true, true, true])
+    expect(await health()).toEqual(['degraded', expect.stringMatching(WORDS)])
+    hide(0)
+    await advance(HOUR)
+    expect(await answers()).toEqual([true, true, true, true, true])
+    expect(await health()).toEqual(['ok'])
+    expect(changes).toHaveLength(5)
+  })
+
+  it('those that stay hidden lose access as soon as most are shown again', async () => {
+    const { advance, answers, health, hide } = await fiveBusinesses()
+    hide(5)
+    await advance(3 * HOUR)
+    hide(2)
+    await advance(3 * HOUR)
+    expect(await answers()).toEqual([false, false, true, true, true])
+    expect(await health()).toEqual(['ok'])
+  })
+
+  it('few that vanish are believed to be gone', async () => {
+    const { advance, answers, health, hide, track } = await fiveBusinesses()
+    hide(2)
+    await track()
+    await advance(5 * MINUTE)
+    expect(await answers()).toEqual([false, false, true, true, true])
+    expect(await health()).toEqual(['ok'])
+  })
+
+  it('access ends in the end all the same, when it is unconfirmed for too long', async () => {
+    const { advance, answers, health, hide } = await fiveBusinesses()
+    hide(5)
+    await advance(14 * HOUR)
+    expect(await answers()).toEqual([false, false, false, false, false])
+    expect(await health()).toEqual(['degraded', expect.stringMatching(WORDS)])
+  })
+})
+
+const NUMBERS = [1, 2, 3, 4, 5]
+
+/** Five businesses that have bought, in virtual time; `hide` makes the platform show no subscription to the first of them. */
+async function fiveBusinesses() {
+  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
+  let hidden = 0
+  const changes: unknown[] = []
+  const lives = await createReceiverLives({
+    path: ':memory:',
+    fetch(clock) {
+      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
+      return async (input, init) => {
+        const [, number = 0] = /subscriptions\?.*s(\d)$/.exec(String(input)) ?? []
+        return Number(number) > 0 && Number(number) <= hidden
+          ? Response.json({ data: { subscriptions: [] } })
+          : platform.fetch(input, init)
+      }
+    },
+    onPurchaseChange: (change) => void changes.push(change),
+    marketplace: {
+      app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
+      deliverySecrets: DELIVERY_SECRET,
+      freshness: { waitMs: 0, reconcileEveryMs: HOUR, maxStaleMs: 12 * HOUR },
+      worker: { pollMs: MINUTE },
+      closeGraceMs: 1_000,
+    },
+  })
+  onCleanUp(() => lives.end())
+  const { clock, marketplace } = lives
+  const track = async () => {
+    for (const i of NUMBERS) await marketplace().track({ subscription_uid: `s${i}`, business_uid: `b${i}` })
+  }
+  for (const i of NUMBERS) platform.move(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
+  await track()
+  await clock.advance(MINUTE)
+  const answers = () => Promise.all(NUMBERS.map((i) => marketplace().isEntitled(`b${i}`)))
+  expect(await answers()).toEqual([true, true, true, true, true])
+  return {
+    answers,
+    changes,
+    track,
+    advance: clock.advance,
+    hide(count: number) {
+      hidden = count
+    },
+    async health() {
+      const { status, problems } = await marketplace().health()
+      return [status, ...problems]
+    },
+  }
+}
