@@ -1,14 +1,32 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { SECOND } from '../lib/clock.js'
+import { SECOND, systemClock } from '../lib/clock.js'
 import { BEGIN_WAL, createCheckpoints } from '../lib/sqlite/checkpoints.js'
+import { createSqliteEngine } from '../lib/sqlite/engine.js'
 import { NoThread } from '../lib/sqlite/thread.js'
 import { createTurns } from '../lib/sqlite/turns.js'
-import { gate } from './support/until.js'
+import { sql } from '../lib/store/sql.js'
+import { onCleanUp, temporaryFolder } from './support/clean-up.js'
+import { gate, until } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 const PASSIVE = 'pragma wal_checkpoint(passive)'
 
 describe('the checkpoints of a SQLite store', () => {
+  it('restart the WAL by themselves, before the next commit', async () => {
+    const path = join(temporaryFolder(), 'm.db')
+    const engine = createSqliteEngine({ path, clock: systemClock, driver: 'libsql' })
+    onCleanUp(() => engine.close())
+    await engine.open()
+    await engine.write((trx) => sql`create table filled (bytes)`.execute(trx))
+    const salts = () => readFileSync(`${path}-wal`).toString('hex', 16, 24)
+    const before = salts()
+    for (let commits = 1; commits < 16; commits++)
+      await engine.write((trx) => sql`insert into filled values (zeroblob(600000))`.execute(trx))
+    await until('the WAL has begun anew', () => salts() !== before)
+  })
+
   it('begin when the WAL has 2,000 pages, which every 16th commit looks at', async () => {
     const { commit, clock, looks, statements, grow } = checkpoints()
     commit(31)
