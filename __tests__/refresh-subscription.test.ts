@@ -87,6 +87,18 @@ describe('a leased read', () => {
     expect(steps).toEqual(['read', 'writing', 'noted'])
   })
 
+  it('counts for what health reports, apart for subscriptions that were never shown', async () => {
+    const { subscription } = createReader().claim
+    const never = reading([MISSING])
+    await never.refresh()
+    expect(never.counted).toEqual([['b', false, 'missing']])
+    const known = reading([REFUSED], {
+      claim: { subscription: { ...subscription, record: record('purchased', 1) } },
+    })
+    await known.refresh()
+    expect(known.counted).toEqual([['b', true, 'refused']])
+  })
+
   it('concludes nothing when another claimer has the lease by then', async () => {
     const { refresh, noted, finishes } = reading([found_('purchased', 1)], { write: async () => false })
     expect(await refresh()).toBeUndefined()
@@ -195,6 +207,8 @@ function reading(
   const finishes: ReadFinish[] = []
   const results: ReadResult[] = []
   const steps: string[] = []
+  const counted: unknown[][] = []
+  const outcomes = createReadOutcomes({ clock: own })
   const { refresh } = createRefreshSubscription({
     store: {
       async finishRead(_claim, finish) {
@@ -217,7 +231,13 @@ function reading(
       results.push(result)
       steps.push('noted')
     },
-    outcomes: createReadOutcomes({ clock: own }),
+    outcomes: {
+      ...outcomes,
+      note(businessUid, wasRead, result) {
+        counted.push([businessUid, wasRead, result.kind])
+        outcomes.note(businessUid, wasRead, result)
+      },
+    },
     pause,
   })
   const claim = { ...createReader().claim, ...given.claim }
@@ -226,6 +246,7 @@ function reading(
     refresh: () => refresh(claim, signal, () => void steps.push('writing')),
     reads,
     finishes,
+    counted,
     steps,
     isPaused: pause.isOn,
     noted: () => results.map(({ kind }) => kind),

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
-import { openWal } from '../lib/sqlite/wal.js'
+import { openWal, syncFolder } from '../lib/sqlite/wal.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { disk } from './support/failing-disk.js'
 
@@ -12,6 +12,7 @@ const whereShown = existsSync('/proc/self/fd') ? it : it.skip
 
 afterEach(() => {
   disk.syncsFail = false
+  disk.folderSyncFails = ''
   disk.release()
 })
 
@@ -117,6 +118,23 @@ describe('the opening of a WAL', () => {
     expect(descriptors()).toBe(before + 1)
     await again.close()
     expect(descriptors()).toBe(before)
+  })
+})
+
+describe('a folder', () => {
+  it.each(['EPERM', 'EISDIR', 'EINVAL', 'EACCES', 'EBADF', 'ENOTSUP', 'ENOSYS'])(
+    'whose sync the system does not support (%s) needs none',
+    async (code) => {
+      disk.folderSyncFails = code
+      await syncFolder(temporaryFolder())
+    },
+  )
+
+  it('whose sync fails for another reason is not on disk', async () => {
+    disk.folderSyncFails = 'EIO'
+    await expect(syncFolder(temporaryFolder())).rejects.toMatchObject({ code: 'EIO' })
+    disk.folderSyncFails = ''
+    await expect(syncFolder(join(temporaryFolder(), 'missing'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 })
 
