@@ -21,7 +21,7 @@ describe('the end of a loop', () => {
     await clock.advance(10)
     const closed = note(loop.close(5 * SECOND))
     await clock.advance(4 * SECOND)
-    expect(closed.is).toBe(false)
+    expect([closed.is, clock.keepsAlive()]).toEqual([false, true])
     end('a')
     await clock.rest()
     expect([closed.is, aborted]).toEqual([true, []])
@@ -75,6 +75,20 @@ describe('the end of a loop', () => {
   })
 })
 
+describe('a claim that does not end', () => {
+  it('holds the end of the loop no longer than its grace', async () => {
+    const { loop, clock, hold } = await started()
+    hold()
+    loop.wake()
+    await clock.advance(10)
+    const closed = note(loop.close(5 * SECOND))
+    await clock.advance(5 * SECOND - 1)
+    expect(closed.is).toBe(false)
+    await clock.advance(1)
+    expect(closed.is).toBe(true)
+  })
+})
+
 describe('the lease of an item that', () => {
   it('ends before the first renewal is never renewed', async () => {
     const { loop, clock, due, end, renewed } = await started({ concurrency: 2 })
@@ -88,6 +102,21 @@ describe('the lease of an item that', () => {
     await clock.advance(60 * SECOND)
     expect(renewed).toEqual(['b'])
   })
+
+  it.each([60, 70])(
+    'was claimed for a minute, %d s after the claim began, has ended before the item begins',
+    async (tookS) => {
+      const { loop, clock, due, hold, aborted } = await started({ pollMs: 1_000 * SECOND })
+      hold()
+      due('a')
+      loop.wake()
+      await clock.advance(10)
+      await clock.advance(tookS * SECOND)
+      hold.release()
+      await clock.rest()
+      expect([loop.items(), aborted]).toEqual([['a'], ['a before it began']])
+    },
+  )
 
   it('was claimed slowly is renewed before its lease ends', async () => {
     const { loop, clock, due, hold, renewed, aborted } = await started({ pollMs: 1_000 * SECOND })

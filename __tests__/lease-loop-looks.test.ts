@@ -39,10 +39,20 @@ describe('a look for work', () => {
     const { loop, clock, looks, begunAt } = await started({ pollMs: 60 * SECOND })
     loop.wake(20 * SECOND)
     loop.wake(10 * SECOND)
-    loop.wake(121 * SECOND)
     await clock.advance(40 * SECOND)
     expect(looks.map(({ at }) => at - begunAt)).toEqual([0, 10 * SECOND, 20 * SECOND])
     expect(clock.timers()).toBe(1)
+  })
+
+  it('is not planned for what polls find anyway, more than two poll intervals ahead', async () => {
+    const { loop, clock, looks } = await started()
+    for (let ms = 0; ms < 1_000; ms += 10) loop.wake(2 * POLL_MS + 10 + ms)
+    await clock.advance(5 * POLL_MS)
+    expect(looks.length).toBeLessThan(8)
+    loop.wake(2 * POLL_MS)
+    const now = clock.now()
+    await clock.advance(2 * POLL_MS + 10)
+    expect(looks.filter(({ at }) => at >= now + 2 * POLL_MS)).toHaveLength(1)
   })
 
   it('that fails is reported, and followed by the next', async () => {
@@ -145,6 +155,17 @@ describe('the slots of a loop', () => {
       end('b')
       await clock.advance(10)
     }
+  })
+
+  it('that become free after a claim of as many as there were are filled at once', async () => {
+    const { clock, due, loop, end, looks } = await started({ concurrency: 2, isExhaustive: true })
+    due('a', 'b', 'c')
+    loop.wake()
+    await clock.advance(10)
+    const before = looks.length
+    end('a')
+    await clock.rest()
+    expect([looks.length - before, loop.items()]).toEqual([1, ['b', 'c']])
   })
 
   it('that become free during a look are seen by the next one, without a rest', async () => {

@@ -28,7 +28,8 @@ export function loopOver({
 } = {}) {
   const virtual = createVirtualClock({ isBusy: () => false })
   const process = virtual.forProcess()
-  const open = new Set<unknown>()
+  /** The timers, and whether each keeps the process alive. */
+  const open = new Map<unknown, boolean>()
   const waiting: string[] = []
   const ends = new Map<string, ReturnType<typeof gate<void>>>()
   const looks: { at: number; limit: number }[] = []
@@ -47,6 +48,7 @@ export function loopOver({
       return waiting.splice(0, limit)
     },
     async run(item, signal) {
+      if (signal.aborted) aborted.push(`${item} before it began`)
       signal.addEventListener('abort', () => aborted.push(item))
       const end = gate()
       ends.set(item, end)
@@ -60,12 +62,12 @@ export function loopOver({
     renewEveryMs: 20 * SECOND,
     clock: {
       ...process,
-      setTimeout(callback, delayMs) {
+      setTimeout(callback, delayMs, keepAlive = false) {
         const handle = process.setTimeout(() => {
           open.delete(handle)
           callback()
         }, delayMs)
-        open.add(handle)
+        open.set(handle, keepAlive)
         return handle
       },
       clearTimeout(handle) {
@@ -84,7 +86,7 @@ export function loopOver({
   }
   return {
     loop,
-    clock: { ...virtual, timers: () => open.size },
+    clock: { ...virtual, timers: () => open.size, keepsAlive: () => [...open.values()].includes(true) },
     begunAt: virtual.now(),
     lookedAt: () => loop.lookedAt(),
     looks,
