@@ -4,6 +4,7 @@ import { createListener } from '../lib/postgres/listener.js'
 import type { PostgresConnection } from '../lib/postgres/pool.js'
 import { ANYTHING } from '../lib/store/engine.js'
 import type { Hint } from '../lib/store/store.js'
+import { gate } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 const CHANNEL = 'marketplace_webhooks'
@@ -46,6 +47,24 @@ describe('a listener', () => {
     server.notify('another journal', 'elsewhere')
     server.notify(undefined)
     expect(hints).toEqual([])
+  })
+
+  it('listens once, however often it is started, and with two connections', async () => {
+    const { clock, server, hints, listener } = listenerOn({ max: 2 })
+    for (let i = 0; i < 3; i++) listener.start((hint) => hints.push(hint))
+    await clock.advance(SECOND)
+    expect([server.listens(), hints]).toEqual([1, ANYTHING])
+  })
+
+  it('does not take the probe of another process for its own', async () => {
+    const { clock, server, hints, listener } = listenerOn()
+    server.isPooler = true
+    listener.start((hint) => hints.push(hint))
+    await clock.advance(SECOND)
+    server.isPooler = false
+    server.notify('another probe')
+    await clock.advance(SECOND)
+    expect([server.destroyed(), hints]).toEqual([1, []])
   })
 
   it('leaves the only connection of a pool to transactions', async () => {
@@ -127,7 +146,6 @@ describe('a listener whose connection', () => {
   it('is lost destroys it, and listens on another within a quarter of a second', async () => {
     const { clock, server, hints } = await listening()
     server.lose()
-    server.lose()
     expect(server.destroyed()).toBe(1)
     await clock.advance(SECOND / 4)
     expect(hints).toEqual([...ANYTHING, ...ANYTHING])
@@ -150,6 +168,18 @@ describe('a listener whose connection', () => {
       expect([server.destroyed() > 0, server.listens() > 1, server.borrowed()]).toEqual([true, true, 1])
     },
   )
+
+  it.each(['is lost', 'is closed'])('%s during a heartbeat has no other one', async (how) => {
+    const { clock, server, listener } = await listening()
+    const heartbeat = gate()
+    server.heartbeat = heartbeat.opened
+    await clock.advance(5 * SECOND)
+    if (how === 'is lost') server.lose()
+    else await listener.close()
+    heartbeat.open()
+    await clock.advance(MINUTE)
+    expect([server.misused(), server.borrowed()]).toEqual([0, how === 'is lost' ? 1 : 0])
+  })
 
   it('cannot be had is tried again, with pauses of at most half a minute', async () => {
     const { clock, server, listener, hints } = listenerOn()
@@ -217,6 +247,15 @@ describe('the end of a listener', () => {
     expect([server.borrowed(), server.listens(), hints]).toEqual([0, 0, []])
   })
 
+  it('while it fails to connect tries no more', async () => {
+    const { clock, server, listener, hints } = listenerOn()
+    server.isDown = true
+    listener.start((hint) => hints.push(hint))
+    await listener.close()
+    await clock.advance(MINUTE)
+    expect(server.taken()).toBe(1)
+  })
+
   it('while its probe is under way begins nothing new', async () => {
     const { clock, server, listener, hints, warnings } = listenerOn()
     server.isPooler = true
@@ -266,6 +305,7 @@ function createServer() {
   let destroyed = 0
   let listens = 0
   let unlistens = 0
+  let misused = 0
   const self = () => sent[0]?.[0]?.split(' ')[0] ?? ''
 
   const server = {
@@ -282,14 +322,19 @@ function createServer() {
     destroyed: () => destroyed,
     listens: () => listens,
     unlistens: () => unlistens,
+    /** Statements on a connection that was returned. */
+    misused: () => misused,
+    /** Holds the answers to heartbeats. */
+    heartbeat: Promise.resolve(),
     sends: () => sent.length,
     self,
     messages: () => sent.flat().map((message) => message.replace(self(), '<self>')),
     notify(payload: string | undefined, channel = CHANNEL) {
       if (!server.isPooler) for (const each of connections) each.notify(channel, payload)
     },
+    /** A driver may report a lost connection twice. */
     lose() {
-      for (const each of connections) each.lose()
+      for (const each of [...connections, ...connections]) each.lose()
     },
 
     async acquire(): Promise<PostgresConnection> {
@@ -298,6 +343,7 @@ function createServer() {
       borrowed++
       let onNotification: Parameters<PostgresConnection['onNotification']>[0] = () => {}
       let onLost = () => {}
+      let isReturned = false
       const connection = {
         notify: (channel: string, payload?: string) =>
           onNotification(payload === undefined ? { channel } : { channel, payload }),
@@ -311,11 +357,13 @@ function createServer() {
           onLost = listener
         },
         release(destroy) {
+          isReturned = true
           borrowed--
           if (destroy) destroyed++
           connections.delete(connection)
         },
         async query(text, values = []) {
+          if (isReturned) misused++
           if (server.refuses) throw new Error('refused')
           if (text === `listen "${CHANNEL}"`) {
             listens++
@@ -330,6 +378,7 @@ function createServer() {
             for (const message of messages) server.notify(message)
           } else if (text.includes('pg_listening_channels')) {
             expect(values).toEqual([CHANNEL])
+            await server.heartbeat
             return server.isDeaf ? [] : [{}]
           }
           return []

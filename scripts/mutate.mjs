@@ -39,6 +39,7 @@ const PURE = {
   'lib/work/read-progress.ts': ['read-rules.test.ts'],
   'lib/work/read-schedule.ts': ['read-rules.test.ts'],
   'lib/work/read-turns.ts': ['read-rules.test.ts'],
+  'lib/work/requested-reads.ts': ['requested-reads.test.ts'],
 }
 /** The share of mutants that the tests of a pure module must notice. */
 const AIM = 90

@@ -54,7 +54,6 @@ export function createListener(options: {
   let flushing: unknown
 
   async function listen() {
-    if (state !== 'on') return
     try {
       const connection = await connections.acquire()
       if (state !== 'on') return connection.release()
