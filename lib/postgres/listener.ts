@@ -96,7 +96,7 @@ export function createListener(options: {
           channel,
         ])
         if (rows.length === 0) throw new Error('the connection does not listen any more')
-        if (connection === listening && state === 'on') beat(connection)
+        if (connection === listening) beat(connection)
       } catch {
         reconnect(connection)
       }
