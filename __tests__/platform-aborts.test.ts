@@ -27,6 +27,8 @@ describe('a read whose lease is lost', () => {
     await until('the first is under way', () => calls.reads.length === 1)
     const waiting = read('b2')
     await until('both have tokens', () => calls.tokens.length === 2)
+    // From its token on it waits for the slot.
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
     waiting.abort()
     expect(await waiting.result).toEqual(ABORTED)
     first.abort()
