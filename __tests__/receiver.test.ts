@@ -169,6 +169,20 @@ describe.each([
     })
   })
 
+  it('counts requests with a wrong secret, and passes on which secret a delivery came with', async () => {
+    const secrets: unknown[] = []
+    const { app, outcomes } = setUp(express, {
+      whichSecret: (candidate) => [SECRET].indexOf(candidate) + 7,
+      accept: async (_envelopes, secret) => {
+        secrets.push(secret)
+        return [{ id: 'e1', issues: null }]
+      },
+    })
+    await request(app).post('/hooks/wrong').send(EVENT).expect(404)
+    await request(app).post(`/hooks/${SECRET}`).send(EVENT).expect(200)
+    expect([outcomes, secrets]).toEqual([['secret_wrong', 'received'], [7]])
+  })
+
   describe('A1 answers 404 with an empty body', () => {
     it.each([
       '',
