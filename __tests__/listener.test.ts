@@ -1,13 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE, SECOND } from '../lib/clock.js'
 import { createListener } from '../lib/postgres/listener.js'
-import type { PostgresConnection } from '../lib/postgres/pool.js'
 import { ANYTHING } from '../lib/store/engine.js'
 import type { Hint } from '../lib/store/store.js'
+import { CHANNEL, createListeningServer } from './support/listening-server.js'
 import { gate } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
-
-const CHANNEL = 'marketplace_webhooks'
 
 describe('a listener', () => {
   it('begins with the hint that anything may have changed, once its own probe has arrived', async () => {
@@ -287,7 +285,7 @@ function listenerOn({ max = 5 } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
   const hints: Hint[] = []
   const warnings: string[] = []
-  const server = createServer()
+  const server = createListeningServer()
   const listener = createListener({
     connections: { max, acquire: server.acquire, close: async () => {} },
     channel: CHANNEL,
@@ -295,96 +293,4 @@ function listenerOn({ max = 5 } = {}) {
     warn: (code) => void warnings.push(code),
   })
   return { clock, hints, warnings, server, listener, self: server.self }
-}
-
-function createServer() {
-  const sent: string[][] = []
-  const connections = new Set<{ notify(channel: string, payload?: string): void; lose(): void }>()
-  let taken = 0
-  let borrowed = 0
-  let destroyed = 0
-  let listens = 0
-  let unlistens = 0
-  let misused = 0
-  const self = () => sent[0]?.[0]?.split(' ')[0] ?? ''
-
-  const server = {
-    /** No connection can be had. */
-    isDown: false,
-    /** Every statement fails. */
-    refuses: false,
-    /** The connections do not listen any more. */
-    isDeaf: false,
-    /** No message arrives. */
-    isPooler: false,
-    taken: () => taken,
-    borrowed: () => borrowed,
-    destroyed: () => destroyed,
-    listens: () => listens,
-    unlistens: () => unlistens,
-    /** Statements on a connection that was returned. */
-    misused: () => misused,
-    /** Holds the answers to heartbeats. */
-    heartbeat: Promise.resolve(),
-    sends: () => sent.length,
-    self,
-    messages: () => sent.flat().map((message) => message.replace(self(), '<self>')),
-    notify(payload: string | undefined, channel = CHANNEL) {
-      if (!server.isPooler) for (const each of connections) each.notify(channel, payload)
-    },
-    /** A driver may report a lost connection twice. */
-    lose() {
-      for (const each of [...connections, ...connections]) each.lose()
-    },
-
-    async acquire(): Promise<PostgresConnection> {
-      taken++
-      if (server.isDown) throw new Error('no connection')
-      borrowed++
-      let onNotification: Parameters<PostgresConnection['onNotification']>[0] = () => {}
-      let onLost = () => {}
-      let isReturned = false
-      const connection = {
-        notify: (channel: string, payload?: string) =>
-          onNotification(payload === undefined ? { channel } : { channel, payload }),
-        lose: () => onLost(),
-      }
-      return {
-        onNotification(listener) {
-          onNotification = listener
-        },
-        onLost(listener) {
-          onLost = listener
-        },
-        release(destroy) {
-          isReturned = true
-          borrowed--
-          if (destroy) destroyed++
-          connections.delete(connection)
-        },
-        async query(text, values = []) {
-          if (isReturned) misused++
-          if (server.refuses) throw new Error('refused')
-          if (text === `listen "${CHANNEL}"`) {
-            listens++
-            connections.add(connection)
-          } else if (text === `unlisten "${CHANNEL}"`) {
-            unlistens++
-            connections.delete(connection)
-          } else if (text.includes('pg_notify')) {
-            expect(values[0]).toBe(CHANNEL)
-            const messages = JSON.parse(values[1] as string) as string[]
-            sent.push(messages)
-            for (const message of messages) server.notify(message)
-          } else if (text.includes('pg_listening_channels')) {
-            expect(values).toEqual([CHANNEL])
-            await server.heartbeat
-            return server.isDeaf ? [] : [{}]
-          }
-          return []
-        },
-      }
-    },
-  }
-  return server
 }
