@@ -14,6 +14,14 @@ describe('A2 the check of a delivery secret', () => {
     expect(others.some(isSecret)).toBe(false)
   })
 
+  it('compares whole secrets of any length', () => {
+    const long = `${OLD}${'x'.repeat(180)}`
+    const isSecret = createSecretCheck([OLD, `${long}1`])
+    expect([OLD, `${long}1`].map(isSecret)).toEqual([true, true])
+    const others = [`${OLD}\0`, `${OLD}${'\0'.repeat(200)}`, long, `${long}2`, `${long}1\0`, `${long}12`]
+    expect(others.some(isSecret)).toBe(false)
+  })
+
   it('accepts nothing when no secret is configured', () => {
     expect(createSecretCheck([])('')).toBe(false)
   })

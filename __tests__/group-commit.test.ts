@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { createGroupCommit } from '../lib/store/group-commit.js'
+import { createGroupCommit, type Size } from '../lib/store/group-commit.js'
 import { gate } from './support/until.js'
 
 const MIB = 1024 * 1024
@@ -40,18 +40,81 @@ describe('C26 a group commit', () => {
     expect(ended.map(({ status }) => status === 'fulfilled')).toEqual([true, true, true, false, true, true])
     expect(batches.flat().sort()).toEqual([1, 2, 3, 5, 6])
   })
+
+  it('does not split a batch that fails for another reason: each caller gets that error', async () => {
+    let tries = 0
+    const { submit } = committer({
+      isDataError: false,
+      async before() {
+        tries++
+        throw new Error('no disk')
+      },
+    })
+    const ended = await Promise.allSettled([1, 2, 3].map((kib) => submit({ kib })))
+    expect(ended).toEqual(ended.map(() => ({ status: 'rejected', reason: new Error('no disk') })))
+    expect(tries).toBe(1)
+  })
+
+  it('refuses beyond its bound of rows, and has room again after each batch', async () => {
+    const { submit, batches } = committer({
+      maxBatch: { rows: 1, bytes: MIB },
+      maxWaiting: { rows: 3, bytes: MIB },
+    })
+    for (let round = 0; round < 3; round++) {
+      const taken = [submit({ kib: 1 }), submit({ kib: 1 }), submit({ kib: 1 })]
+      await expect(submit({ kib: 1 })).rejects.toMatchObject({ code: 'store_unavailable' })
+      await Promise.all(taken)
+    }
+    expect(batches).toHaveLength(9)
+  })
+
+  it('accepts a lone item that is larger than all that may wait', async () => {
+    const { submit, batches } = committer({ maxWaiting: { rows: 3, bytes: 1 } })
+    await submit({ kib: 2_000 })
+    expect(batches).toEqual([[2_000]])
+  })
+
+  it('is settled when nothing waits and nothing is being committed', async () => {
+    const hold = gate()
+    const { submit, settled, batches } = committer({
+      before: () => hold.opened,
+      maxBatch: { rows: 1, bytes: MIB },
+    })
+    await settled()
+    const ends = [submit({ kib: 1 }), submit({ kib: 2 })]
+    let isSettled = false
+    const settling = settled().then(() => {
+      isSettled = true
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(isSettled).toBe(false)
+    hold.open()
+    await settling
+    expect(batches).toEqual([[1], [2]])
+    await Promise.all(ends)
+  })
 })
 
-function committer({ before }: { before?(batch: number[]): Promise<void> } = {}) {
+function committer({
+  before,
+  isDataError = true,
+  ...bounds
+}: {
+  before?(batch: number[]): Promise<void>
+  isDataError?: boolean
+  maxBatch?: Size
+  maxWaiting?: Size
+} = {}) {
   const batches: number[][] = []
-  const { submit } = createGroupCommit<{ kib: number }>({
+  const groupCommit = createGroupCommit<{ kib: number }>({
     async commit(items) {
       const batch = items.map(({ kib }) => kib)
       await before?.(batch)
       batches.push(batch)
     },
-    isDataError: () => true,
+    isDataError: () => isDataError,
     sizeOf: ({ kib }) => ({ rows: 1, bytes: (kib / 1_024) * MIB }),
+    ...bounds,
   })
-  return { submit, batches }
+  return { ...groupCommit, batches }
 }

@@ -45,6 +45,12 @@ describe('options', () => {
     })
   })
 
+  it('try a failed handler again for four days, unless given', () => {
+    const delays = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE]
+    for (const hours of [1, 2, 4, 8, 12, 24, 24]) delays.push(hours * HOUR)
+    expect(readOptions(MINIMAL).worker).toMatchObject({ handlerRetryDelaysMs: delays })
+  })
+
   it.each(NUMBERS)('%s is %d unless given', (path, usual) => {
     expect(valueAt(readOptions(MINIMAL), path)).toBe(usual)
   })

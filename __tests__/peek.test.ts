@@ -39,6 +39,18 @@ describe('peek', () => {
     }
   })
 
+  it('and isEntitled count only the named items, also for a number and from memory', async () => {
+    const { peek, isEntitled } = remembered()
+    for (const business of ['7', 7])
+      for (const [item, expected] of [
+        ['p', true],
+        ['q', false],
+      ] as const) {
+        expect(await isEntitled(business, { purchasableUid: item })).toBe(expected)
+        expect(peek(business, { purchasableUid: item })).toBe(expected)
+      }
+  })
+
   it('is undefined as soon as the answer has reached its age, without another load', async () => {
     const { peek, isEntitled, clock } = remembered()
     await isEntitled('b')

@@ -131,6 +131,21 @@ describe('the progress of a subscription', () => {
       missing: 2,
     })
   })
+
+  it('keeps its times, unless the wall clock was ahead when they were recorded', () => {
+    const none = { refusedSince: null, refusedAt: null, missingSince: null, goneSince: null, dissent: null }
+    const times = (at: number) => ({
+      refusedSince: at,
+      refusedAt: at,
+      missingSince: at,
+      goneSince: at,
+      dissent: { state: 'purchased', updatedAt: 7, since: at },
+    })
+    const recalled = (changes: object) => recallProgress(claim(2, progressText(2, changes)), NOW)
+    expect(recalled(none)).toMatchObject(none)
+    expect(recalled(times(NOW - 1))).toMatchObject(times(NOW - 1))
+    expect(recalled(times(NOW + HOUR))).toMatchObject(times(NOW))
+  })
 })
 
 describe('the turns of reads', () => {

@@ -169,6 +169,20 @@ describe.each([
     })
   })
 
+  it('counts requests with a wrong secret, and passes on which secret a delivery came with', async () => {
+    const secrets: unknown[] = []
+    const { app, outcomes } = setUp(express, {
+      whichSecret: (candidate) => [SECRET].indexOf(candidate) + 7,
+      accept: async (_envelopes, secret) => {
+        secrets.push(secret)
+        return [{ id: 'e1', issues: null }]
+      },
+    })
+    await request(app).post('/hooks/wrong').send(EVENT).expect(404)
+    await request(app).post(`/hooks/${SECRET}`).send(EVENT).expect(200)
+    expect([outcomes, secrets]).toEqual([['secret_wrong', 'received'], [7]])
+  })
+
   describe('A1 answers 404 with an empty body', () => {
     it.each([
       '',
@@ -242,7 +256,7 @@ describe.each([
       expect(reply.headers).toMatchObject({ 'retry-after': '5', 'content-type': 'application/problem+json' })
       expect(reply.body).toMatchObject({ status: 503, code: 'delivery_not_kept' })
       expect(reply.text).not.toMatch(/postgres:|hunter/)
-      expect(outcomes).toEqual(['delivery_not_kept'])
+      if (!options.count) expect(outcomes).toEqual(['delivery_not_kept'])
     }
 
     it('gets 503 when accept rejects, throws or answers nonsense, without the text of the error', async () => {
@@ -257,10 +271,31 @@ describe.each([
       await notKept({ accept: async () => undefined as never })
     })
 
-    it('gets 503 when accept takes too long, whatever its later result', async () => {
+    it.each([
+      ['success', undefined],
+      ['failure', new Error('too late for anybody to hear')],
+    ])('gets 503 when accept takes too long, and its later %s is not counted', async (_what, result) => {
       const gate = barrier()
-      await notKept({ acceptTimeoutMs: 50, accept: () => gate.passed })
-      gate.open(new Error('too late for anybody to hear'))
+      const counted: string[] = []
+      await notKept({
+        acceptTimeoutMs: 50,
+        accept: (envelopes) => gate.passed.then(() => envelopes.map(() => ({ id: 'late', issues: null }))),
+        count: (outcome) => void counted.push(outcome),
+      })
+      gate.open(result)
+      await gate.passed.catch(() => {})
+      await new Promise(setImmediate)
+      expect(counted).toEqual(['delivery_not_kept'])
+    })
+
+    it('or that was stored gets its reply also when the count of it throws', async () => {
+      const count = () => {
+        throw new Error('no meter')
+      }
+      const stored = setUp(express, { count })
+      await request(stored.app).post(`/hooks/${SECRET}`).send(EVENT).expect(200)
+      const failing = setUp(express, { count, accept: () => Promise.reject(new Error('disk full')) })
+      await request(failing.app).post(`/hooks/${SECRET}`).send(EVENT).expect(503)
     })
 
     it('is reported to the app', async () => {
@@ -309,6 +344,17 @@ describe.each([
         const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT).expect(403)
         expect(reply.body.code).toBe('delivery_refused')
         expect(kept).toEqual([])
+      }
+    })
+
+    it('answers 503 at once when it rejects, or the write after it', async () => {
+      const failure = new Error('no key')
+      for (const options of [
+        { verifyDelivery: () => Promise.reject(failure) },
+        { verifyDelivery: () => true, accept: () => Promise.reject(failure) },
+      ]) {
+        const { app } = setUp(express, { ...options, acceptTimeoutMs: 60_000 })
+        await request(app).post(`/hooks/${SECRET}`).send(EVENT).timeout(3_000).expect(503)
       }
     })
 

@@ -38,6 +38,17 @@ describe('how long a question waits for a read', () => {
     expect(question.answer).toBe(false)
   })
 
+  it('ends with the marketplace, which looks at its store a last time and hears of it no more', async () => {
+    const { clock, ask, close, fail, subscribed } = asked({ requestedMsAgo: 0 })
+    const question = ask()
+    await clock.advance(100)
+    expect([question.answer, subscribed()]).toEqual([undefined, 1])
+    fail()
+    close()
+    await clock.rest()
+    expect([question.answer, subscribed()]).toEqual([false, 0])
+  })
+
   it('lasts for a subscription that was never shown while it is verified', async () => {
     const { clock, ask } = asked({ requestedMsAgo: 0, pending: false, verifying: true })
     const question = ask()
@@ -54,14 +65,30 @@ function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>)
   const clock = createVirtualClock({ isBusy: () => false })
   const requestedAt = requestedMsAgo === null ? null : clock.now() - requestedMsAgo
   const subscription = { ...createReader().claim.subscription, ...more, requestedAt }
-  const { isEntitled } = createEntitlements({
-    store: { subscriptionsOf: async () => [subscription], subscribe: () => () => {} },
+  let isDown = false
+  let subscribed = 0
+  const { isEntitled, close } = createEntitlements({
+    store: {
+      async subscriptionsOf() {
+        if (isDown) throw new Error('closed')
+        return [subscription]
+      },
+      subscribe() {
+        subscribed++
+        return () => void subscribed--
+      },
+    },
     rules: { purchasableUids: [], entitledWhen: () => true, maxStaleMs: SECOND },
     waitMs: 2 * SECOND,
     clock: clock.forProcess(),
   })
   return {
     clock,
+    close,
+    fail() {
+      isDown = true
+    },
+    subscribed: () => subscribed,
     ask() {
       const question: { answer?: boolean } = {}
       isEntitled('b').then((answer) => {

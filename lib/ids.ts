@@ -3,9 +3,9 @@ import { randomFillSync } from 'node:crypto'
 const BYTES_EACH = 10
 const pool = Buffer.alloc(128 * BYTES_EACH)
 /** The same bytes in hexadecimal. */
-let digits = ''
+let digits: string
 let used = pool.length
-let last = { now: Number.NaN, prefix: '' }
+let last: { now: number; prefix: string } | undefined
 
 /**
  * A UUID version 7 (RFC 9562): unique, and ordered by the millisecond of its creation. So an index over many of them
@@ -20,7 +20,7 @@ export function newId(now: number): string {
   const at = 2 * used
   const variant = '89ab'[(pool[used + 2] as number) >> 6]
   used += BYTES_EACH
-  if (now !== last.now) last = { now, prefix: timePrefix(now) }
+  if (now !== last?.now) last = { now, prefix: timePrefix(now) }
   return `${last.prefix}${digits.slice(at, at + 3)}-${variant}${digits.slice(at + 5, at + 8)}-${digits.slice(at + 8, at + 20)}`
 }
 

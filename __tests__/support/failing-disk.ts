@@ -19,18 +19,25 @@ export const disk = {
   /** Goes on with the syncs that wait. */
   release() {
     disk.syncsWait = false
-    for (const sync of waiting.splice(0)) sync()
+    for (const { sync } of waiting.splice(0)) sync()
+  },
+  /** Fails the syncs that wait. */
+  failWaiting() {
+    disk.syncsWait = false
+    for (const { fail } of waiting.splice(0)) fail()
   },
 }
 
-const waiting: (() => void)[] = []
+const waiting: { sync(): void; fail(): void }[] = []
 const { fdatasync, fsync } = fs
 
 fs.fdatasync = ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {
   disk.syncs++
-  if (disk.syncsWait) return void waiting.push(() => fdatasync(file, done))
+  const fail = () =>
+    void setImmediate(() => done(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' })))
+  if (disk.syncsWait) return void waiting.push({ sync: () => fdatasync(file, done), fail })
   if (!disk.syncsFail) return fdatasync(file, done)
-  setImmediate(() => done(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' })))
+  fail()
 }) as typeof fs.fdatasync
 
 fs.fsync = ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {

@@ -54,7 +54,6 @@ export function createListener(options: {
   let timer: unknown
 
   async function listen() {
-    if (state !== 'on') return
     try {
       const connection = await connections.acquire()
       if (state !== 'on') return connection.release()
@@ -97,7 +96,7 @@ export function createListener(options: {
           channel,
         ])
         if (rows.length === 0) throw new Error('the connection does not listen any more')
-        if (connection === listening && state === 'on') beat(connection)
+        if (connection === listening) beat(connection)
       } catch {
         reconnect(connection)
       }

@@ -99,7 +99,6 @@ export function createLeaseLoop<Item>(options: {
   function look() {
     clock.clearTimeout(timer)
     timer = undefined
-    if (state !== 'started' || looking) return
     isSlotFreed = false
     const now = clock.monotonic()
     for (const time of wakeUps) if (time <= now) wakeUps.delete(time)

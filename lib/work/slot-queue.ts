@@ -31,7 +31,7 @@ export function createSlotQueue(options: {
           onLate()
           giveUp()
         })
-        signal.addEventListener('abort', giveUp, { once: true })
+        signal.addEventListener('abort', giveUp)
       })
     },
     /** Gives a free slot to the first in the queue. */

@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { SECOND, systemClock } from '../lib/clock.js'
+import { BEGIN_WAL, createCheckpoints } from '../lib/sqlite/checkpoints.js'
+import { createSqliteEngine } from '../lib/sqlite/engine.js'
+import { NoThread } from '../lib/sqlite/thread.js'
+import { createTurns } from '../lib/sqlite/turns.js'
+import { sql } from '../lib/store/sql.js'
+import { onCleanUp, temporaryFolder } from './support/clean-up.js'
+import { gate, until } from './support/until.js'
+import { createVirtualClock } from './support/virtual-clock.js'
+
+const PASSIVE = 'pragma wal_checkpoint(passive)'
+
+describe('the checkpoints of a SQLite store', () => {
+  it('restart the WAL by themselves, before the next commit', async () => {
+    const path = join(temporaryFolder(), 'm.db')
+    const engine = createSqliteEngine({ path, clock: systemClock, driver: 'libsql' })
+    onCleanUp(() => engine.close())
+    await engine.open()
+    await engine.write((trx) => sql`create table filled (bytes)`.execute(trx))
+    const salts = () => readFileSync(`${path}-wal`).toString('hex', 16, 24)
+    const before = salts()
+    for (let commits = 1; commits < 16; commits++)
+      await engine.write((trx) => sql`insert into filled values (zeroblob(600000))`.execute(trx))
+    await until('the WAL has begun anew', () => salts() !== before)
+  })
+
+  it('begin when the WAL has 2,000 pages, which every 16th commit looks at', async () => {
+    const { commit, clock, looks, statements, grow } = checkpoints()
+    commit(31)
+    expect(looks).toEqual([2_000])
+    await clock.rest()
+    expect(statements).toEqual([])
+    grow()
+    commit(1)
+    await clock.rest()
+    expect(statements).not.toEqual([])
+  })
+
+  it('copy first beside the writers, then the rest and the restart in a turn without them', async () => {
+    const { commit, clock, statements, grow, turns } = checkpoints()
+    const pass = await turns.take()
+    grow()
+    commit(16)
+    await clock.rest()
+    expect(statements).toEqual([PASSIVE])
+    pass()
+    await clock.rest()
+    expect(statements).toEqual([PASSIVE, PASSIVE, BEGIN_WAL])
+    ;(await turns.take())()
+  })
+
+  it('leave out the first part where others must not write meanwhile', async () => {
+    const { commit, clock, statements, grow, turns } = checkpoints({ mayOverlap: false })
+    const pass = await turns.take()
+    grow()
+    commit(16)
+    await clock.rest()
+    expect(statements).toEqual([])
+    pass()
+    await clock.rest()
+    expect(statements).toEqual([PASSIVE, BEGIN_WAL])
+  })
+
+  it('hold the turn until the restart has ended', async () => {
+    const restart = gate()
+    const { commit, clock, grow, turns } = checkpoints({
+      run: (statement) => (statement === BEGIN_WAL ? restart.opened : undefined),
+    })
+    grow()
+    commit(16)
+    await clock.rest()
+    let isWriting = false
+    const writing = turns.take().then((pass) => {
+      isWriting = true
+      pass()
+    })
+    await clock.rest()
+    expect(isWriting).toBe(false)
+    restart.open()
+    await writing
+  })
+
+  it('never run two at once, and run again after each other', async () => {
+    const first = gate()
+    const { commit, clock, statements, grow } = checkpoints({ run: () => first.opened })
+    grow()
+    commit(64)
+    await clock.rest()
+    expect(statements).toEqual([PASSIVE])
+    first.open()
+    await clock.rest()
+    commit(16)
+    await clock.rest()
+    expect(statements).toHaveLength(6)
+  })
+
+  it('pass the turn on when one fails, and rest for five seconds', async () => {
+    let isFull = true
+    const { commit, clock, statements, grow, turns, noThread } = checkpoints({
+      mayOverlap: false,
+      async run() {
+        if (isFull) throw new Error('the disk is full')
+      },
+    })
+    grow()
+    commit(16)
+    await clock.rest()
+    expect(statements).toEqual([PASSIVE])
+    ;(await turns.take())()
+    isFull = false
+    await clock.advance(5 * SECOND - 1)
+    commit(16)
+    await clock.rest()
+    expect(statements).toEqual([PASSIVE])
+    await clock.advance(1)
+    commit(16)
+    await clock.rest()
+    expect(statements).toEqual([PASSIVE, PASSIVE, BEGIN_WAL])
+    expect(noThread()).toBe(0)
+  })
+
+  it('are left to SQLite where there is no thread', async () => {
+    const { commit, clock, grow, noThread } = checkpoints({
+      run: () => Promise.reject(new NoThread('no thread')),
+    })
+    grow()
+    commit(16)
+    await clock.rest()
+    expect(noThread()).toBe(1)
+  })
+})
+
+/** With a WAL that is long once it has grown, and a thread whose statements are noted. */
+function checkpoints({
+  mayOverlap = true,
+  run = () => undefined,
+}: {
+  mayOverlap?: boolean
+  run?(statement: string): Promise<void> | undefined
+} = {}) {
+  const clock = createVirtualClock({ isBusy: () => false })
+  const turns = createTurns(false)
+  const looks: number[] = []
+  const statements: string[] = []
+  let isLong = false
+  let withoutThread = 0
+  const { afterCommit } = createCheckpoints({
+    wal: { reaches: (pages) => looks.push(pages) > 0 && isLong },
+    thread: {
+      async run(statement) {
+        statements.push(statement)
+        await run(statement)
+        return []
+      },
+      end: async () => {},
+    },
+    turns,
+    mayOverlap,
+    onNoThread: () => void withoutThread++,
+    clock: clock.forProcess(),
+  })
+  return {
+    clock,
+    turns,
+    looks,
+    statements,
+    noThread: () => withoutThread,
+    grow() {
+      isLong = true
+    },
+    commit(times: number) {
+      for (let i = 0; i < times; i++) afterCommit()
+    },
+  }
+}

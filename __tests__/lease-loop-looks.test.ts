@@ -1,0 +1,188 @@
+import { describe, expect, it } from '@jest/globals'
+import { SECOND } from '../lib/clock.js'
+import { loopOver, POLL_MS, started } from './support/lease-loop.js'
+import { gate } from './support/until.js'
+
+describe('a look for work', () => {
+  it('comes with the start, and then within a fifth of the poll interval', async () => {
+    const { loop, clock, looks, lookedAt } = loopOver()
+    loop.wake()
+    await clock.advance(10 * POLL_MS)
+    expect(looks).toEqual([])
+    loop.start()
+    loop.start()
+    await clock.rest()
+    expect(looks).toHaveLength(1)
+    await clock.advance(60 * POLL_MS)
+    const pauses = looks.slice(1).map(({ at }, i) => at - (looks[i]?.at ?? 0))
+    expect(pauses.length).toBeGreaterThan(48)
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(POLL_MS * 0.8)
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(POLL_MS * 1.2 + 1)
+    expect(lookedAt()).toBe(looks.at(-1)?.at)
+  })
+
+  it('comes at once after a wake-up, and at most each 10 ms in a flood of them', async () => {
+    const { loop, clock, looks } = await started()
+    await clock.advance(100)
+    loop.wake()
+    await clock.advance(0)
+    expect(looks).toHaveLength(2)
+    for (let ms = 0; ms < 100; ms++) {
+      loop.wake()
+      await clock.advance(1)
+    }
+    expect(looks.length).toBeGreaterThanOrEqual(11)
+    expect(looks.length).toBeLessThanOrEqual(13)
+  })
+
+  it('comes at the time of each later wake-up, unless a poll comes well before', async () => {
+    const { loop, clock, looks, begunAt } = await started({ pollMs: 60 * SECOND })
+    loop.wake(20 * SECOND)
+    loop.wake(10 * SECOND)
+    await clock.advance(40 * SECOND)
+    expect(looks.map(({ at }) => at - begunAt)).toEqual([0, 10 * SECOND, 20 * SECOND])
+    expect(clock.timers()).toBe(1)
+  })
+
+  it('is not planned for what polls find anyway, more than two poll intervals ahead', async () => {
+    const { loop, clock, looks } = await started()
+    for (let ms = 0; ms < 1_000; ms += 10) loop.wake(2 * POLL_MS + 10 + ms)
+    await clock.advance(5 * POLL_MS)
+    expect(looks.length).toBeLessThan(8)
+    loop.wake(2 * POLL_MS)
+    const now = clock.now()
+    await clock.advance(2 * POLL_MS + 10)
+    expect(looks.filter(({ at }) => at >= now + 2 * POLL_MS)).toHaveLength(1)
+  })
+
+  it('that fails is reported, and followed by the next', async () => {
+    const { loop, clock, looks, errors, due } = loopOver({
+      claims: () => {
+        if (looks.length === 1) throw new Error('no database')
+      },
+    })
+    due('a')
+    loop.start()
+    await clock.rest()
+    expect([errors.length, loop.items()]).toEqual([1, []])
+    await clock.advance(2 * POLL_MS)
+    expect(loop.items()).toEqual(['a'])
+  })
+
+  it('that is under way is not joined by a second one', async () => {
+    const hold = gate()
+    const { loop, clock, looks } = loopOver({ claims: () => hold.opened })
+    loop.start()
+    for (let i = 0; i < 5; i++) {
+      loop.wake()
+      loop.slotFreed()
+      await clock.advance(POLL_MS)
+    }
+    expect(looks).toHaveLength(1)
+    hold.open()
+    await clock.rest()
+    expect(looks).toHaveLength(2)
+  })
+})
+
+describe('the slots of a loop', () => {
+  it('are never more than its concurrency, and are filled as soon as one is free', async () => {
+    const { clock, looks, due, end, loop } = await started({ concurrency: 2 })
+    due('a', 'b', 'c', 'd')
+    loop.wake()
+    await clock.advance(10)
+    expect(loop.items()).toEqual(['a', 'b'])
+    expect(looks.at(-1)?.limit).toBe(2)
+    end('a')
+    await clock.rest()
+    expect(loop.items()).toEqual(['b', 'c'])
+    expect(looks.at(-1)?.limit).toBe(1)
+  })
+
+  it('become free when an item fails, which is reported', async () => {
+    const { clock, due, end, loop, errors } = await started({ concurrency: 1 })
+    due('a', 'b')
+    loop.wake()
+    await clock.advance(10)
+    end('a', new Error('odd'))
+    await clock.rest()
+    expect(loop.items()).toEqual(['b'])
+    expect(errors).toEqual([new Error('odd')])
+  })
+
+  it('are not taken by items that wait, up to a bound', async () => {
+    const { clock, due, loop } = await started({
+      concurrency: 2,
+      maxWaiting: 3,
+      isWaiting: (item: string) => item.startsWith('waiting'),
+    })
+    due('waiting 1', 'waiting 2', 'waiting 3', 'waiting 4', 'a', 'b', 'c')
+    loop.wake()
+    await clock.advance(10)
+    expect(loop.items()).toEqual(['waiting 1', 'waiting 2', 'waiting 3', 'waiting 4', 'a'])
+  })
+
+  it('are filled from items that are leased ahead, once half of those are missing', async () => {
+    const { clock, due, loop, end, looks } = await started({ concurrency: 2, ahead: () => 4 })
+    due('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i')
+    loop.wake()
+    await clock.advance(10)
+    expect(loop.items()).toHaveLength(6)
+    const before = looks.length
+    end('a')
+    end('b')
+    await clock.rest()
+    expect(looks).toHaveLength(before)
+    end('c')
+    await clock.rest()
+    expect(looks).toHaveLength(before + 1)
+    expect(looks.at(-1)?.limit).toBe(3)
+    expect(loop.items()).toHaveLength(6)
+  })
+
+  it('that become free cost no look at once when the last claim has leased all that was due', async () => {
+    for (const isExhaustive of [true, false]) {
+      const { clock, due, loop, end, looks } = await started({ concurrency: 4, isExhaustive })
+      due('a', 'b')
+      loop.wake()
+      await clock.advance(10)
+      const before = looks.length
+      end('a')
+      await clock.rest()
+      expect(looks.length - before).toBe(isExhaustive ? 0 : 1)
+      await clock.advance(10)
+      expect(looks.length - before).toBe(1)
+      end('b')
+      await clock.advance(10)
+    }
+  })
+
+  it('that become free after a claim of as many as there were are filled at once', async () => {
+    const { clock, due, loop, end, looks } = await started({ concurrency: 2, isExhaustive: true })
+    due('a', 'b', 'c')
+    loop.wake()
+    await clock.advance(10)
+    const before = looks.length
+    end('a')
+    await clock.rest()
+    expect([looks.length - before, loop.items()]).toEqual([1, ['b', 'c']])
+  })
+
+  it('that become free during a look are seen by the next one, without a rest', async () => {
+    const { clock, due, loop, end, looks, hold } = await started({ concurrency: 2 })
+    due('a')
+    loop.wake()
+    await clock.advance(10)
+    hold()
+    loop.wake()
+    await clock.advance(10)
+    end('a')
+    await clock.rest()
+    due('b', 'c')
+    const before = looks.length
+    hold.release()
+    await clock.rest()
+    expect(looks.length).toBeGreaterThan(before)
+    expect(loop.items()).toEqual(['b', 'c'])
+  })
+})
