@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const ROOT = join(__dirname, '..')
@@ -116,14 +116,12 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
   const installed = join(folder, 'node_modules', 'marketplace-webhooks')
   mkdirSync(installed, { recursive: true })
   execFileSync('tar', ['-xz', '-C', installed, '--strip-components=1'], { input: archive() })
-  const { dependencies, bin } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
-  linkCommands(folder, bin)
-  for (const name of new Set([...Object.keys(dependencies), ...packages, '@types'])) {
-    const link = join(folder, 'node_modules', name)
-    if (!existsSync(join(DEPENDENCIES, name))) throw new Error(`${name} is not installed`)
-    mkdirSync(dirname(link), { recursive: true })
-    symlinkSync(join(DEPENDENCIES, name), link)
+  linkCommands(folder, 'marketplace-webhooks')
+  for (const name of new Set([...Object.keys(packageJson(installed).dependencies), ...packages])) {
+    linkPackage(folder, name)
+    linkCommands(folder, name)
   }
+  linkPackage(folder, '@types')
 
   function write(path: string, text: string) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -157,15 +155,32 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
   }
 }
 
-/** As npm does it: links to the programs, which the system may run. */
-function linkCommands(folder: string, bin: Record<string, string> = {}) {
+function linkPackage(folder: string, name: string) {
+  const link = join(folder, 'node_modules', name)
+  if (!existsSync(join(DEPENDENCIES, name))) throw new Error(`${name} is not installed`)
+  mkdirSync(dirname(link), { recursive: true })
+  symlinkSync(join(DEPENDENCIES, name), link)
+}
+
+/** As npm does it: links to a package's programs, which the system may run. */
+function linkCommands(folder: string, name: string) {
+  const installed = join(folder, 'node_modules', name)
   const links = join(folder, 'node_modules', '.bin')
-  mkdirSync(links)
-  for (const [name, file] of Object.entries(bin)) {
-    const program = join(folder, 'node_modules', 'marketplace-webhooks', file)
+  mkdirSync(links, { recursive: true })
+  const { bin = {} } = packageJson(installed)
+  const programs = typeof bin === 'string' ? { [basename(name)]: bin } : bin
+  for (const [command, file] of Object.entries(programs)) {
+    const program = join(installed, file)
     chmodSync(program, 0o755)
-    symlinkSync(program, join(links, name))
+    symlinkSync(program, join(links, command))
   }
+}
+
+function packageJson(folder: string): {
+  dependencies: Record<string, string>
+  bin?: string | Record<string, string>
+} {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 }
 
 const STRICT = {

@@ -449,12 +449,14 @@ async function lockFile(store: string): Promise<() => void> {
   const connection = (await findSqlite()).open(store.slice('sqlite:'.length))
   connection.exec('pragma locking_mode = exclusive')
   connection.exec('begin exclusive')
-  onCleanUp(() => connection.close())
-  return () => {
-    connection.exec('rollback')
-    connection.exec('pragma locking_mode = normal')
-    connection.all('select count(*) from sqlite_schema', [])
+  let isOpen = true
+  // Closed, because a connection whose first use of a WAL is exclusive keeps its lock until then.
+  function release() {
+    if (isOpen) connection.close()
+    isOpen = false
   }
+  onCleanUp(release)
+  return release
 }
 
 async function endOf<T>(ended: Promise<T>, withinMs: number): Promise<T | string> {

@@ -30,7 +30,8 @@ export function createSqliteThread(library: SqliteLibrary, path: string): Sqlite
     const { name, modules, natives } = library
     const started = new Worker(SCRIPT, {
       eval: true,
-      execArgv: [],
+      // On Node 22 each thread that loads `node:sqlite` prints a warning. The one of the main thread is enough.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
       name: 'marketplace-webhooks SQLite',
       workerData: { name, modules, natives, path },
     })
