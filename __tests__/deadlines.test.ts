@@ -148,7 +148,7 @@ describe('the deadlines of a receiver', () => {
     await clock.advance(2 * LIMIT - 1)
     expect(outcomes).toEqual([])
     await clock.advance(1)
-    expect(outcomes).toEqual(['delivery_not_kept'])
+    expect(outcomes).toEqual(['delivery_not_accepted'])
     expect((await reply).status).toBe(503)
   })
 })

@@ -90,7 +90,7 @@ const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = 
   { file: 'sqlite/', kind: 'Error', text: 'not in this version', becomes: 'store_driver_missing' },
   { file: 'sqlite/thread.ts', kind: 'Error', text: 'cannot load', becomes: 'NoThread' },
   { file: 'sqlite/thread.ts', kind: 'NoThread', text: '', becomes: 'done without the thread' },
-  { file: 'express/', kind: 'Error', text: 'accept returned', becomes: 'delivery_not_kept' },
+  { file: 'express/', kind: 'Error', text: 'accept returned', becomes: 'delivery_not_accepted' },
   { file: 'platform/', kind: 'ReadFailure', text: '', becomes: 'a result, or the code in it' },
   { file: 'platform/', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
   { file: 'waiting.ts', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },

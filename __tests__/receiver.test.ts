@@ -240,9 +240,9 @@ describe.each([
       const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT)
       expect(reply.status).toBe(503)
       expect(reply.headers).toMatchObject({ 'retry-after': '5', 'content-type': 'application/problem+json' })
-      expect(reply.body).toMatchObject({ status: 503, code: 'delivery_not_kept' })
+      expect(reply.body).toMatchObject({ status: 503, code: 'delivery_not_accepted' })
       expect(reply.text).not.toMatch(/postgres:|hunter/)
-      expect(outcomes).toEqual(['delivery_not_kept'])
+      expect(outcomes).toEqual(['delivery_not_accepted'])
     }
 
     it('gets 503 when accept rejects, throws or answers nonsense, without the text of the error', async () => {

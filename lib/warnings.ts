@@ -1,7 +1,8 @@
 /** Every process warning of this package by its code: what happened, and what to do. */
 export const WARNINGS = {
   purchasable_uid_missing:
-    "app.purchasableUid is not set, so every subscription named by a notice or track() counts as the app's own. Set it",
+    "app.purchasableUid is not set, so every subscription that a purchase event or track() names counts as the app's own. " +
+    'Set it to the item that businesses buy',
   store_not_open:
     'Until the store opens, this process refuses every delivery and denies every business. It tries again by itself',
   store_adopted:
