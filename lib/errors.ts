@@ -140,7 +140,7 @@ export function problem(code: ErrorCode, detail?: string): Problem {
 export function messageOf(error: unknown): string {
   try {
     const text = (error as { message?: unknown } | null)?.message ?? error
-    return String(text).slice(0, 500) || 'unknown error'
+    return String(text).slice(0, 1_000) || 'unknown error'
   } catch {
     return 'unknown error'
   }

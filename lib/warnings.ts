@@ -21,9 +21,10 @@ export const WARNINGS = {
 export type WarningCode = keyof typeof WARNINGS
 export type Warn = (code: WarningCode, why?: string) => void
 
-/** The message of the table, with `why` in front. */
+/** The message of the table, with `why` in front; after a `why` of several lines, such as SQL, on a line of its own. */
 export function messageFor(code: WarningCode, why?: string): string {
-  return why ? `${why}. ${WARNINGS[code]}` : WARNINGS[code]
+  if (!why) return WARNINGS[code]
+  return `${why}${why.includes('\n') ? '\n' : '. '}${WARNINGS[code]}`
 }
 
 /** Emits a process warning of type `MarketplaceWarning`, with `why` in front of its message. Never throws. */
