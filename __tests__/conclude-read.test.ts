@@ -322,7 +322,7 @@ describe('the conclusion from a read', () => {
     expect(reader.reads(found_('suspended', 2)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
   })
 
-  it('E21 does not give up a subscription that was never read while the platform serves nobody', () => {
+  it('E21 does not give up a subscription that was never read while the platform refuses all reads', () => {
     const reader = createReader()
     let lastTry = 0
     for (let reads = 0; reads < 40; reads++) {

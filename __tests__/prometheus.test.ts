@@ -118,7 +118,9 @@ describe('docs/prometheus.md', () => {
  */
 function fires(expr: string, series: Map<string, number>): boolean {
   const [, call, pattern, name, label, least] =
-    /^(max|sum\(increase)\((?:\{__name__=~"([^"]+)"\}|(\w+)(\{[^}]*\})?)(?:\[5m\]\))?\) > (\d+)$/.exec(expr) ?? []
+    /^(max|sum\(increase)\((?:\{__name__=~"([^"]+)"\}|(\w+)(\{[^}]*\})?)(?:\[5m\]\))?\) > (\d+)$/.exec(
+      expr,
+    ) ?? []
   if (!call) throw new Error(`an expression of another form: ${expr}`)
   const isNamed = new RegExp(`^(?:${pattern ?? name})$`)
   const values = [...series].filter(

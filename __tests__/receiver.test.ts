@@ -260,7 +260,7 @@ describe.each([
     it('gets 503 when accept takes too long, whatever its later result', async () => {
       const gate = barrier()
       await notKept({ acceptTimeoutMs: 50, accept: () => gate.passed })
-      gate.open(new Error('too late for anybody to hear'))
+      gate.open(new Error('after the reply'))
     })
 
     it('is reported to the app', async () => {

@@ -41,7 +41,9 @@ export function sentences(issues: readonly z.core.$ZodIssue[], path: readonly Pr
   return issues.flatMap((issue) => {
     const where = [...path, ...issue.path]
     const last = issue.code === 'invalid_union' ? issue.errors.at(-1) : undefined
-    return last?.length ? sentences(last, where) : [`${where.join('.') || 'options'}: ${plain(issue.message)}`]
+    return last?.length
+      ? sentences(last, where)
+      : [`${where.join('.') || 'options'}: ${plain(issue.message)}`]
   })
 }
 

@@ -163,7 +163,7 @@ export function createProcess(options: {
       }),
 
     /** A hint of another process; it comes when it comes. */
-    hear(hint: Hint) {
+    receive(hint: Hint) {
       if (profile.hints === 'never' || isDead()) return
       time.after(profile.hints === 'late' ? 500 : 1, () => {
         if (storeCut === 0) run(() => onHint?.(hint))

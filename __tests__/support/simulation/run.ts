@@ -154,7 +154,7 @@ export async function simulate(
         oracle.onCommit(process, method, args, result)
       },
       announce(hint) {
-        for (const other of all) if (other !== process) other.hear(hint)
+        for (const other of all) if (other !== process) other.receive(hint)
       },
     })
     for (let handler = 0; handler < profile.handlers; handler++) {
