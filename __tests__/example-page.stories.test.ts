@@ -97,7 +97,10 @@ describe('the stories of the example app', () => {
 
   it('can be played again, with the keyboard alone, and read out each step once', async () => {
     page = await open()
-    await tabTo(page, 'A customer paysA webhook arrives, the package reads the subscription, the report opens.')
+    await tabTo(
+      page,
+      'A customer paysA webhook arrives, the package reads the subscription, the report opens.',
+    )
     await page.keyboard.press('Enter')
     for (const [button, next] of [
       ['Open the report', 'Step 2 of 3'],
