@@ -263,7 +263,7 @@ describe('importSubscriptions', () => {
       'an unknown option',
       [],
       { quiet: true },
-      'there is no option quiet; the options are announce, onProgress',
+      'unknown option quiet; the options are announce, onProgress',
     ],
     ['a wrong announce', [], { announce: 'no' }, 'announce must be true or false'],
     ['a wrong signal', [], { signal: 1 }, 'signal must be an AbortSignal'],
