@@ -315,7 +315,7 @@ describe('the conclusion from a read', () => {
       most = Math.max(most, nextInMs as number)
       expect(reads).toBeLessThan(5_000)
     }
-    // Finally at the pace of the reconcile, and soon again after a request.
+    // Finally as often as the reconcile, and soon again after a request.
     expect(most).toBe(24 * HOUR)
     reader.event()
     expect(reader.reads(result).nextInMs).toBe(5 * SECOND)

@@ -446,7 +446,7 @@ function tokensFor(platform: Simulator, business: string): number {
     .length
 }
 
-/** Holds the database file as another process would, until the answer is called. */
+/** Locks the database file as another process would. Returns the function that releases it. */
 async function lockFile(store: string): Promise<() => void> {
   const connection = (await findSqlite()).open(store.slice('sqlite:'.length))
   connection.exec('pragma locking_mode = exclusive')

@@ -129,7 +129,7 @@ describe('an answer from memory', () => {
   })
 })
 
-/** Entitlements over a store that holds one subscription, purchased, of each business but 'unknown'. */
+/** Entitlements over a store with one purchased subscription for each business but 'unknown'. */
 function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?: boolean } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
   let subscription: Subscription = {

@@ -383,7 +383,7 @@ describe('the options of the receiver', () => {
   })
 })
 
-/** A receiver at /hooks that keeps into an array and answers once `passed` resolves. */
+/** A receiver at /hooks that stores into an array and replies when `passed` resolves. */
 function setUp(
   express: typeof express5,
   options: Partial<ReceiverOptions> = {},
@@ -424,7 +424,7 @@ async function dial(port: number): Promise<Socket> {
   return socket
 }
 
-/** Everything that comes until the other side closes. */
+/** All data until the other side closes. */
 async function closed(socket: Socket): Promise<string> {
   let text = ''
   socket.on('data', (data) => {

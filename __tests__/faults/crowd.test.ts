@@ -14,7 +14,7 @@ const MANY = 10_000
 const HOUR = 3_600_000
 const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
 const STATISTICS = {
-  // Only an operator makes any.
+  // Only an operator causes these.
   SQLite: ['none', 'fresh'],
   PostgreSQL: ['none', 'of before', 'fresh'],
 } as const
