@@ -46,7 +46,9 @@ const TOP = [
   'marketplace.ts',
   'option-checks.ts',
   'options.ts',
+  'parts.ts',
   'store-option.ts',
+  'worker-option.ts',
 ]
 const NOT_FOR_TOP = ['index.ts', 'adapter/', 'testing/', 'cli/', 'console/']
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { claimOne, DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../lib/adapter/lab.js'
+import { claimOne, DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../lib/adapter/lab.js'
 import { DAY } from '../lib/clock.js'
 import { postgresStore } from '../lib/index.js'
 import type { NewEvent, RefreshRequest, Store } from '../lib/store/store.js'
@@ -39,7 +39,7 @@ describe('the sweeper, which waits for a row that another connection has locked,
     await store.accept([event])
     await finish(
       store,
-      (await entries(store)).map((each) => ending(each, DONE)),
+      (await leasedEntries(store)).map((each) => ending(each, DONE)),
     )
     await sql(`update journal set settled_at = ${Date.now() - 8 * DAY}`)
     const [found] = await inTurn(address, `select from journal where id = '${event.id}'`, [
@@ -117,7 +117,7 @@ describe('G21 accepting and finishing of one key on several connections', () => 
         const mayEnd = isOver
         const lanes = await store.claimLanes({
           limit: 2,
-          entries: 4,
+          entryLimit: 4,
           leaseMs: 60_000,
           topics: EVERY_TOPIC,
           exceptKeys: [],
@@ -152,7 +152,7 @@ it('G21 an entry that is accepted while the last before it is finished keeps its
   await handling(store, EVERY_TOPIC)
   const first = eventOf('s1')
   await store.accept([first])
-  const [last] = await entries(store)
+  const [last] = await leasedEntries(store)
   if (!last) throw new Error('nothing was handed out')
   const accepting = new pg.Client({ connectionString: address })
   onCleanUp(() => accepting.end())
@@ -171,7 +171,7 @@ it('G21 an entry that is accepted while the last before it is finished keeps its
   await waiters(accepting, 1)
   await accepting.query('commit')
   expect(await finished).toEqual([key])
-  expect((await entries(store)).map((each) => each.id)).toEqual(['second'])
+  expect((await leasedEntries(store)).map((each) => each.id)).toEqual(['second'])
 }, 30_000)
 
 describe('K20 a store without any completed read', () => {
@@ -224,7 +224,7 @@ describe('G22 an event whose receiver looked for handlers just before one was ad
     await holder.query('rollback')
     await Promise.all([accepted, named])
     await worker.handleTopics({ topics: EVERY_TOPIC, rescueMs: 5_000, retireMs: 60_000 })
-    expect((await entries(worker)).map(({ id }) => id)).toEqual([event.id])
+    expect((await leasedEntries(worker)).map(({ id }) => id)).toEqual([event.id])
   }, 30_000)
 })
 

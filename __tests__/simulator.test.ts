@@ -722,10 +722,13 @@ describe('life and limits', () => {
       platform.faults.add({ on: 'delivery', kind: 'reorder', hold: 9, probability: 0.5 })
       platform.purchase({ business_uid: 'b', payment: 'succeeded' })
       const headers = { authorization: 'Bearer ' + platform.appToken('b') }
+      // A fetch of Node 20 on a connection that was idle does not keep the process alive.
+      const alive = setInterval(() => {}, 1_000)
       const reply = fetch(baseUrl + '/business/subscriptionsmng/v1/subscriptions?filter[uid]=x', { headers })
       await new Promise((resolve) => setTimeout(resolve, 50))
       await platform.close()
       await reply.catch(() => console.log('done'))
+      clearInterval(alive)
     `
     const args = ['--import', 'tsx', '--input-type=module', '-e', script]
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 40_000 })

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
-import { claimOne, EVERY_TOPIC, entries, handling } from '../lib/adapter/lab.js'
+import { claimOne, EVERY_TOPIC, handling, leasedEntries } from '../lib/adapter/lab.js'
 import { systemClock } from '../lib/clock.js'
 import { findSqlite, type SqliteDriverName } from '../lib/sqlite/drivers.js'
 import { createSqliteEngine } from '../lib/sqlite/engine.js'
@@ -40,7 +40,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     expect(await claimOne(again.store, { leaseMs: 60_000, except: [], urgencies: [1, 2] })).toMatchObject({
       lapses: 1,
     })
-    expect(await entries(again.store, { limit: 1 })).toMatchObject([{ attempt: 2, lapses: 1 }])
+    expect(await leasedEntries(again.store, { limit: 1 })).toMatchObject([{ attempt: 2, lapses: 1 }])
   })
 
   it('C6 stores nothing durably while the disk cannot be synced, and continues when it can', async () => {

@@ -1,42 +1,20 @@
 import type { Marketplace } from './api.js'
-import { guardedClock, SECOND } from './clock.js'
-import { isEntitledBy } from './entitlement/decide.js'
-import { createEntitlements } from './entitlement/entitlements.js'
-import { canonicalState, grants } from './entitlement/purchase-state.js'
-import { createClassifier } from './events/classify.js'
+import { SECOND } from './clock.js'
 import type { EventDefinitions } from './events/define-event.js'
-import { createRegistry, type EventName, requireEvent } from './events/registry.js'
+import { type EventName, requireEvent } from './events/registry.js'
 import { createSecretCheck, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createWhichSecret } from './express/which-secret.js'
-import { mergeProblems } from './health.js'
-import { createLifecycle } from './lifecycle.js'
+import { createAnswers } from './operations/answers.js'
 import { createBackup } from './operations/backup.js'
-import { createDeployment } from './operations/deployment.js'
-import { createHealthLog } from './operations/health-log.js'
-import { createIdle } from './operations/idle.js'
-import { createImport } from './operations/import-subscriptions.js'
-import { createOutcomeListeners } from './operations/outcome-listeners.js'
 import { createReadiness } from './operations/readiness.js'
 import { createRecords } from './operations/records.js'
-import { createReporting } from './operations/reporting.js'
-import { createTrack } from './operations/track.js'
-import { createWebhooksCheck } from './operations/webhooks-check.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
-import { createPlatformClient } from './platform/client.js'
+import { createParts } from './parts.js'
 import { appToken } from './platform/token.js'
-import { requireIdentifier, storable } from './record.js'
-import { ownerOf } from './store/store-owner.js'
-import { storeFor } from './store-option.js'
-import { untracedTimers } from './telemetry/spans.js'
-import { createTelemetry } from './telemetry/telemetry.js'
-import { type AnyHandler, createHandlers } from './work/handlers.js'
-import { createIntake } from './work/intake.js'
-import { createPayloads } from './work/payloads.js'
-import { knownRefused } from './work/read-outcomes.js'
-import { createRefreshAndWait } from './work/refresh-and-wait.js'
-import { createWorker } from './work/worker.js'
+import { requireIdentifier } from './record.js'
+import type { AnyHandler } from './work/handlers.js'
 
 /**
  * Wires all parts for one app. Two marketplaces share nothing.
@@ -48,132 +26,17 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   given: MarketplaceOptions<Custom>,
 ): Marketplace<Custom> {
   const options = readOptions(given)
-  const { app, platform: platformOptions, freshness } = options
-  const { purchasableUid: purchasableUids, codeName: codeNames } = app
-  const registry = createRegistry(given.events)
-  const classify = createClassifier(registry)
-  const telemetry = createTelemetry(options)
-  const clock = guardedClock(untracedTimers(options.clock), (error) => telemetry.failure('timers', error))
-  const store = storeFor(options.store, clock, telemetry.warn)
-  const platform = createPlatformClient({
-    ...platformOptions,
-    clientId: app.clientId,
-    clientSecret: app.clientSecret,
-    fetch: given.platform.fetch,
-    clock,
-  })
-
-  const entitledWhen = given.entitledWhen ?? ((record) => grants(record.purchase_state))
-  const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
-  const entitlements = createEntitlements({
-    store,
-    rules,
-    waitMs: freshness.waitMs,
-    clock,
-    during: (looking) => lifecycle.during(looking),
-  })
-
-  const check = createWebhooksCheck({
-    store,
-    events: Object.keys(registry),
-    deliverySecrets: options.deliverySecrets,
-    key: app.clientSecret,
-    clock,
-    onError: (error) => telemetry.failure('receiving', error),
-  })
-
-  const handlers = createHandlers({ onTopicsChange: () => worker?.handlersChanged() })
-  const idle = createIdle({ store, topics: options.worker ? handlers.topics : undefined, clock })
-  const reporting = createReporting({ telemetry, check, idle, clock })
-  const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
-  const { worker: settings } = options
-  const worker = settings
-    ? createWorker({
-        store,
-        leaseMs: settings.leaseMs,
-        pollMs: settings.pollMs,
-        clock,
-        retention: options.retention,
-        reading: {
-          read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
-          isWaitingForToken: platform.isWaitingForToken,
-          stateOf: (record) => canonicalState(storable(record.purchase_state)),
-          isEntitledBy: (subscriptions, now) => isEntitledBy(subscriptions, rules, now),
-          concurrency: platformOptions.concurrency,
-          reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
-          purchasableUids,
-          waitMs: freshness.waitMs,
-          onRead: reporting.read,
-        },
-        handling: {
-          handlers,
-          payloadOf: createPayloads(classify),
-          marketplace: () => marketplace,
-          concurrency: settings.concurrency,
-          timeoutMs: settings.handlerTimeoutMs,
-          retryDelaysMs: settings.handlerRetryDelaysMs,
-          around: reporting.handling,
-          onHandled: reporting.handled,
-          onDead: listeners.died,
-          onHandlerError(failure, label) {
-            reporting.handlerFailed(failure, label)
-            listeners.failed(failure)
-          },
-        },
-        onError: telemetry.failure,
-      })
-    : undefined
-
-  const { onAccepted } = reporting
-  const intake = createIntake({ classify, store, purchasableUids, codeNames, clock, onAccepted })
-  const imports = createImport({ store, clock })
-  const lifecycle = createLifecycle({
-    store,
-    owner: ownerOf({ ...app, ...platformOptions, adopt: options.adoptStore }),
-    worker,
-    problems: (counts) =>
-      mergeProblems([
-        worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
-        intake.problems(),
-      ]),
-    onOpen: () => deployment.start(),
-    async onClose() {
-      healthLog.close()
-      telemetry.close()
-      imports.close()
-      entitlements.close()
-      platform.close()
-      await Promise.all([check.close(), deployment.close()])
-    },
-    closeGraceMs: options.closeGraceMs,
-    clock,
-    onOpenFailed: reporting.openFailed,
-  })
-
-  const deployment = createDeployment({
-    store,
-    hasWorker: worker !== undefined,
-    clock,
-    onError: (error) => telemetry.failure('instances', error),
-  })
-  const healthLog = createHealthLog({ health: lifecycle.health, telemetry, clock })
-  reporting.gauges(store, worker?.areReadsPaused)
-
-  if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
-  if (options.adoptStore) telemetry.warn('store_adopted')
-
-  const { whileOpen } = lifecycle
-  const { explain, ...records } = createRecords({
-    ...{ store, rules, clock, explain: entitlements.explain, call: whileOpen },
-    retention: options.retention,
-  })
+  const parts = createParts(given, options, () => marketplace)
+  const { registry, store, clock, rules, platform, entitlements, handlers, listeners, reporting } = parts
+  const { whileOpen } = parts.lifecycle
+  const { deliverySecrets, retention } = options
 
   const marketplace: Marketplace<Custom> = {
     events: registry,
     ...createDoors({
-      isSecret: createSecretCheck(options.deliverySecrets),
-      whichSecret: createWhichSecret(options.deliverySecrets),
-      accept: (...given) => reporting.accepting(() => intake.accept(...given)),
+      isSecret: createSecretCheck(deliverySecrets),
+      whichSecret: createWhichSecret(deliverySecrets),
+      accept: (...delivery) => reporting.accepting(() => parts.intake.accept(...delivery)),
       verifyDelivery: given.verifyDelivery,
       ...options.receiver,
       clock,
@@ -191,34 +54,25 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onDead: listeners.onDead,
     onHandlerError: listeners.onHandlerError,
 
-    isEntitled: entitlements.isEntitled,
-    peek: entitlements.peek,
-    explain,
+    ...createAnswers({
+      ...{ store, rules, retention, clock, entitlements, whileOpen },
+      importSubscriptions: parts.imports.importSubscriptions,
+      // Time for a token and a read, after the pause between two reads.
+      refreshTimeoutMs: 2 * options.platform.timeoutMs + SECOND,
+    }),
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
-      purchasableUids,
+      purchasableUids: options.app.purchasableUid,
       measure: reporting.gate,
       onDenied: reporting.denied,
     }),
 
-    track: whileOpen(createTrack({ store })),
-    importSubscriptions: whileOpen(imports.importSubscriptions),
+    ...createRecords({ store, rules, retention, clock, whileOpen }),
 
-    refresh: whileOpen(
-      createRefreshAndWait({
-        store,
-        explain: entitlements.explain,
-        requireUid: (uid) => requireIdentifier(uid, 'business_uid'),
-        // Time for a token and a read, after the pause between two reads.
-        timeoutMs: 2 * platformOptions.timeoutMs + SECOND,
-        clock,
-      }),
-    ),
-
+    targetUrl: (mountUrl) => targetUrl(mountUrl, deliverySecrets[0] as string),
     fetchAppToken: whileOpen(async (businessUid) =>
       appToken(await platform.fetchAppToken(requireIdentifier(businessUid, 'business_uid'))),
     ),
-    targetUrl: (mountUrl) => targetUrl(mountUrl, options.deliverySecrets[0] as string),
     registerWebhook: whileOpen((registration) =>
       platform.registerWebhook({
         ...registration,
@@ -226,16 +80,15 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
           Object.hasOwn(registry, event) ? registry[event as EventName].tokens : undefined,
       }),
     ),
+    webhooks: { check: whileOpen(parts.check.check) },
 
-    ...records,
     backup: whileOpen(createBackup({ store })),
-    webhooks: { check: whileOpen(check.check) },
-    idle: whileOpen(idle.idle),
-    deployment: whileOpen(deployment.deployment),
-    health: healthLog.health,
-    readiness: createReadiness({ store, isClosed: lifecycle.isClosed, clock }),
-    start: lifecycle.start,
-    close: lifecycle.close,
+    idle: whileOpen(parts.idle.idle),
+    deployment: whileOpen(parts.deployment.deployment),
+    health: parts.healthLog.health,
+    readiness: createReadiness({ store, isClosed: parts.lifecycle.isClosed, clock }),
+    start: parts.lifecycle.start,
+    close: parts.lifecycle.close,
   }
   return marketplace
 }

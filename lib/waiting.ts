@@ -18,19 +18,19 @@ export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<v
 const RECHECK_MS = SECOND / 4
 
 /**
- * The pause between two looks at something that changes, in this process or another. `wait(ms)` resolves after at most
- * `ms`, after 250 ms, or as soon as `end()` is called. Keeps the process alive meanwhile.
+ * The pause between two looks at something that changes, in this process or another. `wait(ms)` resolves as soon as
+ * `end()` is called (true), or after `ms`, at most `everyMs` (false). Keeps the process alive meanwhile.
  */
-export function createRecheck(clock: Clock) {
+export function createRecheck(clock: Clock, everyMs = RECHECK_MS) {
   let end = () => {}
   return {
     end: () => end(),
     wait: (ms: number) =>
-      new Promise<void>((resolve) => {
-        const timer = clock.setTimeout(resolve, Math.min(ms, RECHECK_MS), true)
+      new Promise<boolean>((resolve) => {
+        const timer = clock.setTimeout(() => resolve(false), Math.min(ms, everyMs), true)
         end = () => {
           clock.clearTimeout(timer)
-          resolve()
+          resolve(true)
         }
       }),
   }

@@ -35,6 +35,7 @@ const PURE = {
     'conclude-read.test.ts',
     'conclude-records.test.ts',
   ],
+  'lib/work/conclusion.ts': ['conclude-records.test.ts', 'conclude-failures.test.ts'],
   'lib/work/read-outcomes.ts': ['read-outcomes.test.ts'],
   'lib/work/read-progress.ts': ['read-rules.test.ts'],
   'lib/work/read-schedule.ts': ['read-rules.test.ts'],

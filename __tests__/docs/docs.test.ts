@@ -219,7 +219,7 @@ describe('the pages on operating', () => {
 })
 
 const PROBLEMS_COME_FROM = [
-  'lifecycle.ts',
+  'operations/health-check.ts',
   'store/write-health.ts',
   'work/other-items.ts',
   'work/read-outcomes.ts',

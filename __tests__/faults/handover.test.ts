@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { DONE, EVERY_TOPIC, ending, entries, finish, handling } from '../../lib/adapter/lab.js'
+import { DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../../lib/adapter/lab.js'
 import { type Clock, HOUR, MINUTE } from '../../lib/clock.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
@@ -48,34 +48,36 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     await store.accept([first])
     await finish(
       store,
-      (await entries(store)).map((each) => ending(each, DONE)),
+      (await leasedEntries(store)).map((each) => ending(each, DONE)),
     )
     await store.accept([second])
     const retry = { kind: 'retry', inMs: HOUR, error: 'later' } as const
     await finish(
       store,
-      (await entries(store)).map((each) => ending(each, retry)),
+      (await leasedEntries(store)).map((each) => ending(each, retry)),
     )
     await store.replayEntry(first.id)
-    const replayed = await entries(store, { entries: 100 })
+    const replayed = await leasedEntries(store, { entryLimit: 100 })
     expect(replayed.map(({ id }) => id)).toEqual([first.id])
     await finish(
       store,
       replayed.map((each) => ending(each, DONE)),
     )
-    expect(await entries(store)).toEqual([])
+    expect(await leasedEntries(store)).toEqual([])
   })
 
   it('H33 counts the lapses of a head that was given back untried', async () => {
     const { store } = await open()
     await handling(store, EVERY_TOPIC)
     await store.accept([eventOf('s1'), eventOf('s1')])
-    await entries(store, { leaseMs: -1 })
-    const [lapsed] = await entries(store, { entries: 100 })
+    await leasedEntries(store, { leaseMs: -1 })
+    const [lapsed] = await leasedEntries(store, { entryLimit: 100 })
     expect(lapsed).toMatchObject({ lapses: 1, attempt: 2 })
     if (!lapsed) throw new Error('nothing')
     await finish(store, [{ id: lapsed.key, leaseToken: lapsed.leaseToken, results: [], keepLease: false }])
-    expect(await entries(store, { entries: 100 })).toMatchObject([{ id: lapsed.id, lapses: 1, attempt: 2 }])
+    expect(await leasedEntries(store, { entryLimit: 100 })).toMatchObject([
+      { id: lapsed.id, lapses: 1, attempt: 2 },
+    ])
   })
 
   it('H34 frees the entries behind a head that has lost its handler, also when its next try is far away', async () => {
@@ -86,12 +88,12 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     const retry = { kind: 'retry', inMs: 24 * HOUR, error: 'later' } as const
     await finish(
       store,
-      (await entries(store)).map((each) => ending(each, retry)),
+      (await leasedEntries(store)).map((each) => ending(each, retry)),
     )
     await sql('update handlers set seen_at = 0')
     // The next version of the app has a handler for the other alone.
     await store.handleTopics({ topics: ['unrecognised'], rescueMs: 0, retireMs: 3 * MINUTE })
-    expect(await entries(store, { topics: ['unrecognised'] })).toMatchObject([{ id: next.id }])
+    expect(await leasedEntries(store, { topics: ['unrecognised'] })).toMatchObject([{ id: next.id }])
     expect(await store.listEntries({ status: 'waiting' })).toMatchObject([{ id: head.id, attempts: 1 }])
   })
 
@@ -109,7 +111,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     })
     const released: string[] = []
     while (!isHandled || released.length === 0) {
-      const claimed = await entries(store, { topics: ['event:*'], entries: 100 })
+      const claimed = await leasedEntries(store, { topics: ['event:*'], entryLimit: 100 })
       released.push(...claimed.map(({ id }) => id))
     }
     await handled

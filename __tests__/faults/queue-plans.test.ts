@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
-import { DONE, EVERY_TOPIC, ending, entries, eventOf, finish, handling } from '../../lib/adapter/lab.js'
+import { DONE, EVERY_TOPIC, ending, eventOf, finish, handling, leasedEntries } from '../../lib/adapter/lab.js'
 import type { Query } from '../../lib/store/sql.js'
 import { COUNTED_UP_TO, type Store } from '../../lib/store/store.js'
 import { forWholeFile } from '../support/clean-up.js'
@@ -12,12 +12,12 @@ const MANY = 100_000
 /** As many rows as one statement can insert quickly. */
 const PART = 10_000
 /** Rows of a table that one statement may visit: its own limit and a margin. */
-const MOST_ROWS = 4_000
+const MAX_ROWS = 4_000
 
 const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   accept: (store) => store.accept([eventOf('s1', { key: 'hung' }), eventOf('s2', { key: 'new' })]),
   'claim and finish': async (store) => {
-    const due = await entries(store, { limit: 8, entries: 64 })
+    const due = await leasedEntries(store, { limit: 8, entryLimit: 64 })
     expect(due.length).toBeGreaterThan(0)
     await finish(store, [...new Map(due.map((each) => [each.key, ending(each, DONE)])).values()])
   },
@@ -134,7 +134,7 @@ describe('G20 the statements of the queue visit few rows, with any number of wai
               .filter((node) => isOfQueue(node))
               .map(rowsOf),
           )
-          const limit = name === 'counts' ? 6 * COUNTED_UP_TO : MOST_ROWS
+          const limit = name === 'counts' ? 6 * COUNTED_UP_TO : MAX_ROWS
           if (most > limit) throw new Error(`${name} looks at ${most} rows: ${query.text}`)
         }
       }

@@ -56,7 +56,7 @@ describe('H22 100,000 events behind a handler that hangs', () => {
     await store.open()
     await handling(store, EVERY_TOPIC)
     for (let i = 0; i < 100; i++) await store.accept(many(1_000, 'hung'))
-    const options = { limit: 8, entries: 128, leaseMs: HOUR, topics: EVERY_TOPIC, exceptKeys: [] }
+    const options = { limit: 8, entryLimit: 128, leaseMs: HOUR, topics: EVERY_TOPIC, exceptKeys: [] }
     expect(await store.claimLanes(options)).toHaveLength(1)
     const look = async () => {
       const began = performance.now()

@@ -11,7 +11,7 @@ async function claimAndDie(path: string, driver: SqliteDriverName) {
   await store.open()
   const read = await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [1, 2] })
   const topics = [EVERY_EVENT]
-  const lanes = await store.claimLanes({ limit: 10, entries: 10, leaseMs: 60_000, topics, exceptKeys: [] })
+  const lanes = await store.claimLanes({ limit: 10, entryLimit: 10, leaseMs: 60_000, topics, exceptKeys: [] })
   if (read && lanes.length > 0) process.kill(process.pid, 'SIGKILL')
 }
 

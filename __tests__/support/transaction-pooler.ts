@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import pg from 'pg'
-import type { PostgresClient, PostgresPool } from '../../lib/postgres/pool.js'
+import type { PostgresClient } from '../../lib/postgres/connection.js'
+import type { PostgresPool } from '../../lib/postgres/pool.js'
 import { onCleanUp } from './clean-up.js'
 
 /**

@@ -27,6 +27,7 @@ export async function convergence(bench) {
     about: `${count.toLocaleString('en')} subscriptions are named by \`track\`, ${CONCURRENCY} reads at once, a token and a record each; until the platform's answer is on disk for all. Beside it a loop of \`fetch\` of the same concurrency that keeps nothing. The burst: ${BURST.toLocaleString('en')} deliveries of one subscription, and the reads until none is owed. Instances: the platform changes subscriptions and delivers each change to one of four instances on one PostgreSQL; the lag is the time until all four answer \`isEntitled\` by it. They share all cores with the platform and the database.`,
     columns: [
       { id: 'seconds', name: 'seconds', digits: 2 },
+      { id: 'cpuMicros', name: 'CPU µs per subscription', digits: 0 },
       { id: 'reads', name: 'reads', digits: 0 },
       { id: 'firstLagMs', name: 'lag of the first quarter, ms', digits: 0 },
       { id: 'lagMs', name: 'lag of the last quarter, ms', digits: 0 },
@@ -52,10 +53,11 @@ async function readAll({ folder, runtimes, cores }, { suffix, pauseMs, inWords, 
         const settings = { platformUrl, count, concurrency: CONCURRENCY }
         const child = await startChild('servers/converge.mjs', settings, { node, cores: cores?.server })
         try {
+          const before = await child.ask('cpu')
           const seconds = id.startsWith('package')
             ? await child.ask('package', `sqlite:${join(folder, `converge${suffix}-${round}.db`)}`, 1)
             : await child.ask('bare', 1)
-          return { seconds }
+          return { seconds, cpuMicros: ((await child.ask('cpu')) - before) / count }
         } finally {
           await child.stop()
         }

@@ -4,12 +4,12 @@ import {
   type Check,
   claimed,
   claimedAll,
-  entries,
-  entry,
   eventOf,
   has,
   idsOf,
   isNumber,
+  leasedEntries,
+  leasedEntry,
   same,
 } from './lab.js'
 
@@ -44,7 +44,7 @@ export const ACCEPTING: readonly Check[] = [
         refresh: null,
       }
       await store.accept([full, bare])
-      const [first, second] = await entries(store)
+      const [first, second] = await leasedEntries(store)
       for (const [stored, { refresh: _, ...given }] of [[first, full] as const, [second, bare] as const]) {
         has(stored, { ...given, issues: given.issues && [...given.issues], attempt: 1, lapses: 0 })
         isNumber(stored?.receivedAt, 'receivedAt')
@@ -130,7 +130,7 @@ export const ACCEPTING: readonly Check[] = [
     async check({ store }) {
       await store.accept([eventOf('s1', { refresh: null })])
       has(await store.counts(), { pending: 1, subscriptions: 0, requested: 0 })
-      assert.equal((await entry(store)).subscriptionUid, 's1')
+      assert.equal((await leasedEntry(store)).subscriptionUid, 's1')
     },
   },
   {

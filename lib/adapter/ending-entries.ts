@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { inLine } from './handing-over.js'
-import { type Check, DONE, ending, entries, finish, has, idsOf, LATER, SHORT, same } from './lab.js'
+import { type Check, DONE, ending, finish, has, idsOf, LATER, leasedEntries, SHORT, same } from './lab.js'
 
 const retry = (inMs: number) => ({ kind: 'retry', inMs, error: 'not yet' }) as const
 
@@ -10,9 +10,9 @@ export const ENDING: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'b1', 'c1'))
-      const stale = await entries(store, { leaseMs: SHORT, limit: 1 })
-      const others = await entries(store)
-      const holder = await lab.until('the lease runs out', async () => (await entries(store))[0])
+      const stale = await leasedEntries(store, { leaseMs: SHORT, limit: 1 })
+      const others = await leasedEntries(store)
+      const holder = await lab.until('the lease runs out', async () => (await leasedEntries(store))[0])
       const finishes = [...stale, ...others].map((each) => ending(each, DONE))
       same((await finish(store, finishes)).sort(), ['b1', 'c1'])
       same(await finish(store, finishes), [])
@@ -27,7 +27,7 @@ export const ENDING: readonly Check[] = [
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'c1'))
       const results = [DONE, retry(LATER), { kind: 'dead', error: 'it is broken: é €' } as const]
-      const leased = await entries(store)
+      const leased = await leasedEntries(store)
       await finish(
         store,
         leased.map((each, i) => ending(each, results[i] ?? DONE)),
@@ -38,7 +38,7 @@ export const ENDING: readonly Check[] = [
       has(c1, { id: 'c1', status: 'dead', error: 'it is broken: é €', dueAt: null, attempts: 1 })
       const inMs = Date.parse(b1?.dueAt ?? '') - Date.parse(b1?.receivedAt ?? '')
       assert(inMs >= LATER && inMs < LATER + 60_000, `due again ${inMs} ms after it was received`)
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
     },
   },
   {
@@ -47,7 +47,7 @@ export const ENDING: readonly Check[] = [
       await store.accept(inLine('a1', 'b1', 'c1'))
       // A message cut in the middle of a character, and messages that quote a body.
       const errors = ['TypeError: \ud83d', 'Error: a\u0000b', 'Error: \udc00\u001b[0m']
-      const leased = await entries(store)
+      const leased = await leasedEntries(store)
       const finishes = leased.map((each, i) => ending(each, { kind: 'dead', error: errors[i] ?? '' }))
       same((await finish(store, finishes)).sort(), ['a1', 'b1', 'c1'])
       assert.equal((await store.listEntries({ status: 'dead' })).length, 3)

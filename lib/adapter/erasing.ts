@@ -7,7 +7,6 @@ import {
   claimOne,
   DONE,
   ending,
-  entries,
   eventOf,
   finish,
   has,
@@ -15,6 +14,7 @@ import {
   known,
   type Lab,
   LONG,
+  leasedEntries,
   named,
   only,
   renew,
@@ -60,7 +60,7 @@ export const ERASING: readonly Check[] = [
       })
       const [left] = await store.listSubscriptions({ limit: 10 })
       has(left, { subscriptionUid: 's2', businessUid: 'b2', state: 'purchased', candidateBusinessUid: null })
-      same(idsOf(await entries(store)), ['e4'])
+      same(idsOf(await leasedEntries(store)), ['e4'])
 
       await store.erase('b1', record('again'))
       same(idsOf(await store.listEntries({ businessUid: 'b1' })), ['again', 'erasure'])
@@ -74,7 +74,7 @@ export const ERASING: readonly Check[] = [
       await store.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
       has(await only(store, 'b1'), { record: null, readAt: null, pending: true })
       has(await claimed(store), { id: 's1', generation: 1, urgency: 1 })
-      same(idsOf(await entries(store)), ['e1'])
+      same(idsOf(await leasedEntries(store)), ['e1'])
     },
   },
   {
@@ -132,8 +132,8 @@ export const ERASING: readonly Check[] = [
       const { store } = lab
       await store.accept(['e1', 'e2'].map((id) => eventOf('s1', { id, businessUid: 'b1' })))
       await store.accept([eventOf('s2', { id: 'e3', businessUid: 'b1' })])
-      const [long] = await entries(store, { limit: 1, leaseMs: LONG })
-      const [short] = await entries(store, { limit: 1, leaseMs: SHORT })
+      const [long] = await leasedEntries(store, { limit: 1, leaseMs: LONG })
+      const [short] = await leasedEntries(store, { limit: 1, leaseMs: SHORT })
       assert(long && short)
       await store.erase('b1', record('erasure'))
       for (const held of [long, short]) {
@@ -143,9 +143,9 @@ export const ERASING: readonly Check[] = [
       same(idsOf(await store.listEntries({})), ['erasure'])
       await store.accept([eventOf('s1', { id: 'n1', businessUid: 'b1' })])
       await store.accept([eventOf('s2', { id: 'n2', businessUid: 'b1' })])
-      const next = await lab.until('the short lease expires', async () => (await entries(store))[0])
+      const next = await lab.until('the short lease expires', async () => (await leasedEntries(store))[0])
       has(next, { id: 'n2', attempt: 1, lapses: 0 })
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
     },
   },
   {

@@ -5,7 +5,6 @@ import {
   type Check,
   claimed,
   claimedAll,
-  entries,
   eventOf,
   fails,
   has,
@@ -13,6 +12,7 @@ import {
   known,
   LATER,
   type Lab,
+  leasedEntries,
   named,
   only,
   same,
@@ -188,7 +188,7 @@ export const FINISHING: readonly Check[] = [
       const [listed] = await store.listEntries({ kind: 'change' })
       has(listed, { id: 'c1', name: '', status: 'pending', businessUid: 'b1', subscriptionUid: 's2' })
       same(listed?.payload, { to: 'purchased' })
-      const [leased] = await entries(store, { topics: ['change'] })
+      const [leased] = await leasedEntries(store, { topics: ['change'] })
       has(leased, {
         id: 'c1',
         kind: 'change',

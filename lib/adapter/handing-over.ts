@@ -6,8 +6,6 @@ import {
   DEAD,
   DONE,
   ending,
-  entries,
-  entry,
   eventOf,
   finish,
   type HeldEntry,
@@ -15,6 +13,8 @@ import {
   idsOf,
   LATER,
   type Lab,
+  leasedEntries,
+  leasedEntry,
   SHORT,
   same,
   shows,
@@ -31,14 +31,14 @@ export const HANDING_OVER: readonly Check[] = [
     name: 'claimLanes: leases the oldest entry of each lane, oldest first, and no second one of a lane',
     async check({ store }) {
       await store.accept(inLine('a1', 'b1', 'a2', 'c1', 'b2'))
-      const first = await entries(store)
+      const first = await leasedEntries(store)
       same(idsOf(first), ['a1', 'b1', 'c1'])
-      same(idsOf(await entries(store)), [])
+      same(idsOf(await leasedEntries(store)), [])
       await finish(
         store,
         first.slice(0, 2).map((each) => ending(each, DONE)),
       )
-      same(idsOf(await entries(store)), ['a2', 'b2'])
+      same(idsOf(await leasedEntries(store)), ['a2', 'b2'])
     },
   },
   {
@@ -48,8 +48,8 @@ export const HANDING_OVER: readonly Check[] = [
         await lab.store.accept(inLine(id))
         await lab.pass(3)
       }
-      same(idsOf(await entries(lab.store, { limit: 3 })), ['a1', 'b1', 'c1'])
-      same(idsOf(await entries(lab.store, { limit: 3 })), ['d1'])
+      same(idsOf(await leasedEntries(lab.store, { limit: 3 })), ['a1', 'b1', 'c1'])
+      same(idsOf(await leasedEntries(lab.store, { limit: 3 })), ['d1'])
     },
   },
   {
@@ -59,9 +59,9 @@ export const HANDING_OVER: readonly Check[] = [
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
       const [a1, b1] = await two(store)
       await finish(store, [ending(a1, retry(LATER)), ending(b1, retry(0))])
-      const again = await lab.until('b1 is due again', async () => (await entries(store))[0])
+      const again = await lab.until('b1 is due again', async () => (await leasedEntries(store))[0])
       has(again, { id: 'b1', attempt: 2 })
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
     },
   },
   {
@@ -71,11 +71,11 @@ export const HANDING_OVER: readonly Check[] = [
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
       const [a1, b1] = await two(store)
       await finish(store, [ending(a1, retry(200)), ending(b1, retry(200))])
-      same(await entries(store, { limit: 1 }), [])
+      same(await leasedEntries(store, { limit: 1 }), [])
       await store.accept(inLine('a3'))
       const again: HeldEntry[] = []
       await lab.until('both are due again', async () => {
-        again.push(...(await entries(store)))
+        again.push(...(await leasedEntries(store)))
         return again.length === 2
       })
       same(idsOf(again).sort(), ['a1', 'b1'])
@@ -83,13 +83,13 @@ export const HANDING_OVER: readonly Check[] = [
         store,
         again.map((each) => ending(each, each.id === 'a1' ? DONE : DEAD)),
       )
-      const next = await entries(store)
+      const next = await leasedEntries(store)
       same(idsOf(next), ['a2', 'b2'])
       await finish(
         store,
         next.map((each) => ending(each, DONE)),
       )
-      same(idsOf(await entries(store)), ['a3'])
+      same(idsOf(await leasedEntries(store)), ['a3'])
     },
   },
   {
@@ -98,7 +98,7 @@ export const HANDING_OVER: readonly Check[] = [
       await store.accept(inLine('a1', 'a2', 'b1', 'b2'))
       const [a1, b1] = await two(store)
       await finish(store, [ending(a1, DONE), ending(b1, DEAD)])
-      same(idsOf(await entries(store)), ['a2', 'b2'])
+      same(idsOf(await leasedEntries(store)), ['a2', 'b2'])
     },
   },
   {
@@ -111,7 +111,7 @@ export const HANDING_OVER: readonly Check[] = [
         { ...odd, kind: 'unrecognised' },
         { ...behind, name: 'application/installed' },
       ])
-      const of = (...topics: string[]) => entries(store, { topics })
+      const of = (...topics: string[]) => leasedEntries(store, { topics })
       same(await of(), [])
       same(await of('change', 'event:application/installed', 'event:no such name'), [])
       same(idsOf(await of('unrecognised')), ['b1'])
@@ -128,7 +128,7 @@ export const HANDING_OVER: readonly Check[] = [
       const [a1, a2, a3, a4] = inLine('a1', 'a2', 'a3', 'a4')
       assert(a1 && a2 && a3 && a4)
       await store.accept([a1, a2, { ...a3, kind: 'unrecognised' }, a4])
-      const leased = await entries(store, { entries: 10, topics: [EVERY_EVENT] })
+      const leased = await leasedEntries(store, { entryLimit: 10, topics: [EVERY_EVENT] })
       same(
         leased.map(({ id, attempt }) => [id, attempt]),
         [
@@ -138,17 +138,17 @@ export const HANDING_OVER: readonly Check[] = [
       )
       const [first, second] = leased as [HeldEntry, HeldEntry]
       same(await finish(store, [ending(first, DONE, true)]), ['a1'])
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
       same(await finish(store, [ending(second, DONE)]), ['a2'])
-      same(idsOf(await entries(store, { entries: 10 })), ['a3', 'a4'])
+      same(idsOf(await leasedEntries(store, { entryLimit: 10 })), ['a3', 'a4'])
     },
   },
   {
     name: 'claimLanes: returns at most the given number of entries, and at least one of each lane',
     async check({ store }) {
       await store.accept(inLine(...['a', 'b', 'c'].flatMap((key) => [1, 2, 3, 4].map((n) => `${key}${n}`))))
-      same(idsOf(await entries(store, { limit: 2, entries: 4 })), ['a1', 'a2', 'b1', 'b2'])
-      same(idsOf(await entries(store, { entries: 0 })), ['c1'])
+      same(idsOf(await leasedEntries(store, { limit: 2, entryLimit: 4 })), ['a1', 'a2', 'b1', 'b2'])
+      same(idsOf(await leasedEntries(store, { entryLimit: 0 })), ['c1'])
     },
   },
   {
@@ -156,12 +156,12 @@ export const HANDING_OVER: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'b1'))
-      const [a1] = await entries(store, { limit: 1, leaseMs: 1 })
+      const [a1] = await leasedEntries(store, { limit: 1, leaseMs: 1 })
       assert(a1)
       await lab.pass(10)
-      same(idsOf(await entries(store, { exceptKeys: ['a'] })), ['b1'])
-      same(await entries(store, { exceptKeys: ['a', 'no such key'] }), [])
-      has(await entry(store), { id: 'a1', lapses: 1 })
+      same(idsOf(await leasedEntries(store, { exceptKeys: ['a'] })), ['b1'])
+      same(await leasedEntries(store, { exceptKeys: ['a', 'no such key'] }), [])
+      has(await leasedEntry(store), { id: 'a1', lapses: 1 })
     },
   },
   {
@@ -169,15 +169,15 @@ export const HANDING_OVER: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2', 'a3'))
-      assert.equal((await entries(store, { entries: 10, leaseMs: SHORT })).length, 3)
+      assert.equal((await leasedEntries(store, { entryLimit: 10, leaseMs: SHORT })).length, 3)
       const [alone, ...others] = await lab.until('the lease runs out', async () => {
-        const leased = await entries(store, { entries: 10 })
+        const leased = await leasedEntries(store, { entryLimit: 10 })
         return leased.length > 0 && leased
       })
       has(alone, { id: 'a1', attempt: 2, lapses: 1 })
       same(others, [])
       await finish(store, [ending(alone as HeldEntry, DONE)])
-      same(idsOf(await entries(store, { entries: 10 })), ['a2', 'a3'])
+      same(idsOf(await leasedEntries(store, { entryLimit: 10 })), ['a2', 'a3'])
     },
   },
   {
@@ -187,10 +187,10 @@ export const HANDING_OVER: readonly Check[] = [
       const claim = await claimed(store)
       const change = { id: 'c1', key: 'k', businessUid: 'b1', payload: () => '1' }
       await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
-      const e1 = await entry(store)
+      const e1 = await leasedEntry(store)
       assert.equal(e1.id, 'e1')
       await finish(store, [ending(e1, DONE)])
-      assert.equal((await entry(store)).id, 'c1')
+      assert.equal((await leasedEntry(store)).id, 'c1')
     },
   },
   {
@@ -207,7 +207,7 @@ export async function handOver(lab: Lab, stores: readonly Lab['store'][]): Promi
   const active = new Set<string>()
 
   async function handle(store: Lab['store']) {
-    for (const each of await entries(store, { limit: 3 })) {
+    for (const each of await leasedEntries(store, { limit: 3 })) {
       assert(!active.has(each.key), `two entries of the lane ${each.key} are leased at once`)
       active.add(each.key)
       await new Promise((resolve) => setImmediate(resolve))
@@ -230,7 +230,7 @@ export async function handOver(lab: Lab, stores: readonly Lab['store'][]): Promi
 }
 
 async function two(store: Lab['store']): Promise<[HeldEntry, HeldEntry]> {
-  const leased = await entries(store)
+  const leased = await leasedEntries(store)
   assert.equal(leased.length, 2)
   return leased as [HeldEntry, HeldEntry]
 }

@@ -5,8 +5,6 @@ import {
   claimed,
   DONE,
   ending,
-  entries,
-  entry,
   eventOf,
   finish,
   handling,
@@ -14,6 +12,8 @@ import {
   idsOf,
   LATER,
   type Lab,
+  leasedEntries,
+  leasedEntry,
   same,
   shows,
 } from './lab.js'
@@ -31,7 +31,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
       await handling(store, ['event:application/installed'])
       has(await store.counts(), { pending: 0, waiting: 0, unrecognised: 1 })
       same(idsOf(await store.listEntries({ status: 'unhandled' })), ['u1', 'e1'])
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
     },
   },
   {
@@ -44,7 +44,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
         await store.accept([eventOf('s1', { id: 'u1', key: 'u1', kind: 'unrecognised', refresh: null })])
         same(idsOf(await store.listEntries({ status: 'pending' })), ['e1'])
         same(idsOf(await store.listEntries({ status: 'unhandled' })), ['u1'])
-        assert.equal((await entry(store, { topics: [topic] })).id, 'e1')
+        assert.equal((await leasedEntry(store, { topics: [topic] })).id, 'e1')
       }
     },
   },
@@ -54,12 +54,12 @@ export const HANDLED_TOPICS: readonly Check[] = [
       const store = await withoutHandlers(lab)
       const ids = await manyChanges(store, 3)
       has(await store.counts(), { waiting: 3, pending: 0 })
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
       await handling(store, [UPDATE])
       has(await store.counts(), { waiting: 3 })
       await handling(store, ['change'])
       has(await store.counts(), { waiting: 0, pending: 3 })
-      same(idsOf(await entries(store, { entries: 10, topics: ['change'] })), ids)
+      same(idsOf(await leasedEntries(store, { entryLimit: 10, topics: ['change'] })), ids)
     },
   },
   {
@@ -78,7 +78,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
       has(await store.counts(), { waiting: 0, pending: 1_000 })
       const order: string[] = []
       await lab.until('all are handed out', async () => {
-        const leased = await entries(store, { limit: 500 })
+        const leased = await leasedEntries(store, { limit: 500 })
         order.push(...idsOf(leased))
         await finish(
           store,
@@ -108,12 +108,12 @@ export const HANDLED_TOPICS: readonly Check[] = [
       await lab.pass(20)
       await store.handleTopics({ topics: ['event:application/installed'], rescueMs: 0, retireMs: 10 })
       same(idsOf(await store.listEntries({ status: 'waiting' })).sort(), ['e1', 'e3'])
-      assert.equal((await entry(store, { topics: ['event:application/installed'] })).id, 'e2')
+      assert.equal((await leasedEntry(store, { topics: ['event:application/installed'] })).id, 'e2')
       await store.accept([eventOf('s2', { id: 'e4', key: 'k4' })])
       assert.equal((await store.listEntries({ limit: 1 }))[0]?.status, 'waiting')
       await handling(store, [UPDATE])
       same(idsOf(await store.listEntries({ status: 'pending' })).sort(), ['e1', 'e2', 'e3', 'e4'])
-      assert.equal((await entry(store)).id, 'e4')
+      assert.equal((await leasedEntry(store)).id, 'e4')
     },
   },
   {
@@ -127,7 +127,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
       same(idsOf(await store.listEntries({ status: 'waiting' })).sort(), ['e1', 'other'])
       await handling(store, [UPDATE])
       same(idsOf(await store.listEntries({ status: 'unhandled' })), ['other'])
-      same(idsOf(await entries(store, { entries: 10 })), ['e1'])
+      same(idsOf(await leasedEntries(store, { entryLimit: 10 })), ['e1'])
     },
   },
   {
@@ -144,7 +144,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
       ])
       await handling(store, [UPDATE], 350)
       same(idsOf(await store.listEntries({ status: 'unhandled' })).sort(), ['old', 'other'])
-      same(idsOf(await entries(store, { entries: 10 })), ['e1', 'e2'])
+      same(idsOf(await leasedEntries(store, { entryLimit: 10 })), ['e1', 'e2'])
     },
   },
   {
@@ -153,25 +153,25 @@ export const HANDLED_TOPICS: readonly Check[] = [
       const store = await withoutHandlers(lab)
       await store.accept([eventOf('s1', { id: 'e1' })])
       assert.equal(await store.replayEntry('e1'), true)
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
       await handling(store, [UPDATE])
-      has(await entry(store), { id: 'e1', attempt: 1 })
+      has(await leasedEntry(store), { id: 'e1', attempt: 1 })
     },
   },
   {
     name: 'replayEntry: an entry older than the others of its lane comes first',
     async check({ store }) {
       await store.accept([eventOf('s1', { id: 'e1', key: 'k' }), eventOf('s1', { id: 'e2', key: 'k' })])
-      await finish(store, [ending(await entry(store), DONE)])
-      const e2 = await entry(store)
+      await finish(store, [ending(await leasedEntry(store), DONE)])
+      const e2 = await leasedEntry(store)
       await finish(store, [ending(e2, { kind: 'retry', inMs: LATER, error: 'no' })])
       assert.equal(await store.replayEntry('e1'), true)
-      const e1 = await entry(store)
+      const e1 = await leasedEntry(store)
       has(e1, { id: 'e1', attempt: 1 })
       await finish(store, [ending(e1, DONE)])
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
       assert.equal(await store.replayEntry('e2'), true)
-      has(await entry(store), { id: 'e2', attempt: 1 })
+      has(await leasedEntry(store), { id: 'e2', attempt: 1 })
     },
   },
   {
@@ -196,7 +196,7 @@ export const HANDLED_TOPICS: readonly Check[] = [
       const { store } = lab
       await store.accept([eventOf('s1', { id: 'e1' })])
       const [change] = await manyChanges(store, 1)
-      for (const each of await entries(store))
+      for (const each of await leasedEntries(store))
         await finish(store, [ending(each, { kind: 'retry', inMs: LATER, error: 'no' })])
       await lab.pass(5)
       same(await store.prune({ doneMs: 0, changesMs: 0, deadMs: 0 }), { rows: 0, dead: [] })

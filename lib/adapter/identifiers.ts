@@ -5,10 +5,10 @@ import {
   claimOne,
   DONE,
   ending,
-  entries,
   eventOf,
   finish,
   idsOf,
+  leasedEntries,
   named,
   only,
   same,
@@ -60,7 +60,7 @@ export const IDENTIFIERS: readonly Check[] = [
         same(idsOf(await store.listEntries({ businessUid: uid })), [`of ${uid}`])
         same(idsOf(await store.listEntries({ subscriptionUid: uid })), [`of ${uid}`])
       }
-      const leased = await entries(store, { limit: 1_000 })
+      const leased = await leasedEntries(store, { limit: 1_000 })
       same(idsOf(leased), idsOf(events))
       const done = await finish(
         store,
@@ -102,7 +102,7 @@ export const IDENTIFIERS: readonly Check[] = [
         for (const claim of claims)
           assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
         same(idsOf(await store.listEntries({})).sort(), [...good, ...stored].map(({ id }) => id).sort())
-        const leased = await entries(store)
+        const leased = await leasedEntries(store)
         assert.equal(
           (
             await finish(

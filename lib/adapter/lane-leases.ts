@@ -4,13 +4,13 @@ import {
   type Check,
   DONE,
   ending,
-  entries,
-  entry,
   finish,
   has,
   idsOf,
   isNumber,
   LONG,
+  leasedEntries,
+  leasedEntry,
   renew,
   SHORT,
   same,
@@ -25,7 +25,7 @@ export const LANE_LEASES: readonly Check[] = [
       await store.accept(inLine(...[...'abcdefghij'].flatMap((key) => [`${key}1`, `${key}2`])))
       const leased: string[] = []
       await lab.until('the first of each key is leased', async () => {
-        const claims = await Promise.all(Array.from({ length: 20 }, () => entries(store, { limit: 2 })))
+        const claims = await Promise.all(Array.from({ length: 20 }, () => leasedEntries(store, { limit: 2 })))
         leased.push(...idsOf(claims.flat()))
         return leased.length >= 10
       })
@@ -33,7 +33,7 @@ export const LANE_LEASES: readonly Check[] = [
         leased.sort(),
         [...'abcdefghij'].map((key) => `${key}1`),
       )
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
     },
   },
   {
@@ -41,17 +41,17 @@ export const LANE_LEASES: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'a2'))
-      has(await entry(store, { leaseMs: SHORT }), { attempt: 1, lapses: 0 })
+      has(await leasedEntry(store, { leaseMs: SHORT }), { attempt: 1, lapses: 0 })
       const second = await lab.until(
         'the lease runs out',
-        async () => (await entries(store, { leaseMs: SHORT }))[0],
+        async () => (await leasedEntries(store, { leaseMs: SHORT }))[0],
       )
       has(second, { id: 'a1', attempt: 2, lapses: 1 })
-      const third = await lab.until('the lease runs out', async () => (await entries(store))[0])
+      const third = await lab.until('the lease runs out', async () => (await leasedEntries(store))[0])
       has(third, { id: 'a1', attempt: 3, lapses: 2 })
       isNumber(third.attempt, 'attempt')
       same(await finish(store, [ending(third, retry(0))]), ['a1'])
-      has(await lab.until('the retry is due', async () => (await entries(store))[0]), {
+      has(await lab.until('the retry is due', async () => (await leasedEntries(store))[0]), {
         id: 'a1',
         attempt: 4,
         lapses: 0,
@@ -63,15 +63,15 @@ export const LANE_LEASES: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       await store.accept(inLine('a1', 'b1'))
-      const a1 = await entry(store, { limit: 1, leaseMs: 200 })
+      const a1 = await leasedEntry(store, { limit: 1, leaseMs: 200 })
       assert.equal(await renew(store, a1, LONG), true)
-      const b1 = await entry(store, { leaseMs: SHORT })
-      const taken = await lab.until('the lease of b1 runs out', async () => (await entries(store))[0])
+      const b1 = await leasedEntry(store, { leaseMs: SHORT })
+      const taken = await lab.until('the lease of b1 runs out', async () => (await leasedEntries(store))[0])
       assert.equal(taken.id, 'b1')
       assert.equal(await renew(store, b1, LONG), false)
       assert.equal(await renew(store, { ...a1, leaseToken: 'made up' }, SHORT), false)
       await lab.pass(250)
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
       await finish(store, [ending(a1, DONE)])
       assert.equal(await renew(store, a1, LONG), false)
     },

@@ -6,13 +6,13 @@ import {
   DEAD,
   DONE,
   ending,
-  entries,
   eventOf,
   finish,
   has,
   idsOf,
   LATER,
   LONG,
+  leasedEntries,
   renew,
   SHORT,
   same,
@@ -27,7 +27,7 @@ export const LISTING: readonly Check[] = [
         eventOf(subscriptionUid, { id, key: id, businessUid })
       await store.accept([of('e1', 's1', 'b1'), of('e2', 's2', 'b1'), of('e3', 's1', 'b1')])
       await store.accept([{ ...of('u1', 's3', 'b2'), kind: 'unrecognised', issues: ['no'], refresh: null }])
-      const [first, second] = await entries(store, { topics: [EVERY_EVENT], limit: 2 })
+      const [first, second] = await leasedEntries(store, { topics: [EVERY_EVENT], limit: 2 })
       assert(first && second)
       await finish(store, [ending(first, DONE), ending(second, DEAD)])
       const claim = await claimed(store)
@@ -109,7 +109,7 @@ export const LISTING: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       await store.accept(['a', 'b', 'c'].map((id) => eventOf(id, { id, key: id })))
-      const leased = await entries(store)
+      const leased = await leasedEntries(store)
       const results = [DONE, DEAD, { kind: 'retry', inMs: LATER, error: 'no' } as const]
       await finish(
         store,
@@ -121,7 +121,7 @@ export const LISTING: readonly Check[] = [
           (await store.listEntries({})).find((each) => each.id === id),
           { status: 'pending', attempts: 0 },
         )
-        has(await lab.until('it is due', async () => (await entries(store))[0]), {
+        has(await lab.until('it is due', async () => (await leasedEntries(store))[0]), {
           id,
           attempt: 1,
           lapses: 0,
@@ -135,17 +135,17 @@ export const LISTING: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       await store.accept([eventOf('s1', { id: 'e1' }), eventOf('s2', { id: 'e2' })])
-      const [late] = await entries(store, { limit: 1, leaseMs: SHORT })
-      const [held] = await entries(store, { limit: 1, leaseMs: LONG })
+      const [late] = await leasedEntries(store, { limit: 1, leaseMs: SHORT })
+      const [held] = await leasedEntries(store, { limit: 1, leaseMs: LONG })
       assert(late && held)
       for (const lost of [late, held]) {
         assert.equal(await store.replayEntry(lost.id), true)
         assert.equal(await renew(store, lost, LONG), false)
         same(await finish(store, [ending(lost, DEAD)]), [])
       }
-      const holder = await lab.until('the lease expires', async () => (await entries(store))[0])
+      const holder = await lab.until('the lease expires', async () => (await leasedEntries(store))[0])
       has(holder, { id: late.id, attempt: 1 })
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
       same(await finish(store, [ending(late, DEAD)]), [])
       same(await finish(store, [ending(holder, DONE)]), [late.id])
     },
@@ -155,7 +155,7 @@ export const LISTING: readonly Check[] = [
     async check({ store }) {
       const of = (id: string) => eventOf('s1', { id, key: id })
       await store.accept(['a', 'b', 'c'].map(of))
-      const [a, b] = await entries(store, { limit: 2 })
+      const [a, b] = await leasedEntries(store, { limit: 2 })
       assert(a && b)
       await finish(store, [ending(a, { kind: 'retry', inMs: LATER, error: 'no' }), ending(b, DONE)])
       const list = async (filter: EntryFilter) =>

@@ -6,13 +6,13 @@ import {
   DEAD,
   DONE,
   ending,
-  entries,
   eventOf,
   finish,
   has,
   idsOf,
   known,
   LATER,
+  leasedEntries,
   named,
   same,
   shows,
@@ -27,7 +27,7 @@ export const LOOKING: readonly Check[] = [
       await store.accept(['e1', 'e2', 'e3', 'e4'].map(of))
       await store.accept([eventOf('s2', { id: 'other', key: 'other', refresh: null })])
       await lab.pass(2)
-      const held = (await entries(store)).filter(({ id }) => id !== 'other')
+      const held = (await leasedEntries(store)).filter(({ id }) => id !== 'other')
       const results = [DONE, DEAD, { kind: 'retry', inMs: LATER, error: 'not yet' } as const]
       for (const [i, result] of results.entries()) {
         await finish(store, [ending(held[i] as (typeof held)[0], result)])
@@ -78,9 +78,9 @@ export const LOOKING: readonly Check[] = [
         payload: { actor: 'me' },
         dueAt: null,
       })
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
       assert.equal(await store.replayEntry('a1'), false)
-      same(await entries(store), [])
+      same(await leasedEntries(store), [])
       await lab.pass(5)
       assert.equal((await store.prune({ doneMs: LATER, changesMs: 0, deadMs: 0 })).rows, 0)
       assert.equal((await store.prune({ doneMs: 0, changesMs: LATER, deadMs: LATER })).rows, 1)

@@ -5,11 +5,11 @@ import {
   claimed,
   DONE,
   ending,
-  entry,
   eventOf,
   finish,
   has,
   LATER,
+  leasedEntry,
   named,
   same,
   shows,
@@ -78,7 +78,7 @@ export const OBSERVING: readonly Check[] = [
       same(await store.dueWork(SOON), { reads: false, entries: true })
       same(await store.dueWork({ ...SOON, topics: ['event:*'] }), { reads: false, entries: true })
       same(await store.dueWork({ ...SOON, topics: ['change'] }), NOTHING)
-      const leased = await entry(store)
+      const leased = await leasedEntry(store)
       same(await store.dueWork({ ...SOON, topics: ['change'] }), { reads: false, entries: true })
       await finish(store, [ending(leased, DONE)])
       same(await store.dueWork(SOON), NOTHING)
@@ -88,7 +88,7 @@ export const OBSERVING: readonly Check[] = [
     name: 'dueWork: a later retry is not due',
     async check({ store }) {
       await store.accept([eventOf('s1', { refresh: null })])
-      const leased = await entry(store)
+      const leased = await leasedEntry(store)
       await finish(store, [ending(leased, { kind: 'retry', inMs: LATER, error: 'not yet' })])
       same(await store.dueWork(SOON), NOTHING)
     },

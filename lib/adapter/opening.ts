@@ -7,9 +7,9 @@ import {
   DONE,
   EVERY_TOPIC,
   ending,
-  entry,
   eventOf,
   handling,
+  leasedEntry,
   named,
   only,
   same,
@@ -25,7 +25,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   renewRead: (store) => store.renewRead({ id: 's1', leaseToken: 'none' }, 1_000),
   finishRead: (store) => store.finishRead(NO_CLAIM, NO_FINISH),
   claimLanes: (store) =>
-    store.claimLanes({ limit: 1, entries: 1, leaseMs: 1_000, topics: EVERY_TOPIC, exceptKeys: [] }),
+    store.claimLanes({ limit: 1, entryLimit: 1, leaseMs: 1_000, topics: EVERY_TOPIC, exceptKeys: [] }),
   renewLane: (store) => store.renewLane({ id: 'k', leaseToken: 'none' }, 1_000),
   finishLanes: (store) => store.finishLanes([{ id: 'k', leaseToken: 'none', results: [], keepLease: false }]),
   handleTopics: (store) => handling(store, EVERY_TOPIC),
@@ -135,7 +135,7 @@ export const OPENING: readonly Check[] = [
     name: 'close: waits for calls under way',
     async check({ store }) {
       await store.accept([eventOf('s1'), eventOf('s2')])
-      const [claim, leased] = [await claimed(store), await entry(store, { limit: 1 })]
+      const [claim, leased] = [await claimed(store), await leasedEntry(store, { limit: 1 })]
       const underWay = [
         store.accept([eventOf('s3')]),
         store.finishRead(claim, shows(claim, 'purchased')),

@@ -7,8 +7,6 @@ import {
   DEAD,
   DONE,
   ending,
-  entries,
-  entry,
   eventOf,
   fails,
   finish,
@@ -17,6 +15,8 @@ import {
   isNumber,
   known,
   LATER,
+  leasedEntries,
+  leasedEntry,
   named,
   same,
   shows,
@@ -30,7 +30,7 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
     async check(lab) {
       const { store } = lab
       await store.accept(['done', 'dead', 'leased'].map((id) => eventOf(id, { id, key: id })))
-      const leased = await entries(store)
+      const leased = await leasedEntries(store)
       await finish(
         store,
         leased.slice(0, 2).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
@@ -38,7 +38,7 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
       const claim = await claimed(store)
       const change = { id: 'change', key: 'change', businessUid: 'b', payload: () => '1' }
       await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
-      await finish(store, [ending(await entry(store), DONE)])
+      await finish(store, [ending(await leasedEntry(store), DONE)])
       await store.accept([eventOf('pending', { id: 'pending' })])
       await lab.pass(5)
 
@@ -61,7 +61,7 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
         Array.from({ length: 1_500 }, (_, i) => eventOf('s1', { key: `${i}`, refresh: null })),
       )
       for (let left = 1; left > 0; ) {
-        const leased = await entries(store, { limit: 500 })
+        const leased = await leasedEntries(store, { limit: 500 })
         left = leased.length
         await finish(
           store,
@@ -103,7 +103,7 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
       await store.finishRead(await claimed(store), fails('platform_refused', null))
       await store.accept(['e1', 'e2', 'e3', 'e4', 'e5'].map((id) => eventOf('owed', { id, key: id })))
       await store.accept([eventOf('x', { id: 'u1', key: 'u1', kind: 'unrecognised', refresh: null })])
-      const leased = await entries(store, { limit: 4 })
+      const leased = await leasedEntries(store, { limit: 4 })
       await finish(
         store,
         leased.slice(0, 3).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
@@ -128,7 +128,7 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
       await store.accept([eventOf('s1', { id: 'e1', key: 'a' })])
       await lab.pass(20)
       await store.accept([eventOf('s1', { id: 'e2', key: 'b' })])
-      const [first, second] = await entries(store)
+      const [first, second] = await leasedEntries(store)
       assert(first && second)
       await finish(store, [
         ending(first, { kind: 'retry', inMs: LATER, error: 'no' }),

@@ -8,13 +8,13 @@ import {
   claimOne,
   DONE,
   ending,
-  entries,
-  entry,
   eventOf,
   finish,
   has,
   idsOf,
   LONG,
+  leasedEntries,
+  leasedEntry,
   named,
   only,
   renew,
@@ -34,7 +34,7 @@ export const SEVERAL: readonly Check[] = (
         const claim = await claimed(there)
         await there.finishRead(claim, shows(claim, 'purchased'))
         has(await only(here, 'b1'), { state: 'purchased', pending: false })
-        await finish(here, [ending(await entry(there), DONE)])
+        await finish(here, [ending(await leasedEntry(there), DONE)])
         assert.equal((await there.counts()).pending, 0)
       },
     },
@@ -68,7 +68,7 @@ export const SEVERAL: readonly Check[] = (
         const leased: string[] = []
         await lab.until('the first of each key is leased', async () => {
           const claims = Array.from({ length: 20 }, (_, i) =>
-            entries(stores[i % 2] ?? lab.store, { limit: 2 }),
+            leasedEntries(stores[i % 2] ?? lab.store, { limit: 2 }),
           )
           leased.push(...idsOf((await Promise.all(claims)).flat()))
           return leased.length >= keys.length
@@ -129,14 +129,14 @@ export const SEVERAL: readonly Check[] = (
         await here.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
         const [late, lateEntry] = [
           await claimed(here, { leaseMs: SHORT }),
-          await entry(here, { leaseMs: SHORT }),
+          await leasedEntry(here, { leaseMs: SHORT }),
         ]
         const holder = await lab.until('the lease of the read runs out', () =>
           claimOne(there, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
         )
         const heldEntry = await lab.until(
           'the lease of the entry runs out',
-          async () => (await entries(there))[0],
+          async () => (await leasedEntries(there))[0],
         )
         has(holder, { lapses: 1 })
         has(heldEntry, { lapses: 1, attempt: 2 })

@@ -1,5 +1,6 @@
 import type { Marketplace } from '../index.js'
 import { type Finding, failed, ok, skipped, warning } from './doctor-report.js'
+import { NEEDED_EVENTS } from './needed-events.js'
 import { type Posted, postDelivery } from './post.js'
 
 /** Not a known event, so that no event handler gets it and no read follows. */
@@ -74,9 +75,9 @@ function faultOf(posted: Posted): Finding | undefined {
 /** Which events have arrived so far. The platform has no call that lists registrations. */
 export async function checkRegistrations(marketplace: Marketplace): Promise<Finding> {
   const { events, secretWrong } = await marketplace.webhooks.check()
-  const silent = events.filter(({ event, count }) => count === 0 && NEEDED.includes(event))
+  const silent = events.filter(({ event, count }) => count === 0 && isNeeded(event))
   const wrong = secretWrong.count > 0 ? ` ${secretWrong.count} deliveries had a wrong secret.` : ''
-  if (silent.length === NEEDED.length)
+  if (silent.length === NEEDED_EVENTS.length)
     return skipped(
       `no event has arrived so far.${wrong}`,
       'Register the address: marketplace-webhooks register',
@@ -86,12 +87,7 @@ export async function checkRegistrations(marketplace: Marketplace): Promise<Find
       `these events have not arrived so far: ${silent.map(({ event }) => event).join(', ')}.${wrong}`,
       'They may not be registered, or may not have happened yet. Register them again: it does no harm.',
     )
-  return ok(`each of the ${NEEDED.length} events that the gate needs has arrived.${wrong}`)
+  return ok(`each of the ${NEEDED_EVENTS.length} events that the gate needs has arrived.${wrong}`)
 }
 
-const NEEDED: readonly string[] = [
-  'purchasable_subscription/create',
-  'purchasable_subscription/update',
-  'application/installed',
-  'application/uninstalled',
-]
+const isNeeded = (event: string) => (NEEDED_EVENTS as readonly string[]).includes(event)

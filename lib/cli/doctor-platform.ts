@@ -3,7 +3,7 @@ import { type Finding, failed, ok, skipped } from './doctor-report.js'
 import { FIXES, stopFor } from './exit-codes.js'
 
 /** With a larger difference, times in the logs of the two sides cannot be compared. */
-const MOST_SKEW_S = 30
+const MAX_SKEW_S = 30
 
 /** A `fetch` that measures the difference between the platform's clock and ours, by the `Date` of the replies. */
 export function createSkewWatch(given: typeof globalThis.fetch | undefined) {
@@ -27,7 +27,7 @@ export function createSkewWatch(given: typeof globalThis.fetch | undefined) {
         return skipped('the platform has not answered, or its replies have no Date header')
       const seconds = Math.round(skewMs / 1_000)
       const text = `the platform's clock is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} this machine's`
-      if (Math.abs(seconds) <= MOST_SKEW_S) return ok(text)
+      if (Math.abs(seconds) <= MAX_SKEW_S) return ok(text)
       return failed(text, 'Synchronise the clock of this machine by NTP (timedatectl, chronyc tracking).')
     },
   }

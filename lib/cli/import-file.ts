@@ -54,6 +54,7 @@ export async function openCustomers(file: string, stdin: NodeJS.ReadableStream):
       let nth = 0
       for await (const { number, fault, value } of rows) {
         places.set(++nth, { number, fault })
+        // Any values: the import checks them.
         yield value as unknown as TrackedSubscription
       }
     },

@@ -1,4 +1,4 @@
-import { type Marketplace, MarketplaceError } from '../index.js'
+import { type Marketplace, MarketplaceError, type TrackedSubscription } from '../index.js'
 import { DONE, type ExitCode, NO } from './exit-codes.js'
 import type { Customers } from './import-file.js'
 import type { Reporter } from './import-report.js'
@@ -22,7 +22,8 @@ export async function trackOnly(
   return eachLine(customers, {
     reporter,
     async resultFor({ subscription_uid, business_uid }) {
-      await marketplace.track({ subscription_uid, business_uid } as never, { announce })
+      // Any value of the file: `track` checks it.
+      await marketplace.track({ subscription_uid, business_uid } as TrackedSubscription, { announce })
       return 'requested'
     },
     explanation: ({ requested = 0, invalid = 0 }) =>
@@ -44,9 +45,9 @@ export async function dryRun(
       // This lookup checks the uid of the business by the rule of the package. An undefined filter would match everything.
       await marketplace.subscriptions.list({ businessUid: (business_uid ?? '') as string, limit: 1 })
       const known = await marketplace.subscriptions.get(uid)
-      const isAgain = seen.has(String(uid))
+      const isRepeated = seen.has(String(uid))
       seen.add(String(uid))
-      return isAgain || known?.record ? 'known' : 'new'
+      return isRepeated || known?.record ? 'known' : 'new'
     },
     explanation: (counts) =>
       `${counts.new ?? 0} new, ${counts.known ?? 0} known or repeated, ${counts.invalid ?? 0} invalid. Nothing was written.`,

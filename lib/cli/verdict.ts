@@ -49,10 +49,10 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
           `${shortTime(each.asOf)}${each.failure ? `, then failed: ${each.failure}` : each.pending ? ', next read requested' : ''}`,
       },
     ],
-    subscriptions.slice(0, MOST_SHOWN),
+    subscriptions.slice(0, MAX_SHOWN),
     width,
   )
-  const rest = subscriptions.length - MOST_SHOWN
+  const rest = subscriptions.length - MAX_SHOWN
   return [
     `${paint.bold(business_uid)}: ${answer}.`,
     about,
@@ -63,7 +63,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
   ].join('\n')
 }
 
-const MOST_SHOWN = 20
+const MAX_SHOWN = 20
 
 /** 0 for yes, 1 for no, 3 for not known, 2 for an invalid identifier or an item that is not the app's. */
 export function exitCodeOf({ entitled, known, reason }: Decision): ExitCode {

@@ -1,18 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { addToGroup, type Group, shown } from './attention-groups.js'
+import { entriesOf } from './entries.js'
 import type { ConsoleMarketplace } from './needs.js'
 import { Refusal } from './refusal.js'
 import type { Person } from './roles.js'
 import { rowsFor } from './rows.js'
 import type { AttentionReply, AttentionStatus, EntryRow, ReplayPreview, Replies } from './shapes.js'
 
-/** Limit of examined entries of one status, and how many are read at a time. Other work has its turn between two pages. */
-const MOST_EXAMINED = 10_000
+/** Limit of examined entries of one status, and how many are read at a time. */
+const MAX_EXAMINED = 10_000
 const PAGE = 50
 /** All requests within this time share one result. */
 const FRESH_MS = 3_000
 /** Limit of entries that one call replays. */
-export const MOST_REPLAYED = 1_000
+export const MAX_REPLAYED = 1_000
 const ROWS_A_PAGE = 50
 
 interface Found {
@@ -40,21 +41,14 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
     const groups = new Map<string, Group>()
     let isAll = true
     for (const status of ['dead', 'retrying'] as const) {
-      let before: string | undefined
-      for (let count = 0; ; count += PAGE) {
-        if (count >= MOST_EXAMINED) {
+      let examined = 0
+      for await (const entry of entriesOf(marketplace, { status }, PAGE)) {
+        if (examined === MAX_EXAMINED) {
           isAll = false
           break
         }
-        const page = await marketplace.journal.list({
-          status,
-          limit: PAGE,
-          ...(before === undefined ? {} : { before }),
-        })
-        for (const entry of page) addToGroup(groups, status, entry)
-        before = page.at(-1)?.id
-        if (page.length < PAGE) break
-        await nextTurn()
+        addToGroup(groups, status, entry)
+        examined++
       }
     }
     return { groups, isAll }
@@ -116,7 +110,7 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
     async preview(person: Person, selection: Selection): Promise<ReplayPreview> {
       latest = undefined
       const { ids, which, businesses } = await selected(selection)
-      const taken = ids.slice(0, MOST_REPLAYED)
+      const taken = ids.slice(0, MAX_REPLAYED)
       const sample = await rowsOf(person, taken.slice(0, 5))
       if (taken.length > 0 && sample.length === 0)
         throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
@@ -136,14 +130,14 @@ export function createAttention(options: { marketplace: ConsoleMarketplace; now?
     async replay(selection: Selection): Promise<Replies['replay']> {
       const { ids } = await selected(selection)
       let replayed = 0
-      for (const id of ids.slice(0, MOST_REPLAYED)) {
+      for (const id of ids.slice(0, MAX_REPLAYED)) {
         if (await marketplace.journal.replay(id)) replayed++
         await nextTurn()
       }
       latest = undefined
       if (selection.entry_id !== undefined && replayed === 0)
         throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
-      return { replayed, left: Math.max(0, ids.length - MOST_REPLAYED) }
+      return { replayed, left: Math.max(0, ids.length - MAX_REPLAYED) }
     },
 
     selected,

@@ -10,7 +10,7 @@ import type { BusinessReply, Replies, SearchReply } from './shapes.js'
 const SUBSCRIPTIONS_A_PAGE = 20
 const ITEMS_A_PAGE = 30
 /** Limit of verdicts in a reply. The first ones contain the reason of the decision. */
-const MOST_VERDICTS = 50
+const MAX_VERDICTS = 50
 
 /** The calls about one business. */
 export function createBusinessCalls(marketplace: ConsoleMarketplace) {
@@ -107,7 +107,7 @@ const HEADLINES_THEN = {
 } as const
 
 function shortened(decision: Decision): Decision {
-  return { ...decision, subscriptions: decision.subscriptions.slice(0, MOST_VERDICTS) }
+  return { ...decision, subscriptions: decision.subscriptions.slice(0, MAX_VERDICTS) }
 }
 
 /** How far the clock of a browser may be ahead of this machine's. */

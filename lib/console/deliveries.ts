@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { entriesOf } from './entries.js'
 import { shapeOf } from './masking.js'
 import type { ConsoleMarketplace } from './needs.js'
 import type { Person } from './roles.js'
@@ -6,42 +7,33 @@ import { rowsFor } from './rows.js'
 import type { DeliveryShape, LiveReply, Replies, WebhooksReply } from './shapes.js'
 
 /** Limit of examined unrecognised deliveries (the newest ones), and how many are read at a time. */
-const MOST_EXAMINED = 2_000
+const MAX_EXAMINED = 2_000
 const PAGE = 100
-const MOST_SHAPES = 100
+const MAX_SHAPES = 100
 /** Limit of pages in one reply of `live`. */
-const MOST_LIVE_PAGES = 5
+const MAX_LIVE_PAGES = 5
 
 /** The calls about deliveries: live, by event, and unrecognised ones by shape. */
 export function createDeliveryCalls(marketplace: ConsoleMarketplace) {
   /** Deliveries that the interface document does not describe, by shape. */
   async function shapes(): Promise<Replies['shapes']> {
     const found = new Map<string, DeliveryShape>()
-    let before: string | undefined
     let examined = 0
-    let isAll = false
-    while (examined < MOST_EXAMINED) {
-      const page = await marketplace.journal.list({
-        kind: 'unrecognised',
-        limit: PAGE,
-        ...(before === undefined ? {} : { before }),
-      })
-      examined += page.length
-      for (const { id, payload, issues, receivedAt } of page) {
-        const shape = shapeOf(payload)
-        const event = eventOf(payload)
-        const key = JSON.stringify([event, issues, shape])
-        const known = found.get(key)
-        if (known) known.count++
-        else if (found.size < MOST_SHAPES)
-          found.set(key, { event, issues: issues ?? [], shape, count: 1, newest: receivedAt, entry_id: id })
-      }
-      before = page.at(-1)?.id
-      if (page.length < PAGE) {
-        isAll = true
+    let isAll = true
+    for await (const entry of entriesOf(marketplace, { kind: 'unrecognised' }, PAGE)) {
+      if (examined === MAX_EXAMINED) {
+        isAll = false
         break
       }
-      await nextTurn()
+      examined++
+      const { id, payload, issues, receivedAt } = entry
+      const shape = shapeOf(payload)
+      const event = eventOf(payload)
+      const key = JSON.stringify([event, issues, shape])
+      const known = found.get(key)
+      if (known) known.count++
+      else if (found.size < MAX_SHAPES)
+        found.set(key, { event, issues: issues ?? [], shape, count: 1, newest: receivedAt, entry_id: id })
     }
     return { shapes: [...found.values()].sort((a, b) => b.count - a.count), examined, isAll }
   }
@@ -65,7 +57,7 @@ export function createDeliveryCalls(marketplace: ConsoleMarketplace) {
     const { entryRow } = rowsFor(person)
     const entries: LiveReply['entries'] = []
     let before: string | undefined
-    for (let pages = 0; pages < MOST_LIVE_PAGES; pages++) {
+    for (let pages = 0; pages < MAX_LIVE_PAGES; pages++) {
       const page = await marketplace.journal.list({
         limit: PAGE,
         ...(before === undefined ? {} : { before }),

@@ -31,13 +31,13 @@ export function shapeOf(value: unknown, depth = 0): unknown {
     return depth > 5 ? 'list' : value.length === 0 ? [] : [shapeOf(value[0], depth + 1)]
   if (typeof value !== 'object') return typeof value === 'string' ? 'text' : typeof value
   if (depth > 5) return 'object'
-  const keys = Object.keys(value).sort().slice(0, MOST_KEYS)
+  const keys = Object.keys(value).sort().slice(0, MAX_KEYS)
   return Object.fromEntries(
     keys.map((key) => [shownKey(key), shapeOf((value as Record<string, unknown>)[key], depth + 1)]),
   )
 }
 
-const MOST_KEYS = 50
+const MAX_KEYS = 50
 
 /** The key if it looks like a name, else the mask: it may be a value that is used as a key. */
 function shownKey(key: string): string {

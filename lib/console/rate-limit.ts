@@ -1,6 +1,6 @@
 const MINUTE_MS = 60_000
 /** More names than a company has people. `authorize` already limits the names; this is a second limit. */
-const MOST_NAMES = 1_000
+const MAX_NAMES = 1_000
 
 /** Returns a function that decides whether `name` may make one more call: up to `perMinute` at once, refilled evenly. */
 export function createRateLimit(options: { perMinute: number; now?: () => number }) {
@@ -14,7 +14,7 @@ export function createRateLimit(options: { perMinute: number; now?: () => number
     const may = refilled >= 1
     buckets.delete(name)
     buckets.set(name, { left: may ? refilled - 1 : refilled, at })
-    if (buckets.size > MOST_NAMES) buckets.delete(buckets.keys().next().value as string)
+    if (buckets.size > MAX_NAMES) buckets.delete(buckets.keys().next().value as string)
     return may
   }
 }

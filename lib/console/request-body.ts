@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from './refusal.js'
 
-const MOST_BYTES = 16_384
+const MAX_BYTES = 16_384
 const TIMEOUT_MS = 10_000
 
 /** A request of Express. An earlier parser may have read its body. */
@@ -11,7 +11,7 @@ export type BodyRequest = IncomingMessage & { body?: unknown }
 export async function jsonBody(req: BodyRequest): Promise<object> {
   if (!/^application\/json\b/i.test(req.headers['content-type'] ?? ''))
     throw new Refusal(415, 'content_type_unsupported', 'Send application/json.')
-  if (Number(req.headers['content-length']) > MOST_BYTES) throw tooLarge()
+  if (Number(req.headers['content-length']) > MAX_BYTES) throw tooLarge()
   const value = req.readableDidRead ? req.body : parsed(await text(req))
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw new Refusal(400, 'body_not_json', 'Send a JSON object.')
@@ -28,7 +28,7 @@ function text(req: IncomingMessage): Promise<string> {
     timer.unref()
     req.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size > MOST_BYTES) reject(tooLarge())
+      if (size > MAX_BYTES) reject(tooLarge())
       else chunks.push(Buffer.from(chunk))
     })
     req.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
@@ -48,5 +48,5 @@ function parsed(text: string): unknown {
 }
 
 function tooLarge(): Refusal {
-  return new Refusal(413, 'body_too_large', `Send at most ${MOST_BYTES} bytes.`)
+  return new Refusal(413, 'body_too_large', `Send at most ${MAX_BYTES} bytes.`)
 }

@@ -19,9 +19,9 @@ export function mayDo({ role }: Person, needed: Role): boolean {
 export function personIn(answer: unknown): Person | undefined {
   if (typeof answer !== 'object' || answer === null) return undefined
   const { name, role } = answer as Partial<Person>
-  if (typeof name !== 'string' || name.trim() === '' || name.length > MOST_CHARACTERS) return undefined
+  if (typeof name !== 'string' || name.trim() === '' || name.length > MAX_CHARACTERS) return undefined
   if (role === undefined || !ROLES.includes(role)) return undefined
   return { name, role }
 }
 
-const MOST_CHARACTERS = 200
+const MAX_CHARACTERS = 200

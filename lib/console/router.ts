@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MarketplaceError } from '../index.js'
 import { createActionTokens } from './action-token.js'
-import { CALLS, type CallName } from './calls.js'
+import { CALLS } from './calls.js'
 import { INPUTS } from './inputs.js'
 import { jsonWithoutSecrets } from './masking.js'
 import type { ConsoleMarketplace } from './needs.js'
-import { createRateLimit } from './rate-limit.js'
+import { createPermission } from './permission.js'
 import { Refusal } from './refusal.js'
 import { refusalOf, sendJson, sendPage, sendText } from './reply.js'
 import { type BodyRequest, jsonBody } from './request-body.js'
-import { mayDo, type Person, personIn } from './roles.js'
+import { type Person, personIn } from './roles.js'
 import { createService } from './service.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: any other type would refuse one of Express 4, Express 5 or the app's own.
@@ -52,10 +52,9 @@ export type ConsoleRouter = (req: BodyRequest, res: ServerResponse, next?: unkno
  * }))
  */
 export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleOptions): ConsoleRouter {
-  const { authorize, tokenKey, callsPerMinute = 600, actionsPerMinute = 60 } = checked(options)
+  const { authorize, tokenKey, callsPerMinute, actionsPerMinute } = withDefaults(options)
   const tokens = createActionTokens({ key: tokenKey })
-  const mayCall = createRateLimit({ perMinute: callsPerMinute })
-  const mayAct = createRateLimit({ perMinute: actionsPerMinute })
+  const permitted = createPermission({ tokens, callsPerMinute, actionsPerMinute })
   const jsonOf = jsonWithoutSecrets(marketplace.targetUrl)
   const service = createService({ marketplace, tokenFor: tokens.tokenFor })
 
@@ -87,8 +86,7 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
     person: Person | undefined,
   ): Promise<void> {
     try {
-      const name = permitted(req, res, called, person)
-      const asker = person as Person
+      const { name, person: asker } = permitted(req, res, called, person)
       const given =
         CALLS[name].kind === 'act' ? await jsonBody(req) : Object.fromEntries(new URLSearchParams(query))
       const { data, error } = INPUTS[name].safeParse(given)
@@ -101,39 +99,7 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
     }
   }
 
-  /** The name of the call, if the request may make it. Throws a `Refusal`. */
-  function permitted(
-    req: IncomingMessage,
-    res: ServerResponse,
-    called: string,
-    person: Person | undefined,
-  ): CallName {
-    if (person === undefined)
-      throw new Refusal(401, 'not_signed_in', 'You are not signed in. Sign in, then load this page again.')
-    const site = req.headers['sec-fetch-site']
-    if (site !== undefined && site !== 'same-origin')
-      throw new Refusal(403, 'other_origin', 'Only the page of this console may make calls.')
-    if (!Object.hasOwn(CALLS, called)) throw new Refusal(404, 'call_unknown', 'This call does not exist.')
-    const name = called as CallName
-    const { kind, role } = CALLS[name]
-    const method = kind === 'act' ? 'POST' : 'GET'
-    if (req.method !== method) {
-      res.setHeader('allow', method)
-      throw new Refusal(405, 'method_not_allowed', `This call requires ${method}.`)
-    }
-    if (!mayDo(person, role)) throw new Refusal(403, 'role_missing', `This call requires the role ${role}.`)
-    if (kind === 'act' && !tokens.isValid(person, req.headers['x-console-token']))
-      throw new Refusal(
-        403,
-        'token_invalid',
-        'The token of the page is missing or expired. Load the page again.',
-      )
-    if (!(kind === 'act' ? mayAct : mayCall)(person.name))
-      throw new Refusal(429, 'too_many_calls', 'Too many calls in a minute. Wait a moment, then try again.')
-    return name
-  }
-
-  return function serveConsole(req, res, _next) {
+  return function serveConsole(req, res) {
     answer(req, res).catch(() => {
       if (res.headersSent) res.destroy()
       else sendText(res, 500, 'Error', 'The console failed with an unexpected error. Try again.')
@@ -141,8 +107,9 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
   }
 }
 
-function checked(options: ConsoleOptions): ConsoleOptions {
-  const { authorize, tokenKey, callsPerMinute = 1, actionsPerMinute = 1 } = options ?? {}
+/** Throws `argument_invalid` for an option of a wrong type. */
+function withDefaults(options: ConsoleOptions) {
+  const { authorize, tokenKey, callsPerMinute = 600, actionsPerMinute = 60 } = options ?? {}
   const cannot = (why: string) =>
     new MarketplaceError('argument_invalid', `Cannot create the console: ${why}`)
   if (typeof authorize !== 'function')
@@ -151,7 +118,7 @@ function checked(options: ConsoleOptions): ConsoleOptions {
     throw cannot('tokenKey must have at least 32 characters')
   for (const [name, value] of Object.entries({ callsPerMinute, actionsPerMinute }))
     if (!Number.isInteger(value) || value < 1) throw cannot(`${name} must be a whole number of at least 1`)
-  return options
+  return { authorize, tokenKey, callsPerMinute, actionsPerMinute }
 }
 
 function splitOnce(text: string, separator: string): [string, string] {

@@ -1,8 +1,8 @@
 /** Limit of lookups for one search. */
-const MOST_TERMS = 8
-const MOST_CHARACTERS = 255
+const MAX_TERMS = 8
+const MAX_CHARACTERS = 255
 /** Longer texts are cut. The longest useful text is a whole delivery. */
-const MOST_PASTED = 20_000
+const MAX_PASTED = 20_000
 
 /** Names of identifiers in deliveries and records, the most likely first. */
 const KEYS = [
@@ -21,12 +21,12 @@ const KEYS = [
  * around it, a URL, or JSON. The characters inside an identifier are not changed.
  */
 export function searchTerms(pasted: string): string[] {
-  const text = bare(pasted.slice(0, MOST_PASTED))
+  const text = bare(pasted.slice(0, MAX_PASTED))
   if (text === '') return []
   const terms = inJson(text) ?? inUrl(text) ?? inWords(text)
   return [...new Set(terms.map(bare))]
-    .filter((term) => term !== '' && term.length <= MOST_CHARACTERS)
-    .slice(0, MOST_TERMS)
+    .filter((term) => term !== '' && term.length <= MAX_CHARACTERS)
+    .slice(0, MAX_TERMS)
 }
 
 /** Removes characters that are often copied along: spaces, quotes, brackets, invisible characters, commas at the end. */

@@ -160,7 +160,7 @@ export function decisionOf(
   const { entitled, known, meaning } = REASONS[reason]
   const stale = reason === 'stale' || reason === 'store_unavailable'
   const evidence = byWeight(subscriptions)
-    .slice(0, MOST_EXPLAINED)
+    .slice(0, MAX_EXPLAINED)
     .map((subscription) => describe(subscription, now))
   const rest = subscriptions.length - evidence.length
   const explanation = [meaning, ...evidence, ...(rest > 0 ? [`And ${rest} more.`] : [])].join(' ')
@@ -170,7 +170,7 @@ export function decisionOf(
 }
 
 /** A bound: a sender with the delivery secret can forge any number of subscriptions of a business. */
-const MOST_EXPLAINED = 20
+const MAX_EXPLAINED = 20
 
 function describe(
   { subscription_uid, purchase_state, asOf, failure, pending }: SubscriptionVerdict,

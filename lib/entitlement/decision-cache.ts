@@ -5,7 +5,7 @@ import { firstStaleInMs } from './items.js'
 
 export interface CachedDecision {
   decision: Decision
-  /** `isEntitled`'s answer, made once: a warm answer allocates nothing. */
+  /** `isEntitled`'s answer, made once: an answer from memory allocates nothing. */
   answer: Promise<boolean>
   /** Monotonic, as all times here: setting the wall clock neither ends nor extends an answer. */
   freshUntil: number
@@ -13,6 +13,7 @@ export interface CachedDecision {
   staleAt: number
 }
 
+/** The two answers of `isEntitled`. */
 export const YES = Promise.resolve(true)
 export const NO = Promise.resolve(false)
 

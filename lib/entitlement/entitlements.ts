@@ -31,10 +31,10 @@ export function createEntitlements(options: {
   maxEntries?: number
   clock: Clock
   /** Keeps the process alive during a query of the store. An answer from memory does not call it. */
-  during?<T>(looking: Promise<T>): Promise<T>
+  during?<T>(query: Promise<T>): Promise<T>
 }): Entitlements {
   const { store, rules, waitMs, ttlMs, maxEntries, clock } = options
-  const { during = (looking) => looking } = options
+  const { during = (query) => query } = options
   const cache = createDecisionCache({ maxStaleMs: rules.maxStaleMs, ttlMs, maxEntries, clock })
   const loads = createDecisionLoads({ store, rules, waitMs, cache, clock, during })
 
@@ -47,7 +47,7 @@ export function createEntitlements(options: {
   })
 
   /** Skips the identifier check: a text that is a key of the cache has passed it before. */
-  function warmFor(given: string | number): CachedDecision | undefined {
+  function cachedFor(given: string | number): CachedDecision | undefined {
     return typeof given === 'string' ? cache.fresh(given) : undefined
   }
 
@@ -57,8 +57,8 @@ export function createEntitlements(options: {
 
   return {
     isEntitled(given, asked) {
-      const warm = warmFor(given)
-      if (warm) return asked === undefined ? warm.answer : entitlesTo(warm.decision, asked) ? YES : NO
+      const cached = cachedFor(given)
+      if (cached) return asked === undefined ? cached.answer : entitlesTo(cached.decision, asked) ? YES : NO
       const businessUid = identifierOf(given)
       if (businessUid === null) return NO
       const decision = cache.fresh(businessUid)?.decision
@@ -67,8 +67,8 @@ export function createEntitlements(options: {
     },
 
     peek(given, asked) {
-      const warm = warmFor(given)
-      if (warm) return entitlesTo(warm.decision, asked)
+      const cached = cachedFor(given)
+      if (cached) return entitlesTo(cached.decision, asked)
       const businessUid = identifierOf(given)
       if (businessUid === null) return false
       const decision = cache.fresh(businessUid)?.decision

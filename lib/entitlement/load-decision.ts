@@ -20,7 +20,7 @@ export function createDecisionLoads(options: {
   waitMs: number
   cache: Pick<DecisionCache, 'set' | 'lastKnown'>
   clock: Clock
-  during<T>(looking: Promise<T>): Promise<T>
+  during<T>(query: Promise<T>): Promise<T>
 }) {
   const { store, rules, waitMs, cache, clock, during } = options
   const loads = new Map<string, Load>()
@@ -43,15 +43,15 @@ export function createDecisionLoads(options: {
     let superseded = false
 
     async function run(): Promise<Decision> {
-      const begunAt = clock.monotonic()
-      let queriedAt = begunAt
+      const beganAt = clock.monotonic()
+      let queriedAt = beganAt
       try {
         for (;;) {
           outdated = false
           superseded = false
           queriedAt = clock.monotonic()
           const subscriptions = await store.subscriptionsOf(businessUid)
-          const waitedMs = clock.monotonic() - begunAt
+          const waitedMs = clock.monotonic() - beganAt
           // A flood of deliveries must not keep callers waiting: after this time they get an answer that is not cached.
           if (outdated && waitedMs < Math.max(waitMs, SECOND)) continue
           const decision = decide(businessUid, subscriptions, rules, clock.now())

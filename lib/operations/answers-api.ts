@@ -2,8 +2,17 @@ import type { Decision } from '../entitlement/decide.js'
 import type { ItemOptions } from '../entitlement/items.js'
 import type { ImportOptions } from './import-options.js'
 import type { ImportSummary } from './import-results.js'
-import type { ExplainOptions } from './records.js'
 import type { TrackedSubscription, TrackOptions } from './track.js'
+
+/**
+ * Which answer to explain.
+ *
+ * @example await marketplace.explain('business-1', { at: '2026-03-01T09:00:00Z' })
+ */
+export interface ExplainOptions extends ItemOptions {
+  /** The answer at this time, by today's rules: a `Date`, or ISO 8601 with an offset or `Z`. */
+  at?: Date | string
+}
 
 /** The answers of the gate, and ways to add and refresh subscriptions without an event. */
 export interface AnswersApi {

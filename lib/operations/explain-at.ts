@@ -5,7 +5,7 @@ import type { Evidence } from '../entitlement/evidence.js'
 import { decisionAbout, type ItemOptions } from '../entitlement/items.js'
 import { MarketplaceError } from '../errors.js'
 import { requireIdentifier } from '../record.js'
-import { checked, MOST_LISTED, time } from '../store/entry-filter.js'
+import { checked, MAX_LISTED, time } from '../store/entry-filter.js'
 import type { Retention, Store, StoredSubscription, Subscription } from '../store/store.js'
 import { entryPages, subscriptionPages } from './pages.js'
 import { asChange, type Change, subscriptionAt } from './past-subscription.js'
@@ -36,12 +36,12 @@ export function createExplainAt(options: {
     return found.reverse()
   }
 
-  /** At most MOST_JUDGED: forged events can name any number of subscriptions, and those are never read. */
+  /** At most MAX_JUDGED: forged events can name any number of subscriptions, and those are never read. */
   async function rowsOf(businessUid: string): Promise<StoredSubscription[]> {
     const found: StoredSubscription[] = []
-    for await (const page of subscriptionPages(store, { businessUid }, MOST_LISTED)) {
+    for await (const page of subscriptionPages(store, { businessUid }, MAX_LISTED)) {
       found.push(...page)
-      if (found.length >= MOST_JUDGED) break
+      if (found.length >= MAX_JUDGED) break
     }
     return found
   }
@@ -100,7 +100,7 @@ export function createExplainAt(options: {
 }
 
 const PAGE = 500
-const MOST_JUDGED = 10_000
+const MAX_JUDGED = 10_000
 
 function notRecorded(businessUid: string, { subscriptions }: Decision, at: number): Decision {
   return { ...decisionWithout(businessUid, 'not_recorded', at), subscriptions }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 import type { DecisionRules } from '../entitlement/decide.js'
 import { requireIdentifier } from '../record.js'
-import { MOST_LISTED } from '../store/entry-filter.js'
+import { MAX_LISTED } from '../store/entry-filter.js'
 import type { EntryFilter, Store, StoredSubscription, SubscriptionFilter } from '../store/store.js'
 import { entryPages, subscriptionPages } from './pages.js'
 import { type JournalEntry, publicEntry } from './public-entry.js'
@@ -38,7 +38,7 @@ export function createExport(options: {
 
   async function allSubscriptions(filter: Omit<SubscriptionFilter, 'after' | 'limit'>) {
     const found: StoredSubscription[] = []
-    for await (const page of subscriptionPages(store, filter, MOST_LISTED)) found.push(...page)
+    for await (const page of subscriptionPages(store, filter, MAX_LISTED)) found.push(...page)
     return found
   }
 

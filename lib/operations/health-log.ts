@@ -19,6 +19,7 @@ export function createHealthLog<Health extends HealthShape>(options: {
   clock: Clock
 }) {
   const { health, telemetry, clock } = options
+  /** The health last reported: its status and problems, without their numbers. */
   let reported = 'ok'
   let timer: unknown
   let isClosed = false
@@ -26,9 +27,9 @@ export function createHealthLog<Health extends HealthShape>(options: {
   async function ask(): Promise<Health> {
     const found = await health()
     const { status, problems } = found
-    const shape = [status, ...problems].join('\n').replace(/\d+/g, '#')
-    if (shape !== reported && !isClosed) {
-      reported = shape
+    const kind = [status, ...problems].join('\n').replace(/\d+/g, '#')
+    if (kind !== reported && !isClosed) {
+      reported = kind
       const summary = status === 'ok' ? 'ok again' : `${status}: ${problems.join('; ')}`
       telemetry.report(LEVELS[status], { status }, `Health is ${summary}`)
     }

@@ -1,6 +1,7 @@
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import type { DueWork, Store, Topic } from '../store/store.js'
+import { createRecheck } from '../waiting.js'
 
 /** Work due within this time is waited for, such as a first retry or the pause between two reads. */
 const SOON_MS = SECOND
@@ -22,33 +23,36 @@ export function createIdle(options: {
 }) {
   const { store, topics, clock } = options
   let accepting = 0
+  /** Ends the pause of each waiting caller, so that it looks again. */
   const waiting = new Set<() => void>()
-  const wake = () => {
-    for (const look of waiting) look()
+  const progress = () => {
+    for (const end of waiting) end()
   }
 
-  function end() {
+  function accepted() {
     accepting--
-    wake()
+    progress()
   }
 
   async function idle({ timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {}): Promise<void> {
     const until = clock.monotonic() + timeoutMs
-    const unsubscribe = store.subscribe(wake)
+    const recheck = createRecheck(clock, POLL_MS)
+    const unsubscribe = store.subscribe(recheck.end)
+    waiting.add(recheck.end)
     try {
       for (;;) {
-        // Registered before the look, so that progress during the look is not missed.
-        const progress = nextProgress(Math.min(POLL_MS, Math.max(1, until - clock.monotonic())))
+        // The pause begins before the look, so that progress during the look ends it.
+        const pause = recheck.wait(Math.max(1, until - clock.monotonic()))
         const due = await look()
-        if (due === undefined) return progress.cancel()
-        if (clock.monotonic() >= until) {
-          progress.cancel()
+        if (due === undefined) return
+        if (clock.monotonic() >= until)
           throw new MarketplaceError('not_idle', `Cannot become idle within ${timeoutMs} ms: ${due}`)
-        }
-        await progress.made
+        await pause
       }
     } finally {
+      recheck.end()
       unsubscribe()
+      waiting.delete(recheck.end)
     }
   }
 
@@ -61,31 +65,16 @@ export function createIdle(options: {
     return due.length === 0 ? undefined : `${due.join(' and ')} is due or under way`
   }
 
-  function nextProgress(withinMs: number) {
-    let cancel = () => {}
-    const made = new Promise<void>((resolve) => {
-      const end = () => {
-        clock.clearTimeout(timer)
-        waiting.delete(end)
-        resolve()
-      }
-      const timer = clock.setTimeout(end, withinMs)
-      waiting.add(end)
-      cancel = end
-    })
-    return { made, cancel }
-  }
-
   return {
     idle,
     /** To be called after a read or a handler: everyone who waits looks again. */
-    progress: wake,
+    progress,
     /** Counts a delivery while it is being accepted. */
     accepting<T>(call: () => Promise<T>): Promise<T> {
       accepting++
-      const accepted = call()
-      accepted.then(end, end)
-      return accepted
+      const called = call()
+      called.then(accepted, accepted)
+      return called
     },
   }
 }

@@ -82,7 +82,7 @@ const OF_ANOTHER_BUSINESS = {
 } as const
 
 /** Counts the results and collects the first lines that are not read. */
-export function createTally(total: number | undefined) {
+export function createResultCounts(total: number | undefined) {
   const counts = { done: 0, read: 0, missing: 0, refused: 0, invalid: 0, pending: 0 }
   const notRead: ImportLine[] = []
   const progress = (): ImportProgress => ({ ...counts, ...(total === undefined ? {} : { total }) })
@@ -91,7 +91,7 @@ export function createTally(total: number | undefined) {
     add(line: ImportLine): ImportProgress {
       counts.done++
       counts[line.result]++
-      if (line.result !== 'read' && notRead.length < MOST_NAMED) notRead.push(line)
+      if (line.result !== 'read' && notRead.length < MAX_NAMED) notRead.push(line)
       return progress()
     },
     summary(ended: ImportSummary['ended'], waitedMs: number): ImportSummary {
@@ -106,7 +106,7 @@ export function createTally(total: number | undefined) {
   }
 }
 
-const MOST_NAMED = 1_000
+const MAX_NAMED = 1_000
 
 const AGAIN = 'Run it again with the same lines: it skips lines that are already read.'
 const EXPLANATIONS = {

@@ -30,7 +30,7 @@ export interface Action {
   reason?: string
 }
 
-const MOST_MATCHED = 10_000
+const MAX_MATCHED = 10_000
 const PAGE = 250
 
 const text = z.string().min(1).max(500).transform(storable)
@@ -79,7 +79,7 @@ export function createJournalOperations(options: {
       const matched: string[] = []
       for await (const page of entryPages(store, which, PAGE)) {
         matched.push(...page.filter(({ kind }) => kind !== 'action').map(({ id }) => id))
-        if (matched.length >= MOST_MATCHED) break
+        if (matched.length >= MAX_MATCHED) break
       }
       // The oldest first, so that the entries of one lane keep their order.
       const ids = matched.slice(-most).reverse()

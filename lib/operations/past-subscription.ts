@@ -22,8 +22,11 @@ export function asChange({ id, subscriptionUid, receivedAt, payload }: JournalEn
 /** A subscription at a time of the past, and the evidence for it. Both are missing if it was not known at that time. */
 export type Past = {
   subscription?: Subscription
-  evidence?: Evidence extends infer E ? (E extends Evidence ? Omit<E, 'subscription_uid'> : never) : never
+  evidence?: WithoutUid<Evidence>
 }
+
+/** For each kind of evidence its own fields: `Omit` of a union would leave only the common ones. */
+type WithoutUid<Each> = Each extends Evidence ? Omit<Each, 'subscription_uid'> : never
 
 /**
  * One subscription at the time `at`:
@@ -61,11 +64,11 @@ export function subscriptionAt(options: {
   if (next || row.record === null)
     return { subscription: unread(row, at), evidence: { kind: 'record', asOf: null } }
   const evidence = { kind: 'record', asOf: isoOf(row.readAt) } as const
-  return { subscription: { ...row, readAt: Math.min(row.readAt ?? at, at), ...SETTLED }, evidence }
+  return { subscription: { ...row, readAt: Math.min(row.readAt ?? at, at), ...NO_READ_DUE }, evidence }
 }
 
 /** The fields of a subscription without a read under way or due. */
-const SETTLED = {
+const NO_READ_DUE = {
   requestedAt: null,
   pending: false,
   verifying: false,
@@ -85,7 +88,7 @@ function afterChange({ subscriptionUid, at, to, gone, record }: Change, business
     state: to,
     gone: isGone,
     readAt: at,
-    ...SETTLED,
+    ...NO_READ_DUE,
   }
 }
 
@@ -95,5 +98,5 @@ function unread(row: StoredSubscription, at: number): Subscription {
   const withoutRecord = { record: null, state: null, gone: null, readAt: null }
   const isRead = row.pending || row.refreshAt !== null
   const reading = isRead ? { pending: true, refreshAt: at } : {}
-  return { subscriptionUid, businessUid, purchasableUid, ...withoutRecord, ...SETTLED, ...reading }
+  return { subscriptionUid, businessUid, purchasableUid, ...withoutRecord, ...NO_READ_DUE, ...reading }
 }

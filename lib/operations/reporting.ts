@@ -1,17 +1,12 @@
-import { type Clock, SECOND } from '../clock.js'
+import type { Clock } from '../clock.js'
 import { stateForMetrics } from '../entitlement/purchase-state.js'
 import { MarketplaceError, messageOf } from '../errors.js'
-import type { Entry, EntryEnd, NewEvent, ReadClaim, Store, StoreCounts } from '../store/store.js'
-import type { GaugeValues } from '../telemetry/metrics.js'
+import type { Entry, EntryEnd, NewEvent, ReadClaim } from '../store/store.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
-import { withDeadline } from '../waiting.js'
 import type { HandlerFailure } from '../work/call-handlers.js'
 import type { NamedItem } from '../work/requested-reads.js'
 import type { Idle } from './idle.js'
 import type { WebhooksCheck } from './webhooks-check.js'
-
-/** Gauges use counts that are at most this old. */
-const COUNTS_MS = 5 * SECOND
 
 /** Turns what the parts report into metrics, spans, log lines and warnings for the app's operator. */
 export function createReporting(options: {
@@ -141,37 +136,5 @@ export function createReporting(options: {
       failure('opening', error)
       telemetry.warn('store_not_open', messageOf(error), error instanceof MarketplaceError ? error.code : '')
     },
-
-    /** Gauges from the store's bounded counts, read when metrics are collected, at most every five seconds. */
-    gauges(store: Pick<Store, 'counts' | 'schemaVersion'>, areReadsPaused: (() => boolean) | undefined) {
-      let values: Promise<GaugeValues> | undefined
-      let readAt = Number.NEGATIVE_INFINITY
-
-      async function read(): Promise<GaugeValues> {
-        const [counts, version] = await Promise.all([store.counts(), store.schemaVersion()])
-        return { ...gaugesOf(counts), 'schema.version': version }
-      }
-
-      telemetry.gauges(async () => {
-        if (!values || clock.monotonic() - readAt >= COUNTS_MS) {
-          readAt = clock.monotonic()
-          values = withDeadline(read(), COUNTS_MS, clock, () => new Error('the store did not answer in time'))
-        }
-        const paused = areReadsPaused ? { 'reads.paused': areReadsPaused() ? 1 : 0 } : {}
-        return { ...paused, ...(await values.catch(() => ({}))) }
-      })
-    },
-  }
-}
-
-function gaugesOf(counts: StoreCounts): GaugeValues {
-  return {
-    'entries.pending': counts.pending,
-    'entries.retrying': counts.retrying,
-    'entries.dead': counts.dead,
-    'entries.oldest_pending_age': (counts.oldestPendingMs ?? 0) / SECOND,
-    'subscriptions.requested': counts.requested,
-    'subscriptions.oldest_request_age': (counts.oldestRequestMs ?? 0) / SECOND,
-    'subscriptions.given_up': counts.givenUp,
   }
 }

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
-import { type Clock, SECOND } from '../clock.js'
-import type { NewTally, Store, Tally, TallyKind } from '../store/store.js'
-import { withDeadline } from '../waiting.js'
+import type { Clock } from '../clock.js'
+import type { Store, Tally, TallyKind } from '../store/store.js'
+import { createDeliveryCounts } from './delivery-counts.js'
 
 /** Which deliveries all processes on the store have received since it was created. Times are ISO 8601, UTC. */
 export interface WebhookReport {
@@ -38,13 +38,8 @@ export interface SecretReport extends Arrivals {
   configured: boolean
 }
 
-/** How long counts wait in memory. A killed process loses them. */
-const FLUSH_MS = 5 * SECOND
-const CLOSE_MS = SECOND
-
 /**
- * Counts deliveries. Each costs an addition in memory, and the sums go to the store every few seconds, in one statement.
- * A killed process loses the sums it had not written: the numbers answer "does it arrive?", not "how much?".
+ * Counts deliveries, by event and delivery secret, and reports the counts of all processes.
  *
  * The store has a secret only as a fingerprint under a key that is not in the store, so it does not help to guess it.
  */
@@ -60,56 +55,10 @@ export function createWebhooksCheck(options: {
 }) {
   const { store, events, deliverySecrets, key, clock, onError } = options
   const fingerprints = deliverySecrets.map((secret) => fingerprintOf(secret, key))
-  let counted = new Map<string, Counted>()
-  let timer: unknown
-  let flushing: Promise<void> = Promise.resolve()
-
-  function note(kind: TallyKind, name = '', secretIndex?: number) {
-    const secret = secretIndex === undefined ? '' : (fingerprints[secretIndex] ?? '')
-    const at = clock.monotonic()
-    const id = `${kind} ${name} ${secret}`
-    const sum = counted.get(id)
-    if (sum) {
-      sum.count++
-      sum.lastAt = at
-    } else {
-      counted.set(id, { kind, name, secret, count: 1, firstAt: at, lastAt: at })
-    }
-    timer ??= clock.setTimeout(() => flush().catch(onError), FLUSH_MS)
-  }
-
-  /** Writes the sums, one flush at a time. Sums that could not be written stay counted. */
-  function flush(): Promise<void> {
-    clock.clearTimeout(timer)
-    timer = undefined
-    flushing = flushing.catch(() => {}).then(write)
-    return flushing
-  }
-
-  async function write() {
-    if (counted.size === 0) return
-    const sums = counted
-    counted = new Map()
-    const now = clock.monotonic()
-    const rows = [...sums.values()].map(
-      ({ firstAt, lastAt, ...sum }): NewTally => ({
-        ...sum,
-        firstAgoMs: Math.max(0, now - firstAt),
-        lastAgoMs: Math.max(0, now - lastAt),
-      }),
-    )
-    await store.addTallies(rows).catch((error) => {
-      for (const [id, sum] of sums) {
-        const later = counted.get(id)
-        counted.set(id, later ? { ...later, count: sum.count + later.count, firstAt: sum.firstAt } : sum)
-      }
-      timer ??= clock.setTimeout(() => flush().catch(onError), FLUSH_MS)
-      throw error
-    })
-  }
+  const counts = createDeliveryCounts({ store, clock, onError })
 
   async function check(): Promise<WebhookReport> {
-    await flush()
+    await counts.flush()
     const tallies = await store.tallies()
     const ofKind = (kind: TallyKind) => tallies.filter((tally) => tally.kind === kind)
     const ofEvents = ofKind('event')
@@ -144,30 +93,17 @@ export function createWebhooksCheck(options: {
   }
 
   return {
-    note,
+    /** Counts a delivery, with the index of its secret in `deliverySecrets`. */
+    note(kind: TallyKind, name = '', secretIndex?: number) {
+      const secret = secretIndex === undefined ? '' : (fingerprints[secretIndex] ?? '')
+      counts.add({ kind, name, secret })
+    },
     check,
-    /** Writes the remaining sums, within CLOSE_MS: a store that hangs must not delay the close. */
-    close: () =>
-      withDeadline(
-        flush(),
-        CLOSE_MS,
-        clock,
-        () => new Error('the store did not write the counts of deliveries in time'),
-      ).catch(onError),
+    close: counts.close,
   }
 }
 
 export type WebhooksCheck = ReturnType<typeof createWebhooksCheck>
-
-interface Counted {
-  kind: TallyKind
-  name: string
-  secret: string
-  count: number
-  /** By the monotonic clock. */
-  firstAt: number
-  lastAt: number
-}
 
 const POSITIONS = ['first', 'second', 'third', 'fourth']
 

@@ -1,7 +1,9 @@
+import { createLine } from '../line.js'
+
 /** Runs at most `concurrency` calls at once. The others wait in order, and reject when their signal aborts. */
 export function createLimit(concurrency: number) {
   let free = concurrency
-  const waiting = new Set<() => void>()
+  const waiting = createLine<() => void>()
 
   return async function limited<T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (free > 0) free--
@@ -9,27 +11,29 @@ export function createLimit(concurrency: number) {
     try {
       return await call()
     } finally {
-      const next = waiting.values().next().value
-      if (next) {
-        waiting.delete(next)
-        next()
-      } else free++
+      const enter = waiting.first()
+      if (enter) enter()
+      else free++
     }
   }
 
+  /** Not `orAborted`: an aborted call leaves the queue at once, so that no slot goes to a call that has given up. */
   function turn(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        waiting.delete(enter)
-        reject(new DOMException('given up while waiting', 'AbortError'))
-      }
-      const enter = () => {
-        signal?.removeEventListener('abort', onAbort)
+      const leave = waiting.add(enter)
+      if (signal?.aborted) giveUp()
+      else signal?.addEventListener('abort', giveUp)
+
+      function enter() {
+        leave()
+        signal?.removeEventListener('abort', giveUp)
         resolve()
       }
-      if (signal?.aborted) return onAbort()
-      signal?.addEventListener('abort', onAbort)
-      waiting.add(enter)
+
+      function giveUp() {
+        leave()
+        reject(new DOMException('given up while waiting', 'AbortError'))
+      }
     })
   }
 }

@@ -15,6 +15,7 @@ export const postgresDialect: Dialect = {
     return {
       table,
       insert: (values) => sql`select ${values} from ${table} as given`,
+      each: (select) => sql`select found.* from ${table} as given cross join lateral (${select}) as found`,
       of: (column) => sql.ref(`given.${column}`),
     }
   },

@@ -4,8 +4,11 @@ import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { ANYTHING } from '../store/engine.js'
 import type { Hint } from '../store/store.js'
 import { type Warn, warn as warnProcess } from '../warnings.js'
+import type { PostgresConnection } from './connection.js'
 import { quoted } from './grants.js'
-import type { PostgresConnection, PostgresConnections } from './pool.js'
+import { messageIn, probeFrom } from './hint-messages.js'
+import { createHintSender } from './hint-sender.js'
+import type { PostgresConnections } from './pool.js'
 
 /** The interval of a query whether the connection still listens. One that does not answer is half-open. */
 const HEARTBEAT_MS = 5 * SECOND
@@ -14,14 +17,11 @@ const PROBE_MS = 2 * SECOND
 /** After this many lost probes in a row no messages are expected here, for `OFF_MS`. */
 const PROBES = 3
 const OFF_MS = 10 * MINUTE
-/** Hints are collected for this long and sent in one transaction: a NOTIFY locks the whole database at its commit. */
-const COLLECT_MS = 20
-/** The most hints that name a business; further ones are sent without it, and concern any. */
-const MAX_NAMED = 20
 
 /**
- * Sends and receives hints by LISTEN and NOTIFY. They only save time: without them work is found, and decisions expire,
- * a little later. Behind a pooler in transaction mode no message arrives; a probe shows that, and listening stops.
+ * Receives hints by LISTEN, and sends them (`hint-sender.ts`). They only save time: without them work is found, and
+ * decisions expire, a little later. Behind a pooler in transaction mode no message arrives; a probe shows that, and
+ * listening stops.
  *
  * | state | entered | left |
  * |---|---|---|
@@ -43,15 +43,15 @@ export function createListener(options: {
 }) {
   const { connections, channel, clock, warn = warnProcess } = options
   const self = randomUUID()
-  const collected = new Map<string, Hint>()
+  const sender = createHintSender({ connections, channel, self, clock })
   let onHint: (hint: Hint) => void = () => {}
+  /** `on`: any state between new and closed. */
   let state: 'new' | 'on' | 'closed' = 'new'
   let listening: PostgresConnection | undefined
   let onProbe = () => {}
   let failures = 0
   let lostProbes = 0
   let timer: unknown
-  let flushing: unknown
 
   async function listen() {
     if (state !== 'on') return
@@ -86,7 +86,7 @@ export function createListener(options: {
         resolve(true)
       }
     })
-    await send(`${self} probe`)
+    await sender.send([probeFrom(self)])
     return received
   }
 
@@ -123,40 +123,10 @@ export function createListener(options: {
     if (lostProbes === PROBES) warn('listen_unavailable')
   }
 
-  /** Any client of the database may send anything on any channel, so an unknown message is ignored. */
   function receive(payload: unknown) {
-    if (typeof payload !== 'string') return
-    const [from, kind, business] = payload.split(' ')
-    if (kind === 'probe') {
-      if (from === self) onProbe()
-      return
-    }
-    if (from === self) return
-    const businessUid = business ? decoded(business) : null
-    if (kind === 'journal') onHint({ kind })
-    else if (kind === 'requested') onHint({ kind, businessUid })
-    else if (kind === 'decided' || kind === 'superseded')
-      onHint({ kind: 'decided', businessUid, superseded: kind === 'superseded' })
-  }
-
-  async function send(...payloads: string[]) {
-    const connection = await connections.acquire()
-    try {
-      await connection.query(
-        'select pg_notify($1, message) from json_array_elements_text($2::json) as message',
-        [channel, JSON.stringify(payloads)],
-      )
-    } finally {
-      connection.release()
-    }
-  }
-
-  function flush() {
-    flushing = undefined
-    const hints = [...collected.values()]
-    collected.clear()
-    // A failure only costs time: every process also polls.
-    send(...hints.map((hint) => `${self} ${textOf(hint)}`)).catch(() => {})
+    const message = messageIn(payload)
+    if (message?.kind === 'hint' && message.from !== self) onHint(message.hint)
+    if (message?.kind === 'probe' && message.from === self) onProbe()
   }
 
   return {
@@ -169,12 +139,7 @@ export function createListener(options: {
     },
 
     announce(hint: Hint) {
-      if (state !== 'on') return
-      const any: Hint = hint.kind === 'journal' ? hint : { ...hint, businessUid: null }
-      if (collected.has(textOf(any))) return
-      const isOneTooMany = collected.size >= MAX_NAMED
-      collected.set(textOf(isOneTooMany ? any : hint), isOneTooMany ? any : hint)
-      flushing ??= clock.setTimeout(flush, COLLECT_MS)
+      if (state === 'on') sender.announce(hint)
     },
 
     async close() {
@@ -182,7 +147,7 @@ export function createListener(options: {
       if (state === 'new') return
       state = 'closed'
       clock.clearTimeout(timer)
-      clock.clearTimeout(flushing)
+      sender.close()
       onProbe()
       const connection = listening
       listening = undefined
@@ -190,20 +155,5 @@ export function createListener(options: {
       await connection?.query(`unlisten ${quoted(channel)}`).catch(() => {})
       connection?.release()
     },
-  }
-}
-
-function textOf(hint: Hint): string {
-  if (hint.kind === 'journal') return hint.kind
-  const kind = hint.kind === 'decided' && hint.superseded ? 'superseded' : hint.kind
-  return hint.businessUid === null ? kind : `${kind} ${encodeURIComponent(hint.businessUid)}`
-}
-
-/** Null, which means any business, for a text that was not encoded here. */
-function decoded(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
   }
 }

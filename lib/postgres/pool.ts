@@ -1,7 +1,13 @@
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { withDeadline } from '../waiting.js'
-import { endsConnection } from './errors.js'
+import {
+  createLoans,
+  type Loan,
+  noAnswer,
+  type PostgresClient,
+  type PostgresConnection,
+} from './connection.js'
 
 /** A pool of `pg` (node-postgres 8.16 or newer), by shape, so that its types are not a dependency. */
 export interface PostgresPool {
@@ -14,40 +20,12 @@ export interface PostgresPool {
   options?: { max?: number }
 }
 
-/** A connection of such a pool. */
-export interface PostgresClient {
-  /** Runs a statement, or several without values. */
-  query(query: {
-    text: string
-    values?: unknown[]
-    types?: { getTypeParser(oid: number): (value: string) => unknown }
-  }): Promise<unknown>
-  /** Returns the connection to its pool; with an error or true it is destroyed. */
-  release(destroy?: Error | boolean): void
-  /** Reports `notification` and `error`. */
-  on(event: string, listener: (message: unknown) => void): unknown
-  /** Removes a listener. */
-  off(event: string, listener: (message: unknown) => void): unknown
-}
-
 export function isPool(value: object): value is PostgresPool {
   return ['connect', 'on', 'off'].every((name) => name in value)
 }
 
-/** A borrowed connection. Every query ends in bounded time. After one that did not answer, the connection is destroyed. */
-export interface PostgresConnection {
-  query(text: string, values?: readonly unknown[]): Promise<unknown[]>
-  onNotification(listener: (message: { channel: string; payload?: string }) => void): void
-  onLost(listener: () => void): void
-  /** Returns it to its pool; with `destroy` it is closed instead. */
-  release(destroy?: boolean): void
-}
-
 /** The longest wait for a connection: a network that drops packets must not hold a delivery for ever. */
 const CONNECT_MS = 3 * SECOND
-/** The longest statement. The database gives up before this process does, so that it does no work in vain. */
-export const STATEMENT_MS = 5 * SECOND
-const REPLY_MS = STATEMENT_MS + SECOND
 
 export interface PostgresConnections {
   /** The most connections at once, as far as that is known. */
@@ -64,10 +42,9 @@ export function createConnections(
   max: number,
 ): PostgresConnections {
   let opening: Promise<PostgresPool> | undefined
-  const answeredAt = new WeakMap<PostgresClient, number>()
+  const lend = createLoans(clock)
   /** Rejects the callers that wait for a connection, which a closed pool never does. */
   const waiting = new Set<() => void>()
-  let silentAt = 0
 
   // Without a listener, the error of a broken idle connection ends the process.
   const ignore = () => {}
@@ -116,54 +93,6 @@ export function createConnections(
     }
   }
 
-  function lend(client: PostgresClient): Loan {
-    const listeners: [event: string, listener: (message: unknown) => void][] = []
-    let broken: Error | undefined
-    function listen(event: string, listener: (message: unknown) => void) {
-      listeners.push([event, listener])
-      client.on(event, listener)
-    }
-    // The pool does not report errors of a borrowed connection.
-    listen('error', (error) => {
-      broken = error as Error
-    })
-
-    return {
-      isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= silentAt,
-      async query(text, values) {
-        // A connection that did not answer once is not used again, not even for the rollback.
-        if (broken) throw broken
-        try {
-          const query = { text, types: NUMBERS_AS_NUMBERS, ...(values && { values: [...values] }) }
-          const result = await withDeadline(client.query(query), REPLY_MS, clock, () => {
-            silentAt = clock.monotonic()
-            return noAnswer(REPLY_MS)
-          })
-          answeredAt.set(client, clock.monotonic())
-          // The result of the last statement, where the text has several.
-          const last: unknown = Array.isArray(result) ? result.at(-1) : result
-          return (last as { rows?: unknown[] }).rows ?? []
-        } catch (error) {
-          if (!isAnswer(error)) broken = asError(error)
-          throw error
-        }
-      },
-      onNotification: (listener) => listen('notification', listener as (message: unknown) => void),
-      onLost(listener) {
-        listen('error', listener)
-        listen('end', listener)
-      },
-      release(destroy = false) {
-        try {
-          for (const [event, listener] of listeners.splice(0)) client.off(event, listener)
-          client.release(broken ?? destroy)
-        } catch {
-          // The pool has removed the connection by itself.
-        }
-      },
-    }
-  }
-
   return {
     max: (typeof from === 'string' ? undefined : from.options?.max) ?? max,
 
@@ -188,31 +117,6 @@ export function createConnections(
   function isOwn(opened: PostgresPool | undefined): opened is OwnPool {
     return opened !== undefined && opened !== from
   }
-}
-
-interface Loan extends PostgresConnection {
-  /** Idle since before another connection did not answer, so it may not answer either. */
-  isSuspect: boolean
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error('lost')
-}
-
-/** Whether the error is an answer of the database, so that the connection can be used again. */
-function isAnswer(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) && !endsConnection(error)
-}
-
-// Numbers and texts, whatever parsers the app has set: 20 int8, 21 int2, 23 int4, 1700 numeric (a sum of int8).
-const NUMERIC = new Set([20, 21, 23, 1700])
-const NUMBERS_AS_NUMBERS = {
-  getTypeParser: (oid: number) => (NUMERIC.has(oid) ? Number : (value: string) => value),
-}
-
-function noAnswer(ms: number): Error {
-  return new Error(`no answer from the database within ${ms} ms`)
 }
 
 type OwnPool = PostgresPool & { end(): Promise<void> }

@@ -1,7 +1,8 @@
 import type { Script, Step } from '../store/dialect.js'
 import type { Connection } from '../store/sql.js'
+import { type PostgresConnection, STATEMENT_MS } from './connection.js'
 import { explainPostgres } from './errors.js'
-import { type PostgresConnection, type PostgresConnections, STATEMENT_MS } from './pool.js'
+import type { PostgresConnections } from './pool.js'
 
 /**
  * Transactions with settings that end with the transaction. Behind a pooler in transaction mode, a setting of the session

@@ -35,6 +35,7 @@ export function givenRow(columns: Record<string, 'text' | 'integer'>, count = 1)
   return {
     table: sql`(select ${sql.join([...Object.keys(columns), 'now'].map((name) => sql`${of(name)} as ${sql.ref(name)}`))})`,
     insert: (values) => sql`values ${sql.join(Array.from({ length: count }, () => sql`(${values})`))}`,
+    each: (select) => select,
     of,
   }
 }

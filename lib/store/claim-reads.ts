@@ -3,15 +3,13 @@ import { type DueRow, dueReads } from './due-reads.js'
 import type { Engine } from './engine.js'
 import { createPutOff } from './put-off-reads.js'
 import { type Connection, sql } from './sql.js'
-import type { ClaimReads, ReadClaim, Urgency } from './store.js'
+import { type ClaimReads, type ReadClaim, URGENCY, type Urgency } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 
 /** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
 const WINDOW = 16
 /** The most transactions of one claim, each of which puts off a batch of rows that cannot be read now. */
 const MAX_ROUNDS = 200
-/** Requested by an event and never read: a forged subscription looks like a customer's here. */
-const UNREAD = 1 satisfies Urgency
 
 /**
  * Leases the subscriptions to read next. A claim reads a bounded number of due rows. A business that is being read is
@@ -80,10 +78,10 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
       (urgency) =>
         sql`select * from (${dueReads(engine, urgency, size)} ${engine.skipLocked}) as ${sql.ref(`class_${urgency}`)}`,
     )
-    if (urgencies.includes(UNREAD))
+    if (urgencies.includes(URGENCY.eventOfUnread))
       classes.push(sql`select * from (
         select subscription_uid as uid, business_uid as business, urgency, 1 as is_newest from subscriptions
-        where urgency = ${sql.lit(UNREAD)} and refresh_at <= ${engine.now()}
+        where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at <= ${engine.now()}
         order by refresh_at desc limit ${size} ${engine.skipLocked}) as newest`)
     if (classes.length === 0) return []
     const rows = await sql<DueRow>`${sql.join(classes, ' union all ')}`.execute(trx)
@@ -93,7 +91,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
   /** The rows of a class as a stack: the next one is last. */
   function stackOf(rows: readonly DueRow[], urgency: Urgency): DueRow[] {
     const ofClass = rows.filter((row) => row.urgency === urgency)
-    if (urgency !== UNREAD) return ofClass.reverse()
+    if (urgency !== URGENCY.eventOfUnread) return ofClass.reverse()
     const ends = [0, 1].map((isNewest) => ofClass.filter((row) => row.is_newest === isNewest))
     if (isNewestNext) ends.reverse()
     isNewestNext = !isNewestNext

@@ -65,6 +65,8 @@ export interface Given<Name extends string = string> {
   table: Sql
   /** The end of `insert into … (…)`: one row of these values for each. On SQLite 2 × faster than a select. */
   insert(values: Sql): Sql
-  /** A column, among the values of `insert`. */
+  /** A whole statement: the rows of `select` for each of the rows. */
+  each(select: Sql): Sql
+  /** A column, among the values of `insert` and in the select of `each`. */
   of(column: Name | 'now'): Sql
 }

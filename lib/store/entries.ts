@@ -53,7 +53,7 @@ export interface ClaimLanes {
   /** The most lanes. */
   limit: number
   /** The most entries of all lanes together; but each lane returns at least one. */
-  entries: number
+  entryLimit: number
   leaseMs: number
   /** The topics that this process handles. */
   topics: readonly Topic[]
@@ -74,6 +74,7 @@ export interface HandleTopics {
   topics: readonly Topic[]
   /** Also makes events pending that became unhandled within this time: their receiver did not know the handler yet. */
   rescueMs: number
+  /** A topic that no process has named for this time is not handled any more. */
   retireMs: number
 }
 

@@ -16,7 +16,7 @@ export interface JournalFilter
 }
 
 /** The most entries of one list. */
-export const MOST_LISTED = 1_000
+export const MAX_LISTED = 1_000
 
 /** Parses a `Date`, or a day or a time with its offset in ISO 8601, to milliseconds since 1970. */
 export const time = z.unknown().transform((value, { issues }): number => {
@@ -29,7 +29,7 @@ export const time = z.unknown().transform((value, { issues }): number => {
 })
 const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d))?$/
 
-export const limit = z.int().min(1).max(MOST_LISTED)
+export const limit = z.int().min(1).max(MAX_LISTED)
 
 const text = z.string().min(1)
 const FILTER = z.strictObject({

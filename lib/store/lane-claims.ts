@@ -62,7 +62,7 @@ export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTi
     const heads = await lanes.headsOf(
       trx,
       keys,
-      Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entries / keys.length))),
+      Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entryLimit / keys.length))),
     )
     const topics = new Set(options.topics)
     const offset = offsetOf([...heads.values()].flat()[0]?.now)

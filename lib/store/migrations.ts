@@ -53,7 +53,7 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create table store_owner (
       id integer primary key,
       fingerprint text,
-      settled integer not null,
+      has_read integer not null,
       probed_at bigint
     ) ${engine.busyTable}`,
     // On PostgreSQL no index begins with seq alone: with outdated statistics the planner would search it from the first

@@ -5,7 +5,7 @@ import { schemaVersion } from './migrate.js'
 import type { NewTally, StoreObservation } from './observed.js'
 import type { TalliesTable } from './schema.js'
 import { type Sql, sql } from './sql.js'
-import { isTopicAmong } from './store.js'
+import { isTopicAmong, URGENCY } from './store.js'
 import type { StoreTime } from './store-time.js'
 
 /** The table `tallies`, and queries for operators that read one index each. */
@@ -61,7 +61,7 @@ export function createObservation(
         // A range of the index for each class: SQLite scans the table for a condition on the time alone.
         const reads = [
           sql`select 1 from subscriptions where lease_token is not null`,
-          ...[0, 1, 2, 3, 4].map(
+          ...Object.values(URGENCY).map(
             (urgency) =>
               sql`select 1 from subscriptions where urgency = ${sql.lit(urgency)} and refresh_at <= ${soon}`,
           ),

@@ -25,13 +25,14 @@ export function createOwnership(
   clock: Clock,
 ) {
   let owner: StoreOwner | undefined
-  let isSettled = false
+  /** Whether a subscription has been read with this app's token. */
+  let hasRead = false
   let isLost = false
   let checkedAt = 0
 
   function ownerRow(lock: Sql) {
-    return sql<Pick<StoreOwnerTable, 'fingerprint' | 'settled'>>`
-      select fingerprint, settled from store_owner where id = 1 ${lock}`
+    return sql<Pick<StoreOwnerTable, 'fingerprint' | 'has_read'>>`
+      select fingerprint, has_read from store_owner where id = 1 ${lock}`
   }
 
   const read = prepareQuery(engine, ownerRow(sql``))
@@ -39,7 +40,7 @@ export function createOwnership(
 
   /** Whether the owner has tried to read and never succeeded, so that its configuration is wrong. */
   async function hasOnlyFailed(trx: Connection): Promise<boolean> {
-    if (isSettled) return false
+    if (hasRead) return false
     const rows = await sql`
       select 1 as one from subscriptions where unread > 0 and failure is not null limit 1`.execute(trx)
     return rows.length > 0
@@ -50,11 +51,11 @@ export function createOwnership(
     async claim(given: StoreOwner) {
       const { fingerprint, adopt } = given
       await engine.write(async (trx) => {
-        await sql`insert into store_owner (id, settled) values (1, 0) on conflict (id) do nothing`.execute(
+        await sql`insert into store_owner (id, has_read) values (1, 0) on conflict (id) do nothing`.execute(
           trx,
         )
         const [row] = await ownerRow(engine.forUpdate).execute(trx)
-        isSettled = row?.settled === 1
+        hasRead = row?.has_read === 1
         if (row?.fingerprint === fingerprint) return
         const isTaken = row?.fingerprint && !(await hasOnlyFailed(trx))
         if (isTaken && !adopt) throw refused(given)
@@ -68,7 +69,7 @@ export function createOwnership(
     /** Begins every transaction; `writes`: it changes rows. Rejects once another app has taken the store. */
     *check(writes: boolean): Script {
       if (!owner) return
-      const mustLock = writes && !isSettled
+      const mustLock = writes && !hasRead
       const now = clock.monotonic()
       if (!mustLock && now - checkedAt < SECOND) {
         if (isLost) throw refused(owner)
@@ -78,18 +79,18 @@ export function createOwnership(
       checkedAt = now
       isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)
-      isSettled = row?.settled === 1
+      hasRead = row?.has_read === 1
     },
 
     /** Writes the row without effect, for a probe of whether a write succeeds. */
     async touch(trx: Connection) {
-      await sql`insert into store_owner (id, settled, probed_at) values (1, 0, ${engine.now()})
+      await sql`insert into store_owner (id, has_read, probed_at) values (1, 0, ${engine.now()})
         on conflict (id) do update set probed_at = excluded.probed_at`.execute(trx)
     },
 
-    /** Settles the store on this app. Belongs to the transaction that writes a record read with this app's token. */
+    /** From now on no other app may take the store. Part of the transaction that writes a record read with this app's token. */
     async recordRead(trx: Connection) {
-      if (owner && !isSettled) await sql`update store_owner set settled = 1 where id = 1`.execute(trx)
+      if (owner && !hasRead) await sql`update store_owner set has_read = 1 where id = 1`.execute(trx)
     },
   }
 }

@@ -52,12 +52,21 @@ export interface ClaimReads {
   choose?(due: readonly Urgency[], taken: readonly Urgency[]): Urgency | undefined
 }
 
-/**
- * The class of a read, by its cause. 0: an event, and the subscription was read before. 1: an event, and it was never
- * read. 2: `track` or `refresh`. 3: the verification of a successful read. 4: the regular reconcile.
- * A failed read stays in its class.
- */
-export type Urgency = 0 | 1 | 2 | 3 | 4
+/** The classes of reads, by their cause. A failed read stays in its class. */
+export const URGENCY = {
+  /** An event, and the subscription was read before. */
+  event: 0,
+  /** An event, and the subscription was never read: a forged one looks like a customer's here. */
+  eventOfUnread: 1,
+  /** `track` or `refresh`. */
+  track: 2,
+  /** The verification of a successful read. */
+  verification: 3,
+  /** The regular read of every subscription. */
+  reconcile: 4,
+} as const
+/** A class of `URGENCY`. */
+export type Urgency = (typeof URGENCY)[keyof typeof URGENCY]
 
 /** A subscription, leased for a read. */
 export interface ReadClaim extends Leased {

@@ -9,7 +9,7 @@ import {
   type Requested,
 } from './merge-requests.js'
 import { dueAfterRequest, urgencyAfterRequest } from './request-sql.js'
-import { prepare, prepareInsert } from './script.js'
+import { answered, prepare, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 
 /** Refresh requests: each adds to the generation of a row, and makes it due as soon as its pause allows a read. */
@@ -59,7 +59,7 @@ export function createRefreshRequests(engine: Engine) {
    */
   function* allButUsual(rows: readonly NamedRow[]): Script<readonly NamedRow[]> {
     if (!engine.rewritesIndexes || rows.length === 0) return rows
-    const updated = (yield { ...requestUsual(rows), answers: true }) as readonly { uid: string }[]
+    const updated = yield* answered<{ uid: string }>(requestUsual(rows))
     if (updated.length === 0) return rows
     const uids = new Set(updated.map(({ uid }) => uid))
     return rows.filter(({ uid }) => !uids.has(uid))

@@ -117,7 +117,7 @@ export interface StoreOwnerTable {
   id: number
   fingerprint: string | null
   /** 1: a subscription of this app has been read, so another app is refused. */
-  settled: number
+  has_read: number
   /** Written only to find out whether writing works. */
   probed_at: number | null
 }

@@ -37,15 +37,20 @@ type RowOf<Of> = {
   [Name in keyof Of]: (Of[Name] extends 'text' ? string : number) | null
 }
 
+/** A script of one step, which returns the rows of the step. */
+export function* answered<Row>(step: Step): Script<readonly Row[]> {
+  return (yield { ...step, answers: true }) as readonly Row[]
+}
+
 /** A query without parameters, compiled once. The script returns its rows. */
 export function prepareQuery<Row>(
   engine: Pick<Engine, 'compile'>,
   query: Sql<Row>,
 ): () => Script<readonly Row[]> {
   let step: Step | undefined
-  return function* run() {
+  return () => {
     step ??= { query: engine.compile(query), rows: [{}], answers: true }
-    return (yield step) as readonly Row[]
+    return answered<Row>(step)
   }
 }
 

@@ -70,6 +70,7 @@ export {
   type RefreshRequest,
   type Subscription,
   type SubscriptionCounts,
+  URGENCY,
   type Urgency,
 } from './reads.js'
 export type {

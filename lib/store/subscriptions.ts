@@ -2,6 +2,7 @@ import type { SubscriptionRecord } from '../record.js'
 import type { Engine } from './engine.js'
 import { newLeaseToken } from './lease-token.js'
 import type { SubscriptionsTable } from './schema.js'
+import { answered, perform, prepare } from './script.js'
 import { type Connection, sql } from './sql.js'
 import type { Leased, ReadClaim, ReadFinish, StoredSubscription, Subscription } from './store.js'
 
@@ -25,7 +26,7 @@ type TimedRow = SubscriptionsTable & { store_now: number }
  * | waiting for its pause | `generation` above `settled_generation`, `refresh_at` within 2 s | a request soon after a read, or during one | the pause ends: due |
  * | retrying | `failure` set, `refresh_at` to come | a failed read | that time comes: due. A request: due after its pause |
  * | verifying | `verifying` = 1, `refresh_at` to come | a read that does not show yet what was requested | that time comes: due. A request: due after its pause |
- * | reconcile | settled, `refresh_at` to come | a conclusive read; with `urgency` 3 its early verification | that time comes: due. A request: due after its pause |
+ * | reconcile | settled, `refresh_at` to come | a conclusive read; with the urgency of a verification its early verification | that time comes: due. A request: due after its pause |
  * | given up | `refresh_at` null, `unread` below 2 | a finish without a next read | a request: due. Never read and long ago: deleted |
  * | of another item | `unread` = 2, `refresh_at` null | a request of the kind `other_item` for a new uid | a request of the kind `subscription`, or `adoptItems`: due. Long ago: deleted |
  *
@@ -68,11 +69,20 @@ export function createSubscriptions(engine: Engine) {
   }
 
   /** Rows that were read come first, so that forged ones neither slow down a lookup nor displace them. */
-  function rowsOf(businessUid: string) {
-    return sql<TimedRow>`
-      select subscriptions.*, ${engine.now()} as store_now from subscriptions
-      where business_uid = ${businessUid}
-      order by unread, created_at desc limit ${MAX_OF_BUSINESS}`
+  const rowsOf = prepare(engine, { business: 'text' }, ({ each, of }) =>
+    each(sql`
+      select subscriptions.*, ${of('now')} as store_now from subscriptions
+      where business_uid = ${of('business')}
+      order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`),
+  )
+
+  /** The subscriptions of each of these businesses, oldest first. */
+  async function ofBusinesses(db: Connection, businessUids: readonly string[]) {
+    const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
+    const businesses = [...byUid.keys()].map((business) => ({ business }))
+    const rows = await perform(engine, db, answered<TimedRow>(rowsOf(businesses)))
+    for (const row of rows) byUid.get(row.business_uid)?.push(row)
+    return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
   }
 
   function asClaim(row: TimedRow): ReadClaim {
@@ -106,9 +116,11 @@ export function createSubscriptions(engine: Engine) {
       }
     },
 
+    ofBusinesses,
+
     async ofBusiness(db: Connection, businessUid: string): Promise<Subscription[]> {
-      const rows = await rowsOf(businessUid).execute(db)
-      return sorted(rows).map(asSubscription)
+      const found = await ofBusinesses(db, [businessUid])
+      return found.get(businessUid) ?? []
     },
 
     async named(db: Connection, subscriptionUids: readonly string[]): Promise<Subscription[]> {
@@ -139,18 +151,6 @@ export function createSubscriptions(engine: Engine) {
         select 1 from journal where business_uid = ${businessUid} and kind = 'action' and name = 'erase'
           and received_at >= ${claim.claimedAt} limit 1`.execute(trx)
       return rows.length > 0
-    },
-
-    /** The subscriptions of each of these businesses, with one statement. */
-    async ofBusinesses(db: Connection, businessUids: readonly string[]) {
-      const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
-      if (byUid.size === 0) return new Map<string, Subscription[]>()
-      const each = [...byUid.keys()].map(
-        (uid, i) => sql`select * from (${rowsOf(uid)}) as ${sql.ref(`business_${i}`)}`,
-      )
-      const rows = await sql<TimedRow>`${sql.join(each, ' union all ')}`.execute(db)
-      for (const row of rows) byUid.get(row.business_uid)?.push(row)
-      return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
     },
 
     /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */

@@ -1,6 +1,6 @@
 import type { Given, Script } from './dialect.js'
 import type { Engine } from './engine.js'
-import { prepare } from './script.js'
+import { answered, prepare } from './script.js'
 import { sql } from './sql.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type ReadFinish } from './store.js'
 
@@ -22,7 +22,7 @@ export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given'>) {
   function* writeAll(rows: readonly ReturnType<typeof rowOf>[]): Script<ReadonlySet<unknown>> {
     if (rows.length === 0) return new Set()
     const sorted = [...rows].sort((a, b) => (a.uid < b.uid ? -1 : 1))
-    const found = (yield { ...write(sorted), answers: true }) as readonly { subscription_uid: string }[]
+    const found = yield* answered<{ subscription_uid: string }>(write(sorted))
     return new Set(found.map((row) => row.subscription_uid))
   }
 

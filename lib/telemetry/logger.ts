@@ -4,13 +4,13 @@
  * `status`. Neither fields nor messages contain a secret, a token, the address of a delivery, or a body.
  */
 export interface Logger {
-  /** Details, for looking into something. */
+  /** Details for an investigation. */
   debug?(fields: LogFields, message: string): unknown
-  /** What is as it should be again. */
+  /** A problem has ended. */
   info?(fields: LogFields, message: string): unknown
-  /** What needs a look, and went on by itself. */
+  /** A problem that needs a look. The work continues. */
   warn(fields: LogFields, message: string): unknown
-  /** What failed. */
+  /** A failure. */
   error(fields: LogFields, message: string): unknown
 }
 

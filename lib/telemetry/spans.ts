@@ -78,6 +78,7 @@ export function createSpans() {
     remember(names: readonly (string | null)[]) {
       const span = trace.getActiveSpan()
       if (!span) return
+      // Each delivery has two ids: its entry and its subscription.
       deliveries ??= new LRUCache({ max: 2_000 })
       for (const name of names) if (name !== null) deliveries.set(name, span.spanContext())
     },

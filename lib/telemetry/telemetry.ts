@@ -1,7 +1,7 @@
-import createDebug from 'debug'
-import { type Clock, SECOND } from '../clock.js'
+import type { Clock } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
 import { messageFor, type WarningCode, warn } from '../warnings.js'
+import { createLogLines } from './log-lines.js'
 import { createLog, type LogFields, type Logger, type LogLevel } from './logger.js'
 import { createMetrics } from './metrics.js'
 import { createSpans } from './spans.js'
@@ -21,29 +21,9 @@ export function createTelemetry({
   const metrics = createMetrics()
   const spans = createSpans()
   const sink = createLog(logger)
-  const loggers = new Map<string, createDebug.Debugger>()
-  const lines = new Map<string, { until: number; withheld: number }>()
   const warned = new Set<string>()
 
-  function write(area: string, className: string, message: string, level: LogLevel = 'debug') {
-    const debug = loggers.get(area) ?? createDebug(`marketplace-webhooks:${area}`)
-    loggers.set(area, debug)
-    if (!debug.enabled && !sink) return
-    const now = clock.monotonic()
-    const key = `${area}:${className}`
-    const last = lines.get(key)
-    if (last && last.until > now) {
-      last.withheld++
-      return
-    }
-    const withheld = last?.withheld ? ` (${last.withheld} more before this one)` : ''
-    lines.set(key, { until: now + 10 * SECOND, withheld: 0 })
-    sink?.(level, { area, code: className }, message + withheld)
-    debug('%s%s', message, withheld)
-  }
-
-  /** At most one line per class in ten seconds. The next line has the number of withheld ones. */
-  const log = quiet(write)
+  const log = quiet(createLogLines(sink, clock))
   /** Counts under `marketplace_webhooks.<name>`. Attributes come from fixed sets, never from received data. */
   const count = quiet(metrics.count)
   const remember = quiet(spans.remember)

@@ -21,10 +21,13 @@ export interface Subject {
 /** An active fault, with its number in the order of adding. */
 export type ActiveFault = Fault & { readonly number: number }
 
-/** The faults that strike one request or delivery. */
+/** The faults that strike one request or delivery: at most one of each stage. */
 export interface Strike {
+  /** The stage `when`. */
   delayMs: number
+  /** The stage `what`: it changes the content. */
   what?: ActiveFault
+  /** The stage `end`: it decides how the exchange ends. */
   end?: ActiveFault
   /** The kinds that struck, for the log. */
   kinds: FaultKind[]
@@ -79,18 +82,18 @@ export function createFaultRules(
     },
     strike(point, subject) {
       const strike: Strike = { delayMs: 0, kinds: [] }
-      const taken = new Set<string>()
+      const struck = new Set<string>()
       for (const rule of rules) {
         const { fault } = rule
         const { stage } = FAULT_KINDS[fault.kind]
-        if (taken.has(stage) || !aimsAt(fault, point, subject)) continue
+        if (struck.has(stage) || !aimsAt(fault, point, subject)) continue
         const tries = rule.tries.get(subject.key) ?? 0
         rule.tries.set(subject.key, tries + 1)
         const random = seed.stream(`fault/${fault.number}/${subject.key}/${tries}`)
         if (fault.probability !== undefined && random() >= fault.probability) continue
-        taken.add(stage)
+        struck.add(stage)
         strike.kinds.push(fault.kind)
-        if (fault.kind === 'slow' || fault.kind === 'delay') strike.delayMs = within(fault.ms, random)
+        if (fault.kind === 'slow' || fault.kind === 'delay') strike.delayMs = msIn(fault.ms, random)
         else if (stage === 'what') strike.what = fault
         else strike.end = fault
         rule.strikes += 1
@@ -99,7 +102,7 @@ export function createFaultRules(
       return strike
     },
     isDown(endpoints) {
-      const down = rules.filter(({ fault }) => fault.kind === 'down' && isWhole(fault))
+      const down = rules.filter(({ fault }) => fault.kind === 'down' && isAimless(fault))
       return endpoints.every((name) => down.some(({ fault }) => fault.on === name || fault.on === 'platform'))
     },
   }
@@ -114,12 +117,14 @@ function aimsAt(fault: Fault, point: FaultPoint, subject: Subject): boolean {
   )
 }
 
-function isWhole(fault: Fault): boolean {
+/** Whether it strikes everything at its point. */
+function isAimless(fault: Fault): boolean {
   const { times, probability, business_uid, subscription_uid, event } = fault
   return [times, probability, business_uid, subscription_uid, event].every((aim) => aim === undefined)
 }
 
-function within(span: Span, random: () => number): number {
+/** A time within the span. */
+function msIn(span: Span, random: () => number): number {
   if (typeof span === 'number') return span
   return Math.round(span[0] + (span[1] - span[0]) * random())
 }

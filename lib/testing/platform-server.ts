@@ -14,7 +14,7 @@ export interface PlatformRequest {
   status?: number
   business_uid?: string
   subscription_uid?: string
-  /** For the register call: the event asked for. */
+  /** For the register call: the event. */
   event?: string
   /** The faults that struck it. */
   faults: readonly FaultKind[]

@@ -15,7 +15,7 @@ interface Version {
 }
 
 /** How many versions are stored. No lag reaches further back. */
-const MOST_VERSIONS = 20
+const MAX_VERSIONS = 20
 
 /** The history of one subscription, so that a read can lag behind it. */
 export class Versions {
@@ -24,7 +24,7 @@ export class Versions {
 
   add(record: FullSubscription | undefined, at: number): void {
     this.#versions.push({ record, at, missed: 0 })
-    if (this.#versions.length <= MOST_VERSIONS) return
+    if (this.#versions.length <= MAX_VERSIONS) return
     this.#versions.shift()
     this.#forgotten = true
   }

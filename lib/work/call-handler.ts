@@ -14,24 +14,11 @@ export function createHandlerCall(options: {
 }) {
   const { marketplace, timeoutMs, clock, around = (_entry, call) => call() } = options
   const deadlines = createDeadlines(timeoutMs, clock)
-  /** The number of handlers that have not settled and are within their deadline, by key. */
-  const busy = new Map<string, number>()
-
-  /** Marks the key as busy; returns a function that ends this, once. */
-  function hold(key: string): () => void {
-    busy.set(key, (busy.get(key) ?? 0) + 1)
-    let isHeld = true
-    return () => {
-      if (!isHeld) return
-      isHeld = false
-      const left = (busy.get(key) ?? 1) - 1
-      if (left > 0) busy.set(key, left)
-      else busy.delete(key)
-    }
-  }
+  const busy = createBusyKeys()
 
   return {
-    busyKeys: () => [...busy.keys()],
+    /** The keys of handlers that have not settled and are within their deadline. */
+    busyKeys: busy.keys,
     /** Called when the work has ended. */
     rest: deadlines.rest,
 
@@ -40,54 +27,89 @@ export function createHandlerCall(options: {
      * rejects, takes too long, or `lost` aborts; the handler may then still run. Throws what the handler throws.
      */
     call(handler: AnyHandler, payload: unknown, entry: Entry, lost: AbortSignal): Promise<void> | undefined {
-      let controller: AbortController | undefined
-      let ended: MarketplaceError | undefined
+      const interruption = createInterruption()
       const context = {
-        // Created on first use: few handlers use it, and it costs more than all the rest of a call.
         get signal() {
-          controller ??= new AbortController()
-          if (ended) controller.abort(ended)
-          return controller.signal
+          return interruption.signal()
         },
         attempt: entry.attempt,
         marketplace: marketplace(),
       }
       const returned = around(entry, () => handler(payload, context))
       if (!isThenable(returned)) return undefined
-      const release = hold(entry.key)
+      const release = busy.hold(entry.key)
       return new Promise<void>((resolve, reject) => {
-        const end = (error: MarketplaceError) => {
-          ended = error
-          controller?.abort(error)
+        const interrupt = (error: MarketplaceError) => {
+          interruption.abort(error)
           reject(error)
         }
-        const onLost = () =>
-          end(
-            new MarketplaceError(
-              'lease_lapsed',
-              'Cannot finish the handler: its lease was lost, or the marketplace closes',
-            ),
-          )
-        const seconds = timeoutMs / SECOND
-        // The deadline also ends an interrupted handler that ignores its signal. Until then its key stays busy.
+        const onLost = () => interrupt(leaseLost())
+        // It also ends the wait for an interrupted handler that ignores its signal. Until then its key stays busy.
         const cancelDeadline = deadlines.set(() => {
-          release()
-          lost.removeEventListener('abort', onLost)
-          end(
-            new MarketplaceError('handler_timeout', `Cannot finish the handler: not done after ${seconds} s`),
-          )
+          end()
+          interrupt(tooLate(timeoutMs))
         })
+        const end = () => {
+          release()
+          cancelDeadline()
+          lost.removeEventListener('abort', onLost)
+        }
         lost.addEventListener('abort', onLost, { once: true })
         Promise.resolve(returned)
           .then(() => resolve(), reject)
-          .finally(() => {
-            release()
-            cancelDeadline()
-            lost.removeEventListener('abort', onLost)
-          })
+          .finally(end)
       })
     },
   }
+}
+
+/** The number of running handlers by key. */
+function createBusyKeys() {
+  const running = new Map<string, number>()
+
+  return {
+    keys: () => [...running.keys()],
+    /** Marks the key as busy; returns a function that ends this, once. */
+    hold(key: string): () => void {
+      running.set(key, (running.get(key) ?? 0) + 1)
+      let isHeld = true
+      return () => {
+        if (!isHeld) return
+        isHeld = false
+        const left = (running.get(key) ?? 1) - 1
+        if (left > 0) running.set(key, left)
+        else running.delete(key)
+      }
+    },
+  }
+}
+
+/** The signal of one call, created on first use: few handlers use it, and it costs more than all the rest of a call. */
+function createInterruption() {
+  let controller: AbortController | undefined
+  let reason: MarketplaceError | undefined
+
+  return {
+    signal(): AbortSignal {
+      controller ??= new AbortController()
+      if (reason) controller.abort(reason)
+      return controller.signal
+    },
+    abort(error: MarketplaceError) {
+      reason = error
+      controller?.abort(error)
+    },
+  }
+}
+
+function leaseLost() {
+  const why = 'its lease was lost, or the marketplace closes'
+  return new MarketplaceError('lease_lapsed', `Cannot finish the handler: ${why}`)
+}
+
+function tooLate(timeoutMs: number) {
+  const why = `not done after ${timeoutMs / SECOND} s`
+  return new MarketplaceError('handler_timeout', `Cannot finish the handler: ${why}`)
 }
 
 function isThenable(value: unknown): boolean {

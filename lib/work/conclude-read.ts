@@ -2,9 +2,9 @@ import { fullJitter, spread } from '../backoff.js'
 import { HOUR, MINUTE, SECOND } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
-import type { ReadClaim, ReadFinish } from '../store/store.js'
+import { type ReadClaim, type ReadFinish, URGENCY } from '../store/store.js'
 import { isOlder, isUpdated, ownerIn } from './compare-records.js'
-import type { ConcludeEnvironment, Conclusion, Move } from './conclusion.js'
+import { type ConcludeEnvironment, type Conclusion, lossOf, movesTo } from './conclusion.js'
 import { type Progress, progressText, recallProgress } from './read-progress.js'
 import {
   halfSince,
@@ -76,10 +76,10 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
       failure: null,
       progress: remember(verifyInMs === undefined ? {} : { owed, verified: verified + 1 }),
       nextInMs: Math.min(verifyInMs ?? reconcileInMs, reconcileInMs),
-      urgency: verifyInMs === undefined ? 4 : 3,
+      urgency: verifyInMs === undefined ? URGENCY.reconcile : URGENCY.verification,
       candidate: null,
       clearUninstalled: isServedLongAfterUninstall,
-      moves: movesTo(state, record),
+      moves: movesTo(before, state, record),
     }
   }
 
@@ -100,7 +100,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
         dissent: { ...insists, since },
       }),
       nextInMs: Math.min(verifyInMs ?? since + LAG_LIMIT_MS - now, reconcileInMs),
-      urgency: 3,
+      urgency: URGENCY.verification,
       moves: [],
     }
   }
@@ -140,9 +140,9 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
         // Verified as after an event: a business that paid must not wait a day if the record comes back.
         progress: remember({ owed: 1, verified: 1, goneSince: now }),
         nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
-        urgency: 3,
+        urgency: URGENCY.verification,
         ...candidateAfter(true),
-        moves: lost(),
+        moves: lossOf(before),
       }
     }
     const inMs = MISSING_RECHECK_MS[Math.min(missing, 2) - 1] as number
@@ -157,9 +157,9 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
       failure: 'token_refused',
       progress: remember({ goneSince: now }),
       nextInMs: slowingFrom(now),
-      urgency: 4,
+      urgency: URGENCY.reconcile,
       ...candidateAfter(true),
-      moves: lost(),
+      moves: lossOf(before),
     }
   }
 
@@ -174,7 +174,9 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
       failure: code,
       progress: remember({ owed, verified: verified + 1, goneSince }),
       nextInMs: Math.min(verifyInMs ?? reconcileInMs, slowingFrom(goneSince)),
-      ...(isConfirmed ? { urgency: verifyInMs === undefined ? 4 : 3 } : {}),
+      ...(isConfirmed
+        ? { urgency: verifyInMs === undefined ? URGENCY.reconcile : URGENCY.verification }
+        : {}),
       ...candidateAfter(verifyInMs === undefined),
       moves: [],
     }
@@ -228,19 +230,6 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     if (owner !== undefined && !ofCandidate) return { candidate: owner }
     const isAnswered = ofCandidate && ['missing', 'refused', 'token_refused'].includes(ofCandidate.kind)
     return isTheEnd && isAnswered ? { candidate: null } : {}
-  }
-
-  /** The loss of the business that had the subscription; none if it had no state. */
-  function lost(): Move[] {
-    const { businessUid, state: from, record } = before
-    return from === null ? [] : [{ businessUid, from, to: null, record }]
-  }
-
-  /** No move, one move, or for a record of another business two: the loss of one and the gain of the other. */
-  function movesTo(state: string, record: SubscriptionRecord): Move[] {
-    const businessUid = record.business_uid
-    if (businessUid !== before.businessUid) return [...lost(), { businessUid, from: null, to: state, record }]
-    return state === before.state ? [] : [{ businessUid, from: before.state, to: state, record }]
   }
 
   /** Keeps only the fields in `changes`; every other counter starts anew. */

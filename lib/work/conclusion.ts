@@ -1,6 +1,6 @@
 import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
-import type { ReadClaim, ReadFinish } from '../store/store.js'
+import type { ReadClaim, ReadFinish, Subscription } from '../store/store.js'
 
 /** A change of the effective purchase_state, for one business. */
 export interface Move {
@@ -32,4 +32,17 @@ export interface ConcludeEnvironment {
 /** The finish of a read that was not made: everything stays as before the claim. */
 export function untouched({ subscription: { failure, verifying }, progress }: ReadClaim): ReadFinish {
   return { settled: false, failure, verifying, progress, nextInMs: 0 }
+}
+
+/** The loss of the business that had the subscription; none if it had no state. */
+export function lossOf({ businessUid, state: from, record }: Subscription): Move[] {
+  return from === null ? [] : [{ businessUid, from, to: null, record }]
+}
+
+/** No move, one move, or for a record of another business two: the loss of one and the gain of the other. */
+export function movesTo(before: Subscription, state: string, record: SubscriptionRecord): Move[] {
+  const businessUid = record.business_uid
+  if (businessUid !== before.businessUid)
+    return [...lossOf(before), { businessUid, from: null, to: state, record }]
+  return state === before.state ? [] : [{ businessUid, from: before.state, to: state, record }]
 }

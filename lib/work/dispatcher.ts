@@ -9,17 +9,18 @@ import {
 } from '../store/store.js'
 import { createHandlerCalls } from './call-handlers.js'
 import { createLaneFinishes } from './lane-finishes.js'
+import { createLaneResults } from './lane-results.js'
 import { createLaneSlots, PATIENCE_MS } from './lane-slots.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createSlices } from './slices.js'
 
 /** Entries that one claim reads: SQLite takes about 4 ms for as many lanes with payloads of some hundred bytes. */
-const ENTRIES = 256
+const ENTRY_LIMIT = 256
 /**
- * The most lanes of one claim. Half of `ENTRIES`, so that each lane may hand out two: that shows whether lanes are
+ * The most lanes of one claim. Half of `ENTRY_LIMIT`, so that each lane may hand out two: that shows whether lanes are
  * deep.
  */
-const MAX_LANES = ENTRIES / 2
+const MAX_LANES = ENTRY_LIMIT / 2
 /** The most lanes leased before a slot is free. The next ones are leased when fewer than half of them wait. */
 const MAX_AHEAD = MAX_LANES
 
@@ -80,49 +81,30 @@ export function createDispatcher(
     await slices.turn()
     const limit = Math.min(lanesAtOnce, free)
     const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
-    const lanes = await store.claimLanes({ limit, entries: ENTRIES, leaseMs, topics, exceptKeys })
+    const lanes = await store.claimLanes({ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys })
     const handedOut = lanes.reduce((sum, { entries }) => sum + entries.length, 0)
+    // Lanes are deep if their entries have nearly reached the limit.
     lanesAtOnce =
-      handedOut > ENTRIES * 0.75
+      handedOut > ENTRY_LIMIT * 0.75
         ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
         : Math.min(MAX_LANES, lanesAtOnce * 2)
     return lanes.map((lane) => ({ ...lane, isHandled: false }))
   }
 
-  async function run(lane: Lane, signal: AbortSignal) {
-    const ended: { entry: Entry; result: EntryEnd['result'] }[] = []
-    let isOver = false
-    let isHeld = true
-    let writing: Promise<unknown> | undefined
-    let isReleased = false
-
-    async function write() {
-      let written: typeof ended = []
-      isHeld = await finishes.write(() => {
-        written = ended.splice(0)
-        isReleased = isOver
-        const results = written.map(({ entry: { id, attempt }, result }) => ({ id, attempt, result }))
-        return { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isOver }
-      }, signal)
-      if (isHeld) for (const { entry, result } of written) note(entry, result)
-    }
-
-    if (await slots.take(signal)) {
+  async function run(lane: Lane, lost: AbortSignal) {
+    const results = createLaneResults({ lane, finishes, lost, onWritten: note })
+    if (await slots.take(lost)) {
       const beganAt = clock.monotonic()
       try {
         for (const entry of lane.entries) {
           await slices.turn()
-          if (signal.aborted || !isHeld || clock.monotonic() - beganAt > PATIENCE_MS) break
+          if (lost.aborted || !results.isHeld() || clock.monotonic() - beganAt > PATIENCE_MS) break
           if (doubted.delete(lane) && !(await store.renewLane(lane, leaseMs).catch(() => true))) break
-          const result = lane.lapses >= MAX_LAPSES ? ENDED_THE_PROCESS : await calls.call(entry, signal)
+          const result = lane.lapses >= MAX_LAPSES ? ENDED_THE_PROCESS : await calls.call(entry, lost)
           if (!result) break
-          ended.push({ entry, result })
+          results.add(entry, result)
           if (result.kind === 'retry') break
-          // Written while the next entry is handled, so that little is repeated if the process ends.
-          writing ??= write().finally(() => {
-            writing = undefined
-          })
-          writing.catch(() => {})
+          results.writeSoon()
         }
       } finally {
         lane.isHandled = true
@@ -130,12 +112,10 @@ export function createDispatcher(
         if (slots.waiting() <= slots.ahead() / 2) loop.wake()
       }
     }
-    isOver = true
-    await writing
-    if (isHeld && !isReleased) await write()
+    await results.complete()
   }
 
-  function note(entry: Entry, result: EntryEnd['result']) {
+  function note({ entry, result }: { entry: Entry; result: EntryEnd['result'] }) {
     onHandled(entry, result)
     if (result.kind === 'retry') loop.wake(result.inMs)
     if (result.kind !== 'dead') return

@@ -1,7 +1,8 @@
 import { spread } from '../backoff.js'
 import { type Clock, SECOND } from '../clock.js'
 import { createLine } from '../line.js'
-import { createLease, type Lease } from './lease.js'
+import { sleep } from '../waiting.js'
+import { createClaimLeases } from './lease.js'
 
 export interface LeaseLoop<Item = unknown> {
   start(): void
@@ -69,8 +70,10 @@ export function createLeaseLoop<Item>(options: {
   let looking: Promise<void> | undefined
   /** A slot became free during a look, which may have counted its slots before. */
   let isSlotFreed = false
+  /** The last claim has leased all due items. */
   let isExhausted = false
   let lookedAt = clock.monotonic()
+  /** Wake-ups before this time share the look after it. */
   let restUntil = 0
   let pollAt = 0
   let timer: unknown
@@ -116,9 +119,10 @@ export function createLeaseLoop<Item>(options: {
     while (state === 'started') {
       let waiting = 0
       for (const { item } of running.values()) if (isWaiting(item)) waiting++
-      const most = ahead()
-      const free = concurrency + most - (running.size - Math.min(waiting, maxWaiting))
-      if (free <= most / 2) return
+      const extra = ahead()
+      const free = concurrency + extra - (running.size - Math.min(waiting, maxWaiting))
+      // Items leased ahead are filled up in one claim, when half of them are missing.
+      if (free <= extra / 2) return
       const askedAt = clock.monotonic()
       const items = await claim(free)
       if (items.length > 0) begin(items, askedAt + leaseMs)
@@ -127,31 +131,16 @@ export function createLeaseLoop<Item>(options: {
     }
   }
 
-  /**
-   * Runs the items of one claim. One timer serves all their leases until the first renewal, before which most items
-   * end.
-   */
+  /** Runs the items of one claim. */
   function begin(items: readonly Item[], heldUntil: number) {
-    const firstMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
-    const leases: Lease[] = []
-    let left = items.length
-    const timer = clock.setTimeout(
-      () => {
-        for (const lease of leases) lease.startRenewal(heldUntil, renewEveryMs - firstMs)
-      },
-      Math.max(0, firstMs),
-    )
+    const leases = createClaimLeases({ heldUntil, leaseMs, renewEveryMs, clock })
     for (const item of items) {
       const controller = new AbortController()
-      const onLost = () => controller.abort()
-      if (firstMs <= 0) onLost()
-      const lease = createLease({ renew: () => renew(item), onLost, leaseMs, renewEveryMs, clock })
-      leases.push(lease)
+      const lease = leases.add({ renew: () => renew(item), onLost: () => controller.abort() })
       const done = run(item, controller.signal)
         .catch(onError)
         .finally(() => {
           lease.end()
-          if (--left === 0) clock.clearTimeout(timer)
           leave()
           slotFreed()
         })
@@ -191,17 +180,13 @@ export function createLeaseLoop<Item>(options: {
     items: () => running.values().map(({ item }) => item),
   }
 
-  /** Resolves when no item runs any more, or after `ms`. Keeps the process alive until then. */
-  function endWithin(ms: number) {
-    return new Promise<void>((resolve) => {
-      const timer = clock.setTimeout(resolve, ms, true)
-      // A claim under way may still begin items.
-      Promise.resolve(looking)
-        .then(() => Promise.all(running.values().map(({ done }) => done)))
-        .then(() => {
-          clock.clearTimeout(timer)
-          resolve()
-        })
-    })
+  /** Resolves when no item runs any more, or after `ms`. */
+  function endWithin(ms: number): Promise<void> {
+    const ended = new AbortController()
+    // A claim under way may still begin items.
+    Promise.resolve(looking)
+      .then(() => Promise.all(running.values().map(({ done }) => done)))
+      .then(() => ended.abort())
+    return sleep(ms, clock, ended.signal)
   }
 }

@@ -1,11 +1,53 @@
 import type { Clock } from '../clock.js'
 
-/** The lease of one running item. Ends by itself: `onLost` is called when it is refused, or was not renewed in time. */
+/** The lease of one running item. */
 export interface Lease {
-  /** Begins to renew. Until `heldUntil` the lease holds without a renewal. */
-  startRenewal(heldUntil: number, renewInMs: number): void
   /** The item has ended: no renewal any more, and no `onLost`. */
   end(): void
+}
+
+/** The leases of one claim. One timer serves them until the first renewal, before which most items end. */
+export function createClaimLeases(options: {
+  /** Until this time they hold without a renewal. */
+  heldUntil: number
+  leaseMs: number
+  renewEveryMs: number
+  clock: Clock
+}) {
+  const { heldUntil, leaseMs, renewEveryMs, clock } = options
+  const firstRenewalMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
+  const leases: ReturnType<typeof createLease>[] = []
+  let open = 0
+  const timer = clock.setTimeout(
+    () => {
+      for (const lease of leases) lease.startRenewal(heldUntil, renewEveryMs - firstRenewalMs)
+    },
+    Math.max(0, firstRenewalMs),
+  )
+
+  return {
+    /** All leases are added before the first of them ends. */
+    add({ renew, onLost }: LeaseCalls): Lease {
+      // The claim took longer than the lease.
+      if (firstRenewalMs <= 0) onLost()
+      const lease = createLease({ renew, onLost, leaseMs, renewEveryMs, clock })
+      leases.push(lease)
+      open++
+      return {
+        end() {
+          lease.end()
+          if (--open === 0) clock.clearTimeout(timer)
+        },
+      }
+    },
+  }
+}
+
+interface LeaseCalls {
+  /** False: the lease is lost. A rejection is tried again at the next renewal. */
+  renew(): Promise<boolean>
+  /** Called when a renewal is refused, or the lease was not renewed in time. */
+  onLost(): void
 }
 
 /**
@@ -20,18 +62,11 @@ export interface Lease {
  * All times are monotonic. A lease counts from the moment before the call of the store, so nobody else can have the item
  * before it ends here.
  */
-export function createLease(options: {
-  /** False: the lease is lost. A rejection is tried again at the next renewal. */
-  renew(): Promise<boolean>
-  onLost(): void
-  leaseMs: number
-  renewEveryMs: number
-  clock: Clock
-}): Lease {
+function createLease(options: LeaseCalls & { leaseMs: number; renewEveryMs: number; clock: Clock }) {
   const { renew, onLost, leaseMs, renewEveryMs, clock } = options
   let lapse: unknown
   let renewal: unknown
-  let isOver = false
+  let hasEnded = false
 
   function holdUntil(time: number) {
     clock.clearTimeout(lapse)
@@ -44,7 +79,7 @@ export function createLease(options: {
     renewal = clock.setTimeout(async () => {
       const calledAt = clock.monotonic()
       const held = await renew().catch(() => undefined)
-      if (isOver) return
+      if (hasEnded) return
       if (held === false) return onLost()
       if (held) holdUntil(calledAt + leaseMs)
       renewIn(renewEveryMs)
@@ -52,13 +87,14 @@ export function createLease(options: {
   }
 
   return {
-    startRenewal(heldUntil, renewInMs) {
-      if (isOver) return
+    /** Begins to renew. Until `heldUntil` the lease holds without a renewal. */
+    startRenewal(heldUntil: number, renewInMs: number) {
+      if (hasEnded) return
       holdUntil(heldUntil)
       renewIn(renewInMs)
     },
     end() {
-      isOver = true
+      hasEnded = true
       clock.clearTimeout(renewal)
       clock.clearTimeout(lapse)
     },

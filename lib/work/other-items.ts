@@ -3,7 +3,7 @@ import type { Problems } from '../health.js'
 
 const OTHERS_IN_A_ROW = 10
 /** A bound: a sender with the delivery secret can forge any number of items. */
-const MOST_ITEMS_NAMED = 5
+const MAX_ITEMS_NAMED = 5
 
 /**
  * Detects that all notices name items of other apps: then `app.purchasableUid` is probably misspelt. Once a notice has
@@ -30,7 +30,7 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
         return
       }
       notices++
-      if (items.size < MOST_ITEMS_NAMED) items.add(item)
+      if (items.size < MAX_ITEMS_NAMED) items.add(item)
     },
 
     problems(): Problems {

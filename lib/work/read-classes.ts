@@ -1,4 +1,4 @@
-import type { ClaimReads, ReadClaim, Urgency } from '../store/store.js'
+import { type ClaimReads, type ReadClaim, URGENCY, type Urgency } from '../store/store.js'
 import { createReadTurns, type SharedUrgency } from './read-turns.js'
 
 /**
@@ -10,21 +10,22 @@ export function createReadClasses(options: {
   isWaitingForToken(businessUid: string): boolean
 }) {
   const { concurrency, isWaitingForToken } = options
-  const most = Math.max(1, concurrency - 1)
+  /** One slot is left to events. */
+  const maxRoutine = Math.max(1, concurrency - 1)
   const turns = createReadTurns()
   const running = new Set<ReadClaim>()
 
   /** `taken`: the classes of reads that the current claim has leased so far. */
   function hasNoSlot(urgency: Urgency, taken: readonly Urgency[] = []): boolean {
-    if (urgency === 0) return false
+    if (urgency === URGENCY.event) return false
     let waiting = 0
-    let reconciles = taken.filter((each) => each === 4).length
+    let reconciles = taken.filter((each) => each === URGENCY.reconcile).length
     for (const claim of running) {
-      if (claim.urgency === 0) continue
-      if (claim.urgency === 4) reconciles++
+      if (claim.urgency === URGENCY.event) continue
+      if (claim.urgency === URGENCY.reconcile) reconciles++
       if (isWaitingForToken(claim.subscription.businessUid)) waiting++
     }
-    return waiting >= most || (urgency === 4 && reconciles >= most)
+    return waiting >= maxRoutine || (urgency === URGENCY.reconcile && reconciles >= maxRoutine)
   }
 
   return {

@@ -6,8 +6,11 @@ export interface Progress {
   generation: number
   /** Requests for which no read has shown a change yet. Each announced one. */
   owed: number
+  /** The steps of the schedule that are done: verifications, and before the first record the early reads too. */
   verified: number
+  /** Consecutive reads that the platform did not answer. */
   outages: number
+  /** Consecutive reads that it refused or, before the first record, did not show; with the first and the last time. */
   refusals: number
   refusedSince: number | null
   refusedAt: number | null

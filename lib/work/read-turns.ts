@@ -1,17 +1,24 @@
-import type { Urgency } from '../store/store.js'
+import { URGENCY, type Urgency } from '../store/store.js'
 
-/** The classes that share a loop. Class 1 has a loop of its own. */
-export type SharedUrgency = Exclude<Urgency, 1>
+/** The classes that share a loop. `eventOfUnread` has a loop of its own. */
+export type SharedUrgency = Exclude<Urgency, typeof URGENCY.eventOfUnread>
 
 /** Reads of each class for one read of the reconcile, while all classes have due reads. No class starves. */
-const SHARES = { 0: 64, 2: 8, 3: 8, 4: 1 } as const satisfies Record<SharedUrgency, number>
-const CLASSES: readonly SharedUrgency[] = [0, 2, 3, 4]
+const SHARES = {
+  [URGENCY.event]: 64,
+  [URGENCY.track]: 8,
+  [URGENCY.verification]: 8,
+  [URGENCY.reconcile]: 1,
+} as const satisfies Record<SharedUrgency, number>
+const { event, track, verification, reconcile } = URGENCY
+const CLASSES: readonly SharedUrgency[] = [event, track, verification, reconcile]
+const FIRST_PASSES = { [event]: 0, [track]: 0, [verification]: 0, [reconcile]: 0 }
 
 /**
  * Decides which class is read next, by stride scheduling: each class has a pass, the lowest pass goes first, and a read
  * raises the pass of its class by the inverse of its share. A class without due reads accumulates no advantage.
  */
-export function createReadTurns(from: Readonly<Record<SharedUrgency, number>> = { 0: 0, 2: 0, 3: 0, 4: 0 }) {
+export function createReadTurns(from = FIRST_PASSES) {
   const passes = { ...from }
 
   return {

@@ -1,6 +1,12 @@
 import { type Clock, SECOND } from '../clock.js'
 import type { Problems } from '../health.js'
-import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, type SubscriptionCounts } from '../store/store.js'
+import {
+  MIN_READ_INTERVAL_MS,
+  type ReadClaim,
+  type Store,
+  type SubscriptionCounts,
+  URGENCY,
+} from '../store/store.js'
 import { adoptItems } from './adopt-items.js'
 import { createBusinessClaims } from './business-claims.js'
 import { createReadClasses } from './read-classes.js'
@@ -61,7 +67,7 @@ export function createRefresher(
     ...shared,
     // Forged ones among them must not fill the queue for tokens ahead of customers.
     isWaiting: () => false,
-    claim: (limit) => claims.claim({ limit, urgencies: [1], except: yielding }),
+    claim: (limit) => claims.claim({ limit, urgencies: [URGENCY.eventOfUnread], except: yielding }),
     onEnd(claim) {
       claims.release(claim)
       yielding.add(claim.subscription.businessUid)
@@ -71,7 +77,8 @@ export function createRefresher(
 
   const laterReads = createReadLoop({
     ...shared,
-    isWaiting: (claim) => claim.urgency === 0 && isWaitingForToken(claim.subscription.businessUid),
+    isWaiting: (claim) =>
+      claim.urgency === URGENCY.event && isWaitingForToken(claim.subscription.businessUid),
     async claim(limit) {
       const leased = await claims.claim({ limit, urgencies: classes.order(), choose: classes.chooser() })
       if (yielding.size > 0) firstReads.wake()
@@ -86,11 +93,12 @@ export function createRefresher(
   const loops = [firstReads, laterReads]
 
   async function read(claim: ReadClaim, signal: AbortSignal, onWriting: () => void) {
-    const begunAt = clock.monotonic() - MIN_READ_INTERVAL_MS
+    const pauseBeganAt = clock.monotonic() - MIN_READ_INTERVAL_MS
     const conclusion = await refresh(claim, signal, onWriting)
     if (!conclusion) return
     const { nextInMs } = conclusion
-    if (requestedAt >= begunAt) wake(MIN_READ_INTERVAL_MS)
+    // The request may be for this subscription, and is then due after its next pause.
+    if (requestedAt >= pauseBeganAt) wake(MIN_READ_INTERVAL_MS)
     if (nextInMs !== null && nextInMs < 30 * SECOND) wake(nextInMs)
   }
 

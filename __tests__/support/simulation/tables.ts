@@ -268,7 +268,7 @@ export function createTables(): Database & {
     return lane
   }
 
-  function claimLanes({ limit, entries, leaseMs, topics, exceptKeys }: ClaimLanes): LaneClaim[] {
+  function claimLanes({ limit, entryLimit, leaseMs, topics, exceptKeys }: ClaimLanes): LaneClaim[] {
     const leaseToken = `lease ${++count}`
     const named = new Set(topics)
     const byKey = new Map<string, Line[]>()
@@ -285,7 +285,7 @@ export function createTables(): Database & {
       if (lane.token !== null) lane.lapses++
       lane.token = leaseToken
       lane.until = now() + leaseMs
-      const most = lane.lapses > 0 ? 1 : Math.max(1, Math.floor(entries / Math.min(limit, due.length)))
+      const most = lane.lapses > 0 ? 1 : Math.max(1, Math.floor(entryLimit / Math.min(limit, due.length)))
       const foreign = pending.findIndex((line) => !isTopicAmong(named, topicOf(line)))
       const handedOut = pending.slice(0, foreign < 0 ? pending.length : foreign).slice(0, most)
       return {

@@ -12,6 +12,7 @@ import { collected, examples, trimmed, webAddress } from '../command-options.js'
 import type { Act, Context } from '../context.js'
 import { DONE, type ExitCode, NO, Stop, stopFor, UNAVAILABLE, USAGE } from '../exit-codes.js'
 import { table } from '../layout.js'
+import { NEEDED_EVENTS } from '../needed-events.js'
 
 type Kind = 'app' | 'business' | 'directory'
 
@@ -27,14 +28,6 @@ interface Registered {
   code: string | null
   why: string | null
 }
-
-/** The events that the gate needs. */
-const NEEDED: readonly EventName[] = [
-  'purchasable_subscription/create',
-  'purchasable_subscription/update',
-  'application/installed',
-  'application/uninstalled',
-]
 
 export function addRegister(program: Command, act: Act) {
   program
@@ -68,7 +61,7 @@ export function addRegister(program: Command, act: Act) {
         const { out } = context
         const marketplace = await context.create({ store: 'sqlite::memory:', worker: false })
         const targetUrl = marketplace.targetUrl(url)
-        const events = given.event ?? NEEDED
+        const events = given.event ?? NEEDED_EVENTS
         const unknown = events.filter((event) => !(event in marketplace.events))
         if (unknown.length > 0)
           throw new Stop(USAGE, `Unknown event: ${unknown.join(', ')}`, {

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Replies } from '../shapes.js'
 import { Attention } from './attention.js'
@@ -28,9 +29,23 @@ export function App() {
   }, [])
 
   if (isSignedOut)
-    return <Alone title="You are signed out" text="Sign in again, then load this page again." />
-  if (session.error) return <Alone title="The console does not load" text={session.error} />
-  if (!session.data) return <Alone title="One moment" text="Loading." />
+    return (
+      <Alone title="You are signed out">
+        <Trouble error="Sign in again, then load this page again." />
+      </Alone>
+    )
+  if (session.error)
+    return (
+      <Alone title="The console does not load">
+        <Trouble error={session.error} />
+      </Alone>
+    )
+  if (!session.data)
+    return (
+      <Alone title="One moment">
+        <p>Loading.</p>
+      </Alone>
+    )
   return (
     <SessionContext.Provider value={session.data}>
       <Chapters session={session.data} />
@@ -82,11 +97,12 @@ function Chapters({ session }: { session: Replies['session'] }) {
   )
 }
 
-function Alone({ title, text }: { title: string; text: string }) {
+/** The page before there is a session, or without one. */
+function Alone({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <main>
       <h1>{title}</h1>
-      {title === 'One moment' ? <p>{text}</p> : <Trouble error={text} />}
+      {children}
     </main>
   )
 }

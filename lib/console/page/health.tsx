@@ -30,73 +30,88 @@ export function Health(_: { rest: string[] }) {
     true,
   )
   if (!data) return <Trouble error={error} />
-  const { health, readiness, problems, deployment, process, now } = data
   return (
     <>
       <Trouble error={error} />
-      <section class="card" aria-labelledby="state">
-        <div class="head" role="status">
-          <h2 id="state">{HEADLINES[health.status]}</h2>
-          <Badge tone={TONES[health.status]}>{health.status}</Badge>
-        </div>
-        <ul class="rows">
-          {problems.map(({ problem, todo }) => (
-            <li key={problem}>
-              <p class="trouble">{problem}</p>
-              <p>
-                <strong>What to do: </strong>
-                {todo}
-              </p>
-            </li>
-          ))}
-        </ul>
-        <p>
-          {readiness.ready
-            ? 'This instance can accept deliveries and answer requests.'
-            : `This instance is not ready: ${readiness.reasons.join('; ')}.`}
-        </p>
-      </section>
-      {health.counts && (
-        <section class="card" aria-labelledby="numbers">
-          <h2 id="numbers">Numbers</h2>
-          <dl class="numbers">
-            {inOrder(health.counts).map(([name, value]) => (
-              <div key={name}>
-                <dt>{LABELS[name] ?? name}</dt>
-                <dd>{name.endsWith('Ms') ? spanOf(value) : String(value)}</dd>
-              </div>
-            ))}
-          </dl>
-          <p class="hint">Each number is counted up to 10,000, active subscriptions up to 1,000.</p>
-        </section>
-      )}
-      <Instances deployment={deployment} />
-      <section class="card" aria-labelledby="instance">
-        <h2 id="instance">This instance</h2>
-        <dl class="numbers">
-          <div>
-            <dt>Started</dt>
-            <dd>
-              <Ago at={process.startedAt} />
-            </dd>
-          </div>
-          <div>
-            <dt>Process</dt>
-            <dd>{process.pid}</dd>
-          </div>
-          <div>
-            <dt>Node</dt>
-            <dd>{process.node}</dd>
-          </div>
-          <div>
-            <dt>Checked</dt>
-            <dd>
-              <Ago at={now} />
-            </dd>
-          </div>
-        </dl>
-      </section>
+      <Status {...data} />
+      {data.health.counts && <Numbers counts={data.health.counts} />}
+      <Instances deployment={data.deployment} />
+      <ThisInstance {...data} />
     </>
+  )
+}
+
+function Status({ health, readiness, problems }: HealthReply) {
+  return (
+    <section class="card" aria-labelledby="state">
+      <div class="head" role="status">
+        <h2 id="state">{HEADLINES[health.status]}</h2>
+        <Badge tone={TONES[health.status]}>{health.status}</Badge>
+      </div>
+      <ul class="rows">
+        {problems.map(({ problem, todo }) => (
+          <li key={problem}>
+            <p class="trouble">{problem}</p>
+            <p>
+              <strong>What to do: </strong>
+              {todo}
+            </p>
+          </li>
+        ))}
+      </ul>
+      <p>
+        {readiness.ready
+          ? 'This instance can accept deliveries and answer requests.'
+          : `This instance is not ready: ${readiness.reasons.join('; ')}.`}
+      </p>
+    </section>
+  )
+}
+
+function Numbers({ counts }: { counts: object }) {
+  return (
+    <section class="card" aria-labelledby="numbers">
+      <h2 id="numbers">Numbers</h2>
+      <dl class="numbers">
+        {inOrder(counts).map(([name, value]) => (
+          <div key={name}>
+            <dt>{LABELS[name] ?? name}</dt>
+            <dd>{name.endsWith('Ms') ? spanOf(value) : String(value)}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="hint">Each number is counted up to 10,000, active subscriptions up to 1,000.</p>
+    </section>
+  )
+}
+
+function ThisInstance({ process, now }: HealthReply) {
+  return (
+    <section class="card" aria-labelledby="instance">
+      <h2 id="instance">This instance</h2>
+      <dl class="numbers">
+        <div>
+          <dt>Started</dt>
+          <dd>
+            <Ago at={process.startedAt} />
+          </dd>
+        </div>
+        <div>
+          <dt>Process</dt>
+          <dd>{process.pid}</dd>
+        </div>
+        <div>
+          <dt>Node</dt>
+          <dd>{process.node}</dd>
+        </div>
+        <div>
+          <dt>Checked</dt>
+          <dd>
+            <Ago at={now} />
+          </dd>
+        </div>
+      </dl>
+    </section>
   )
 }
 
@@ -109,11 +124,11 @@ const LABELS: Readonly<Record<string, string>> = {
   oldestRequestMs: 'Age of the oldest requested read',
   givenUp: 'Subscriptions whose reads were given up',
   knownGivenUp: 'Of these, read at least once before',
-  pending: 'Entries waiting for their handlers',
+  pending: 'Pending entries',
   retrying: 'Retrying entries',
-  oldestPendingMs: 'Age of the oldest waiting entry',
+  oldestPendingMs: 'Age of the oldest pending entry',
   dead: 'Dead entries',
-  waiting: 'Entries without a handler',
+  waiting: 'Waiting entries, which have no handler now',
   unrecognised: 'Unrecognised deliveries',
 }
 

@@ -12,7 +12,7 @@ export interface Loaded<T> {
 /** The result of `load`. It loads again when `deps` change, and drops results for earlier `deps`. */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: string; isLoading: boolean }>({ isLoading: true })
-  const [turn, setTurn] = useState(0)
+  const [reloads, setReloads] = useState(0)
   useEffect(() => {
     const stop = new AbortController()
     setState(({ data }) => ({ ...(data === undefined ? {} : { data }), isLoading: true }))
@@ -21,13 +21,13 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: read
       (error) => stop.signal.aborted || setState({ error: String(error.message ?? error), isLoading: false }),
     )
     return () => stop.abort()
-  }, [...deps, turn])
+  }, [...deps, reloads])
   const { data, error, isLoading } = state
   return {
     data,
     error,
     isLoading,
-    reload: useCallback(() => setTurn((before) => before + 1), []),
+    reload: useCallback(() => setReloads((before) => before + 1), []),
     set: useCallback((fresh: T) => setState({ data: fresh, isLoading: false }), []),
   }
 }
@@ -56,14 +56,14 @@ export function usePolling(work: () => Promise<unknown>, everyMs: number, isOn: 
   useEffect(() => {
     if (!isOn) return
     let timer: ReturnType<typeof setTimeout> | undefined
-    let isOver = false
-    async function turn() {
+    let isStopped = false
+    async function poll() {
       if (!document.hidden) await latest.current()
-      if (!isOver) timer = setTimeout(turn, everyMs)
+      if (!isStopped) timer = setTimeout(poll, everyMs)
     }
-    turn()
+    poll()
     return () => {
-      isOver = true
+      isStopped = true
       clearTimeout(timer)
     }
   }, [everyMs, isOn])

@@ -7,7 +7,7 @@ import { Badge, Button, Trouble, When } from './parts.js'
 
 const EVERY_MS = 2_000
 /** Limit of rows. Older ones are removed from the page, not from the journal. */
-const MOST_ROWS = 200
+const MAX_ROWS = 200
 
 /** New entries as they arrive. After a pause it continues where it was paused. */
 export function Live(_: { rest: string[] }) {
@@ -25,7 +25,7 @@ export function Live(_: { rest: string[] }) {
       last.current = reply.last ?? last.current
       setError(undefined)
       setGap(isMore)
-      setRows((shown) => (isMore ? reply.entries : merged(reply.entries, shown)).slice(0, MOST_ROWS))
+      setRows((shown) => (isMore ? reply.entries : merged(reply.entries, shown)).slice(0, MAX_ROWS))
     } catch (problem) {
       setError((problem as Error).message)
     }

@@ -7,93 +7,82 @@ import { Button, Field, Form, Trouble } from './parts.js'
 export function Privacy(_: { rest: string[] }) {
   return (
     <>
-      <Export />
-      <Erase />
+      <BusinessForm title="Export" noun="export" onSubmit={save}>
+        Saves the stored data of a business as a file: its subscriptions, and the journal entries that name
+        it.
+      </BusinessForm>
+      <BusinessForm title="Erase" noun="erasure" isFinal onSubmit={erase}>
+        Deletes the stored data of a business. It cannot be undone. Later deliveries store new data. The
+        journal records the erasure with the time and your name.
+      </BusinessForm>
     </>
   )
 }
 
-function Export() {
-  const [business_uid, setBusiness] = useState('')
-  const [reason, setReason] = useState('')
-  const [note, setNote] = useState('')
-  const { isBusy, error, run } = useAct()
-
-  async function save() {
-    setNote('')
-    const result = await run(() => act('export', { business_uid: business_uid.trim(), reason }))
-    if (!result) return
-    const text = JSON.stringify(result.data, undefined, 2)
-    const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
-    Object.assign(document.createElement('a'), { href: address, download: result.fileName }).click()
-    setTimeout(() => URL.revokeObjectURL(address), 10_000)
-    setNote(`The file ${result.fileName} is ready.`)
-  }
-
-  return (
-    <section class="card" aria-labelledby="export">
-      <h2 id="export">Export</h2>
-      <p>
-        Saves the stored data of a business as a file: its subscriptions, and the journal entries that name
-        it.
-      </p>
-      <Form isBusy={isBusy} onSubmit={save}>
-        <Field label="Business to export" value={business_uid} onInput={setBusiness} isRequired />
-        <Field
-          label="Reason of the export (recorded with your name)"
-          value={reason}
-          onInput={setReason}
-          isRequired
-        />
-        <Button type="submit" isPrimary isBusy={isBusy}>
-          Export
-        </Button>
-        <p class="note" role="status">
-          {note}
-        </p>
-        <Trouble error={error} />
-      </Form>
-    </section>
-  )
+interface Given {
+  business_uid: string
+  /** The identifier, typed again. */
+  typed: string
+  reason: string
 }
 
-function Erase() {
-  const [business_uid, setBusiness] = useState('')
+async function save({ business_uid, reason }: Given): Promise<string> {
+  const { data, fileName } = await act('export', { business_uid, reason })
+  const text = JSON.stringify(data, undefined, 2)
+  const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+  Object.assign(document.createElement('a'), { href: address, download: fileName }).click()
+  // Some browsers read the address only after the click has returned.
+  setTimeout(() => URL.revokeObjectURL(address), 10_000)
+  return `The file ${fileName} is ready.`
+}
+
+async function erase(given: Given): Promise<string> {
+  const { rows, business_uid } = await act('erase', given)
+  return `Erased ${rows} rows of ${business_uid}.`
+}
+
+/** A form about one business. If the action is final, its identifier must be typed twice, and success clears the form. */
+function BusinessForm(props: {
+  title: string
+  noun: string
+  isFinal?: boolean
+  /** Returns the note to show. */
+  onSubmit: (given: Given) => Promise<string>
+  children: string
+}) {
+  const { title, noun, isFinal = false, onSubmit, children } = props
+  const [business, setBusiness] = useState('')
   const [typed, setTyped] = useState('')
   const [reason, setReason] = useState('')
   const [note, setNote] = useState('')
   const { isBusy, error, run } = useAct()
-  const named = business_uid.trim()
-  const isSame = named !== '' && typed.trim() === named
+  const id = title.toLowerCase()
+  const business_uid = business.trim()
+  const isConfirmed = !isFinal || (business_uid !== '' && typed.trim() === business_uid)
 
-  async function erase() {
+  async function submit() {
     setNote('')
-    const result = await run(() => act('erase', { business_uid: named, typed, reason }))
-    if (!result) return
-    setNote(`Erased ${result.rows} rows of ${result.business_uid}.`)
-    setBusiness('')
-    setTyped('')
-    setReason('')
+    const result = await run(() => onSubmit({ business_uid, typed, reason }))
+    if (result === undefined) return
+    setNote(result)
+    if (isFinal) for (const set of [setBusiness, setTyped, setReason]) set('')
   }
 
   return (
-    <section class="card" aria-labelledby="erase">
-      <h2 id="erase">Erase</h2>
-      <p>
-        Deletes the stored data of a business. It cannot be undone. Later deliveries store new data. The
-        journal records the erasure with the time and your name.
-      </p>
-      <Form isBusy={isBusy || !isSame} onSubmit={erase}>
-        <Field label="Business to erase" value={business_uid} onInput={setBusiness} isRequired />
-        <Field label="Type its identifier again" value={typed} onInput={setTyped} isRequired />
+    <section class="card" aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      <p>{children}</p>
+      <Form isBusy={isBusy || !isConfirmed} onSubmit={submit}>
+        <Field label={`Business to ${id}`} value={business} onInput={setBusiness} isRequired />
+        {isFinal && <Field label="Type its identifier again" value={typed} onInput={setTyped} isRequired />}
         <Field
-          label="Reason of the erasure (recorded with your name)"
+          label={`Reason of the ${noun} (recorded with your name)`}
           value={reason}
           onInput={setReason}
           isRequired
         />
-        <Button type="submit" isDanger isBusy={isBusy} disabled={!isSame}>
-          Erase
+        <Button type="submit" isPrimary={!isFinal} isDanger={isFinal} isBusy={isBusy} disabled={!isConfirmed}>
+          {title}
         </Button>
         <p class="note" role="status">
           {note}

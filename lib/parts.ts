@@ -1,0 +1,125 @@
+import { guardedClock } from './clock.js'
+import { createEntitlements } from './entitlement/entitlements.js'
+import { grants } from './entitlement/purchase-state.js'
+import { createClassifier } from './events/classify.js'
+import type { EventDefinitions } from './events/define-event.js'
+import { createRegistry } from './events/registry.js'
+import { mergeProblems } from './health.js'
+import { createLifecycle } from './lifecycle.js'
+import { createDeployment } from './operations/deployment.js'
+import { createGauges } from './operations/gauges.js'
+import { createHealthCheck } from './operations/health-check.js'
+import { createHealthLog } from './operations/health-log.js'
+import { createIdle } from './operations/idle.js'
+import { createImport } from './operations/import-subscriptions.js'
+import { createOutcomeListeners } from './operations/outcome-listeners.js'
+import { createReporting } from './operations/reporting.js'
+import { createWebhooksCheck } from './operations/webhooks-check.js'
+import type { MarketplaceOptions, ResolvedOptions } from './options.js'
+import { createPlatformClient } from './platform/client.js'
+import { ownerOf } from './store/store-owner.js'
+import { storeFor } from './store-option.js'
+import { untracedTimers } from './telemetry/spans.js'
+import { createTelemetry } from './telemetry/telemetry.js'
+import { createHandlers } from './work/handlers.js'
+import { createIntake } from './work/intake.js'
+import { knownRefused } from './work/read-outcomes.js'
+import { workerFor } from './worker-option.js'
+
+/**
+ * The parts of one marketplace, connected with one another. Several call a part that is created after them: its name
+ * stands in a function, which runs only later. `marketplace` returns what handlers get as `context.marketplace`.
+ */
+export function createParts<Custom extends EventDefinitions>(
+  given: MarketplaceOptions<Custom>,
+  options: ResolvedOptions,
+  marketplace: () => unknown,
+) {
+  const { app, freshness } = options
+  const { purchasableUid: purchasableUids, codeName: codeNames } = app
+  const registry = createRegistry(given.events)
+  const classify = createClassifier(registry)
+  const telemetry = createTelemetry(options)
+  const clock = guardedClock(untracedTimers(options.clock), (error) => telemetry.failure('timers', error))
+  const store = storeFor(options.store, clock, telemetry.warn)
+  const platform = createPlatformClient({
+    ...options.platform,
+    clientId: app.clientId,
+    clientSecret: app.clientSecret,
+    fetch: given.platform.fetch,
+    clock,
+  })
+
+  const entitledWhen = given.entitledWhen ?? ((record) => grants(record.purchase_state))
+  const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
+  const entitlements = createEntitlements({
+    store,
+    rules,
+    waitMs: freshness.waitMs,
+    clock,
+    during: (query) => lifecycle.during(query),
+  })
+
+  const check = createWebhooksCheck({
+    store,
+    events: Object.keys(registry),
+    deliverySecrets: options.deliverySecrets,
+    key: app.clientSecret,
+    clock,
+    onError: (error) => telemetry.failure('receiving', error),
+  })
+
+  const handlers = createHandlers({ onTopicsChange: () => worker?.handlersChanged() })
+  const idle = createIdle({ store, topics: options.worker ? handlers.topics : undefined, clock })
+  const reporting = createReporting({ telemetry, check, idle, clock })
+  const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
+  const worker = workerFor(options, {
+    ...{ store, clock, telemetry, platform, rules, classify, handlers, reporting, listeners, marketplace },
+  })
+  const { onAccepted } = reporting
+  const intake = createIntake({ classify, store, purchasableUids, codeNames, clock, onAccepted })
+  const imports = createImport({ store, clock })
+  const deployment = createDeployment({
+    store,
+    hasWorker: worker !== undefined,
+    clock,
+    onError: (error) => telemetry.failure('instances', error),
+  })
+
+  const lifecycle = createLifecycle({
+    store,
+    owner: ownerOf({ ...app, ...options.platform, adopt: options.adoptStore }),
+    worker,
+    onOpen: deployment.start,
+    async onClose() {
+      healthLog.close()
+      telemetry.close()
+      imports.close()
+      entitlements.close()
+      platform.close()
+      await Promise.all([check.close(), deployment.close()])
+    },
+    closeGraceMs: options.closeGraceMs,
+    clock,
+    onOpenFailed: reporting.openFailed,
+  })
+  const { during, isClosed, whyNotOpen } = lifecycle
+  const health = createHealthCheck({
+    ...{ store, isClosed, whyNotOpen, clock },
+    problemsOfParts: (counts) =>
+      mergeProblems([
+        worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
+        intake.problems(),
+      ]),
+  })
+  const healthLog = createHealthLog({ health: () => during(health()), telemetry, clock })
+  telemetry.gauges(createGauges({ store, areReadsPaused: worker?.areReadsPaused, clock }))
+
+  if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
+  if (options.adoptStore) telemetry.warn('store_adopted')
+
+  return {
+    ...{ registry, store, clock, rules, platform, entitlements, handlers, listeners, reporting },
+    ...{ intake, imports, check, idle, deployment, lifecycle, healthLog },
+  }
+}

@@ -1,0 +1,59 @@
+import type { Clock } from '../clock.js'
+import type { Hint } from '../store/store.js'
+import { hintFrom, textOf } from './hint-messages.js'
+import type { PostgresConnections } from './pool.js'
+
+/** Hints are collected for this long and sent in one transaction: a NOTIFY locks the whole database at its commit. */
+const COLLECT_MS = 20
+/** The most hints that name a business; further ones are sent without it, and concern any. */
+const MAX_NAMED = 20
+
+/** Sends the hints of this process, each once in a while. */
+export function createHintSender(options: {
+  connections: Pick<PostgresConnections, 'acquire'>
+  channel: string
+  /** Names this process in its messages. */
+  self: string
+  clock: Clock
+}) {
+  const { connections, channel, self, clock } = options
+  const collected = new Map<string, Hint>()
+  let timer: unknown
+
+  async function send(messages: readonly string[]) {
+    const connection = await connections.acquire()
+    try {
+      await connection.query(
+        'select pg_notify($1, message) from json_array_elements_text($2::json) as message',
+        [channel, JSON.stringify(messages)],
+      )
+    } finally {
+      connection.release()
+    }
+  }
+
+  function flush() {
+    timer = undefined
+    const hints = [...collected.values()]
+    collected.clear()
+    // A failure only costs time: every process also polls.
+    send(hints.map((hint) => hintFrom(self, hint))).catch(() => {})
+  }
+
+  return {
+    send,
+
+    announce(hint: Hint) {
+      const any: Hint = hint.kind === 'journal' ? hint : { ...hint, businessUid: null }
+      if (collected.has(textOf(any))) return
+      const announced = collected.size < MAX_NAMED ? hint : any
+      collected.set(textOf(announced), announced)
+      timer ??= clock.setTimeout(flush, COLLECT_MS)
+    },
+
+    /** Drops the hints that are not sent yet. */
+    close() {
+      clock.clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,56 @@
+import type { Entry, EntryEnd, LaneClaim } from '../store/store.js'
+import type { createLaneFinishes } from './lane-finishes.js'
+
+interface Handled {
+  entry: Entry
+  result: EntryEnd['result']
+}
+
+/** The results of one leased lane, until they are written. */
+export function createLaneResults(options: {
+  lane: LaneClaim
+  finishes: ReturnType<typeof createLaneFinishes>
+  lost: AbortSignal
+  onWritten(handled: Handled): void
+}) {
+  const { lane, finishes, lost, onWritten } = options
+  const unwritten: Handled[] = []
+  let isHeld = true
+  /** No further result follows, so the next write ends the lease. */
+  let isComplete = false
+  /** A write has ended the lease. */
+  let isReleased = false
+  let writing: Promise<unknown> | undefined
+
+  async function write() {
+    let written: Handled[] = []
+    isHeld = await finishes.write(() => {
+      written = unwritten.splice(0)
+      isReleased = isComplete
+      const results = written.map(({ entry: { id, attempt }, result }) => ({ id, attempt, result }))
+      return { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isComplete }
+    }, lost)
+    if (isHeld) written.forEach(onWritten)
+  }
+
+  return {
+    /** False when a write has found that the lease is lost. */
+    isHeld: () => isHeld,
+    add(entry: Entry, result: EntryEnd['result']) {
+      unwritten.push({ entry, result })
+    },
+    /** Writes while the next entry is handled, so that little is repeated if the process ends. */
+    writeSoon() {
+      writing ??= write().finally(() => {
+        writing = undefined
+      })
+      writing.catch(() => {})
+    },
+    /** Writes the rest, and ends the lease. */
+    async complete() {
+      isComplete = true
+      await writing
+      if (isHeld && !isReleased) await write()
+    },
+  }
+}

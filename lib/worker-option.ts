@@ -1,0 +1,69 @@
+import type { Clock } from './clock.js'
+import { type DecisionRules, isEntitledBy } from './entitlement/decide.js'
+import { canonicalState } from './entitlement/purchase-state.js'
+import type { createClassifier } from './events/classify.js'
+import type { createOutcomeListeners } from './operations/outcome-listeners.js'
+import type { createReporting } from './operations/reporting.js'
+import type { ResolvedOptions } from './options.js'
+import type { createPlatformClient } from './platform/client.js'
+import { storable } from './record.js'
+import type { Store } from './store/store.js'
+import type { Telemetry } from './telemetry/telemetry.js'
+import type { Handlers } from './work/handlers.js'
+import { createPayloads } from './work/payloads.js'
+import { createWorker } from './work/worker.js'
+
+/** The worker that the option `worker` means; undefined when it is `false`. */
+export function workerFor(
+  { worker: settings, platform: { concurrency }, app, freshness, retention }: ResolvedOptions,
+  parts: {
+    store: Store
+    clock: Clock
+    telemetry: Telemetry
+    platform: ReturnType<typeof createPlatformClient>
+    rules: DecisionRules
+    classify: ReturnType<typeof createClassifier>
+    handlers: Handlers
+    reporting: ReturnType<typeof createReporting>
+    listeners: ReturnType<typeof createOutcomeListeners>
+    marketplace(): unknown
+  },
+) {
+  if (!settings) return undefined
+  const { store, clock, telemetry, platform, rules, classify, handlers, reporting, listeners } = parts
+  return createWorker({
+    store,
+    leaseMs: settings.leaseMs,
+    pollMs: settings.pollMs,
+    clock,
+    retention,
+    reading: {
+      read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
+      isWaitingForToken: platform.isWaitingForToken,
+      stateOf: (record) => canonicalState(storable(record.purchase_state)),
+      isEntitledBy: (subscriptions, now) => isEntitledBy(subscriptions, rules, now),
+      concurrency,
+      // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
+      reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
+      purchasableUids: app.purchasableUid,
+      waitMs: freshness.waitMs,
+      onRead: reporting.read,
+    },
+    handling: {
+      handlers,
+      payloadOf: createPayloads(classify),
+      marketplace: parts.marketplace,
+      concurrency: settings.concurrency,
+      timeoutMs: settings.handlerTimeoutMs,
+      retryDelaysMs: settings.handlerRetryDelaysMs,
+      around: reporting.handling,
+      onHandled: reporting.handled,
+      onDead: listeners.died,
+      onHandlerError(failure, label) {
+        reporting.handlerFailed(failure, label)
+        listeners.failed(failure)
+      },
+    },
+    onError: telemetry.failure,
+  })
+}
