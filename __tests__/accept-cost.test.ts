@@ -24,7 +24,7 @@ describe('the cost of a batch of deliveries', () => {
     await handling(store, topics)
     messages.length = 0
     await acceptAtOnce(store, 100)
-    // A notification of what was committed before may be sent meanwhile.
+    // A notification of an earlier commit may be sent meanwhile.
     const ofBatch = messages.filter((text) => !/^select pg_notify/.test(text))
     expect(ofBatch.map((text) => /^\w+/.exec(text)?.[0])).toEqual([
       'begin',
@@ -39,7 +39,7 @@ describe('the cost of a batch of deliveries', () => {
       const { store, queriesOf } = await openStoreWithSql(await addressOf(name))
       await handling(store, [])
       const queries = await queriesOf(() => acceptAtOnce(store, 100))
-      // On SQLite 16 at once, and those that are left one by one; before that, what is known is looked for.
+      // On SQLite the rows are inserted 16 at once, the rest one by one. A lookup of the known rows comes first.
       const rows = name === 'SQLite' ? 6 + 4 : 1
       const looks = name === 'SQLite' ? 100 : 0
       const count = (pattern: RegExp) => queries.filter(({ text }) => pattern.test(text)).length
@@ -58,7 +58,7 @@ describe('the cost of a batch of deliveries', () => {
     const queries = await queriesOf(() => acceptAtOnce(store, 100))
     const requests = queries.filter(({ text }) => /(into|update) subscriptions/.test(text))
     expect(requests).toHaveLength(100)
-    // In the indexes by business, by failure, and of what was never read.
+    // In the indexes by business, by failure, and of subscriptions that were never read.
     for (const { text } of requests) {
       const named = text.slice(text.indexOf(' set'), text.indexOf('where subscription_uid'))
       expect(named).toMatch(/\brefresh_at = /)

@@ -641,7 +641,7 @@ function received(socket: Socket, pattern: RegExp): Promise<string> {
   })
 }
 
-/** Everything that comes until the other side closes. */
+/** All data until the other side closes. */
 async function closed(socket: Socket): Promise<string> {
   let text = ''
   socket.on('data', (data) => {

@@ -516,7 +516,7 @@ describe('a handler', () => {
     const tries: { id: string; receivedAt: string }[] = []
     marketplace.on('purchasable_subscription/update', ({ name, data, id, receivedAt }) => {
       named?.push(name, data.subscription_uid)
-      // Checked at the end: an error in a handler is a failure of the handler, not of this test.
+      // Checked at the end, because an error in a handler does not fail this test.
       tries.push({ id, receivedAt })
     })
     marketplace.on('purchasable_subscription/update', ({ id, receivedAt }, { attempt }) => {

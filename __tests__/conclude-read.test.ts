@@ -335,14 +335,14 @@ describe('the conclusion from a read', () => {
       most = Math.max(most, nextInMs as number)
       expect(reads).toBeLessThan(5_000)
     }
-    // Finally at the pace of the reconcile, and soon again after a request.
+    // Finally as often as the reconcile, and soon again after a request.
     expect(most).toBe(24 * HOUR)
     reader.event()
     expect(reader.reads(result).nextInMs).toBe(5 * SECOND)
     expect(reader.reads(found_('suspended', 2)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
   })
 
-  it('E21 does not give up a subscription that was never read while the platform serves nobody', () => {
+  it('E21 does not give up a subscription that was never read while the platform refuses all reads', () => {
     const reader = createReader()
     let lastTry = 0
     for (let reads = 0; reads < 40; reads++) {

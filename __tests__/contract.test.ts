@@ -10,7 +10,7 @@ import {
 import { EVENTS } from '../lib/events/registry.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../lib/record.js'
 
-// The tables of the interface document, typed again from it and not from the product.
+// The tables of the interface document, typed again from the document, not from the code.
 
 const NOTICE = ['business_id', 'purchasable_uid', 'subscription_uid']
 const RECORD = [
@@ -186,7 +186,7 @@ describe('the purchase states', () => {
     for (const value of [...others, null, undefined]) expect(grants(value)).toBe(false)
   })
 
-  it('are the only values of a metric, beside one for gone and one for all other words', () => {
+  it('are the only values of a metric, beside one for gone and one for all other texts', () => {
     for (const state of Object.keys(PURCHASE_STATES)) expect(stateForMetrics(state)).toBe(state)
     expect(stateForMetrics(null)).toBe('gone')
     for (const word of ['expired', 'toString', '']) expect(stateForMetrics(word)).toBe('other')

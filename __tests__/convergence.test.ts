@@ -312,7 +312,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     }
   }
 
-  /** The next step that is one: a purchase, and then the payment comes and goes. */
+  /** The next step of a subscription: a purchase, then payments that fail and arrive in turn. */
   function change(uid: string, pays: boolean) {
     const state = platform.state(uid)
     if (state === 'purchased') return move(uid, 'Payment issue received')
@@ -361,7 +361,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     return (await Promise.all(BUSINESSES.map((each) => lives.rows(each)))).flat()
   }
 
-  /** The promises of every moment. */
+  /** The promises that hold at every moment. */
   async function expectNothingForbidden() {
     const all = await rows()
     for (const { subscriptionUid, state, record } of all) {
@@ -387,7 +387,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     advance,
     lost,
 
-    /** Faults end, and deliveries on their way arrive. */
+    /** Ends the faults, and waits for deliveries under way. */
     async calm() {
       platform.heal()
       for (const event of waiting.splice(0)) await send(event)

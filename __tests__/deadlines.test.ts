@@ -18,7 +18,7 @@ describe('deadlines that share one timer', () => {
       deadlines.start(item)
       await clock.advance(300)
     }
-    // a, b, c and d were started at 0, 300, 600 and 900; it is 1,200 now.
+    // a, b, c and d were started at 0, 300, 600 and 900; the time is 1,200 now.
     expect(late).toEqual([['a', 1_000]])
     await clock.advance(99)
     expect(late).toHaveLength(1)
@@ -148,7 +148,7 @@ describe('the deadlines of a receiver', () => {
     await clock.advance(2 * LIMIT - 1)
     expect(outcomes).toEqual([])
     await clock.advance(1)
-    expect(outcomes).toEqual(['delivery_not_kept'])
+    expect(outcomes).toEqual(['delivery_not_accepted'])
     expect((await reply).status).toBe(503)
   })
 })

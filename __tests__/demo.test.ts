@@ -32,7 +32,7 @@ describe('npm run demo -- --once', () => {
     expect(rest.findIndex((line) => /Subscription read/.test(line))).toBeGreaterThan(
       rest.findIndex((line) => /The app is killed/.test(line)),
     )
-    // Times, a lane, and what happened: aligned, and without colours as nobody reads them at a terminal.
+    // Aligned columns with a time, a kind and a text, and no colours, because the output is not a terminal.
     expect(
       lines.filter((line) => /^ +\d+\.\d{3} {2}(decision|change|read ←|delivery →) /.test(line)).length,
     ).toBeGreaterThan(40)
@@ -42,15 +42,15 @@ describe('npm run demo -- --once', () => {
 })
 
 describe('the check of a decision', () => {
-  it('has nothing to say when all is as expected', () => {
+  it('finds no difference when all is as expected', () => {
     expect(check(LET_IN, OBSERVED_LET_IN)).toEqual([])
   })
 
-  it('names everything that is not', () => {
+  it('names each difference', () => {
     expect(check({ entitled: false, reason: 'not_purchased', report: 402 }, OBSERVED_LET_IN)).toEqual([
-      'expected not let in, and it is let in',
-      'expected the reason not_purchased, and it is purchased',
-      'expected the report to answer 402, and it answered 200',
+      'expected not let in, got let in',
+      'expected the reason not_purchased, got purchased',
+      'expected the report to answer 402, got 200',
     ])
   })
 })
@@ -60,12 +60,12 @@ describe('a play', () => {
     expect(exitCodeOf(await playWith([step({}), step({})]))).toBe(0)
   })
 
-  it('ends with 1 when one expectation is wrong, and says what was expected', async () => {
+  it('ends with 1 when one expectation is wrong, and names it', async () => {
     const verdicts = await playWith([step({}), step({ expect: { ...LET_IN, report: 402 } }), step({})])
     expect(exitCodeOf(verdicts)).toBe(1)
     expect(verdicts.map(({ faults }) => faults)).toEqual([
       [],
-      ['expected the report to answer 402, and it answered 200'],
+      ['expected the report to answer 402, got 200'],
       [],
     ])
   })
@@ -76,12 +76,12 @@ describe('a play', () => {
     }
     expect(await playWith([step({ act })])).toEqual([{ title: 'a step', faults: ['no platform'] }])
     const endless = await playWith([step({ until: () => false })])
-    expect(endless).toEqual([{ title: 'a step', faults: ['not over after 0.02 s'] }])
+    expect(endless).toEqual([{ title: 'a step', faults: ['the step has not ended after 0.02 s'] }])
     expect([exitCodeOf(endless), exitCodeOf([])]).toEqual([1, 1])
   })
 })
 
-/** Runs it as a person would; what it prints, line by line, and the code it ends with. */
+/** Runs the demo in a process. Returns its lines and its exit code. */
 async function runOnce(temporary: string): Promise<{ code: number | null; lines: string[] }> {
   const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo.ts', '--once'], {
     cwd: PROJECT,
@@ -100,7 +100,7 @@ function step(given: Partial<Step>): Step {
   return { title: 'a step', act: () => {}, expect: LET_IN, ...given }
 }
 
-/** On a stage where everybody is always let in. */
+/** Plays on a stage where every business may use the app. */
 function playWith(steps: Step[]) {
   const stage: PlayStage = {
     happenings: () => [],

@@ -202,7 +202,7 @@ describe('subscriptions for another item than the app’s', () => {
     expect(await marketplace.explain(B1)).toMatchObject({ reason: 'other_app' })
   })
 
-  it('D16 such as a purchased main subscription entitle nobody, announced by `updated` or not', async () => {
+  it('D16 such as a purchased main subscription give no access, with or without an `updated` event', async () => {
     const { platform, marketplace, target } = await createScene()
     await platform.register('purchasable_subscription/updated', target)
     const main = platform.mainSubscription({ business_uid: B1 })
@@ -234,7 +234,7 @@ describe('subscriptions for another item than the app’s', () => {
       ])
     })
 
-    it('D16 a notice is accepted as its own, and a main subscription still entitles nobody', async () => {
+    it('D16 a notice counts as its own, and a main subscription still gives no access', async () => {
       silenced('emitWarning')
       const { platform, marketplace, target } = await createScene({ app: { purchasableUid: undefined } })
       await platform.register('purchasable_subscription/updated', target)
@@ -710,7 +710,7 @@ it('J21 a number is accepted as its text wherever an identifier is expected', as
 })
 
 describe('while the platform is down', () => {
-  it('the last known answer stands up to maxStaleMs, then it is no, and yes again after a read', async () => {
+  it('the last answer stands up to maxStaleMs, then it is no, and yes again after a read', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock, freshness: { maxStaleMs: 72 * HOUR } })
     await buy(platform, marketplace)
@@ -1034,13 +1034,13 @@ function readsOf(platform: Simulator, uid: string): number {
   return platform.requests.filter((each) => each.endpoint === 'read' && each.subscription_uid === uid).length
 }
 
-/** A platform that gives every token and shows everybody the same. */
+/** A platform that issues every token and shows every business the same subscription. */
 function answering(reply: unknown): typeof fetch {
   return async (input) =>
     Response.json(String(input).includes('/oauth/token') ? { access_token: 'a-token' } : reply)
 }
 
-/** A store in memory that can be made to fail. */
+/** A store in memory that fails on request. */
 function breakableStore(clock: Clock) {
   const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock }))
   const control = { store: inner, isDown: false }

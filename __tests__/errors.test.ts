@@ -28,7 +28,7 @@ describe('MarketplaceError', () => {
   })
 })
 
-describe('what lib throws', () => {
+describe('an error that lib throws', () => {
   const sources = readdirSync(LIB, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.startsWith(join('console', 'page')))
     .map((file) => [file.replaceAll('\\', '/'), readFileSync(join(LIB, file), 'utf8')] as const)
@@ -49,7 +49,7 @@ describe('what lib throws', () => {
     expect(others).toEqual([])
   })
 
-  it('has no exception in this list that is gone', () => {
+  it('has no outdated exception in this list', () => {
     expect(INSIDE.filter((each) => !made.some((one) => isLike(each, one)))).toEqual([])
   })
 })
@@ -81,7 +81,7 @@ describe('postgresStore', () => {
   })
 })
 
-/** Errors that another part catches, by where they are made and what becomes of them. */
+/** Errors that another part catches, by their origin and their handling. */
 const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = [
   { file: 'store/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
   { file: 'postgres/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
@@ -90,7 +90,7 @@ const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = 
   { file: 'sqlite/', kind: 'Error', text: 'not in this version', becomes: 'store_driver_missing' },
   { file: 'sqlite/thread.ts', kind: 'Error', text: 'cannot load', becomes: 'NoThread' },
   { file: 'sqlite/thread.ts', kind: 'NoThread', text: '', becomes: 'done without the thread' },
-  { file: 'express/', kind: 'Error', text: 'accept returned', becomes: 'delivery_not_kept' },
+  { file: 'express/', kind: 'Error', text: 'accept returned', becomes: 'delivery_not_accepted' },
   { file: 'platform/', kind: 'ReadFailure', text: '', becomes: 'a result, or the code in it' },
   { file: 'platform/', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
   { file: 'waiting.ts', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },

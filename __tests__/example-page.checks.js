@@ -1,4 +1,4 @@
-/** What is asked of the page from within; evaluated there by example-page.test.ts. */
+/** Checks that example-page.test.ts evaluates in the page. */
 globalThis.pageChecks = {
   faintTexts,
   movingElements,
@@ -58,7 +58,7 @@ function movingElements() {
   )
 }
 
-/** The visible words of what has the focus. */
+/** The visible text of the element that has the focus. */
 function focusedWords() {
   const element = document.activeElement
   return (element.closest('label') ?? element).textContent.trim()
@@ -90,7 +90,7 @@ function isHeadlineGrey() {
   return colourOf('#headline') === colourOf('body')
 }
 
-/** The headings of what is on the first screen in full. */
+/** The headings of the sections that fit on the first screen. */
 function partsInSight() {
   return [...document.querySelectorAll('h1, .station, .cover')].flatMap((element) => {
     const { top, bottom } = element.getBoundingClientRect()
@@ -120,7 +120,7 @@ function shortestLight() {
   return Math.min(...globalThis.litParts.slice(1).map(({ at }, i) => at - globalThis.litParts[i].at))
 }
 
-/** How wide the page would like to be. */
+/** The width that the page needs. */
 function neededWidth() {
   return document.documentElement.scrollWidth
 }

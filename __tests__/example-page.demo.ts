@@ -52,7 +52,7 @@ export async function openDemo(
   return page
 }
 
-/** Presses what can be pressed: a button whose last press is still under way takes no other. */
+/** Presses a button once its last press has ended. */
 export function press(page: Page, name: string): Promise<void> {
   const buttons = page.locator('.freely button:not([aria-disabled="true"]):not([aria-busy])')
   return buttons.and(page.getByText(name, { exact: true })).click()
@@ -69,7 +69,7 @@ export function headlineIs(page: Page, words: string): Promise<void> {
   return text(page, '#headline', words)
 }
 
-/** Goes from where the focus is to what is called so. */
+/** Moves the focus by the keyboard to the element with this name. */
 export async function tabTo(page: Page, name: string, key = 'Tab'): Promise<void> {
   for (let pressed = 0; pressed < 60; pressed++) {
     if ((await askPage(page, 'focusedWords')) === name) return

@@ -7,7 +7,7 @@ import { endDemo, headlineIs, openDemo, press, startDemo, text, useDemo } from '
 import { askPage, axeViolations, troubles, useBrowser } from './support/browser.js'
 import { onCleanUp } from './support/clean-up.js'
 
-/** Where to look at what the page looks like. */
+/** The folder for pictures of the page. */
 const SCREENSHOTS = join(tmpdir(), 'example-page-screenshots')
 const LOOKS = {
   'small phone by night': { viewport: { width: 320, height: 700 }, colorScheme: 'dark' },
@@ -16,7 +16,7 @@ const LOOKS = {
   'wall by day': { viewport: { width: 1920, height: 1080 }, colorScheme: 'light' },
 } as const
 type Look = keyof typeof LOOKS
-/** One for each look, so that they do not see what the others have bought. */
+/** A business for each look, so that the looks do not share purchases. */
 const VISITORS = {
   'small phone by night': 'Yoga Studio Mitte',
   'phone by day': 'Café Morgenrot',
@@ -73,7 +73,7 @@ describe('the page of the example app fits, can be read, and is fit for screen r
 })
 
 describe('the page of the example app', () => {
-  it('stands still for those who want it to', async () => {
+  it('does not move if the browser prefers reduced motion', async () => {
     const page = await openDemo(demo().url, { business: 'Bakery Lindt' })
     await press(page, 'Buy and pay')
     await page.waitForSelector('.wire[data-lit="now"]')
@@ -82,7 +82,7 @@ describe('the page of the example app', () => {
     expect(await askPage(moving, 'movingElements')).not.toEqual([])
   })
 
-  it('leaves no error in the console, but for what the browser writes of a lost connection', () => {
+  it('causes no error in the console of the browser, except for lost connections', () => {
     expect(troubles.filter((trouble) => !trouble.includes('net::ERR_'))).toEqual([])
   })
 })

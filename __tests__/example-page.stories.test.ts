@@ -26,7 +26,7 @@ describe('the first screen of the example app', () => {
     await askPage(page, 'watchStrip')
     await press(page, 'Buy and pay')
     await page.waitForSelector('[data-part="platform"][data-lit="now"]')
-    // What really took milliseconds is played slowly, and the stations wait for it.
+    // The strip plays events slowly that took milliseconds, and the stations wait for it.
     await text(page, '#strip-answer', 'Report closed')
     await text(page, '#strip-answer', 'Report open')
     await text(page, '#strip-known', 'purchased')
@@ -60,7 +60,7 @@ describe('the stories of the example app', () => {
   it('show how a customer misses a payment, and pays', async () => {
     page = await open()
     await begin('A customer misses a payment', 'Step 1 of 4')
-    await step('Buy and pay', 'Step 2 of 4', 'It is let in.')
+    await step('Buy and pay', 'Step 2 of 4', 'The studio may use the app.')
     await headlineIs(page, 'Let in')
     // The story goes on with its own business.
     await page.getByLabel('Salon Aurora').check()
@@ -74,14 +74,14 @@ describe('the stories of the example app', () => {
   it('show how the app is killed while a webhook is on its way, and nothing is lost', async () => {
     page = await open()
     await begin('The app dies', 'Step 1 of 3')
-    await step('Buy, then kill -9', 'Step 2 of 3', 'All that is left of the purchase is the line on disk.')
+    await step('Buy, then kill -9', 'Step 2 of 3', 'Only the line on disk remains of the purchase.')
     await headlineIs(page, 'The app is stopped')
     const happened = page.locator('#causes > li').first().locator('.words')
     expect(await happened.allTextContents()).toEqual([
       'purchasable_subscription/create, acknowledged',
       'The app is killed (SIGKILL)',
     ])
-    await step('Miss a payment, then pay', 'Step 3 of 3', 'Both are lost for good.')
+    await step('Miss a payment, then pay', 'Step 3 of 3', 'Both are lost.')
     await isGroup(0, 'Café Morgenrot misses a payment, then pays')
     await text(page, '#strip-known', 'Stopped, its database is on disk')
     await step('Start the app', 'The end', 'The line was still on disk')
@@ -97,7 +97,10 @@ describe('the stories of the example app', () => {
 
   it('can be played again, with the keyboard alone, and read out each step once', async () => {
     page = await open()
-    await tabTo(page, 'A customer paysA webhook comes in, the subscription is read back, the report opens.')
+    await tabTo(
+      page,
+      'A customer paysA webhook arrives, the package reads the subscription, the report opens.',
+    )
     await page.keyboard.press('Enter')
     for (const [button, next] of [
       ['Open the report', 'Step 2 of 3'],

@@ -29,7 +29,7 @@ describe('the page of the example app', () => {
     expect(await askPage(page, 'isHeadlineGrey')).toBe(false)
   })
 
-  it('shows what came of one press as one group, which nobody reads out', async () => {
+  it('shows the events of one press as one group, without a message for screen readers', async () => {
     const page = await open('Radhaus Becker')
     const before = await page.locator('#causes > li').count()
     await press(page, 'Buy and pay')
@@ -50,7 +50,7 @@ describe('the page of the example app', () => {
     await text(page, '#status', 'Radhaus Becker: Not let in (not purchased).')
   })
 
-  it('shows one time, which says when the platform confirmed it', async () => {
+  it('shows one time: the last confirmation by the platform', async () => {
     const page = await openCustomer('Bakery Lindt')
     const words = (await page.textContent('#answer')) ?? ''
     expect(words.match(/\bago\b/g)).toHaveLength(1)
@@ -58,7 +58,7 @@ describe('the page of the example app', () => {
     expect(words.match(/confirmed/gi)).toHaveLength(1)
   })
 
-  it('asks again when told to, also where nothing is known', async () => {
+  it('checks again on request, also for an unknown business', async () => {
     const page = await open('Salon Aurora')
     await press(page, 'Check again')
     await text(page, '#status', 'Asked again: there is nothing to read.')
@@ -69,7 +69,7 @@ describe('the page of the example app', () => {
     await other.getByText(/^[01] s ago$/).waitFor()
   })
 
-  it('says of a button that cannot be pressed why', async () => {
+  it('shows the reason for a disabled button', async () => {
     const page = await open('Salon Aurora')
     const cancel = page.getByRole('button', { name: 'Cancel', exact: true })
     expect(await cancel.getAttribute('aria-disabled')).toBe('true')
@@ -130,11 +130,11 @@ describe('the page of the example app', () => {
     await press(page, 'Make it quick again')
   })
 
-  it('says of a subscription that has not been read that it has not been read yet', async () => {
+  it('shows that a subscription has not been read yet', async () => {
     const page = await open('Café Morgenrot')
     await press(page, 'Cut the platform off')
     await press(page, 'Buy and pay')
-    await headlineIs(page, 'Cannot say yet')
+    await headlineIs(page, 'Not known yet')
     await page.locator('.subscriptions').getByText('not read yet').waitFor()
     await text(page, '#strip-known', 'not read yet')
     await press(page, 'Bring the platform back')
@@ -171,7 +171,7 @@ describe('the page of the example app', () => {
     await text(page, '#known', 'purchased')
   }, 40_000)
 
-  it('turns grey and says so while the demo is gone, and goes on when it is back', async () => {
+  it('turns grey with a message while the demo does not answer, and continues afterwards', async () => {
     const noted = troubles.length
     let other = await startDemo()
     onCleanUp(() => endDemo(other))
@@ -182,7 +182,7 @@ describe('the page of the example app', () => {
     endDemo(other)
     await text(page, '#live', 'Not connected')
     expect(await page.locator('#lost').innerText()).toMatch(
-      /^The demo cannot be reached. What you see is how things stood at \d\d:\d\d:\d\d\. .+npm run demo/,
+      /^The demo cannot be reached. The page shows the state at \d\d:\d\d:\d\d\. .+npm run demo/,
     )
     expect(await askPage(page, 'isGrey')).toBe(true)
     const buttons = page.locator('.freely .pair > :not(.opener)')

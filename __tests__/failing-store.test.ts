@@ -13,7 +13,7 @@ describe('while the store cannot accept a delivery', () => {
     const { store, scene } = await faultyScene()
     const fault = store.faults.add({ on: 'accept', kind: 'unavailable' })
     const { status, headers, body } = await scene.deliver(notice('b1', 's1'))
-    expect([status, body.code, body.received]).toEqual([503, 'delivery_not_kept', undefined])
+    expect([status, body.code, body.received]).toEqual([503, 'delivery_not_accepted', undefined])
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
     expect(await scene.marketplace.journal.list()).toEqual([])
     fault.remove()

@@ -290,7 +290,7 @@ const OPTIONS = {
 }
 
 const seenBy = new WeakMap<Server, string[]>()
-/** An app that only writes down which request targets it was given. */
+/** An app that records the request targets that it gets. */
 function note(req: IncomingMessage, res: ServerResponse): void {
   const server = (req.socket as unknown as { server: Server }).server
   seenBy.get(server)?.push(req.url ?? '')

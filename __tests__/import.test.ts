@@ -259,12 +259,7 @@ describe('importSubscriptions', () => {
   it.each([
     ['a text', 'customers.csv', {}, 'expected an iterable'],
     ['nothing', undefined, {}, 'expected an iterable'],
-    [
-      'an unknown option',
-      [],
-      { quiet: true },
-      'there is no option quiet; the options are announce, onProgress',
-    ],
+    ['an unknown option', [], { quiet: true }, 'unknown option quiet; the options are announce, onProgress'],
     ['a wrong announce', [], { announce: 'no' }, 'announce must be true or false'],
     ['a wrong signal', [], { signal: 1 }, 'signal must be an AbortSignal'],
     ['no time', [], { answerTimeoutMs: 0 }, 'answerTimeoutMs must be a number of ms above 0'],

@@ -58,7 +58,7 @@ function archive(): Buffer {
   }
 }
 
-/** Throws when `dist` is older than its sources. Building it here would pull it from under other tests. */
+/** Throws when `dist` is older than its sources. A build here would replace the files that other tests use. */
 export function requireBuild() {
   const built = modifiedAt(join(ROOT, 'dist', 'cjs', 'package.json'))
   const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })

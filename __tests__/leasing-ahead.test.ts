@@ -27,7 +27,7 @@ describe('lanes that are leased ahead', () => {
   })
 })
 
-/** A store that never runs out of lanes, of one entry each, and what each claim found: handlers at work, and its limit. */
+/** A store that never runs out of lanes, of one entry each, and for each claim the running handlers and its limit. */
 function scene(handlerMs: number) {
   const time = createVirtualClock({ isBusy: () => false })
   const clock = time.forProcess()

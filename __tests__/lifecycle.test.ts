@@ -377,6 +377,8 @@ describe('options', () => {
     [{ app: { purchasableUid: [] } }, 'app.purchasableUid: expected at least one'],
     [{ app: { purchasableUid: 7 } }, 'app.purchasableUid: expected a text, or several in an array'],
     [{ worker: true }, 'worker: expected an object of settings, or nothing for the defaults'],
+    [{ app: { clientId: undefined } }, 'app.clientId: expected string, and it is missing'],
+    [{ retries: 3 }, 'options: unknown option: "retries"'],
     [{ worker: { concurrency: 0 } }, 'worker.concurrency: expected 1 or more'],
     [{ platform: { concurrency: 0.5 } }, 'platform.concurrency: expected a whole number'],
     [{ receiver: { bodyLimitBytes: 1 } }, 'receiver.bodyLimitBytes: expected 1024 bytes or more'],
@@ -444,7 +446,7 @@ function tokensFor(platform: Simulator, business: string): number {
     .length
 }
 
-/** Holds the database file as another process would, until the answer is called. */
+/** Locks the database file as another process would. Returns the function that releases it. */
 async function lockFile(store: string): Promise<() => void> {
   const connection = (await findSqlite()).open(store.slice('sqlite:'.length))
   connection.exec('pragma locking_mode = exclusive')

@@ -81,7 +81,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** A call that ends when the test lets it. */
+/** A call that ends when the test releases it. */
 function later() {
   let resolve: (value: string) => void = () => {}
   const promise = new Promise<string>((end) => {

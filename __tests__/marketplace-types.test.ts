@@ -34,7 +34,7 @@ const onChange: ChangeHandler = async ({ business_uid, record }, { attempt, sign
   holds<Same<typeof attempt, number>>()
   return [record?.updated_at?.slice(0, 10), signal.aborted]
 }
-/** A part of an app that knows nothing of its events. */
+/** A part of an app without the types of its events. */
 const useMarketplace = (any: Marketplace) => any.explain
 
 describe('the types of a marketplace', () => {
@@ -72,7 +72,7 @@ describe('the types of a marketplace', () => {
     const refused = () => {
       // @ts-expect-error a handler of another event
       marketplace.on('application/installed', onPaid)
-      // @ts-expect-error it takes one event, and is given any
+      // @ts-expect-error a handler of one event, registered for any
       marketplace.onAny(onPaid)
       // @ts-expect-error a change is not an event
       marketplace.on('invoice/paid', onChange)

@@ -271,7 +271,7 @@ interface Loose extends Record<'history' | 'explain' | 'erase' | 'exportData', C
   journal: Record<'list' | 'get' | 'replay' | 'replayAll' | 'recordAction', Call>
 }
 
-/** Until the wall clock shows another millisecond, so that times on either side differ. */
+/** Waits until the wall clock shows the next millisecond, so that times before and after differ. */
 async function tick() {
   const now = Date.now()
   await until('a millisecond has passed', () => Date.now() > now + 1)

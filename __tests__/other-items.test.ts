@@ -85,7 +85,7 @@ describe('notices for other items', () => {
     expect(noted).toEqual(['other', 'other', 'none', 'own'])
   })
 
-  it('J32 degrade nothing beside notices for the own item, unless a day passes with ten of them and none of those', async () => {
+  it('J32 do not degrade health beside notices for the own item, unless a day passes with ten of them and no own one', async () => {
     const { accept, intake, jump } = setUp(['mine'])
     await accept('create', 'mine')
     for (let i = 0; i < 9; i++) await accept('update', 'theirs')

@@ -37,20 +37,20 @@ describe('the packed package', () => {
     expect([...packed.files].sort()).toEqual([...built, ...papers].sort())
   })
 
-  it('says in its changelog what is in this version', () => {
+  it('has a chapter of the changelog for this version', () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     expect(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${version}`)
   })
 
   it('passes publint without an error or a warning', () => {
-    const told = run('publint', [packed.tarball, '--strict'])
-    expect(told).toContain('All good!')
+    const report = run('publint', [packed.tarball, '--strict'])
+    expect(report).toContain('All good!')
   })
 
   it('is resolved with the right types by every kind of import', () => {
     // Fails by its exit code; without a network and a spinner.
-    const told = run('attw', [packed.tarball, '--format', 'json'])
-    expect(JSON.parse(told).problems).toEqual({})
+    const report = run('attw', [packed.tarball, '--format', 'json'])
+    expect(JSON.parse(report).problems).toEqual({})
   })
 })
 
@@ -142,7 +142,7 @@ ${STORY}`,
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 1, reason: 'unknown_business' })
   })
 
-  it('cannot reach what is inside of it', async () => {
+  it('cannot import its inner files', async () => {
     project.write('inside.mjs', "import 'marketplace-webhooks/dist/esm/options.js'")
     const { stderr } = await project.node(['inside.mjs'])
     expect(stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED')
@@ -192,7 +192,7 @@ async function main() {
 }
 main()`
 
-/** With a database file, a driver, and a backup, which a thread of its own makes; then the reason why there is no pg. */
+/** With a database file, a driver, and a backup, which a thread of its own makes; then the error without pg. */
 const BUNDLED = `
 import { createMarketplace, postgresStore } from 'marketplace-webhooks'
 import { createSimulator } from 'marketplace-webhooks/testing'

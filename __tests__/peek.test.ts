@@ -28,7 +28,7 @@ describe('peek', () => {
     expect([peek('b'), peek('unknown')]).toEqual([false, false])
   })
 
-  it('keeps the rules for identifiers: a number is its text, and an invalid identifier is not entitled', async () => {
+  it('obeys the rules for identifiers: a number counts as its text, and an invalid identifier is not entitled', async () => {
     const { peek, isEntitled } = remembered()
     await isEntitled('7')
     expect(peek(7)).toBe(peek('7'))
@@ -60,7 +60,7 @@ describe('peek', () => {
     expect(peek('b')).toBeUndefined()
   })
 
-  it('is undefined as soon as a yes rests on a read that is too old', async () => {
+  it('is undefined as soon as the read behind a yes is too old', async () => {
     const { peek, isEntitled, clock } = remembered({ readMsAgo: MAX_STALE_MS - SECOND })
     await isEntitled('b')
     await clock.advance(SECOND - 1)
@@ -141,7 +141,7 @@ describe('an answer from memory', () => {
   })
 })
 
-/** Entitlements over a store that holds one subscription, purchased, of each business but 'unknown'. */
+/** Entitlements over a store with one purchased subscription for each business but 'unknown'. */
 function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?: boolean } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
   let subscription: Subscription = {

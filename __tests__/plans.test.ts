@@ -63,7 +63,7 @@ describe('a requested item', () => {
     }
   })
 
-  it('admits nobody when the argument is not an options object', async () => {
+  it('denies every business when the argument is not an options object', async () => {
     const { marketplace } = await sold('sqlite::memory:')
     for (const options of ['basic', null, 1] as never[]) {
       expect(await marketplace.isEntitled('b-pro', options)).toBe(false)
@@ -166,7 +166,7 @@ describe('requireEntitlement with purchasableUid', () => {
     expect(await statusOf('/asked', 'b-basic', 'basic')).toBe(200)
     expect(await statusOf('/later', 'b-basic', 'basic')).toBe(200)
     expect(await statusOf('/asked', 'b-basic', 'pro')).toBe(402)
-    // A function that finds no item admits nobody.
+    // A function that names no item denies every business.
     expect(await statusOf('/asked', 'b-basic')).toBe(402)
     expect(await statusOf('/later', 'b-basic')).toBe(402)
   })

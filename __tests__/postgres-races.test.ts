@@ -183,12 +183,12 @@ describe('K20 a store without any completed read', () => {
     onCleanUp(() => holder.end())
     await holder.connect()
     await holder.query('set search_path = marketplace_webhooks')
-    // A transaction of another instance that writes: it has checked whose the store is, and goes on.
+    // A transaction of another instance that writes. It has checked the owner of the store, and continues.
     await holder.query('begin')
     await holder.query('select from store_owner where id = 1 for key share')
     await one.accept([eventOf('s1')])
     await holder.query('commit')
-    // One of its own that is stopped after that look.
+    // A transaction of this instance that is stopped after that check.
     await holder.query('begin')
     await holder.query('lock table journal in share mode')
     const accepted = one.accept([eventOf('s1')])

@@ -103,7 +103,7 @@ describe('a role that did not create the tables', () => {
     onCleanUp(() => early.close())
     const error = await early.open().catch((reason) => reason)
     expect(error).toMatchObject({ code: 'store_unavailable' })
-    expect(error.message).toMatch(/the role app may not create what is missing.*authorization "app"/s)
+    expect(error.message).toMatch(/the role app may not create the missing tables.*authorization "app"/s)
     expect(error.message).toContain(early.grants('app'))
 
     const owner = postgresStore(engine.server().url(database))
@@ -172,8 +172,12 @@ describe('a role that did not create the tables', () => {
 
 describe('a database that cannot be used', () => {
   it.each<[what: string, broken: (address: URL) => unknown, words: RegExp]>([
-    ['a wrong password', (url) => (url.password = 'wrong-canary'), /user name or password are wrong/],
-    ['a role that is not there', (url) => (url.username = 'nobody-here'), /user name or password are wrong/],
+    ['a wrong password', (url) => (url.password = 'wrong-canary'), /the user name or the password is wrong/],
+    [
+      'a role that is not there',
+      (url) => (url.username = 'nobody-here'),
+      /the user name or the password is wrong/,
+    ],
     [
       'a database that is not there',
       (url) => (url.pathname = '/missing'),
@@ -431,7 +435,7 @@ function standStill(ms: number) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/** Every warning of the process from now on, as it was given. */
+/** Collects the warnings of the process from now on. */
 function heedWarnings(): [message: unknown, options?: { code?: string }][] {
   const spy = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
   onCleanUp(() => spy.mockRestore())

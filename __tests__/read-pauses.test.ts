@@ -43,7 +43,7 @@ describe('reads that pause because the platform limits the rate', () => {
   })
 })
 
-/** A refresher with as many slots, and a store in which something is always due. */
+/** A refresher with this many slots, over a store in which a read is always due. */
 function reads(concurrency: number) {
   const clock = createVirtualClock({ isBusy: () => false })
   const waiting: ((result: ReadResult) => void)[] = []

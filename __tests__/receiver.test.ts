@@ -254,9 +254,9 @@ describe.each([
       const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT)
       expect(reply.status).toBe(503)
       expect(reply.headers).toMatchObject({ 'retry-after': '5', 'content-type': 'application/problem+json' })
-      expect(reply.body).toMatchObject({ status: 503, code: 'delivery_not_kept' })
+      expect(reply.body).toMatchObject({ status: 503, code: 'delivery_not_accepted' })
       expect(reply.text).not.toMatch(/postgres:|hunter/)
-      if (!options.count) expect(outcomes).toEqual(['delivery_not_kept'])
+      if (!options.count) expect(outcomes).toEqual(['delivery_not_accepted'])
     }
 
     it('gets 503 when accept rejects, throws or answers nonsense, without the text of the error', async () => {
@@ -285,7 +285,7 @@ describe.each([
       gate.open(result)
       await gate.passed.catch(() => {})
       await new Promise(setImmediate)
-      expect(counted).toEqual(['delivery_not_kept'])
+      expect(counted).toEqual(['delivery_not_accepted'])
     })
 
     it('or that was stored gets its reply also when the count of it throws', async () => {
@@ -429,7 +429,7 @@ describe('the options of the receiver', () => {
   })
 })
 
-/** A receiver at /hooks that keeps into an array and answers once `passed` resolves. */
+/** A receiver at /hooks that stores into an array and replies when `passed` resolves. */
 function setUp(
   express: typeof express5,
   options: Partial<ReceiverOptions> = {},
@@ -470,7 +470,7 @@ async function dial(port: number): Promise<Socket> {
   return socket
 }
 
-/** Everything that comes until the other side closes. */
+/** All data until the other side closes. */
 async function closed(socket: Socket): Promise<string> {
   let text = ''
   socket.on('data', (data) => {

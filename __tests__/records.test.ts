@@ -57,7 +57,7 @@ describe('an identifier', () => {
     expect(() => requireIdentifier(value, 'businessUid')).toThrow(
       expect.objectContaining({
         code: 'argument_invalid',
-        message: 'Cannot use businessUid: it is not an identifier',
+        message: `Cannot use businessUid: ${words}`,
       }),
     )
   })

@@ -234,7 +234,7 @@ describe.each([
     }
   })
 
-  it('lets the app’s onDenied go on, and passes on its error', async () => {
+  it('lets the app’s onDenied continue, and passes its error on', async () => {
     const { app } = setUp(express, {}, { onDenied: (_req, _res, next) => next() })
     await request(app).get('/report').set('x-business', 'b').expect(200)
     for (const onDenied of [

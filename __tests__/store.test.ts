@@ -62,7 +62,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
 
   it('C16 refuses a damaged file with a clear error, and leaves it unchanged', async () => {
     const path = join(temporaryFolder(), 'damaged.db')
-    const bytes = Buffer.from('this is no database, but somebody may want it back'.repeat(100))
+    const bytes = Buffer.from('this is not a database, but somebody may want it back'.repeat(100))
     writeFileSync(path, bytes)
     await expect(storeAt(path, driver).open()).rejects.toMatchObject({
       code: 'store_corrupt',
@@ -93,7 +93,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     const kept = await open(driver, backup)
     await kept.store.accept([event('s1')])
     await kept.store.close()
-    writeFileSync(path, 'this is no database'.repeat(100))
+    writeFileSync(path, 'this is not a database'.repeat(100))
     const store = storeAt(path, driver)
     onCleanUp(() => store.close())
     await expect(store.open()).rejects.toMatchObject({ code: 'store_corrupt' })
@@ -105,7 +105,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
 })
 
 describe('the drivers of SQLite', () => {
-  it('name the package to install when there is none', async () => {
+  it('name the package to install when no library is installed', async () => {
     await expect(findSqlite('none' as SqliteDriverName)).rejects.toMatchObject({
       code: 'store_driver_missing',
       message: expect.stringContaining('npm install'),

@@ -88,9 +88,9 @@ describe('metrics', () => {
     const telemetry = createTelemetry({ clock: systemClock })
     telemetry.record('read.duration', 1_500, { outcome: 'found' })
     const series = await scrape()
-    expect(series.get('marketplace_webhooks_read_duration_seconds_sum{outcome="found"}')).toBe(1.5)
-    expect(series.get('marketplace_webhooks_read_duration_seconds_bucket{outcome="found",le="1"}')).toBe(0)
-    expect(series.get('marketplace_webhooks_read_duration_seconds_bucket{outcome="found",le="2.5"}')).toBe(1)
+    expect(series.get('marketplace_webhooks_read_duration_sum{outcome="found"}')).toBe(1.5)
+    expect(series.get('marketplace_webhooks_read_duration_bucket{outcome="found",le="1"}')).toBe(0)
+    expect(series.get('marketplace_webhooks_read_duration_bucket{outcome="found",le="2.5"}')).toBe(1)
   })
 })
 

@@ -27,7 +27,7 @@ function hasExample(reflection) {
   return comments.some((comment) => comment?.getTag('@example'))
 }
 
-/** What is imported, and the methods of it, that has no docstring. */
+/** The exports and their methods without a docstring. */
 export function withoutDocstring(project) {
   const exported = project.children.flatMap((module) => module.children ?? [])
   const members = exported

@@ -1,5 +1,5 @@
 /**
- * What the project aims at. `part`, `row` and `column` say which figure; `over` a row, `overColumn` a column that it is
+ * The aims of the project. `part`, `row` and `column` select a figure; `over` a row, `overColumn` a column that it is
  * divided by, round by round. `atLeast` or `atMost` is the bound; the median decides.
  */
 const both = (aim) => ['sqlite', 'postgres'].map((engine) => aim(engine, NAMES[engine]))

@@ -144,14 +144,14 @@ async function main() {
     }
     for (const part of parts) {
       const partBegunAt = performance.now()
-      const say = (text) => {
+      const note = (text) => {
         const rest = [...minutesLeft].reduce((sum, [name, minutes]) => sum + (name === part ? 0 : minutes), 0)
         const own = minutesLeft.get(part) - (performance.now() - partBegunAt) / 60_000
         print(`${part}, ${text}, some ${Math.ceil(Math.max(own, 0.1) + rest)} min left`)
       }
       const { [part]: measure } = await import(`./parts/${part}.mjs`)
       try {
-        results.parts[part] = await measure({ ...bench, say })
+        results.parts[part] = await measure({ ...bench, note })
       } catch (error) {
         leaveOut(`${part} has broken: ${String(error.message).slice(0, 300)}`)
         console.error(error)

@@ -24,7 +24,7 @@ export const APPS = {
       ...{ '@nestjs/common': '^12.0.0', '@nestjs/core': '^12.0.0', '@nestjs/platform-express': '^12.0.0' },
       ...{ 'reflect-metadata': '^0.2.2', rxjs: '^7.8.0', express: '^5.0.0' },
     },
-    // The recipe takes the business from the app's own session.
+    // The recipe takes the business from the session of the app.
     before: `import 'reflect-metadata'
 import { IncomingMessage } from 'node:http'
 Object.defineProperty(IncomingMessage.prototype, 'user', {
@@ -50,7 +50,7 @@ const handler = serverless(app)
 const front = createServer(async (req, res) => {
   const chunks = []
   for await (const chunk of req) chunks.push(chunk)
-  // As a gateway hands a request to a function.
+  // The request as a gateway passes it to a function.
   const { statusCode, headers, body } = await handler(
     {
       httpMethod: req.method,

@@ -45,7 +45,7 @@ console.log(JSON.stringify(seen))
 process.exit(0)
 `
 
-/** What must be seen of every app. */
+/** The checks of every app. */
 export const EXPECTED = {
   delivery: 200,
   'wrong secret': 404,

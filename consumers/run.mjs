@@ -31,7 +31,7 @@ try {
 console.log(`${names.length - failed} passed, ${failed} failed`)
 process.exit(failed === 0 ? 0 : 1)
 
-/** Undefined when the app did what it must. */
+/** Undefined if the app passed all checks. */
 function drive(name, { packages, before = '', recipe, code }, tarball) {
   const folder = mkdtempSync(join(work, 'app-'))
   const dependencies = {

@@ -1,38 +1,38 @@
 import type { FullSubscription, Simulator } from '../lib/testing/index.js'
 
-/** How things stand for a business on the platform. */
+/** The state of a business on the platform. */
 export interface Standing {
   business_uid: string
   /** Its latest subscription to the app. */
   subscription: FullSubscription | undefined
-  /** `bought`: present by its purchase only, an install was never reported. */
+  /** `bought`: it has bought the app, and no install was reported. */
   presence: 'none' | 'bought' | 'installed'
 }
 
 interface Action {
-  /** What the business or its bank does, for the timeline. */
-  says: string
-  /** Why it cannot be done now, in words for a person; null when it can. */
+  /** The action as a phrase for the timeline. */
+  phrase: string
+  /** Why the action is not possible now, as a sentence for a person; null when it is possible. */
   whyNot(standing: Standing): string | null
   perform(simulator: Simulator, standing: Standing): void
 }
 
-/** What can happen to a business on the platform: the transition table of the interface document, and installs. */
+/** The actions of a business on the platform: the transition table of the interface document, and installs. */
 export const ACTIONS = {
   buy: {
-    says: 'buys the app, and the payment succeeds',
+    phrase: 'buys the app, and the payment succeeds',
     whyNot: whyNotBuy,
     perform: (simulator, standing) =>
       simulator.purchase({ ...newPurchase(simulator, standing), payment: 'succeeded' }),
   },
   buyUnpaid: {
-    says: 'buys the app, and the payment fails',
+    phrase: 'buys the app, and the payment fails',
     whyNot: whyNotBuy,
     perform: (simulator, standing) =>
       simulator.purchase({ ...newPurchase(simulator, standing), payment: 'failed' }),
   },
   failPayment: {
-    says: 'misses a payment',
+    phrase: 'misses a payment',
     whyNot: (standing) =>
       stateOf(standing) === 'suspended'
         ? 'The payment has failed already'
@@ -40,25 +40,23 @@ export const ACTIONS = {
     perform: (simulator, standing) => simulator.paymentIssue(uidOf(standing)),
   },
   confirmPayment: {
-    says: 'pays, and the payment is confirmed',
+    phrase: 'pays, and the payment is confirmed',
     whyNot: (standing) =>
-      stateOf(standing) === 'purchased'
-        ? 'There is no payment to wait for'
-        : whyNotIn(standing, ['suspended']),
+      stateOf(standing) === 'purchased' ? 'No payment is due' : whyNotIn(standing, ['suspended']),
     perform: (simulator, standing) => simulator.confirmPayment(uidOf(standing)),
   },
   cancel: {
-    says: 'cancels the subscription',
+    phrase: 'cancels the subscription',
     whyNot: (standing) => whyNotIn(standing, ['purchased', 'suspended']),
     perform: (simulator, standing) => simulator.cancel(uidOf(standing)),
   },
   install: {
-    says: 'installs the app',
+    phrase: 'installs the app',
     whyNot: ({ presence }) => (presence === 'installed' ? 'The app is installed already' : null),
     perform: (simulator, { business_uid }) => simulator.install(business_uid),
   },
   uninstall: {
-    says: 'uninstalls the app',
+    phrase: 'uninstalls the app',
     whyNot: ({ presence }) => (presence === 'none' ? 'The app is not there: buy or install it first' : null),
     perform: (simulator, { business_uid }) => simulator.uninstall(business_uid),
   },
@@ -70,7 +68,7 @@ export function isActionName(name: string): name is ActionName {
   return Object.hasOwn(ACTIONS, name)
 }
 
-/** For every action why it cannot be done now, or null. */
+/** For every action, why it is not possible now, or null. */
 export function whyNotAll(standing: Standing): Record<ActionName, string | null> {
   const rows = Object.entries(ACTIONS).map(([name, { whyNot }]) => [name, whyNot(standing)])
   return Object.fromEntries(rows) as Record<ActionName, string | null>
@@ -80,7 +78,7 @@ export function stateOf({ subscription }: Standing): string {
   return subscription?.purchase_state ?? 'none'
 }
 
-/** Identifiers that a person can tell apart; the platform's own need not be UUIDs either. */
+/** Readable identifiers. Those of the platform need not be UUIDs either. */
 function newPurchase(simulator: Simulator, { business_uid }: Standing) {
   const count = simulator.subscriptions().filter((each) => each.business_uid === business_uid).length
   return { business_uid, subscription_uid: `${business_uid}-${count + 1}` }

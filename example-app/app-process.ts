@@ -1,17 +1,17 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Activity } from './app.js'
 
-type Message = Activity | { type: 'ready'; port: number }
+type Message = Activity | { kind: 'ready'; port: number }
 
 export interface AppProcess {
-  /** Resolves when it takes deliveries: always on the port of the first start, where the platform delivers. */
+  /** Resolves when the app accepts deliveries, always on the port of the first start, where the platform delivers. */
   start(): Promise<void>
-  /** SIGKILL: nothing in it gets to run any more. Resolves when it is gone. */
+  /** Sends SIGKILL: no code of the app runs any more. Resolves when the process has ended. */
   kill(): Promise<void>
-  /** SIGTERM: it closes in its own time. Resolves when it is gone. */
+  /** Sends SIGTERM: the app closes by itself. Resolves when the process has ended. */
   stop(): Promise<void>
   isRunning(): boolean
-  /** When the one that runs now was started; Infinity while none does. */
+  /** When the running process was started; Infinity while none runs. */
   startedAt(): number
   /** A request made by a signed-in business. Rejects when the app is not running. */
   request(
@@ -21,12 +21,12 @@ export interface AppProcess {
   ): Promise<{ status: number; body: unknown }>
 }
 
-/** The app in a process that can be killed and started again. */
+/** Runs the app in a process that can be killed and started again. */
 export function createAppProcess(options: {
   script: string
   env: Record<string, string>
   onActivity(activity: Activity): void
-  /** It ended without being asked to. */
+  /** Called when the process ends by itself. */
   onDied(why: string): void
 }): AppProcess {
   const { script, env, onActivity, onDied } = options
@@ -42,7 +42,7 @@ export function createAppProcess(options: {
   }
 
   function begin(): Promise<void> {
-    // Standard output stays quiet: what there is to see comes as messages.
+    // The app reports by messages, so its standard output is not shown.
     const started = fork(script, {
       env: { ...process.env, ...env, PORT: String(port) },
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -51,7 +51,7 @@ export function createAppProcess(options: {
     startedAt = Date.now()
     return new Promise((resolve, reject) => {
       started.on('message', (message: Message) => {
-        if (message.type !== 'ready') return onActivity(message)
+        if (message.kind !== 'ready') return onActivity(message)
         port = message.port
         isReady = true
         resolve()

@@ -2,32 +2,32 @@ import express, { type NextFunction, type Request, type Response } from 'express
 // An installed app writes: from 'marketplace-webhooks'
 import { createMarketplace, type MarketplaceOptions, type PurchaseChange } from '../lib/index.js'
 
-/** What the app does about what it is told; a real one would open workspaces and send mail here. */
+/** An action of the app after a change or an event. A real app would open workspaces and send mail here. */
 export type Activity =
-  | { type: 'change'; change: PurchaseChange }
-  | { type: 'installed'; business_uid: string }
-  | { type: 'dead'; name: string; error: string }
+  | { kind: 'change'; change: PurchaseChange }
+  | { kind: 'installed'; business_uid: string }
+  | { kind: 'dead'; name: string; error: string }
 
 /**
- * "Reports", a small paid app: one page of numbers, for businesses that have bought it.
+ * "Reports", a small paid app: one page of numbers for businesses that have bought the app.
  *
- * | route | what it is |
+ * | Route | What it does |
  * |---|---|
- * | `POST /webhooks/marketplace/<secret>` | where the platform delivers |
- * | `GET /reports` | what is sold: 200 when the business is let in, else 402, or 503 when that cannot be known yet |
- * | `GET /access` | the decision with its reason, for the app's own pages and for support |
- * | `POST /access/refresh` | "check again": reads the platform now, and answers as `GET /access` |
- * | `GET /health` | for the load balancer |
+ * | `POST /webhooks/marketplace/<secret>` | receives the deliveries of the platform |
+ * | `GET /reports` | returns the report: 200 if the business may use the app, 402 if not, 503 if the answer is not known yet |
+ * | `GET /access` | returns the decision with its reason, for the app's own pages and for support |
+ * | `POST /access/refresh` | reads the platform now, and answers like `GET /access` |
+ * | `GET /health` | answers the load balancer |
  */
 export function createReportsApp(options: MarketplaceOptions, onActivity: (activity: Activity) => void) {
   const marketplace = createMarketplace(options)
 
-  // At least once for every change, in order per subscription: whatever is done here must bear being done twice.
-  marketplace.onPurchaseChange((change) => onActivity({ type: 'change', change }))
+  // Called at least once for every change, in order for each subscription. So a real handler must be idempotent.
+  marketplace.onPurchaseChange((change) => onActivity({ kind: 'change', change }))
   marketplace.on('application/installed', ({ data }) =>
-    onActivity({ type: 'installed', business_uid: data.business_id }),
+    onActivity({ kind: 'installed', business_uid: data.business_id }),
   )
-  marketplace.onDead(({ name, error }) => onActivity({ type: 'dead', name, error }))
+  marketplace.onDead(({ name, error }) => onActivity({ kind: 'dead', name, error }))
 
   const app = express()
   app.disable('x-powered-by')
@@ -53,8 +53,8 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
 }
 
 /**
- * Who is asking. Here simply a header, so that the demo can play several businesses; a real app takes the business
- * from its session or token, never from what the client may choose.
+ * Finds the business of a request. The demo uses a header, so that it can play several businesses. A real app takes the
+ * business from its session or a token, never from a value that the client may choose.
  */
 function signIn(req: Request, res: Response, next: NextFunction): void {
   const businessUid = req.get('x-demo-business')
@@ -66,7 +66,7 @@ function signIn(req: Request, res: Response, next: NextFunction): void {
   next()
 }
 
-/** Visitors of the last seven days, made up from the name: always the same for the same business. */
+/** Invented visitors of the last seven days, always the same for the same business. */
 function reportFor(businessUid: string) {
   const sum = [...businessUid].reduce((total, letter) => total * 31 + letter.charCodeAt(0), 7)
   const days = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'].map((day, i) => ({

@@ -1,6 +1,6 @@
 import type { Decision } from '../lib/index.js'
 
-/** What must be so at a point of the life of a subscription. */
+/** The expected answer at a point in the life of a subscription. */
 export interface Expected {
   entitled: boolean
   reason: Decision['reason']
@@ -13,17 +13,17 @@ export interface Observed {
   report: number
 }
 
-/** What is wrong, one sentence each; none when all is as it must be. */
+/** The differences, a sentence for each. */
 export function check(expected: Expected, { decision, report }: Observed): string[] {
   const faults: string[] = []
   if (decision.entitled !== expected.entitled) {
-    faults.push(`expected ${words(expected.entitled)}, and it is ${words(decision.entitled)}`)
+    faults.push(`expected ${words(expected.entitled)}, got ${words(decision.entitled)}`)
   }
   if (decision.reason !== expected.reason) {
-    faults.push(`expected the reason ${expected.reason}, and it is ${decision.reason}`)
+    faults.push(`expected the reason ${expected.reason}, got ${decision.reason}`)
   }
   if (report !== expected.report) {
-    faults.push(`expected the report to answer ${expected.report}, and it answered ${report}`)
+    faults.push(`expected the report to answer ${expected.report}, got ${report}`)
   }
   return faults
 }

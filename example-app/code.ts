@@ -4,7 +4,7 @@ import { ACTIONS, type ActionName } from './actions.js'
 
 /** A piece of this example's code, cut from the file that runs. */
 export interface Code {
-  /** Whose code it is: the app a seller writes, or the demo around it, which plays the platform. */
+  /** `app`: code that a seller writes. `demo`: code around it, which plays the platform. */
   of: 'app' | 'demo'
   file: string
   text: string
@@ -17,7 +17,7 @@ const ROUTER: Place = ['app', 'app.ts', "app.use('/webhooks/marketplace'"]
 const ON_CHANGE: Place = ['app', 'app.ts', 'marketplace.onPurchaseChange(']
 const KILL: Place = ['demo', 'app-process.ts', 'function end(']
 
-/** What runs when a button is pressed, by the name of the button. */
+/** The code behind each button, by the name of the button. */
 export const PLACES = {
   ...actionsFrom('actions.ts'),
   install: [
@@ -49,7 +49,7 @@ export const PLACES = {
 
 export type ButtonName = keyof typeof PLACES
 
-/** The code behind each button. Throws when a file no longer has the line that a piece begins with. */
+/** Reads the code behind each button. Throws if a file does not contain the first line of a piece. */
 export async function readCode(here: string): Promise<Record<ButtonName, Code[]>> {
   const rows = Object.entries(PLACES).map(async ([name, places]) => [
     name,
@@ -63,13 +63,13 @@ export async function readCode(here: string): Promise<Record<ButtonName, Code[]>
   return Object.fromEntries(await Promise.all(rows))
 }
 
-/** The one line that begins so, with what is indented below it and the line that closes it; comments above it left out. */
+/** The only line that begins with `beginning`, the indented lines below it, and the closing line. */
 export function cut(source: string, beginning: string): string {
   const lines = source.split('\n')
   const starts = lines.flatMap((line, i) => (line.trimStart().startsWith(beginning) ? [i] : []))
   const [start] = starts
   if (start === undefined || starts.length > 1)
-    throw new Error(`expected one line that begins with ${beginning}, and there are ${starts.length}`)
+    throw new Error(`expected one line that begins with ${beginning}, found ${starts.length}`)
   const indent = indentOf(lines[start])
   const below = lines.slice(start + 1)
   const deeper = below.findIndex((line) => line.trim() !== '' && indentOf(line) <= indent)
@@ -86,7 +86,7 @@ function indentOf(line = ''): number {
   return line.length - line.trimStart().length
 }
 
-/** Each action is a row of the table; what it leads to arrives at the router, and ends as a change. */
+/** The code of an action: its row of the table, the router that gets the delivery, and the handler of the change. */
 function actionsFrom(file: string) {
   const names = Object.keys(ACTIONS) as ActionName[]
   const rows = names.map((name) => [name, [['demo', file, `${name}: {`], ROUTER, ON_CHANGE]])

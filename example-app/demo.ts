@@ -15,7 +15,7 @@ async function main(): Promise<number> {
   const stage = await openStage({ here: dirname(process.argv[1] as string) })
   const interrupted = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve())
-    // Whoever was reading has gone (`| head`): without this the process would end at once, and leave its database.
+    // The reader of the output has ended (`| head`). Without this listener the process would end without removing its database.
     process.stdout.on('error', () => resolve())
   })
   try {
@@ -26,7 +26,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** What shells expect of a process that was ended by Ctrl-C. */
+/** The exit code of a process that Ctrl-C has ended. */
 const INTERRUPTED = 130
 
 async function playOnce(stage: Stage): Promise<0 | 1> {
@@ -51,7 +51,7 @@ async function playOnce(stage: Stage): Promise<0 | 1> {
     },
     onStep: printer.heading,
     onVerdict({ faults }) {
-      if (faults.length === 0) printer.good('as it must be')
+      if (faults.length === 0) printer.good('as expected')
       for (const fault of faults) printer.bad(fault)
     },
   })
@@ -76,7 +76,7 @@ async function stayOpen(stage: Stage, interrupted: Promise<void>): Promise<0> {
 }
 
 main().then(
-  // Not exitCode: the rest of an interrupted play must not go on.
+  // Not `exitCode`: an interrupted play must not continue.
   (exitCode) => process.exit(exitCode),
   (error) => {
     console.error(error)

@@ -7,7 +7,7 @@ import type { Happening } from './timeline.js'
 const LET_IN: Expected = { entitled: true, reason: 'purchased', report: 200 }
 const NOT_PURCHASED: Expected = { entitled: false, reason: 'not_purchased', report: 402 }
 
-/** The life of a subscription, with everything that may go wrong on the way. */
+/** The life of a subscription, with many faults on the way. */
 export function lifeOf(businessUid: string, stage: Stage): Step[] {
   const { simulator } = stage
   const { faults } = simulator
@@ -17,13 +17,13 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
     if (why) throw new Error(why)
   }
 
-  /** The platform, being cut off, cannot tell that somebody tried; the app can. */
+  /** Waits until a read has failed. The platform is cut off, so only the app knows. */
   async function readHasFailed() {
     const deadline = Date.now() + 10_000
     for (;;) {
       const { subscriptions } = await stage.decision(businessUid)
       if (subscriptions.some(({ failure }) => failure !== null)) return
-      if (Date.now() > deadline) throw new Error('expected a read to fail, and none did in 10 s')
+      if (Date.now() > deadline) throw new Error('expected a failed read, and none failed within 10 s')
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
   }
@@ -53,7 +53,7 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
       expect: NOT_PURCHASED,
     },
     {
-      title: 'It is confirmed, and the app is killed between its acknowledgement and its read',
+      title: 'The payment is confirmed, and the app is killed after its acknowledgement and before its read',
       async act() {
         await stage.killAfterTheAcknowledgement('confirmPayment', businessUid)
         await stage.startApp()
@@ -62,12 +62,12 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
       expect: LET_IN,
     },
     {
-      title: 'The platform is cut off: the last answer known stands',
+      title: 'The platform is cut off: the last answer stands',
       act: () => stage.cutOff(),
       expect: LET_IN,
     },
     {
-      title: 'Cut off, an event says that something changed, and it cannot be read',
+      title: 'The platform is cut off: an event announces a change, and the read fails',
       async act() {
         does('failPayment')
         await readHasFailed()
@@ -75,13 +75,13 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
       expect: LET_IN,
     },
     {
-      title: 'The platform is back: what happened meanwhile is read',
+      title: 'The platform is back: the app reads the new state',
       act: () => stage.bringBack(),
       until: changedTo('suspended'),
       expect: NOT_PURCHASED,
     },
     {
-      title: 'Paid, missed, paid again: every delivery comes four times, and in any order',
+      title: 'Paid, missed, paid again: every delivery arrives four times, in a random order',
       async act() {
         const many = faults.add({ on: 'delivery', kind: 'duplicate', copies: 3 })
         const shuffled = faults.add({ on: 'delivery', kind: 'reorder', hold: 12 })
@@ -115,7 +115,7 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
       expect: NOT_PURCHASED,
     },
     {
-      title: 'The app is uninstalled: the platform gives no more tokens',
+      title: 'The app is uninstalled: the platform refuses tokens',
       act: () => does('uninstall'),
       until: changedTo('no longer accessible'),
       expect: { entitled: false, reason: 'revoked', report: 402 },

@@ -10,15 +10,15 @@ import type { Stage } from './stage.js'
 import { isStoryName, playStep, STORIES } from './stories.js'
 import { watchDecisions } from './watcher.js'
 
-/** At most this often a new state goes to the page; what happens in between is in the next one. */
+/** The least time between two states that are sent to the page. */
 const STATE_EVERY_MS = 40
 
-/** A page that lost its connection tries again this often. */
+/** How long a page waits before it connects again. */
 const RETRY_MS = 1_000
 
 /**
- * Serves the page, sends it what happens as server-sent events (`state`: how all stands; `past`: the timeline so far;
- * `happening`: one more line of it), and does what its buttons ask. It listens on 127.0.0.1 only; port 0 takes a free one.
+ * Serves the page, sends server-sent events (`state`: the present state; `past`: the timeline so far; `happening`: its next
+ * line), and performs the actions of the buttons. It listens on 127.0.0.1 only. Port 0 means a free port.
  */
 export async function servePage(options: { stage: Stage; here: string; port: number }) {
   const { stage, here, port } = options
@@ -44,7 +44,7 @@ export async function servePage(options: { stage: Stage; here: string; port: num
         const standing = stage.standing(uid)
         const truth = { state: stateOf(standing), presence: standing.presence }
         const watched = watcher.of(uid)
-        // Without the evidence of `explanation`, whose ages would grow old on the page.
+        // Not `explanation`: its ages would be wrong after a while on the page.
         const words = watched.decision && REASONS[watched.decision.reason].meaning
         return { uid, name, truth, whyNot: whyNotAll(standing), ...watched, words }
       }),
@@ -59,7 +59,7 @@ export async function servePage(options: { stage: Stage; here: string; port: num
     next()
   })
   app.use(express.static(join(here, 'page')))
-  // The look of the console, so that it stands once.
+  // The style of the console.
   app.get('/look.css', (_req, res) => res.sendFile(join(here, '..', 'lib', 'console', 'page', 'look.css')))
   const guide = {
     stories: Object.entries(STORIES).map(([name, story]) => ({ name, ...story })),
@@ -79,7 +79,7 @@ export async function servePage(options: { stage: Stage; here: string; port: num
   app.post('/businesses/:uid/actions/:action', (req, res) => {
     const { uid, action } = req.params
     const why =
-      isActionName(action) && isBusiness(uid) ? stage.perform(action, uid) : 'There is no such button'
+      isActionName(action) && isBusiness(uid) ? stage.perform(action, uid) : 'This button does not exist'
     res.status(why ? 409 : 200).json({ why })
   })
   app.get('/businesses/:uid/report', async (req, res) => {
@@ -87,13 +87,13 @@ export async function servePage(options: { stage: Stage; here: string; port: num
   })
   app.post('/businesses/:uid/check', async (req, res) => {
     await stage.checkAgain(req.params.uid).catch(() => {})
-    // Also where nothing is known, and so nothing happens that would make it ask.
+    // Without a known subscription no event follows, so the watcher would not ask by itself.
     await watcher.ask(req.params.uid)
     res.json({ why: null })
   })
   app.post('/stories/:name/steps/:number', async (req, res) => {
     const { name, number } = req.params
-    const why = isStoryName(name) ? await playStep(stage, name, Number(number)) : 'There is no such story'
+    const why = isStoryName(name) ? await playStep(stage, name, Number(number)) : 'This story does not exist'
     res.status(why ? 409 : 200).json({ why })
   })
   const switches: Record<string, () => unknown> = {
@@ -107,7 +107,7 @@ export async function servePage(options: { stage: Stage; here: string; port: num
   app.post('/stage/:action', async (req, res) => {
     const act = Object.hasOwn(switches, req.params.action) ? switches[req.params.action] : undefined
     await act?.()
-    res.status(act ? 200 : 404).json({ why: act ? null : 'There is no such button' })
+    res.status(act ? 200 : 404).json({ why: act ? null : 'This button does not exist' })
   })
 
   const server = await new Promise<Server>((resolve, reject) => {

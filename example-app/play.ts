@@ -4,14 +4,14 @@ import type { Happening } from './timeline.js'
 /** One step in the life of a subscription. */
 export interface Step {
   title: string
-  /** What happens. */
+  /** The action of the step. */
   act(): unknown
-  /** When to ask for the decision: told what happened since the step began. Asked at once when left out. */
+  /** Whether the step has ended, by the events since it began. Without it the decision is read at once. */
   until?(since: readonly Happening[]): boolean
   expect: Expected
 }
 
-/** What a play needs of its stage. */
+/** The parts of the stage that a play needs. */
 export interface PlayStage {
   happenings(): readonly Happening[]
   listen(listener: () => void): () => void
@@ -20,13 +20,13 @@ export interface PlayStage {
 
 export interface Verdict {
   title: string
-  /** What was wrong, one sentence each. */
+  /** A sentence for each difference. */
   faults: string[]
 }
 
 /**
- * Plays the steps in order and checks each decision once, at the moment when it must be right: no trying until it fits.
- * A step that does not come to its end in time, or throws, is a fault like any other.
+ * Plays the steps in order and checks each decision once, without a second try. A step that does not end in time, or that
+ * throws, is a fault too.
  */
 export async function play(options: {
   steps: readonly Step[]
@@ -45,7 +45,7 @@ export async function play(options: {
       await act()
       const isOver = () => until?.(stage.happenings().filter(({ id }) => id > before)) ?? true
       if (!(await becomes(isOver, stage, stepTimeoutMs)))
-        faults.push(`not over after ${stepTimeoutMs / 1_000} s`)
+        faults.push(`the step has not ended after ${stepTimeoutMs / 1_000} s`)
       faults.push(...check(expect, await stage.observe()))
     } catch (error) {
       faults.push(error instanceof Error ? error.message : String(error))
@@ -57,12 +57,12 @@ export async function play(options: {
   return verdicts
 }
 
-/** What the process ends with: 0 only when there were decisions, and every one of them was right. */
+/** The exit code: 0 only if there were decisions and all of them were right. */
 export function exitCodeOf(verdicts: readonly Verdict[]): 0 | 1 {
   return verdicts.length > 0 && verdicts.every(({ faults }) => faults.length === 0) ? 0 : 1
 }
 
-/** Resolves to whether it became so in time. */
+/** Waits for the condition. False if it does not hold in time. */
 export function becomes(
   isSo: () => boolean,
   stage: Pick<PlayStage, 'listen'>,

@@ -16,7 +16,7 @@ const KINDS: Record<Kind, string> = {
 type Style = 'bold' | 'dim' | 'good' | 'bad'
 const CODES: Record<Style, number> = { bold: 1, dim: 2, good: 32, bad: 31 }
 
-/** Writes what happens as aligned lines; colours only where a person reads them. */
+/** Writes events as aligned lines, with colours on a terminal only. */
 export function createPrinter(out: NodeJS.WriteStream) {
   const isColoured = out.isTTY && !process.env.NO_COLOR
   const begun = Date.now()

@@ -1,4 +1,4 @@
-/** The app as a process of its own, so that the demo can kill it. Settings come from the environment, as in production. */
+/** The app in a separate process, so that the demo can kill it. Settings come from the environment, as in production. */
 import type { AddressInfo } from 'node:net'
 import { appToken } from '../lib/index.js'
 import { createReportsApp } from './app.js'
@@ -6,7 +6,7 @@ import { createReportsApp } from './app.js'
 const { PORT = '0', CLIENT_ID, CLIENT_SECRET, PURCHASABLE_UID, CODE_NAME, BASE_URL, AUTH_URL } = process.env
 const { APP_TOKEN, DELIVERY_SECRETS, STORE } = process.env
 
-/** All that an app token may register, but `updated`: that one tells of the same changes once more. */
+/** The events that the gate needs. `purchasable_subscription/updated` would only announce the same changes again. */
 const EVENTS = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',
@@ -25,7 +25,7 @@ const { app, marketplace } = createReportsApp(
     platform: { baseUrl: BASE_URL ?? '', authUrl: AUTH_URL ?? '', timeoutMs: 5_000 },
     deliverySecrets: (DELIVERY_SECRETS ?? '').split(','),
     store: STORE,
-    // Short, so that the demo need not wait a minute until the work of a killed process is taken over.
+    // A short lease, so that the restarted app takes over the work of the killed one after two seconds, not a minute.
     worker: { leaseMs: 2_000, pollMs: 250 },
   },
   (activity) => process.send?.(activity),
@@ -43,7 +43,7 @@ async function begin(error?: Error) {
   await Promise.all(EVENTS.map((event) => marketplace.registerWebhook({ event, targetUrl, token }))).catch(
     (error) => console.error(error.message),
   )
-  process.send?.({ type: 'ready', port })
+  process.send?.({ kind: 'ready', port })
 }
 
 async function end() {
@@ -54,7 +54,7 @@ async function end() {
 }
 
 process.once('SIGTERM', end)
-// The demo is gone, however it went.
+// The demo has ended.
 process.once('disconnect', end)
-// Ctrl-C reaches every process of the terminal; the demo ends this one in its own time.
+// Ctrl-C reaches every process of the terminal. This one waits until the demo ends it.
 process.on('SIGINT', () => {})

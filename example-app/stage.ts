@@ -15,8 +15,8 @@ import { wordsOfActivity, wordsOfDelivery, wordsOfRequest, wordsOfVisit } from '
 export type Stage = Awaited<ReturnType<typeof openStage>>
 
 /**
- * Everything the demo plays with: a simulated platform, the app in a process of its own with its database in a folder
- * of its own, and the timeline of what happened between them. `here` is the folder of this example.
+ * The parts of the demo: a simulated platform, the app in a separate process with its database in a temporary folder,
+ * and the timeline of both. `here` is the folder of this example.
  */
 export async function openStage({ here }: { here: string }) {
   const clientId = 'reports'
@@ -28,7 +28,7 @@ export async function openStage({ here }: { here: string }) {
     clientId,
     clientSecret,
     apps: [{ codeName: 'reports', price: '19.00', currency: 'EUR' }],
-    // For deliveries to a killed app. The platform promises nothing of the kind; `lifeOf` does without.
+    // For deliveries to a killed app. The platform does not promise retries, and `lifeOf` does not need them.
     retries: 100,
     retryDelayMs: 1_000,
   })
@@ -61,9 +61,9 @@ export async function openStage({ here }: { here: string }) {
     if (status === 200 || attempt === 1) timeline.add(wordsOfDelivery(delivery))
   })
   simulator.on('request', (request) => {
-    // A killed process leaves its request behind; the platform answers it all the same.
-    const isHeard = request.at >= app.startedAt()
-    const words = wordsOfRequest(request, isHeard)
+    // The platform also answers the request of a process that was killed meanwhile.
+    const isReceived = request.at >= app.startedAt()
+    const words = wordsOfRequest(request, isReceived)
     if (words) timeline.add(words)
   })
 
@@ -74,13 +74,13 @@ export async function openStage({ here }: { here: string }) {
     return { business_uid: businessUid, subscription, presence: presence.get(businessUid) ?? 'none' }
   }
 
-  /** Does it, or says in words why it cannot be done. */
+  /** Performs the action, or returns the reason why it is not possible. */
   function perform(name: ActionName, businessUid: string): string | null {
-    const { says, whyNot, perform } = ACTIONS[name]
+    const { phrase, whyNot, perform } = ACTIONS[name]
     const now = standing(businessUid)
     const why = whyNot(now)
     if (why) return why
-    timeline.begin({ kind: 'platform', business_uid: businessUid, text: `${nameOf(businessUid)} ${says}` })
+    timeline.begin({ kind: 'platform', business_uid: businessUid, text: `${nameOf(businessUid)} ${phrase}` })
     perform(simulator, now)
     if (name === 'install') presence.set(businessUid, 'installed')
     if (name === 'uninstall') presence.delete(businessUid)
@@ -88,7 +88,7 @@ export async function openStage({ here }: { here: string }) {
     return null
   }
 
-  /** The first try to deliver to a business that ends from now on. */
+  /** Resolves with the next finished try to deliver to the business. */
   function nextDeliveryOf(businessUid: string): Promise<Delivery> {
     return new Promise((resolve) => {
       const stop = simulator.on('delivery', (delivery) => {
@@ -111,7 +111,7 @@ export async function openStage({ here }: { here: string }) {
     standing,
     perform,
     ...trouble,
-    /** Deliveries that got no reply and are sent again until they get one. */
+    /** The number of deliveries without a reply. The simulator sends them again. */
     waitingDeliveries: () => waitingDeliveries,
 
     async startApp() {
@@ -125,15 +125,14 @@ export async function openStage({ here }: { here: string }) {
       timeline.begin({ kind: 'stage', text: 'The app is killed (SIGKILL)', tone: 'bad' })
       await gone
     },
-    /** Kills the app the moment its acknowledgement has reached the platform; the read it was about to make is slow. */
+    /** Kills the app as soon as the platform has its acknowledgement. A slow read keeps the app from reading before. */
     async killAfterTheAcknowledgement(name: ActionName, businessUid: string) {
       const slow = simulator.faults.add({ on: 'read', kind: 'slow', ms: 3_000 })
       try {
         const why = perform(name, businessUid)
         if (why) throw new Error(why)
         const { status } = await nextDeliveryOf(businessUid)
-        if (status !== 200)
-          throw new Error(`expected an acknowledgement, and the reply was ${status ?? 'none'}`)
+        if (status !== 200) throw new Error(`expected an acknowledgement, got ${status ?? 'no reply'}`)
         const gone = app.kill()
         timeline.add({ kind: 'stage', text: 'The app is killed (SIGKILL)', tone: 'bad' })
         await gone
@@ -145,7 +144,7 @@ export async function openStage({ here }: { here: string }) {
     /** The app's own answer, with its reason. */
     async decision(businessUid: string): Promise<Decision> {
       const { status, body } = await app.request('GET', '/access', businessUid)
-      if (status !== 200) throw new Error(`expected a decision, and the app answered ${status}`)
+      if (status !== 200) throw new Error(`expected a decision, got ${status}`)
       return body as Decision
     },
     /** The same after reading the platform again. */
@@ -155,7 +154,7 @@ export async function openStage({ here }: { here: string }) {
       await app.request('POST', '/access/refresh', businessUid)
     },
     report,
-    /** The same, as a visit that is seen. */
+    /** The same, with an entry in the timeline. */
     async visit(businessUid: string) {
       const reply = await report(businessUid)
       timeline.addAlone(wordsOfVisit(businessUid, reply.status))

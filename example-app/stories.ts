@@ -5,27 +5,27 @@ import { becomes } from './play.js'
 import type { Stage } from './stage.js'
 import type { Happening } from './timeline.js'
 
-/** A walk through the package: each step is one press of a button, and what comes of it. */
+/** A tour of the package. Each step is a press of a button and its result. */
 export interface Story {
   title: string
   summary: string
   business_uid: string
   steps: readonly StoryStep[]
-  /** What the story has shown. */
+  /** The conclusion of the story. */
   end: string
 }
 
 interface StoryStep {
   /** The words on the button. */
   press: string
-  /** Whose code runs. */
+  /** The button whose code runs. */
   button: ButtonName
-  /** What is about to happen. */
+  /** The text before the step. */
   before: string
-  /** What has happened. */
+  /** The text after the step. */
   after: string
   act(stage: Stage, businessUid: string): unknown
-  /** What must have happened for the step to be over, of what happened since it began. */
+  /** Whether the step has ended, by the events since it began. */
   until(since: readonly Happening[]): boolean
 }
 
@@ -38,7 +38,7 @@ const OPEN = {
 export const STORIES = {
   pays: {
     title: 'A customer pays',
-    summary: 'A webhook comes in, the subscription is read back, the report opens.',
+    summary: 'A webhook arrives, the package reads the subscription, the report opens.',
     business_uid: 'bakery-lindt',
     steps: [
       {
@@ -52,7 +52,7 @@ export const STORIES = {
         button: 'buy',
         before: 'The bakery buys the app on the platform. The platform sends a webhook.',
         after:
-          'The webhook was written to disk, then acknowledged. It only says that something changed; the subscription was read back, and what it showed is the answer.',
+          'The webhook was written to disk, then acknowledged. The webhook only announces a change. The package read the subscription, and the record decides the answer.',
         act: (stage, businessUid) => must(stage.perform('buy', businessUid)),
         until: decided('Let in'),
       },
@@ -73,8 +73,8 @@ export const STORIES = {
       {
         press: 'Buy and pay',
         button: 'buy',
-        before: 'Yoga Studio Mitte is going to be a customer.',
-        after: 'It is let in.',
+        before: 'Yoga Studio Mitte buys the app.',
+        after: 'The studio may use the app.',
         act: (stage, businessUid) => must(stage.perform('buy', businessUid)),
         until: decided('Let in'),
       },
@@ -101,20 +101,20 @@ export const STORIES = {
         until: decided('Let in'),
       },
     ],
-    end: 'Nobody had to look at a list: the answer follows the platform.',
+    end: 'The answer follows the platform by itself.',
   },
   dies: {
     title: 'The app dies',
-    summary: 'kill -9 while a webhook is on its way, and nothing is lost.',
+    summary: 'kill -9 right after a webhook arrives, and nothing is lost.',
     business_uid: 'cafe-morgenrot',
     steps: [
       {
         press: 'Buy, then kill -9',
         button: 'buyAndKill',
         before:
-          'Café Morgenrot pays. Its webhook is on its way through the app: acknowledged, and not read back yet. That moment the app is killed.',
+          'Café Morgenrot pays. The app acknowledges the webhook, and is killed before it reads the subscription.',
         after:
-          'The app is gone, and the platform believes that it knows. All that is left of the purchase is the line on disk.',
+          'The app is down, and the platform has its acknowledgement. Only the line on disk remains of the purchase.',
         act: (stage, businessUid) => stage.killAfterTheAcknowledgement('buy', businessUid),
         until: (since) => since.some(({ kind, text }) => kind === 'stage' && text.includes('SIGKILL')),
       },
@@ -122,8 +122,8 @@ export const STORIES = {
         press: 'Miss a payment, then pay',
         button: 'missAndPay',
         before:
-          'Meanwhile the café misses a payment, and pays it. The demo drops both webhooks, so that no second try can help.',
-        after: 'Both are lost for good. Nobody has to find them: the next read shows what is true.',
+          'Meanwhile the café misses a payment, and pays it later. The demo drops both webhooks, and never sends them again.',
+        after: 'Both are lost. That does no harm: the next read shows the present state.',
         act: missAndPay,
         until: (since) =>
           since.filter(({ kind, tone }) => kind === 'delivery' && tone === 'bad').length === 2,
@@ -133,12 +133,12 @@ export const STORIES = {
         button: 'startApp',
         before: 'The app starts again, with the same database.',
         after:
-          'The line was still on disk: the subscription was read back, as it is by now, and the café is let in.',
+          'The line was still on disk. So the app read the subscription as it is now, and the café may use the app.',
         act: (stage) => stage.startApp(),
         until: decided('Let in'),
       },
     ],
-    end: 'What was acknowledged is on disk, and what was missed shows in the next read. Nothing is lost.',
+    end: 'An acknowledged webhook is on disk, and the next read shows every missed change. Nothing is lost.',
   },
 } as const satisfies Record<string, Story>
 
@@ -148,24 +148,26 @@ export function isStoryName(name: string): name is StoryName {
   return Object.hasOwn(STORIES, name)
 }
 
-/** Plays a step to its end. Resolves to null, or to why it did not come to its end. */
+/** Plays a step. Resolves to null, or to the reason why it did not end. */
 export async function playStep(stage: Stage, name: StoryName, number: number, timeoutMs = 20_000) {
   const story: Story = STORIES[name]
   const step = story.steps[number]
-  if (!step) return 'There is no such step'
+  if (!step) return 'This step does not exist'
   const { timeline } = stage
   try {
     if (number === 0) await setScene(stage, story.business_uid, timeoutMs)
     const before = timeline.all().at(-1)?.id ?? 0
     await step.act(stage, story.business_uid)
     const isOver = () => step.until(timeline.all().filter(({ id }) => id > before))
-    return (await becomes(isOver, timeline, timeoutMs)) ? null : `Not over after ${timeoutMs / 1_000} s`
+    return (await becomes(isOver, timeline, timeoutMs))
+      ? null
+      : `The step has not ended after ${timeoutMs / 1_000} s`
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
 }
 
-/** As every story begins: all is well, and the business has no subscription that counts. */
+/** Sets up the start of a story: no faults, and the business has no active subscription. */
 async function setScene(stage: Stage, businessUid: string, timeoutMs: number) {
   stage.bringBack()
   stage.speedUp()

@@ -1,4 +1,4 @@
-/** What kind of thing it was: the platform's own life, its deliveries, our calls to it, what the app saw, decided and served, the stage hands. */
+/** The source of an event: an action on the platform, a delivery, a call to the platform, the app, or the demo (`stage`). */
 export type Kind =
   | 'platform'
   | 'delivery'
@@ -10,16 +10,16 @@ export type Kind =
   | 'visit'
   | 'stage'
 
-/** One thing that happened. */
+/** An event of the timeline. */
 export interface Happening {
   /** Counts from 1. */
   id: number
-  /** The id of what a person did that led to it; its own id when it is that. */
+  /** The id of the action that caused it; for an action, its own id. */
   cause: number
   /** Milliseconds since 1970. */
   at: number
   kind: Kind
-  /** Whom it concerns; missing: everybody. */
+  /** The business that it concerns; all if missing. */
   business_uid?: string
   text: string
   tone: 'plain' | 'good' | 'bad'
@@ -27,25 +27,25 @@ export interface Happening {
 
 type Given = Omit<Happening, 'id' | 'cause' | 'at' | 'tone'> & { tone?: Happening['tone'] }
 
-/** What happened, in order. Keeps the newest. */
+/** The newest events, in order. */
 export interface Timeline {
-  /** What a person did: what happens next to the same business, or to everybody, is counted as caused by it. */
+  /** Adds an action of a person. It counts as the cause of later events of the same business, or of all. */
   begin(given: Given): void
-  /** The same for several things that one press of a button does. */
+  /** The same for several actions of one button. */
   asOne(given: Given, act: () => void): void
-  /** Something that follows from the newest cause that concerns its business. */
+  /** Adds an event. Its cause is the newest action that concerns its business. */
   add(given: Given): void
-  /** Something that stands alone: nothing follows from it. */
+  /** Adds an event that has no cause and causes nothing. */
   addAlone(given: Given): void
   all(): readonly Happening[]
-  /** Gives back the way to stop. */
+  /** Returns a function that removes the listener. */
   listen(listener: (happening: Happening) => void): () => void
 }
 
 export function createTimeline(keep = 500): Timeline {
   const happenings: Happening[] = []
   const listeners = new Set<(happening: Happening) => void>()
-  /** The newest cause of each business; under undefined the newest that concerns everybody. */
+  /** The newest action for each business; the key undefined is for actions that concern all. */
   const causes = new Map<string | undefined, number>()
   let count = 0
   let isOne = false

@@ -1,10 +1,10 @@
 import type { FaultHandle, Simulator } from '../lib/testing/index.js'
 import type { Timeline } from './timeline.js'
 
-/** Long enough to see the app wait for a read; it waits 2 s before it says that it does not know yet. */
+/** Long enough that the app visibly waits for a read. After 2 s it answers that it does not know yet. */
 const SLOW_MS = 1_200
 
-/** What can go wrong with the platform, switched on and off. */
+/** Faults of the platform that a person switches on and off. */
 export function createTrouble({ simulator, timeline }: { simulator: Simulator; timeline: Timeline }) {
   let outage: FaultHandle | undefined
   let slowness: FaultHandle | undefined

@@ -3,19 +3,19 @@ import { BUSINESSES } from './businesses.js'
 import type { Stage } from './stage.js'
 import { wordsOfDecision } from './words.js'
 
-/** What the page shows of the app's answer. */
+/** The answer of the app, as the page shows it. */
 export interface Watched {
   decision: Decision | null
-  /** The app has been asked and has not answered yet: it may be waiting for a read. */
+  /** The app has not answered yet. It may wait for a read. */
   isChecking: boolean
   /** When it last answered: milliseconds since 1970. */
   askedAt: number | null
 }
 
-/** How long to wait before asking again while a read is under way or failing. */
+/** The pause before the next question while a read is under way or fails. */
 const ASK_AGAIN_MS = 700
 
-/** Keeps the newest decision of every business: asks whenever something happened that may have changed it. */
+/** Holds the newest decision of every business. Asks the app again after each event that may change it. */
 export function watchDecisions(stage: Stage, onUpdate: () => void) {
   const watched = new Map<string, Watched & { isOutdated: boolean; timer?: NodeJS.Timeout | undefined }>()
   for (const { uid } of BUSINESSES)
@@ -42,7 +42,7 @@ export function watchDecisions(stage: Stage, onUpdate: () => void) {
         state.askedAt = Date.now()
       } while (state.isOutdated)
     } catch {
-      // The app was killed meanwhile; its next start asks again.
+      // The app was killed meanwhile. Its next start causes another question.
     }
     state.isChecking = false
     if (state.decision?.subscriptions.some(({ pending, failure }) => pending || failure)) {

@@ -4,9 +4,9 @@ import type { Delivery, PlatformRequest } from '../lib/testing/index.js'
 import type { Activity } from './app.js'
 import { nameOf } from './businesses.js'
 
-/** The decision in a line, for the timeline. */
+/** The decision as a line of the timeline. */
 export function wordsOfDecision({ business_uid, entitled, known, reason }: Decision) {
-  const answer = entitled ? 'Let in' : known ? 'Not let in' : 'Cannot say yet'
+  const answer = entitled ? 'Let in' : known ? 'Not let in' : 'Not known yet'
   return {
     kind: 'decision',
     business_uid,
@@ -15,7 +15,7 @@ export function wordsOfDecision({ business_uid, entitled, known, reason }: Decis
   } as const
 }
 
-/** What a visitor of the paid page got. */
+/** The reply to a visitor of the paid page. */
 export function wordsOfVisit(businessUid: string, status: number) {
   const answer = status === 0 ? 'no answer' : `${status} ${STATUS_CODES[status] ?? ''}`
   return {
@@ -26,7 +26,7 @@ export function wordsOfVisit(businessUid: string, status: number) {
   } as const
 }
 
-// Never the target: its last part is the delivery secret.
+// Without the target, whose last part is the delivery secret.
 export function wordsOfDelivery({ business_uid, event, status, error, attempt, faults }: Delivery) {
   const isAccepted = status === 200
   const outcome =
@@ -41,15 +41,15 @@ export function wordsOfDelivery({ business_uid, event, status, error, attempt, f
 
 export function wordsOfRequest(
   { endpoint, status, business_uid, faults }: PlatformRequest,
-  isHeard: boolean,
+  isReceived: boolean,
 ) {
   if (endpoint !== 'read' && endpoint !== 'token') return undefined
   const what = endpoint === 'read' ? 'Subscription read' : 'Token fetched'
-  const tried = endpoint === 'read' ? 'Read of the subscription' : 'Token asked for'
+  const tried = endpoint === 'read' ? 'Read of the subscription' : 'Token request'
   const isGood = status === 200
   const outcome =
     status === undefined ? `${tried}: no reply` : isGood ? what : `${tried}: refused with ${status}`
-  const text = `${outcome}${isHeard ? '' : ', answered to a process that is gone'}${struck(faults)}`
+  const text = `${outcome}${isReceived ? '' : ', but the process has ended'}${struck(faults)}`
   return {
     kind: endpoint,
     ...(business_uid ? { business_uid } : {}),
@@ -59,7 +59,7 @@ export function wordsOfRequest(
 }
 
 export function wordsOfActivity(activity: Activity) {
-  switch (activity.type) {
+  switch (activity.kind) {
     case 'change': {
       const { business_uid, from, to, entitled } = activity.change
       const text = `${from ?? 'nothing'} → ${to ?? 'no longer accessible'}`

@@ -16,13 +16,13 @@ import type { HandlerContext as ContextOf, Handler as HandlerOf } from './work/h
 import type { UnrecognisedDelivery } from './work/payloads.js'
 import type { PurchaseChange } from './work/purchase-change.js'
 
-/** Ends what the call began. */
+/** Ends the subscription that the call began. */
 export type Unsubscribe = () => void
 
 /** What every handler gets beside its payload. */
 export type HandlerContext = ContextOf<Marketplace>
 
-/** A handler of `Payload`. It has dealt with it when it returns or its promise resolves; anything else is tried again. */
+/** A handler of `Payload`. It succeeds when it returns or its promise resolves. Otherwise it is called again. */
 export type Handler<Payload> = HandlerOf<Payload, Marketplace>
 
 /**
@@ -58,11 +58,11 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   router: Middleware
   /**
    * A listener for `createServer` that takes deliveries at `POST <path>/<delivery secret>` in front of any framework, and
-   * hands all other requests to `otherwise`; without it they get 404. Quicker than the router, because a delivery skips the
+   * passes all other requests to `otherwise`; without it they get 404. Quicker than the router, because a delivery skips the
    * framework. Throws `argument_invalid` when `path` does not begin with `/`, or could never match.
    *
-   * An `otherwise` that throws or rejects is answered with an empty 500, or cut off where its reply has begun, and reported
-   * by a process warning, once for each message.
+   * If `otherwise` throws or rejects, the request gets an empty 500, or its reply is cut off if it has begun. A process
+   * warning reports the error, once for each message.
    *
    * @example createServer(marketplace.handler({ path: '/webhooks/marketplace', otherwise: app })).listen(3000)
    */
@@ -93,7 +93,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onPurchaseChange(handler: ChangeHandler): Unsubscribe
   /**
-   * Called once, in this process, for an entry that ran out of tries, or of time while no handler was registered for it.
+   * Called once, in this process, for an entry whose tries are used up, or that waited too long for a handler.
    * `journal.replay(id)` revives it.
    *
    * @example marketplace.onDead(({ id, name, error }) => page(`${name} ${id} is dead: ${error}`))
@@ -133,24 +133,24 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
   ): Promise<RegisterResult>
   /**
-   * A token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or as the
-   * connection does.
+   * Gets a token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or
+   * another `platform_…` code if the call fails.
    *
    * @example const token = await marketplace.fetchAppToken('business-1')
    */
   fetchAppToken(businessUid: string | number): Promise<Token<'app'>>
 
   /**
-   * Copies the SQLite database into the new file `path` while the app works on; the copy opens as a store. Rejects
-   * `backup_failed`, also for PostgreSQL (use `pg_dump`); `store_unavailable`.
+   * Copies the SQLite database into the new file `path` while the app runs. The copy can be used as a store. Rejects
+   * `backup_failed`, also for PostgreSQL (use `pg_dump`), and `store_unavailable`.
    *
    * @example await marketplace.backup(`/backups/${new Date().toISOString().slice(0, 10)}.db`)
    */
   backup(path: string): Promise<void>
   webhooks: {
     /**
-     * Which events have come in, when, how many and by which delivery secret: what is registered with the platform cannot be
-     * listed by its documented calls. All processes on the store together, and over restarts.
+     * Counts the events that have arrived: how many, when, and with which delivery secret. The documented calls of the
+     * platform cannot list registrations. The counts include all processes on the store, and survive restarts.
      *
      * @example
      * const { events, secretWrong } = await marketplace.webhooks.check()
@@ -160,8 +160,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   }
   /**
    * For tests: resolves when no delivery is being accepted here, and no read and no entry with a handler is due within a
-   * second or under way. It does not wait for later retries, verifications or the reconcile. Rejects `not_idle`
-   * after `timeoutMs`, default 30 s.
+   * second or under way. It does not wait for later retries, verifications and reconciles. Rejects `not_idle` after
+   * `timeoutMs` (default 30 s).
    *
    * @example
    * platform.purchase({ business_uid: 'b1', payment: 'succeeded' })

@@ -1,6 +1,6 @@
 /**
- * Every error this package throws or answers with, as one table: the code is stable, the status is what an HTTP
- * reply carries, and `retryable` says whether trying the same thing again may help.
+ * Every error that this package throws or replies with, as one table: the code is stable, the status is what an HTTP
+ * reply carries, and `retryable` is whether the same call may succeed later.
  */
 export const ERROR_CODES = {
   // Programming and configuration
@@ -22,7 +22,7 @@ export const ERROR_CODES = {
   body_encoding_broken: { status: 400, retryable: false },
   content_type_unsupported: { status: 415, retryable: false },
   delivery_refused: { status: 403, retryable: false },
-  delivery_not_kept: { status: 503, retryable: true },
+  delivery_not_accepted: { status: 503, retryable: true },
   // Guard
   business_missing: { status: 401, retryable: false },
   not_entitled: { status: 402, retryable: false },
@@ -60,7 +60,7 @@ const HELP_PAGE = 'marketplace-webhooks/docs/errors.md'
 
 /**
  * The one base class: everything this package throws, and everything its promises reject with. `message` reads
- * "Cannot *do what*: *why*" and holds no secret.
+ * "Cannot *do what*: *why*" and contains no secret.
  *
  * @example
  * try {
@@ -90,7 +90,7 @@ export class MarketplaceError extends Error {
     return ERROR_CODES[this.code].retryable
   }
 
-  /** Where the code is explained, with what to do: a page of this package, such as `marketplace-webhooks/docs/errors.md#store_in_use`. */
+  /** The place that explains the code: a page of this package, such as `marketplace-webhooks/docs/errors.md#store_in_use`. */
   get help(): string {
     return `${HELP_PAGE}#${this.code}`
   }
@@ -107,7 +107,7 @@ export class MarketplaceError extends Error {
  * }
  */
 export class ConfigError extends MarketplaceError {
-  /** Every fault of the options at once, a sentence for each. They repeat no value, which may be a secret. */
+  /** Every fault of the options, a sentence for each. They never repeat a value, because it may be a secret. */
   readonly faults: readonly string[]
 
   constructor(faults: readonly string[]) {
@@ -119,14 +119,14 @@ export class ConfigError extends MarketplaceError {
 
 /** The body of an error reply, RFC 9457 (application/problem+json). */
 export interface Problem {
-  /** Always `about:blank`: `code` says which problem it is. */
+  /** Always `about:blank`: `code` names the problem. */
   type: string
   /** The code in words. */
   title: string
   /** The HTTP status of the reply. */
   status: number
   code: ErrorCode
-  /** The cause, for the person who reads the log of the sender. It holds no secret and no body. */
+  /** The cause, for the person who reads the log of the sender. It contains no secret and no body. */
   detail?: string
 }
 
@@ -140,7 +140,7 @@ export function problem(code: ErrorCode, detail?: string): Problem {
 export function messageOf(error: unknown): string {
   try {
     const text = (error as { message?: unknown } | null)?.message ?? error
-    return String(text).slice(0, 500) || 'unknown error'
+    return String(text).slice(0, 1_000) || 'unknown error'
   } catch {
     return 'unknown error'
   }

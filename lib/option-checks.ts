@@ -41,8 +41,19 @@ export function sentences(issues: readonly z.core.$ZodIssue[], path: readonly Pr
   return issues.flatMap((issue) => {
     const where = [...path, ...issue.path]
     const last = issue.code === 'invalid_union' ? issue.errors.at(-1) : undefined
-    return last?.length ? sentences(last, where) : [`${where.join('.') || 'options'}: ${issue.message}`]
+    return last?.length
+      ? sentences(last, where)
+      : [`${where.join('.') || 'options'}: ${plain(issue.message)}`]
   })
+}
+
+/** The messages of zod for a value of another type, and for an unknown key, in the words of the other faults. */
+function plain(message: string): string {
+  return message
+    .replace(/^Invalid input: /, '')
+    .replace(', received undefined', ', and it is missing')
+    .replace(', received ', ', got ')
+    .replace('Unrecognized key', 'unknown option')
 }
 
 export const httpUrl = z

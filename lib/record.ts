@@ -127,9 +127,9 @@ export function identifierOf(value: unknown): string | null {
 
 /** `value` as an identifier, for the argument `name`. Throws `argument_invalid`. */
 export function requireIdentifier(value: unknown, name: string): string {
-  const uid = identifierOf(value)
-  if (uid !== null) return uid
-  throw new MarketplaceError('argument_invalid', `Cannot use ${name}: it is not an identifier`)
+  const fault = identifierFault(value)
+  if (fault === undefined) return String(value)
+  throw new MarketplaceError('argument_invalid', `Cannot use ${name}: ${fault}`)
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Every process warning of this package by its code: what happened, and what to do. */
 export const WARNINGS = {
   purchasable_uid_missing:
-    "app.purchasableUid is not set, so every subscription named by a notice or track() counts as the app's own. Set it",
+    "app.purchasableUid is not set, so every subscription that a purchase event or track() names counts as the app's own. " +
+    'Set it to the item that businesses buy',
   store_not_open:
     'Until the store opens, this process refuses every delivery and denies every business. It tries again by itself',
   store_adopted:
@@ -20,9 +21,10 @@ export const WARNINGS = {
 export type WarningCode = keyof typeof WARNINGS
 export type Warn = (code: WarningCode, why?: string) => void
 
-/** The message of the table, with `why` in front. */
+/** The message of the table, with `why` in front; after a `why` of several lines, such as SQL, on a line of its own. */
 export function messageFor(code: WarningCode, why?: string): string {
-  return why ? `${why}. ${WARNINGS[code]}` : WARNINGS[code]
+  if (!why) return WARNINGS[code]
+  return `${why}${why.includes('\n') ? '\n' : '. '}${WARNINGS[code]}`
 }
 
 /** Emits a process warning of type `MarketplaceWarning`, with `why` in front of its message. Never throws. */

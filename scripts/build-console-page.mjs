@@ -28,7 +28,7 @@ export const SCRIPT: string = ${JSON.stringify(script)}
 export const STYLE: string = ${JSON.stringify(style)}
 `
 const file = `${folder}page-bundle.ts`
-// As it was when nothing changed, so that what is built from it stays up to date.
+// The file is not written if nothing changed, so that later build steps see no change.
 if (source !== read(file)) writeFileSync(file, source)
 
 function read(path) {

@@ -1,4 +1,4 @@
-/** Refuses to publish what could not be traced back: provenance names the repository that a version was built from. */
+/** Refuses to publish without a repository: provenance names the repository of each version. */
 import { readFileSync } from 'node:fs'
 
 const root = new URL('..', import.meta.url)

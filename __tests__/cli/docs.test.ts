@@ -63,7 +63,7 @@ describe('every command', () => {
   })
 })
 
-/** Those that do something, with the way to them. */
+/** The commands that perform work, with their full names. */
 function commandsOf(parent: Command, before = ''): { path: string; command: Command }[] {
   return parent.commands.flatMap((command) => {
     const path = `${before}${command.name()}`

@@ -123,7 +123,7 @@ describe('consoleRouter', () => {
       expect((await operator.act('refresh', { business_uid: 'b' }, bare)).status).toBe(403)
     })
 
-    it('takes JSON of at most 16 KiB, and explains why it refuses anything else', async () => {
+    it('accepts JSON of at most 16 KiB, and explains each refusal', async () => {
       const { operator } = await stage()
       const wrong: [input: unknown, status: number, code: string, headers?: Record<string, string>][] = [
         ['{', 400, 'body_not_json'],

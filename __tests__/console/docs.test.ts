@@ -10,7 +10,7 @@ import { createScene, serve } from '../support/scene.js'
 const TEXT = readFileSync(join(__dirname, '..', '..', 'docs', 'console.md'), 'utf8')
 
 describe('docs/console.md', () => {
-  it('lists for every call who may make it', () => {
+  it('lists the role for every call', () => {
     const rows = [...TEXT.matchAll(/^\| `(\w+)` \| (.+?) \| (support|operator) \| (yes|no) \|$/gm)].map(
       ([, name, does, role, acts]) => [name, { does, role, kind: acts === 'yes' ? 'act' : 'read' }],
     )
@@ -46,7 +46,7 @@ describe('docs/console.md', () => {
   })
 })
 
-describe('what the console advises', () => {
+describe('the advice of the console', () => {
   it.each(problemsOf('docs/operating.md'))('has advice of its own for: %s', (problem) => {
     expect(todoFor(problem)).not.toBe(todoFor('words that no problem has'))
   })
@@ -69,7 +69,7 @@ function problemsOf(page: string): string[] {
   return problems
 }
 
-/** Serves the example that holds `phrase`. */
+/** Serves the example that contains `phrase`. */
 async function run(
   phrase: string,
   names: Record<string, unknown>,

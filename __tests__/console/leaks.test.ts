@@ -5,7 +5,7 @@ import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { CLIENT, createScene, DELIVERY_SECRET } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** Each stands in one place only, so that a leak names its source. */
+/** Each is in one place only, so that a leak shows its source. */
 const CANARIES = {
   buyer: 'canary-buyer-7731',
   price: '77.31',
@@ -42,7 +42,7 @@ describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => 
     }
     for (const [name, text] of Object.entries(answers.support))
       expect({ name, canaries: namesOf(CANARIES, text) }).toEqual({ name, canaries: [] })
-    // They were there to be found: an operator sees each.
+    // The control: an operator sees each of them.
     expect(namesOf(CANARIES, Object.values(answers.operator).join()).sort()).toEqual(
       Object.keys(CANARIES).sort(),
     )

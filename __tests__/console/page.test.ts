@@ -346,7 +346,7 @@ async function createStage(options: { isBroken?: boolean; worker?: false } = {})
   }
 }
 
-/** Something of everything. */
+/** At least one row of each kind. */
 async function furnish({ platform, deliver, marketplace }: Stage) {
   platform.install('business-1')
   platform.purchase({ business_uid: 'business-1', payment: 'failed' })

@@ -33,7 +33,7 @@ describe("the page on the platform's interface", () => {
 describe('the pages on events', () => {
   const rows = tableWith('Event', 'Wire pair', 'data', 'Tokens', 'Sent when')
 
-  it('have every event with its wire pair and tokens, in the order in which they are told apart', () => {
+  it('have every event with its wire pair and tokens, in the order in which they are distinguished', () => {
     const written = rows.map(({ Event, 'Wire pair': pair, Tokens }) => [names(Event)[0], names(pair), Tokens])
     expect(written).toEqual(
       Object.entries(EVENTS).map(([name, { entity_name, event_type, tokens }]) => [
@@ -130,7 +130,7 @@ describe('the pages on decisions', () => {
     )
   })
 
-  it('have what to do about every reason', () => {
+  it('have a next step for every reason', () => {
     const written = tableWith('Why', 'What to do').map(({ Why }) => names(Why)[0])
     expect(written.sort()).toEqual(Object.keys(REASONS).sort())
   })

@@ -30,7 +30,7 @@ describe('the pages on options', () => {
     expect(optionNames).toEqual(expect.arrayContaining(numbers))
   })
 
-  it('have the bounds of the code: both ends are taken, what is beyond them is refused', () => {
+  it('have the bounds of the code: both ends are accepted, values beyond them are refused', () => {
     const bounded = rows.filter(({ Bounds }) => /\d .*\bto\b|\d to \d/.test(Bounds ?? ''))
     expect(bounded.length).toBeGreaterThan(15)
     for (const row of bounded) {
@@ -129,6 +129,6 @@ const UNITS: Record<string, number> = {
 function amount(text: string): number {
   const [, number, unit] = /^(\d+)(?: (\w+))?$/.exec(text.trim()) ?? []
   const factor = unit === undefined ? 1 : UNITS[unit]
-  if (number === undefined || factor === undefined) throw new Error(`"${text}" is no amount`)
+  if (number === undefined || factor === undefined) throw new Error(`"${text}" is not an amount`)
   return Number(number) * factor
 }

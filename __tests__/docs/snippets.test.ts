@@ -12,7 +12,7 @@ import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from '../support/docs/prelu
  * Each block of JavaScript or TypeScript on a page is a file of an app that has installed the package. All are
  * compiled strictly, JavaScript as TypeScript where it is an ES module. Then they run, with free ports instead of 3000 and 9464:
  *
- * - Blocks without a mark run one after the other, beside what the prelude of their page has made.
+ * - Blocks without a mark run one after the other, with the names of the prelude of their page.
  * - `alone` runs in a process of its own, to its end.
  * - A block that a `text` block follows runs in a process of its own, under plain node where it is JavaScript, until
  *   it has printed that text.
@@ -42,7 +42,7 @@ it('has two files of one name on no page', () => {
   expect(paths.filter((path, i) => paths.indexOf(path) !== i)).toEqual([])
 })
 
-it('leaves out only what needs a framework that is not installed here', () => {
+it('leaves out only blocks that need a framework that is not installed here', () => {
   const out = everything.filter((snippet) => !snippets.includes(snippet))
   expect(out.map(({ code }) => EXTERNAL.find((name) => code.includes(`from '${name}'`)))).toEqual(EXTERNAL)
   // They are driven as they stand by `npm run test:consumers`.
@@ -107,7 +107,7 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
   }
 
   for (const snippet of all.filter(({ prints }) => prints.length > 0)) {
-    it(`prints what the page says: ${snippet.file}`, async () => {
+    it(`prints the output on the page: ${snippet.file}`, async () => {
       const file = pathOf(snippet)
       const loader = /\.m?ts$/.test(file) ? ['--import', pathToFileURL(require.resolve('tsx')).href] : []
       const child = spawn(process.execPath, [...loader, file], {
@@ -166,7 +166,7 @@ function pathOf({ page, file }: Snippet): string {
   return `${folderOf(page)}/${file}`
 }
 
-/** With what the page takes as given: names that the block does not declare come from the prelude. */
+/** Adds the names from the prelude that the block does not declare. */
 function textOf({ file, code, marks }: Snippet): string {
   if (/\.[mc]js$/.test(file) && !marks.includes('no-run')) return code
   const used = PRELUDE_NAMES.filter((name) => new RegExp(`\\b${name}\\b`).test(code) && !declares(code, name))
@@ -184,7 +184,7 @@ function complaintsIn(stderr: string): string {
   return stderr.replace(/^.*(ExperimentalWarning|node --trace-warnings).*\n/gm, '')
 }
 
-/** The first `count` lines a process prints. Rejects with all it said when it ends, or takes too long. */
+/** The first `count` lines that a process prints. Rejects with its output if it ends before, or takes too long. */
 function linesOf(child: ChildProcess, count: number): Promise<string[]> {
   return new Promise((resolve, reject) => {
     let [out, all] = ['', '']

@@ -166,7 +166,7 @@ describe('C6 while the disk cannot be synced', () => {
     disk.syncsFail = true
     for (let i = 0; i < 5; i++) {
       const { status, headers, body } = await deliver(notice('b1', first.uid))
-      expect([status, body.code, body.received]).toEqual([503, 'delivery_not_kept', undefined])
+      expect([status, body.code, body.received]).toEqual([503, 'delivery_not_accepted', undefined])
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
       expect(await marketplace.isEntitled('b1')).toBe(true)
       expect(await marketplace.isEntitled('b2')).toBe(false)

@@ -10,7 +10,7 @@ import { startPlatform } from '../support/scene.js'
 import { runScript } from '../support/script.js'
 import { until } from '../support/until.js'
 
-// Longer than any timer of an idle worker takes to come round.
+// Longer than the interval of any timer of an idle worker.
 const A_WHILE_MS = 2_500
 
 describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {

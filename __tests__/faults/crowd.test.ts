@@ -14,7 +14,7 @@ const MANY = 10_000
 const HOUR = 3_600_000
 const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
 const STATISTICS = {
-  // Only an operator makes any.
+  // Only an operator causes these.
   SQLite: ['none', 'fresh'],
   PostgreSQL: ['none', 'of before', 'fresh'],
 } as const
@@ -263,7 +263,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
     await sql(journal('dead', 'dead', now - 31 * DAY, 1_000))
     await sql(journal('fresh dead', 'dead', now - 29 * DAY, 20))
     await sql(journal('owed', 'waiting', now - 80 * DAY, 20, 'change'))
-    await sql(journal('told', 'done', now - 91 * DAY, 1_000, 'change'))
+    await sql(journal('handled', 'done', now - 91 * DAY, 1_000, 'change'))
     await sql(journal('reported lately', 'done', now - 89 * DAY, 20, 'change'))
     await sql(subscriptions('made up', 'null', 1_000, now - 31 * DAY))
     const { marketplace } = await createScene({ store: lab.store })

@@ -78,7 +78,7 @@ describe('J5 a load that began before a change', () => {
     expect(loads()).toBe(2)
   })
 
-  it('does not overwrite it when the change comes between two loads and nobody waits', async () => {
+  it('does not overwrite it when the change comes between two loads and no caller waits', async () => {
     const { ask, hold, notify, set, pass } = create()
     expect(await ask('known-1')).toBe(true)
     pass(6 * SECOND)
@@ -223,7 +223,7 @@ function create() {
   })
   return {
     ask: entitlements.isEntitled,
-    /** How often the store was asked. */
+    /** The number of queries of the store. */
     loads: () => loads,
     startCounting() {
       loads = 0
@@ -240,7 +240,7 @@ function create() {
     pass(ms: number) {
       now += ms
     },
-    /** From now on nothing is known of anybody. */
+    /** From now on the store has no subscriptions. */
     lose() {
       isLost = true
     },

@@ -121,7 +121,7 @@ async function pendingChanges({ journal }: Marketplace): Promise<number> {
   return changes.filter(({ status }) => status === 'pending' || status === 'waiting').length
 }
 
-/** The store of a process that ended before its entry was noted: no word of its comes through any more. */
+/** The store of a process that ended before its result was written: none of its calls reaches the database any more. */
 function endingBeforeNoted(store: Store, isDead: () => boolean): Store {
   const never = new Promise<never>(() => {})
   return {

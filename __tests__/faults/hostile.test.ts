@@ -248,7 +248,7 @@ async function dial(name: ServerName): Promise<Socket> {
   return socket
 }
 
-/** The first that comes; '' when nothing comes before the end. Errors are the end too. */
+/** The first data; '' if the connection ends or fails before. */
 function firstData(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('neither a reply nor the end came')), 5_000)

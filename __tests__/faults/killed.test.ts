@@ -8,7 +8,7 @@ import { OUR_ITEM } from '../support/settings.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { until } from '../support/until.js'
 
-/** Row, and where a process ends, which has to have been in the midst of a commit. */
+/** The row, and the place where a process ends during a commit. */
 const DEATHS: Record<EngineName, [row: string, at: DeathPoint | 'when COMMIT is sent', more: boolean][]> = {
   // More: unacknowledged deliveries are stored and worked on too.
   SQLite: [

@@ -47,7 +47,7 @@ describe('K21 an opening that fails', () => {
       })
       await expect(store.counts()).rejects.toMatchObject({ code: 'store_unavailable' })
 
-      // The lock is free: another may have the file.
+      // The lock is free, so another process may use the file.
       const other = createSqlStore(createSqliteEngine({ path, clock: systemClock }))
       await other.open()
       await other.close()

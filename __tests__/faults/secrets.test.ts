@@ -94,7 +94,7 @@ describe('secrets', () => {
 
   it('L2 appear in no error, at any depth', () => {
     const { errors } = seen[0] as (typeof seen)[0]
-    // Every way of failing has led to an error of our own.
+    // Every failure has caused an error of this package.
     expect(errors.map((error) => (error as MarketplaceError).code)).toEqual(
       expect.arrayContaining([
         'app_credentials_refused',
@@ -155,7 +155,7 @@ describe('secrets', () => {
   })
 })
 
-/** Runs a marketplace through success and every failure, and gives back all that it let be known, by where. */
+/** Runs a marketplace through success and every failure. Returns all of its outputs by their place. */
 async function provokeEverything() {
   const lines = captureLines()
   const { spanExporter, metricExporter, flush } = startTelemetry()

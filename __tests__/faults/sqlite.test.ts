@@ -328,7 +328,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
     expect(readdirSync(folder)).toEqual(['ballast'])
   })
 
-  it('C27 does not keep the process alive once it is made', async () => {
+  it('C27 does not keep the process alive after the copy', async () => {
     expect(await child('end with a thread', driver)).toEqual([{ done: true }])
   })
 })

@@ -124,7 +124,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
       const reply = await deliver(notice('b1', uid))
       return reply.status !== 200 && reply
     })
-    expect([refused.status, refused.body.code]).toEqual([503, 'delivery_not_kept'])
+    expect([refused.status, refused.body.code]).toEqual([503, 'delivery_not_accepted'])
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     for (let i = 0; i < 3; i++) {
       expect(await marketplace.isEntitled('b1')).toBe(true)
@@ -240,7 +240,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     )
     expect(new Set(beyond)).toEqual(new Set(['store_unavailable']))
     const { status, body, headers } = await deliver(notice('b1', 'late'))
-    expect([status, body.code]).toEqual([503, 'delivery_not_kept'])
+    expect([status, body.code]).toEqual([503, 'delivery_not_accepted'])
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
 
     await standstill.end()

@@ -31,7 +31,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     const error = await other.start().catch((reason) => reason)
     expect(error).toMatchObject({ code: 'store_of_another_app', status: 500, retryable: false })
     expect(error.message).toMatch(/other-app at http:\/\/127\.0\.0\.1:\d+\..*of its own.*adoptStore: true/)
-    // The two do not touch each other.
+    // The two stores are independent.
     const target = other.targetUrl(`${await serve(express().use('/hooks', other.router))}/hooks`)
     expect((await deliver(target, notice('made-up'))).status).toBe(503)
     expect(await other.isEntitled('b1')).toBe(false)

@@ -96,7 +96,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
       await until(
         'it has tried to finish both',
         () =>
-          // Interrupted, its handler has no outcome: it only gives the lane back.
+          // An interrupted handler has no outcome. The dispatcher only returns the lane.
           [read, `subscription:${delivered}`].every((id) =>
             frozen.finishes.some((each) => each.id === id && !each.isHeld),
           ),

@@ -15,7 +15,7 @@ describe('docs/api', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it('is what `npm run docs:api` makes of the docstrings, and no name is without one', () => {
+  it('equals the output of `npm run docs:api`, and every name has a docstring', () => {
     // It fails, and names them, when a docstring or an example is missing.
     execFileSync(process.execPath, [join(ROOT, 'api-docs', 'run.mjs'), folder], { stdio: 'pipe' })
     const made = pagesIn(folder)

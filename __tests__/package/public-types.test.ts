@@ -6,7 +6,7 @@ import { requireBuild } from '../installed-package.js'
 const ROOT = join(__dirname, '..', '..')
 const BUILT = join(ROOT, 'dist', 'esm')
 
-/** Where `any` stands because every other type would refuse something that works. */
+/** The uses of `any` for which every other type would refuse working code. */
 const ANY = {
   'express/handler.d.ts':
     'RequestListener: node:http, node:http2 and the frameworks have requests of their own',
@@ -15,7 +15,7 @@ const ANY = {
   'work/handlers.d.ts': 'AnyHandler: handlers of all payloads in one list; not exported',
 }
 
-describe('the types that can be reached from what is imported', () => {
+describe('the types that exports refer to', () => {
   requireBuild()
   const files = reached(['index', 'testing/index', 'console/index', 'adapter/index'])
 
@@ -28,7 +28,7 @@ describe('the types that can be reached from what is imported', () => {
     expect(withAny.sort()).toEqual(Object.keys(ANY).sort())
   })
 
-  it('have names: nobody reads what a function of a function returns', () => {
+  it('have names instead of the type of a result of a result', () => {
     const nameless = Object.keys(files).filter((file) =>
       /ReturnType<\s*ReturnType</.test(codeOf(files[file])),
     )

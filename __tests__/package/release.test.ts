@@ -10,7 +10,7 @@ const ROOT = join(__dirname, '..', '..')
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
 describe('a release', () => {
-  it('is as large, with its dependencies, as the README says', () => {
+  it('has, with its dependencies, the size in the README', () => {
     const folder = mkdtempSync(join(tmpdir(), 'marketplace-size-'))
     const { unpackedBytes } = packInto(folder)
     rmSync(folder, { recursive: true })
@@ -33,7 +33,7 @@ describe('a release', () => {
   })
 })
 
-/** All that `npm install` brings, without Express and a database's library, which the app chooses. */
+/** The files that `npm install` adds, without Express and the library of the database, which the app chooses. */
 function dependencies(): Set<string> {
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
   const found = new Set<string>(Object.keys(PACKAGE.dependencies))

@@ -100,7 +100,7 @@ function startProgram(
   child.stderr?.on('data', (chunk) => {
     stderr += chunk
   })
-  // Input that it does not read any more.
+  // The process has closed its input.
   child.stdin?.on('error', () => {})
   const ended = new Promise<CliResult>((resolve) => {
     child.once('close', (code, signal) => resolve({ code: signal ?? code, stdout, stderr }))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /**
  * A reporter of jest: after a run of all tests it prints how many rows of docs/faults.md are covered, which are not,
- * and which ids in titles stand in no table there. A row is covered when a test under its id passed and none failed.
+ * and which ids in titles are missing there. A row is covered when a test under its id passed and none failed.
  * After a run of some of the tests it only prints that it did not count.
  */
 export default class FaultCoverage {

@@ -1,4 +1,4 @@
-import type { PostgresConnection } from '../../lib/postgres/pool.js'
+import type { PostgresConnection } from '../../lib/postgres/connection.js'
 
 export const CHANNEL = 'marketplace_webhooks'
 

@@ -147,7 +147,7 @@ export function createPlatformModel(options: { clock: Clock; purchasableUid: str
       latencyMs = 10
     },
     state: (uid: string) => subscriptions.get(uid)?.versions.at(-1)?.state,
-    /** Whether some read was ever answered with this state. */
+    /** Whether any read has returned this state. */
     hasServed: (uid: string, state: string) => served.get(uid)?.has(state) ?? false,
   }
 }

@@ -25,7 +25,7 @@ import { onCleanUp } from './clean-up.js'
 import { freePort } from './tcp-proxy.js'
 import { until } from './until.js'
 
-/** Stands in every address of a test database, to be looked for where it must not be. */
+/** A part of every address of a test database. Tests search for it in places where it must not appear. */
 export const POSTGRES_PASSWORD = 'canary-Jv7mQz2sLx9k'
 
 export interface PostgresServer {
@@ -47,7 +47,7 @@ export interface PostgresServer {
   /** Stops every process of the server where it is: connections stay, new ones are taken, and nothing is answered. */
   freeze(): Promise<void>
   thaw(): Promise<void>
-  /** To the postmaster: SIGHUP reads the settings again. */
+  /** Sends a signal to the postmaster. SIGHUP makes it read the settings again. */
   signal(name: NodeJS.Signals): void
   /** The log of the server. */
   log(): string
@@ -57,7 +57,7 @@ export interface PostgresServer {
 }
 
 export interface PostgresOptions {
-  /** With `file`, `close` is the caller's, in an `afterAll`. */
+  /** With `file`, the caller closes the server, in an `afterAll`. */
   lives?: 'test' | 'file'
   /** Beside or instead of SETTINGS. */
   settings?: Record<string, string>
@@ -66,14 +66,14 @@ export interface PostgresOptions {
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  // The defaults, in writing: tests of durability stand on them.
+  // The defaults, stated because tests of durability depend on them.
   fsync: 'on',
   full_page_writes: 'on',
   max_connections: '60',
   shared_buffers: '16MB',
   // Neither UTC nor whole hours off it, so that a time that loses its zone shows.
   timezone: 'Asia/Kathmandu',
-  // Three processes less.
+  // Saves three processes.
   io_method: 'sync',
 }
 
@@ -112,9 +112,9 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     const child = spawn(join(folder, 'native/bin', program), args, {
       ...user,
       cwd: folder,
-      // Nothing of PGPORT, PGDATA and the like.
+      // Without PGPORT, PGDATA and similar variables.
       env: { PATH: process.env.PATH, LC_ALL: 'C' },
-      // A Ctrl-C in the terminal is for the tests; the watchdog sees to the rest.
+      // A Ctrl-C in the terminal ends the tests only. Then the watchdog ends the server.
       detached: true,
       stdio: ['ignore', log, log],
     })
@@ -316,14 +316,14 @@ if [ -n "$pid" ] && kill -QUIT "$pid"; then
 fi
 rm -rf "$1" "$2"`
 
-/** PostgreSQL refuses to run as root. initdb wants a user with a name, so it is not just any number. */
+/** PostgreSQL refuses to run as root. initdb requires a user with a name, so the number must be one of a user. */
 function unprivilegedUser(): User {
   if (process.getuid?.() !== 0) return {}
   const idOf = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }))
   return { uid: idOf('-u'), gid: idOf('-g') }
 }
 
-/** Empty: the user of this process. */
+/** If empty, the user of this process. */
 type User = { uid?: number; gid?: number }
 
 function giveTo({ uid, gid }: User, path: string) {
@@ -418,6 +418,6 @@ function send(pid: number, signal: NodeJS.Signals) {
   try {
     process.kill(pid, signal)
   } catch {
-    // It has ended by itself.
+    // The process has ended by itself.
   }
 }

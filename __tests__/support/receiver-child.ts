@@ -30,7 +30,7 @@ export interface ChildSettings {
   leaseMs?: number
   /** Kills itself there, at the commit after so many. It must not work, so that every commit is of deliveries. */
   dies?: { at: DeathPoint; after: number }
-  /** Tells its parent of every finish of leased work, and whether the lease was still its own. */
+  /** Reports every finish of leased work to the parent, and whether the lease was still held. */
   reportsFinishes?: boolean
 }
 

@@ -12,7 +12,7 @@ import { createVirtualClock } from './virtual-clock.js'
 
 /**
  * One database and the lives of a receiver on it, one after the other, in virtual time. A life ends by `close`, or by
- * `kill`: then not one line of it runs any more, wherever it was.
+ * `kill`: then no code of it runs any more.
  */
 export async function createReceiverLives(options: {
   path: string

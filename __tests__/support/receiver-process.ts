@@ -7,13 +7,13 @@ import type { ChildSettings } from './receiver-child.js'
 import { DELIVERY_SECRET } from './settings.js'
 
 export interface ReceiverProcess {
-  /** Hands it its settings; resolves when it listens. */
+  /** Sends the settings; resolves when the process listens. */
   begin(): Promise<void>
   /** The address for deliveries. */
   target(): string
   get<T>(path: string): Promise<T>
   signal(name: NodeJS.Signals): void
-  /** Its reports of finishes, if it was asked for them. */
+  /** Its reports of finishes, if the settings request them. */
   finishes: readonly Finish[]
   /** How it ended. */
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stderr: string }>
@@ -54,7 +54,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
     () => {},
   )
 
-  /** Also when it has ended by itself. */
+  /** Also after the process has ended by itself. */
   function signal(name: NodeJS.Signals) {
     if (child.exitCode === null && child.signalCode === null) process.kill(pid || Number(child.pid), name)
   }

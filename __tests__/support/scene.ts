@@ -41,7 +41,7 @@ export async function createScene(
   return { platform, marketplace, app, url, target, deliver: (body) => deliver(target, body) }
 }
 
-/** The events that an app registers for with its own token; `updated` is added by the tests that mean it. */
+/** The events that an app registers for with its own token; tests that need `updated` add it. */
 const REGISTERED = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',

@@ -29,7 +29,7 @@ const SLOWEST = [
   'faults/storage.test.ts',
 ]
 
-/** On a machine that has run no test yet jest goes by the size of files. Here it goes by what is known of them. */
+/** Orders test files by their known durations. On a machine without earlier runs, jest orders them by their size. */
 export default class SlowestFirst extends Sequencer {
   sort(tests) {
     const place = ({ path, context }) => {

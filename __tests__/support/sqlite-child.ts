@@ -27,13 +27,13 @@ const TASKS = {
         await store.open()
         break
       } catch (error) {
-        say({ failed: (error as { code?: unknown }).code, message: String(error), left: openFiles() })
+        print({ failed: (error as { code?: unknown }).code, message: String(error), left: openFiles() })
       }
     }
     // A sync that fails once it is open is another matter.
     for (let tries = 0; tries < 8; tries++) {
       const accepted = store.accept([eventOf('s1')])
-      if (await accepted.then(...SUCCEEDED)) return say({ opened: true })
+      if (await accepted.then(...SUCCEEDED)) return print({ opened: true })
     }
   },
 
@@ -41,16 +41,16 @@ const TASKS = {
     const store = open()
     limitFiles(2_048)
     await refused(store.open())
-    say({ left: openFiles() })
+    print({ left: openFiles() })
     limitFiles('unlimited')
     await store.open()
     await store.accept([eventOf('s1')])
     limitFiles(statSync(`${path}-wal`).size + 2_000)
     for (const uid of ['s2', 's3']) await refused(store.accept([{ ...eventOf(uid), payload: BIG }]))
-    say({ listed: (await store.listEntries({})).length })
+    print({ listed: (await store.listEntries({})).length })
     limitFiles('unlimited')
     await store.accept([eventOf('s4')])
-    say({ listed: (await store.listEntries({})).length })
+    print({ listed: (await store.listEntries({})).length })
     await store.close()
   },
 
@@ -66,7 +66,7 @@ const TASKS = {
       longestWal = Math.max(longestWal, statSync(`${path}-wal`).size)
     }
     writeSync(2, 'MARK')
-    say({ longestWal, database: statSync(path).size })
+    print({ longestWal, database: statSync(path).size })
     await store.close()
   },
 
@@ -75,7 +75,7 @@ const TASKS = {
     const store = open()
     await store.open()
     await store.backup(`${path}.backup`)
-    say({ done: true })
+    print({ done: true })
   },
 }
 
@@ -86,8 +86,8 @@ const open = () => createSqlStore(createSqliteEngine({ path, driver, clock: syst
 
 async function refused(promise: Promise<unknown>) {
   await promise.then(
-    () => say({ failed: null }),
-    (error) => say({ failed: error.code, message: error.message }),
+    () => print({ failed: null }),
+    (error) => print({ failed: error.code, message: error.message }),
   )
 }
 
@@ -108,7 +108,7 @@ function openFiles(): string[] {
   })
 }
 
-function say(line: object) {
+function print(line: object) {
   writeSync(1, `${JSON.stringify(line)}\n`)
 }
 

@@ -22,7 +22,7 @@ export interface StoreWithSql {
   explain(prefix: string, query: Query): Promise<Row[]>
 }
 
-/** A store at an address, open, with a way in beside its port. Closed after the test. */
+/** An open store at an address, with SQL beside its port. Closed after the test. */
 export async function openStoreWithSql(
   address: string,
   options: { clock?: Clock; schema?: string } = {},

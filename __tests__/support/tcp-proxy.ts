@@ -16,9 +16,9 @@ export interface TcpProxy {
 
   /** Resets every connection and refuses new ones. */
   cut(): Promise<void>
-  /** Accepts and keeps connections, and passes nothing in either direction, not even their end. */
+  /** Accepts connections and passes nothing in either direction, not even their end. */
   blackHole(): void
-  /** Open connections are silent for good, while new ones work: as with a peer that vanished. */
+  /** Open connections pass nothing any more, while new ones work, as after the peer has vanished. */
   halfOpen(): void
   /** Each write is passed on `ms` later, one after the other. */
   delay(ms: number): void
@@ -30,7 +30,7 @@ export interface TcpProxy {
   cutAfter(match: Match): Promise<void>
   /** Strikes once: resets instead of passing the matching bytes to the server. */
   cutBefore(match: Match): Promise<void>
-  /** Tells of every write before it is passed on. Answers the way to stop. */
+  /** Calls the listener with every write before it is passed on. Returns a function that ends this. */
   onData(direction: Direction, listener: (bytes: Buffer) => void): () => void
 
   close(): Promise<void>
@@ -59,7 +59,7 @@ interface Weather {
 
 const FAIR: Weather = { isBlackHole: false, delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY }
 
-/** A wire to a port of this machine that can be made to fail. With `lives: 'file'` it is the caller's to close. */
+/** A proxy to a port of this machine that fails on request. With `lives: 'file'` it is the caller's to close. */
 export async function startProxy(options: { to: number; lives?: 'test' | 'file' }): Promise<TcpProxy> {
   const { to, lives = 'test' } = options
   const links = new Set<Link>()
@@ -114,7 +114,7 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
       await passable(link)
       await new Promise<void>((resolve) => into.end(() => resolve()))
     } catch {
-      // Reset by one end: the other learns of it, unless the wire is silent.
+      // One end has reset the connection, so the other is reset too, unless the proxy is silent.
       await passable(link)
       reset(link)
     }

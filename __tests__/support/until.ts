@@ -15,7 +15,7 @@ export async function until<T>(
   }
 }
 
-/** A promise and the ways to end it: a test holds something back until it has seen enough. */
+/** A promise that a test resolves or rejects, to hold work back. */
 export function gate<T = void>() {
   let open: (value: T) => void = () => {}
   let fail: (reason: unknown) => void = () => {}

@@ -15,8 +15,8 @@ const NOT_STRICT = { strict: false, exactOptionalPropertyTypes: false, noUncheck
 const CONSUMER = readFileSync(join(__dirname, 'consumer.ts'), 'utf8')
 
 /**
- * What a TypeScript finds wrong with the consumer and with this package's own types. Types of third parties are checked
- * too, so that ours are seen as a consumer sees them; what an old TypeScript finds wrong with those is not ours to mend.
+ * The errors that a version of TypeScript reports for the consumer and for the types of this package. Types of third parties are checked
+ * too, so that ours are seen as a consumer sees them; what an old TypeScript finds wrong with those is not our concern.
  */
 export async function faultsOf(
   project: Project,

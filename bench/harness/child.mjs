@@ -6,7 +6,7 @@ const children = new Set()
 
 /**
  * Starts `bench/<file>` in a process of its own, as an app is run: without a loader, in production mode. Resolves when
- * it is ready; what it says of itself then is in `ready`. `settings` is any JSON; see `servers/serve.mjs`.
+ * it is ready; `ready` contains its first message. `settings` is any JSON; see `servers/serve.mjs`.
  */
 export async function startChild(file, settings, { node = process.execPath, cores, flags = [] } = {}) {
   const [program, args] = pinned(cores, node, [
@@ -40,13 +40,13 @@ export async function startChild(file, settings, { node = process.execPath, core
   const child = {
     file,
     ready: undefined,
-    /** Answers are given in the order of the questions. */
+    /** Answers arrive in the order of the questions. */
     ask(question, ...args) {
       const answer = next()
       process_.send({ question, args })
       return answer
     },
-    /** Until it has next to nothing to do: what a start leaves to the background, such as the check of a large file, is over. */
+    /** Waits until the process is nearly idle: background work of the start, such as the check of a large file, has ended. */
     async calm(timeoutMs = 120_000) {
       const deadline = Date.now() + timeoutMs
       let before = await child.ask('cpu')
@@ -57,7 +57,7 @@ export async function startChild(file, settings, { node = process.execPath, core
         before = now
       }
     },
-    /** Takes the processor away from it while another one is measured. */
+    /** Suspends the process while another one is measured. */
     freeze: () => process_.kill('SIGSTOP'),
     thaw: () => process_.kill('SIGCONT'),
     async stop() {
@@ -78,7 +78,7 @@ export async function startChild(file, settings, { node = process.execPath, core
   return child
 }
 
-/** Ends what an interrupted run has left. */
+/** Ends the processes of an interrupted run. */
 export function killChildren() {
   for (const child of children) child.kill('SIGKILL')
 }

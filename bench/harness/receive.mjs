@@ -1,7 +1,7 @@
 import { startChild } from './child.mjs'
 import { inRounds, medianOf } from './statistics.mjs'
 
-/** From this share of a core on the load generator, not the server, may be what is measured. */
+/** From this share of a core on, the load generator may be the bottleneck instead of the server. */
 const BUSY = 0.9
 
 export const RECEIVING_COLUMNS = [
@@ -17,12 +17,12 @@ export const RECEIVING_COLUMNS = [
  * path, after }`. Resolves with rows of RECEIVING_COLUMNS. A server that cannot be started is left out, aloud.
  */
 export async function compareReceiving({ servers, rounds, seconds, bench, body }) {
-  const { load, cores, say, leaveOut } = bench
+  const { load, cores, note, leaveOut } = bench
   const failed = new Set()
   const rows = await inRounds({
     items: servers,
     rounds,
-    say,
+    note,
     async measure(server, round) {
       if (failed.has(server.id)) return {}
       try {
@@ -36,7 +36,7 @@ export async function compareReceiving({ servers, rounds, seconds, bench, body }
   })
   for (const { name, values } of rows)
     if (medianOf(values.loadCpu ?? []) > BUSY)
-      say(`the load generator was busy for all of the time: ${name} may do more`)
+      note(`the load generator was busy all the time: ${name} may be faster`)
   return rows.filter(({ id }) => !failed.has(id))
 
   async function measure(server, { ms, warmUp, round }) {

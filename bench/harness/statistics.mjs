@@ -26,11 +26,11 @@ export function rotated(list, by) {
  * Measures each item once in every round; the order turns from round to round. `measure(item)` resolves with numbers by
  * column; the result has a list for each column, by the item's `id`.
  */
-export async function inRounds({ items, rounds, measure, say }) {
+export async function inRounds({ items, rounds, measure, note }) {
   const results = new Map(items.map(({ id }) => [id, {}]))
   for (let round = 0; round < rounds; round++) {
     for (const item of rotated(items, round)) {
-      say(`round ${round + 1} of ${rounds}: ${item.name}`)
+      note(`round ${round + 1} of ${rounds}: ${item.name}`)
       for (const [column, value] of Object.entries(await measure(item, round))) {
         results.get(item.id)[column] ??= []
         results.get(item.id)[column].push(value)

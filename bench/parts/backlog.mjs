@@ -11,7 +11,7 @@ const BATCH = 250
 
 /** Receiving and handling while many entries stand behind a handler that fails and one that never returns. */
 export async function backlog(bench) {
-  const { quick, say } = bench
+  const { quick, note } = bench
   const counts = quick ? { large: 20_000 } : { middle: 100_000, large: 1_000_000 }
   const rounds = quick ? 2 : 5
   const rows = []
@@ -22,7 +22,7 @@ export async function backlog(bench) {
     try {
       let pending = 0
       for (const [role, count] of Object.entries(counts)) {
-        say(`making ${count.toLocaleString('en')} entries on ${inWords}`)
+        note(`making ${count.toLocaleString('en')} entries on ${inWords}`)
         await add(bench, loaded, count - pending)
         pending = count
         const items = [
@@ -40,7 +40,7 @@ export async function backlog(bench) {
           },
         ]
         rows.push(
-          ...(await inRounds({ items, rounds, say, measure: (item, round) => measure(bench, item, round) })),
+          ...(await inRounds({ items, rounds, note, measure: (item, round) => measure(bench, item, round) })),
         )
       }
     } finally {
@@ -134,7 +134,7 @@ async function measure({ load, quick }, { server, other }, round) {
   }
 }
 
-/** Until what came in is handled. */
+/** Waits until the deliveries are handled. */
 async function quiet(server) {
   let last = -1
   await until('the deliveries are handled', async () => {

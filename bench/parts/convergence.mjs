@@ -10,7 +10,7 @@ const BURST = 10_000
 
 /** Reading back from the platform: how long until everything asked for is known, and how many reads a burst costs. */
 export async function convergence(bench) {
-  const { quick, say } = bench
+  const { quick, note } = bench
   const count = quick ? 500 : 10_000
   const rounds = quick ? 1 : 3
   const rows = []
@@ -18,8 +18,8 @@ export async function convergence(bench) {
     ['', PAUSE_MS, `a platform that takes ${PAUSE_MS} ms for an answer`],
     ['-at-once', 0, 'a platform that answers at once'],
   ])
-    rows.push(...(await readAll(bench, { suffix, pauseMs, inWords, count, rounds, say })))
-  say('a burst of one subscription')
+    rows.push(...(await readAll(bench, { suffix, pauseMs, inWords, count, rounds, note })))
+  note('a burst of one subscription')
   rows.push(await readBurst(bench))
   rows.push(await watchInstances(bench))
   return {
@@ -36,7 +36,7 @@ export async function convergence(bench) {
   }
 }
 
-async function readAll({ folder, runtimes, cores }, { suffix, pauseMs, inWords, count, rounds, say }) {
+async function readAll({ folder, runtimes, cores }, { suffix, pauseMs, inWords, count, rounds, note }) {
   const { path: node } = runtimes.judged
   const platform = await startChild('servers/platform.mjs', { pauseMs }, { node, cores: cores?.load })
   const platformUrl = `http://127.0.0.1:${platform.ready.port}`
@@ -48,7 +48,7 @@ async function readAll({ folder, runtimes, cores }, { suffix, pauseMs, inWords, 
     return await inRounds({
       items,
       rounds,
-      say,
+      note,
       async measure({ id }, round) {
         const settings = { platformUrl, count, concurrency: CONCURRENCY }
         const child = await startChild('servers/converge.mjs', settings, { node, cores: cores?.server })
@@ -97,7 +97,7 @@ async function readBurst({ folder, runtimes, cores, load }) {
 }
 
 /** In a quick run slower, and so under another name than the aim's. */
-async function watchInstances({ runtimes, quick, postgres, say }) {
+async function watchInstances({ runtimes, quick, postgres, note }) {
   const { path: node } = runtimes.judged
   const perSecond = quick ? 100 : 1_000
   const seconds = quick ? 4 : 20
@@ -116,7 +116,7 @@ async function watchInstances({ runtimes, quick, postgres, say }) {
   try {
     for (let i = 0; i < 4; i++)
       instances.push(await startChild('servers/marketplace.mjs', settings, { node }))
-    say(`four instances, ${perSecond} changes a second`)
+    note(`four instances, ${perSecond} changes a second`)
     const [first] = instances
     await first.ask('trackAll', count)
     await until('all is read', async () => (await first.ask('health')).counts?.requested === 0, 120_000)

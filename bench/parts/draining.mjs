@@ -10,7 +10,7 @@ const BATCH = LANES_A_BATCH * ENTRIES_A_LANE
 
 /** How fast a backlog is worked off by handlers that return at once. */
 export async function draining(bench) {
-  const { quick, say } = bench
+  const { quick, note } = bench
   const count = quick ? 10_000 : 200_000
   const rounds = quick ? 1 : 3
   const items = [
@@ -20,7 +20,7 @@ export async function draining(bench) {
   const rows = await inRounds({
     items,
     rounds,
-    say,
+    note,
     measure: ({ id }, round) => measure(bench, id, round, count),
   })
   return {

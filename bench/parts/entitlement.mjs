@@ -3,7 +3,7 @@ import { startChild } from '../harness/child.mjs'
 import { inRounds } from '../harness/statistics.mjs'
 
 /** The question on every request of an app, answered from memory. Cold ones are in "Sizes". */
-export async function entitlement({ folder, platformUrl, runtimes, cores, quick, say, leaveOut }) {
+export async function entitlement({ folder, platformUrl, runtimes, cores, quick, note, leaveOut }) {
   const rounds = quick ? 7 : 15
   const child = await startChild(
     'servers/entitlement.mjs',
@@ -16,7 +16,7 @@ export async function entitlement({ folder, platformUrl, runtimes, cores, quick,
     { id: 'peek', name: '`marketplace.peek(business_uid)`' },
   ]
   try {
-    say(`${rounds} rounds`)
+    note(`${rounds} rounds`)
     const usable = []
     for (const item of items) {
       // Warms up, too.
@@ -28,7 +28,7 @@ export async function entitlement({ folder, platformUrl, runtimes, cores, quick,
       title: 'isEntitled, warm',
       about: `1,000 businesses, 200,000 calls in a round, ${rounds} rounds in turns in one process.`,
       columns: [{ id: 'ns', name: 'ns per call', digits: 0 }],
-      rows: await inRounds({ items: usable, rounds, say: () => {}, measure }),
+      rows: await inRounds({ items: usable, rounds, note: () => {}, measure }),
       beside: { column: 'ns', row: () => 'bare-get', name: '× awaited lru-cache get' },
     }
   } finally {

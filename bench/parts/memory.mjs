@@ -6,7 +6,7 @@ import { BODY, SECRET } from '../servers/deliveries.mjs'
 const SLICES = 20
 
 /** Whether memory stays flat while deliveries come in and are handled. */
-export async function memory({ folder, platformUrl, runtimes, cores, load, quick, say }) {
+export async function memory({ folder, platformUrl, runtimes, cores, load, quick, note }) {
   const count = quick ? 50_000 : 1_000_000
   const server = await startChild(
     'servers/marketplace.mjs',
@@ -17,7 +17,7 @@ export async function memory({ folder, platformUrl, runtimes, cores, load, quick
   try {
     for (let slice = 0; slice < SLICES; slice++) {
       if (slice % 5 === 0)
-        say(`${((slice * count) / SLICES).toLocaleString('en')} of ${count.toLocaleString('en')} deliveries`)
+        note(`${((slice * count) / SLICES).toLocaleString('en')} of ${count.toLocaleString('en')} deliveries`)
       await load.post({ port: server.ready.port, path: `/x/${SECRET}`, body: BODY, count: count / SLICES })
       samples.push(await server.ask('memory'))
     }

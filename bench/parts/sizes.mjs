@@ -7,18 +7,18 @@ import { BODY, businessOf, notice, SECRET } from '../servers/deliveries.mjs'
 
 /** The same questions at 1,000, 100,000 and 1,000,000 subscriptions, on both engines. */
 export async function sizes(bench) {
-  const { quick, say } = bench
+  const { quick, note } = bench
   const counts = quick ? { small: 1_000, large: 20_000 } : { small: 1_000, middle: 100_000, large: 1_000_000 }
   const rounds = quick ? 1 : 5
   const items = []
   for (const engine of ['sqlite', 'postgres']) {
     for (const [role, count] of Object.entries(counts)) {
       const name = `${engine === 'sqlite' ? 'SQLite' : 'PostgreSQL'}, ${count.toLocaleString('en')} subscriptions`
-      say(`making ${name}`)
+      note(`making ${name}`)
       items.push({ id: `${engine}/${role}`, name, count, ...(await makeStore(bench, engine, role, count)) })
     }
   }
-  const rows = await inRounds({ items, rounds, say, measure: (item) => measure(bench, item) })
+  const rows = await inRounds({ items, rounds, note, measure: (item) => measure(bench, item) })
   return {
     title: 'Sizes',
     about: `Twice as many journal rows as subscriptions; ${rounds} rounds. Deliveries go to subscriptions all over the table, and \`worker: false\` keeps reads of the platform out of the figure. Statistics of PostgreSQL are as its own autovacuum left them.`,

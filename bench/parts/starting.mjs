@@ -7,7 +7,7 @@ import { inRounds } from '../harness/statistics.mjs'
 
 /** What the package costs an app before the first request: time at the start, and disk. */
 export async function starting(bench) {
-  const { folder, platformUrl, runtimes, cores, quick, say, postgres } = bench
+  const { folder, platformUrl, runtimes, cores, quick, note, postgres } = bench
   const rounds = quick ? 3 : 9
   const url = await (await postgres()).createDatabase('starting')
   const kept = `sqlite:${join(folder, 'starting.db')}`
@@ -23,11 +23,11 @@ export async function starting(bench) {
   ]
   // The first start makes the tables.
   for (const { node, store } of items.slice(-2)) await startOnce({ node, store: store(), platformUrl, cores })
-  say(`${rounds} rounds`)
+  note(`${rounds} rounds`)
   const rows = await inRounds({
     items,
     rounds,
-    say: () => {},
+    note: () => {},
     measure: ({ node, store }, round) => startOnce({ node, store: store(round), platformUrl, cores }),
   })
   return {
@@ -51,8 +51,8 @@ async function startOnce({ node, store, platformUrl, cores }) {
   return child.ready
 }
 
-function installed({ folder, say, leaveOut }) {
-  say('packing and installing')
+function installed({ folder, note, leaveOut }) {
+  note('packing and installing')
   const target = join(folder, 'installed')
   mkdirSync(target)
   writeFileSync(join(target, 'package.json'), '{ "private": true }')

@@ -1,6 +1,6 @@
 import { serve } from './serve.mjs'
 
-/** The most that Node itself gives: no framework, the body parsed, nothing kept. */
+/** The upper bound of Node itself: no framework, the body is parsed, nothing is stored. */
 serve((req, res) => {
   let text = ''
   req.setEncoding('utf8')

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 
-/** What the parent gave this process. */
+/** The settings from the parent process. */
 export const settings = JSON.parse(process.argv[2] ?? '{}')
 
 /**

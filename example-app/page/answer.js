@@ -1,4 +1,4 @@
-/** Whether the chosen business is let in, and why. */
+/** The answer for the chosen business, and its reason. */
 import { make, setText } from './make.js'
 
 const element = (id) => document.getElementById(id)
@@ -7,11 +7,11 @@ const HEADLINES = {
   yes: 'Let in',
   no: 'Not let in',
   none: 'Nothing bought yet',
-  waiting: 'Cannot say yet',
+  waiting: 'Not known yet',
   stopped: 'The app is stopped',
 }
 
-/** `none`: nobody has heard of a purchase, which is where every business begins. */
+/** `none`: no purchase is known, as for every business at the start. */
 export function answerOf({ decision }, { isAppRunning }) {
   if (!isAppRunning) return 'stopped'
   if (!decision) return 'waiting'
@@ -19,7 +19,7 @@ export function answerOf({ decision }, { isAppRunning }) {
   return decision.entitled ? 'yes' : decision.known ? 'no' : 'waiting'
 }
 
-/** Gives back the answer in a line when it is another one than before. */
+/** Returns the answer as a line if it has changed, else an empty text. */
 export function showAnswer(business, state) {
   const { uid, name, decision, truth, isChecking } = business
   const answer = answerOf(business, state)
@@ -46,13 +46,13 @@ export function showAnswer(business, state) {
     : ''
 }
 
-/** What the app knows of the newest subscription. */
+/** The state of the newest subscription, as the app knows it. */
 export function stateKnown(decision) {
   const newest = decision?.subscriptions.at(-1)
   return newest ? stateOf(newest) : 'nothing known'
 }
 
-/** Grows older by itself. */
+/** Shows the age, which changes by itself. */
 export function showAge({ decision }) {
   const words = decision?.asOf ? `${age(decision.asOf)} ago${decision.stale ? ', too long' : ''}` : 'not yet'
   setText('age', decision ? words : '–')
@@ -68,7 +68,7 @@ function explanationOf(answer, { words }, { waitingDeliveries }) {
       : waitingDeliveries === 1
         ? '1 webhook waits.'
         : `${waitingDeliveries} webhooks wait.`
-  return `Webhooks get no reply, and this simulated platform sends them again every second until the app runs. What was acknowledged before is on disk. ${waiting}`
+  return `Webhooks get no reply, and this simulated platform sends them again every second until the app runs. Acknowledged webhooks are on disk. ${waiting}`
 }
 
 function showSubscriptions(subscriptions, { isAppRunning }) {

@@ -1,10 +1,10 @@
-/** Beside each button one more that shows the code it runs, below its row. */
+/** A second button beside each button shows its code below the row. */
 import { make } from './make.js'
 
 const WHOSE = { app: 'Your app', demo: 'The demo, in place of the platform' }
 let count = 0
 
-/** Gives every button of the row its code, one piece open at a time. `nameOf` finds what a button would do now. */
+/** Adds the code to every button of a row. One piece is open at a time. `nameOf` returns the present action of a button. */
 export function addCode(row, code, nameOf = (button) => button.dataset.code) {
   count += 1
   const place = make('div', 'code')

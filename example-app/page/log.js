@@ -1,4 +1,4 @@
-/** What happened to the chosen business and to everybody, newest first: a group for each thing that a person did. */
+/** The events of the chosen business and those that concern all, newest first: a group for each action of a person. */
 import { clockTime } from './clock-time.js'
 import { make } from './make.js'
 
@@ -40,7 +40,7 @@ export function createLog(list) {
   }
 
   return {
-    /** All that happened so far, in place of what was known. */
+    /** Replaces the list by the events so far. */
     past(happenings) {
       all = happenings
       show()
@@ -57,7 +57,7 @@ export function createLog(list) {
   }
 }
 
-/** A group begins with its cause. Where that concerns another business, what follows from it for all stands in its place. */
+/** A group begins with its cause, or with its first shown event if the cause concerns another business. */
 function groupOf({ id, cause, at, text, tone }, all) {
   const isKept = all.some((each) => each.id === cause)
   const group = make('li', 'cause')
@@ -76,7 +76,7 @@ function row({ kind, text, tone, id }) {
   return item
 }
 
-/** How long it took from what a person did to the newest answer that came of it. */
+/** Shows the time from the action to the newest answer that it caused. */
 function showDuration(group, at) {
   const ms = at - Number(group.dataset.at)
   group.querySelector('.took').textContent =

@@ -1,4 +1,4 @@
-/** The page: keeps what the server sends, shows the chosen business, and sends what is pressed. */
+/** The page: holds the state from the server, shows the chosen business, and sends the actions of the buttons. */
 import { showAge, showAnswer } from './answer.js'
 import { clockTime } from './clock-time.js'
 import { addCode } from './code.js'
@@ -21,7 +21,7 @@ let seenAt = Date.now()
 let shownAnswer
 let chosen = new URLSearchParams(location.hash.slice(1)).get('business')
 
-/** The places that show the answer and are on the screen. */
+/** The visible places that show the answer. */
 const inView = new Set()
 const observer = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) inView[isIntersecting ? 'add' : 'delete'](target)
@@ -50,7 +50,7 @@ source.addEventListener('state', ({ data }) => {
   show()
 })
 
-/** Without the demo everything is grey, and says so: it may be out of date. */
+/** Without a connection to the demo the page is grey, and states that it may be out of date. */
 function showLive(now) {
   const isNews = isLive !== now
   isLive = now
@@ -67,14 +67,14 @@ function showLive(now) {
 function show() {
   chosen ??= state.businesses[0].uid
   const { decision } = business()
-  // What the report answered belongs to the answer that was; it does not outlive it.
+  // The shown report belongs to the answer before, so it is removed.
   const answer = `${chosen} ${decision?.entitled} ${decision?.known} ${state.isAppRunning}`
   if (answer !== shownAnswer) clearReport()
   shownAnswer = answer
   log.choose(chosen)
   showBusinesses()
   const news = showAnswer(business(), state)
-  // A step of a story is read out with its own words.
+  // A step of a story has its own text for screen readers.
   const isInStory = document.activeElement?.closest('.player')
   if (news && isLive && !isInStory) announce(news, inView.size > 0)
   if (!strip.isPlaying()) stations.show(business(), state)
@@ -87,7 +87,7 @@ function show() {
   for (const button of document.querySelectorAll('.player .primary')) allow(button, null)
 }
 
-/** A button that cannot be pressed stays reachable, so that everybody can learn why. */
+/** A disabled button can still have the focus, so that everybody can read the reason. */
 function allow(button, whyNot) {
   const why = isLive ? whyNot : NOT_CONNECTED
   button.setAttribute('aria-disabled', String(Boolean(why)))
@@ -103,7 +103,7 @@ function showSwitch(button) {
   allow(button, null)
 }
 
-/** What a button would do now, by its name in the code. */
+/** The present action of a button, by its name in the code. */
 function codeOf({ dataset: { code, isOn, on, off } }) {
   return code ?? (isOn === 'true' ? off : on)
 }
@@ -163,7 +163,7 @@ async function playStep(name, number) {
   return why
 }
 
-/** What the demo replies. What keeps it from doing it is shown. */
+/** Sends a request to the demo and returns its reply. Shows the reason of a refusal. */
 async function ask(method, path) {
   try {
     const reply = await (await fetch(path, { method })).json()
@@ -175,7 +175,7 @@ async function ask(method, path) {
   }
 }
 
-/** The one line that is read out; seen as well unless it is to be read elsewhere on the screen. */
+/** Sets the status line for screen readers. It is visible too, unless the text is elsewhere on the screen. */
 function announce(text, isElsewhere = false) {
   element('status').classList.toggle('unseen', isElsewhere)
   setText('status', text)

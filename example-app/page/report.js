@@ -1,4 +1,4 @@
-/** What opening the paid page came to: the report itself, or why not. */
+/** The result of a visit to the paid page: the report, or the reason for the refusal. */
 import { make } from './make.js'
 
 const STATUS_WORDS = { 200: 'OK', 401: 'Unauthorized', 402: 'Payment Required', 503: 'Service Unavailable' }
@@ -9,7 +9,7 @@ export function clearReport() {
   place.replaceChildren()
 }
 
-/** `announce` reads the answer out. */
+/** `announce` passes the answer to screen readers. */
 export function showReport({ status, body }, announce) {
   const line = make('p', 'request')
   line.append(
@@ -22,7 +22,7 @@ export function showReport({ status, body }, announce) {
 }
 
 function detail(status, body) {
-  if (!status) return 'The app is stopped: nobody is there to answer.'
+  if (!status) return 'The app is stopped, so no reply comes.'
   return body?.detail ?? ''
 }
 

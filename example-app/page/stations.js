@@ -1,18 +1,18 @@
-/** What each station of the strip shows: how things stand with the platform, with the package, and with the app. */
+/** The texts of the stations of the strip: the state of the platform, of the package and of the app. */
 import { answerOf, stateKnown } from './answer.js'
 import { setText } from './make.js'
 
 const strip = document.getElementById('strip')
-const ANSWERS = { yes: 'Report open', no: 'Report closed', none: 'Report closed', waiting: 'Cannot say yet' }
+const ANSWERS = { yes: 'Report open', no: 'Report closed', none: 'Report closed', waiting: 'Not known yet' }
 
-/** The happenings that a station waits for while the strip plays. */
+/** The kinds of events that change a station while the strip plays. */
 const TRUTH = ['platform']
 const KNOWN = ['read', 'change']
 const ANSWER = ['decision', 'stage']
 
 export function createStations() {
   return {
-    /** Shows what a happening of that kind made known; without one, everything. */
+    /** Shows the stations that an event of this kind changes; without a kind, all of them. */
     show(business, state, kind) {
       const { name, truth, decision } = business
       const isAny = (kinds) => kind === undefined || kinds.includes(kind)

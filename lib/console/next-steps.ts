@@ -3,7 +3,7 @@ import type { Reason } from '../index.js'
 /** The button that the page highlights for the next step. */
 export type StepAction = 'refresh' | 'track' | 'health' | 'none'
 
-/** What the console says about an answer, and what to do. */
+/** The texts of the console for an answer: a headline, and what to do. */
 export interface NextStep {
   /** The answer as a headline. */
   headline: string

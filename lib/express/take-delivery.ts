@@ -161,5 +161,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
 
 /** The cause's message is for the app's operator. The sender does not get it. */
 function notAccepted(cause: unknown): MarketplaceError {
-  return new MarketplaceError('delivery_not_kept', 'Cannot accept the delivery now: send it again', { cause })
+  return new MarketplaceError('delivery_not_accepted', 'Cannot accept the delivery now: send it again', {
+    cause,
+  })
 }

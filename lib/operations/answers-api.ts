@@ -14,18 +14,18 @@ export interface ExplainOptions extends ItemOptions {
   at?: Date | string
 }
 
-/** Who may use the app and why, and ways to bring that up to date without an event. */
+/** The answers of the gate, and ways to add and refresh subscriptions without an event. */
 export interface AnswersApi {
   /**
-   * Whether the business may use the app now. Never rejects; false while the answer is uncertain.
+   * Whether the business may use the app now. Never rejects. An uncertain answer is false.
    *
    * @example
    * if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
    */
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
   /**
-   * The answer of `isEntitled` without a promise, for code that runs very often; undefined when it is not in memory, or
-   * is no longer fresh. Never throws. Looks nothing up, also not in the background: `isEntitled` does that.
+   * The answer of `isEntitled` without a promise, for code that runs very often; undefined when no fresh answer is in
+   * memory. Never throws and starts no lookup: `isEntitled` does that.
    *
    * @example
    * const entitled = marketplace.peek(business_uid) ?? (await marketplace.isEntitled(business_uid))
@@ -34,8 +34,8 @@ export interface AnswersApi {
   /**
    * The same answer with its reason, evidence and age. Never rejects.
    *
-   * With `at`, the answer as it was at that time, by the rules of today, from the changes in the journal: `restsOn` names
-   * them. If the journal does not have them, the answer is `not_recorded` and not `known`. With `at` it rejects
+   * With `at`, the answer at that time, by today's rules, from the changes in the journal: `restsOn` names them. If the
+   * journal has no record of that time, the reason is `not_recorded`, and `known` is false. With `at` it may reject:
    * `argument_invalid`, `store_unavailable` or `closed`.
    *
    * @example
@@ -43,19 +43,19 @@ export interface AnswersApi {
    */
   explain(businessUid: string | number, options?: ExplainOptions): Promise<Decision>
   /**
-   * Requests the read of a subscription without an event: for an import, or when its `created` never came. Resolves when
-   * the request is on disk; the read follows. Rejects `argument_invalid` or `store_unavailable`.
+   * Adds a subscription without an event, for an import or a lost `create`. Resolves when it is on disk; the read follows.
+   * Rejects `argument_invalid` or `store_unavailable`.
    *
    * @example
    * await marketplace.track({ subscription_uid, business_uid }, { announce: false }) // no change for handlers
    */
   track(subscription: TrackedSubscription, options?: TrackOptions): Promise<void>
   /**
-   * `track` for many subscriptions. Batches share a commit, few lines wait for their reads at a time, reads of events go
-   * first, and each line gets its result from the platform's answer. A second run with the same lines skips those that are
-   * read, and requests no read twice. The workers on this database do the reads: this one, or with `worker: false` those
-   * of other processes. Rejects `argument_invalid`, `store_unavailable`, `closed`, and with the error that the iterable or
-   * `onProgress` throws; the reads requested until then are on disk.
+   * `track` for many subscriptions. Each line gets its result from the platform's answer. Batches share a commit, at most
+   * 250 lines wait for their reads at a time, and reads that events request go first. Run it again with the same lines
+   * after an abort, a crash or an error: it skips the lines that are read. A worker on this database does the reads: this
+   * process, or with `worker: false` the running app. Rejects `argument_invalid`, `store_unavailable`, `closed`, and with
+   * the error of the iterable or of `onProgress`. The reads requested until then are on disk.
    *
    * @example
    * const { read, notRead } = await marketplace.importSubscriptions(customers, { announce: false })
@@ -65,8 +65,8 @@ export interface AnswersApi {
     options?: ImportOptions,
   ): Promise<ImportSummary>
   /**
-   * Reads all known subscriptions of the business again, and answers as `explain`. It waits for the reads at most twice
-   * `platform.timeoutMs` and a second. Rejects `argument_invalid` or `store_unavailable`.
+   * Reads all known subscriptions of the business again, waits for the reads (at most 2 × `platform.timeoutMs` + 1 s +
+   * `freshness.waitMs`), and answers like `explain`. Rejects `argument_invalid` or `store_unavailable`.
    *
    * @example const { entitled, explanation } = await marketplace.refresh('business-1')
    */

@@ -34,7 +34,7 @@ export function checkedOptions(options: ImportOptions | undefined): ImportOption
     const [form, isValid] = expected[name as keyof ImportOptions] ?? []
     if (form && (value === undefined || isValid?.(value as never))) continue
     const known = Object.keys(expected).join(', ')
-    const why = form ? `${name} must be ${form}` : `there is no option ${name}; the options are ${known}`
+    const why = form ? `${name} must be ${form}` : `unknown option ${name}; the options are ${known}`
     throw new MarketplaceError('argument_invalid', `Cannot import subscriptions: ${why}`)
   }
   return options ?? {}

@@ -48,9 +48,9 @@ export async function migratePostgres(
   } catch (error) {
     if (postgresCode(error) !== '42501') throw error
     throw refused(
-      `the role ${role} may not create what is missing (42501). Either give it a schema of its own:\n` +
+      `the role ${role} may not create the missing tables (42501). Either give it a schema of its own:\n` +
         `create schema ${quoted(schema)} authorization ${quoted(role)};\n` +
-        `or start the app once with a role that may create, and then run as that role:\n${grantsFor(schema, role)}`,
+        `or start the app once with a role that may create tables, which then runs:\n${grantsFor(schema, role)}`,
       error,
     )
   }
@@ -91,7 +91,7 @@ export function asOpenError(error: unknown): MarketplaceError {
 }
 
 const WHY: Record<string, string> = {
-  '28P01': 'user name or password are wrong (28P01)',
+  '28P01': 'the user name or the password is wrong (28P01)',
   '28000': 'this user may not connect from here (28000)',
   '3D000': 'the database does not exist (3D000); create it first',
 }

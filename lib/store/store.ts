@@ -94,7 +94,7 @@ export type { StoreOwner } from './store-owner.js'
  * Work is leased. A claim returns an item with a lease token, and the item is due again when the lease runs out. Every
  * finish names the token. A finish whose lease is no longer the caller's changes nothing, and its result shows that.
  *
- * A time is a number of milliseconds since 1970, as the caller's wall clock shows it, unless the field says otherwise.
+ * A time is a number of milliseconds since 1970, as the caller's wall clock shows it, unless the field states another unit.
  * The store judges leases and due times by one clock of its own, so the clocks of its processes may differ.
  *
  * Every call rejects with a `MarketplaceError`, most often `store_unavailable`.
@@ -146,7 +146,7 @@ export interface Store extends StoreObservation {
    * Writes the result of a read, together with the changes it shows, in one transaction.
    *
    * When another read was requested after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`,
-   * whatever `nextInMs` says, and `candidate` and `clearUninstalled` are not applied: that read decides them.
+   * whatever `nextInMs` is, and `candidate` and `clearUninstalled` are not applied: that read decides them.
    *
    * False in two cases. The caller has lost the lease: nothing was written. Or the read finds a revocation, and another
    * read was requested after the claim: only a failed read was written, and the subscription is due at once.

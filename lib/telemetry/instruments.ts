@@ -115,13 +115,13 @@ export const INSTRUMENTS = {
   },
   'reads.paused': {
     kind: 'gauge',
-    unit: '1',
+    unit: '{process}',
     attributes: 'none',
     description: '1 while this process pauses all reads (rate limit, refused credentials), else 0.',
   },
   'schema.version': {
     kind: 'gauge',
-    unit: '1',
+    unit: '{version}',
     attributes: 'none',
     description: 'Version of the database schema.',
   },

@@ -62,7 +62,7 @@ interface LeaseCalls {
  * All times are monotonic. A lease counts from the moment before the call of the store, so nobody else can have the item
  * before it ends here.
  */
-function createLease(options: LeaseCalls & { leaseMs: number; renewEveryMs: number; clock: Clock }) {
+export function createLease(options: LeaseCalls & { leaseMs: number; renewEveryMs: number; clock: Clock }) {
   const { renew, onLost, leaseMs, renewEveryMs, clock } = options
   let lapse: unknown
   let renewal: unknown

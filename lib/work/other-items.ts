@@ -55,7 +55,7 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
         ownAt ??= clock.monotonic()
       }
       if (ownAt !== undefined || purchasableUids.length === 0) return
-      for (const item of known) if (item !== null && knownItems.size < MOST_ITEMS_NAMED) knownItems.add(item)
+      for (const item of known) if (item !== null && knownItems.size < MAX_ITEMS_NAMED) knownItems.add(item)
     },
 
     problems(): Problems {

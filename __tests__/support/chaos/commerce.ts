@@ -58,7 +58,7 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
     subscriptions,
     isAllowed,
 
-    /** One business does something. */
+    /** One action of a business. */
     step(business = pick(businesses) as string) {
       moves++
       move(business)
@@ -70,7 +70,7 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
       } else if (last && isOpen) last.to = now()
     },
 
-    /** Everybody's first purchase. */
+    /** The first purchase of each business. */
     begin() {
       for (const business of businesses) if (random() < 0.7) this.step(business)
     },

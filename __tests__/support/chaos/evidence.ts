@@ -4,7 +4,7 @@ import { callsOf, describeCall } from './calls.js'
 import type { Life } from './instances.js'
 import type { Trouble } from './monkey.js'
 
-/** Enough for a report, and for a person to go on reading. */
+/** The most rows in a report. */
 const SHOWN = 8
 
 /** The violation, with the rows and calls concerned and the faults at the time; '' when there is none. */

@@ -49,7 +49,7 @@ function begin(settings: InstanceSettings) {
     deliverySecrets: DELIVERY_SECRET,
     store,
     freshness: { maxStaleMs, reconcileEveryMs },
-    // As many tries as a run can need, so that an entry goes dead only for another reason.
+    // More tries than a run needs, so that an entry becomes dead only for another reason.
     worker: { leaseMs, handlerRetryDelaysMs: Array<number>(100).fill(300) },
   })
 

@@ -26,7 +26,7 @@ const WEIGHTS = {
   outage: 5,
 }
 
-/** Strikes at random, by a seed, with several hands at once; never one target with two of them. */
+/** Injects random faults by a seed, several at once, but never two into one target. */
 export function createMonkey(options: {
   instances: readonly Instance[]
   database: PostgresServer
@@ -43,7 +43,7 @@ export function createMonkey(options: {
   let rest = () => {}
   let playing: Promise<unknown> = Promise.resolve()
 
-  /** Ends early when the storm is over. */
+  /** Ends early at the end of the storm. */
   function hold(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms)
@@ -140,7 +140,7 @@ export function createMonkey(options: {
       playing = Promise.all(streams.map((random) => play(random, () => isOver)))
     },
 
-    /** Ends every fault; resolves when everything is whole again. */
+    /** Ends every fault; resolves when all parts work again. */
     async calm() {
       rest()
       await playing

@@ -48,7 +48,7 @@ export interface ChaosReport {
   wrong: string
 }
 
-/** Several instances on one database, a platform, customers and visitors, and everything that fails. */
+/** Runs several instances on one database with a platform, customers, visitors and faults. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { instances: count, forMs, stormMs, seed, maxStaleMs, onProgress = () => {} } = options
   const chance = seeded(seed)

@@ -53,7 +53,7 @@ export function createVisitors(options: {
         judge(business, number, from, to)
       }
     } catch {
-      // Killed, or frozen for long.
+      // The instance was killed, or frozen for long.
       unanswered++
     }
   }

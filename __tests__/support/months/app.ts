@@ -24,7 +24,7 @@ export interface Deployed {
 /** Makes a handler fail: an answer that is true throws. */
 export type HandlerFault = (of: { business: string; isChange: boolean }) => boolean
 
-/** For negative controls: something dishonest put around the package. */
+/** For negative controls: a wrapper that breaks a promise of the package. */
 export interface Sabotage {
   marketplace?(marketplace: Marketplace): Marketplace
   fetch?(real: typeof fetch): typeof fetch
@@ -133,7 +133,7 @@ export function createApp(options: {
       deploy(deployed)
       await time.advance(SECOND)
     },
-    /** Not one line of it runs any more. */
+    /** No code of it runs any more. */
     kill({ power = false } = {}) {
       running?.clock.kill()
       if (running) killed.push(running)

@@ -64,7 +64,7 @@ export function createBuyers(options: {
     move,
     uninstall,
     comeBack,
-    /** A customer with a life of its own. */
+    /** A customer who acts at random. */
     settle(business: string) {
       businesses.add(business)
       time.after(random.between(0, 6 * HOUR), () => buy(business))

@@ -1,7 +1,7 @@
 /** The promises of every world, whenever it is checked. */
 export const INVARIANTS = {
   in: 'while health is ok, who buys is let in within 10 s, who stops paying is out, and "not yet" is never "no"',
-  honest: 'what is wrong for a minute shows in health, in words',
+  honest: 'health() explains a problem after a minute',
   healed: 'when all is right again, payers are in, others out and health is ok, within the reconcile',
   ended: 'an entry ends by a handler that returned, as dead and reported, or by retention after either',
   apart: 'two handlers of one subscription never run at once',

@@ -24,7 +24,7 @@ export function createProbes(world: {
   const health = (): Promise<Health> => time.until(app.marketplace().health())
   const explain = (business: string): Promise<Decision> => time.until(app.marketplace().explain(business))
 
-  /** Asks every half second until the answer is the expected one; false when it never came. */
+  /** Asks every half second until the answer is the expected one; false at the deadline. */
   async function answers(business: string, expected: boolean, isNew: boolean): Promise<boolean> {
     const until = time.passed() + ANSWER_WITHIN_MS
     for (;;) {
@@ -36,7 +36,7 @@ export function createProbes(world: {
     }
   }
 
-  /** Something happens to a business; when health was ok, the answer must follow. */
+  /** A business buys, pays or stops paying. If health was ok, the answer must follow. */
   async function expectAnswer(
     business: string,
     expected: boolean,
@@ -78,7 +78,7 @@ export function createProbes(world: {
     },
 
     /**
-     * Something is wrong, and an event makes the app meet it: a minute later health must report it. A fault that only
+     * During a fault, an event makes the app run into it. A minute later health must report the fault. A fault that only
      * refuses deliveries (`isMetByRefusing`: a full disk, while SQLite has room in its file) is not met while all succeed.
      */
     async trouble(what: string, { isMetByRefusing = false } = {}) {

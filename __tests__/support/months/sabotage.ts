@@ -28,7 +28,7 @@ export const SABOTAGES: Record<Invariant, { what: string; fault: FaultName; sabo
     })),
   },
   healed: {
-    what: 'who comes in the morning is out for ever',
+    what: 'some buyers never get access',
     fault: 'nothing',
     sabotage: disguise((real) => ({
       explain: async (business) => ({

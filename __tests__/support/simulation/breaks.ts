@@ -5,12 +5,12 @@ import type { createTables } from './tables.js'
 
 type Tables = ReturnType<typeof createTables>
 
-/** A way to break a promise, and the kind of world that finds it out soonest. */
+/** A way to break a promise, and the kind of world that detects it soonest. */
 export type Control = [what: string, promised: Promised, broken: Break, tilt?: Partial<Profile>]
 
 const STEADY = { callFaults: 0, lies: false, ties: false, latenciesMs: [10, 300, 3_000], lagsMs: [0] }
 
-/** For each promise, ways to break it that some world must find out. */
+/** For each promise, ways to break it that some world must detect. */
 export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
   return [
     [

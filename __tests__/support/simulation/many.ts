@@ -1,9 +1,9 @@
 /**
- * As many simulated worlds as you like, on all cores:
+ * Runs simulated worlds on all cores:
  *
  *     npm run simulate                     # 10,000 worlds on plain tables, 1,000 on the package's SQL
  *     npm run simulate -- 50000 --from 7   # so many of them; where the seeds begin
- *     npm run simulate -- --seed 123       # one world, with all that happens in it
+ *     npm run simulate -- --seed 123       # one world, with all its events
  *     npm run simulate -- --months 50      # worlds of weeks and months, with operators' faults
  *     npm run simulate -- --months --seed 123 --faults disk,clock
  */

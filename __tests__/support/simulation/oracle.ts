@@ -50,7 +50,7 @@ interface Lease {
   process: Process
 }
 
-/** Watches all of a run from outside: writes to the database, calls of handlers, answers. */
+/** Watches a run from outside: writes to the database, calls of handlers, answers. */
 export function createOracle(options: {
   now(): number
   item: string

@@ -9,7 +9,7 @@ import { clockOf, type Time } from './time.js'
 
 export interface StoreProfile {
   latenciesMs: readonly number[]
-  /** When a process is notified of commits of others. */
+  /** When a process gets notifications of commits of others. */
   hints: 'at once' | 'late' | 'never'
 }
 
@@ -17,7 +17,7 @@ export interface StoreProfile {
 export type CommitListener = (method: keyof Store, args: readonly unknown[], result: unknown) => void
 
 /**
- * One instance of the package as a process: it can be killed (not one line of it runs any more), frozen (it goes on
+ * One instance of the package as a process: it can be killed (no code of it runs any more), frozen (it goes on
  * later, where it was), cut off from the platform, or from the store. A call that is under way when its process dies
  * may still reach the database; the process never gets the result.
  */
@@ -50,7 +50,7 @@ export function createProcess(options: {
   let onHint: ((hint: Hint) => void) | undefined
   let waiting: (() => void)[] = []
 
-  /** Runs code of this process: now, when it goes on, or never. */
+  /** Runs code of this process: now, after a freeze, or never. */
   function run(code: () => void) {
     if (state === 'running') code()
     else if (state === 'frozen') waiting.push(code)
@@ -162,8 +162,8 @@ export function createProcess(options: {
         storeCut += by
       }),
 
-    /** A hint of another process; it comes when it comes. */
-    hear(hint: Hint) {
+    /** Delivers a hint of another process after a random delay. */
+    receive(hint: Hint) {
       if (profile.hints === 'never' || isDead()) return
       time.after(profile.hints === 'late' ? 500 : 1, () => {
         if (storeCut === 0) run(() => onHint?.(hint))

@@ -1,4 +1,4 @@
-/** Everything that is left to chance in a simulated run comes from one of these, and so from the seed. */
+/** All random decisions of a simulated run come from these streams, and so from the seed. */
 export interface Random {
   /** [0, 1) */
   next(): number
@@ -39,7 +39,7 @@ export function createRandom(seed: number): Random {
     },
     fork: () => createRandom(Math.floor(next() * 4_294_967_296)),
   }
-  // The first numbers of neighbouring seeds are alike; those after them are not.
+  // The first numbers of neighbouring seeds are similar, later ones are not.
   for (let i = 0; i < 4; i++) next()
   return random
 }

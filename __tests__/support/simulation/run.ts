@@ -10,14 +10,14 @@ import { createRandom } from './random.js'
 import { createTime } from './time.js'
 
 const ITEM = 'item-ours'
-/** After the last fault everything must be well within this; an older record alone may hold for an hour. */
+/** After the last fault all promises must hold within this time. Only an older record may stay for an hour. */
 const PATIENCE_MS = 3 * 60 * 60_000
 const RETRY_DELAYS_MS = [500, 1_000, 5_000, 20_000]
 
 export interface RunResult {
   seed: number
   failures: readonly BrokenPromise[]
-  /** Everything that happened, in order: equal for two runs of one seed. */
+  /** All events in order; equal for two runs of one seed. */
   trace: readonly string[]
   profile: Profile
   /** How long after the last fault everything was well, in virtual time. */
@@ -32,10 +32,10 @@ export interface RunResult {
   }
 }
 
-/** Something broken in the store a process uses, to see that it is found out. */
+/** A defect in the store of a process, which the run must detect. */
 export type Break = (store: Store) => Partial<Store>
 
-/** One run of the whole system, which depends on its seed alone. */
+/** One run of the whole system. It depends on its seed alone. */
 export async function simulate(
   seed: number,
   database: Database,
@@ -154,7 +154,7 @@ export async function simulate(
         oracle.onCommit(process, method, args, result)
       },
       announce(hint) {
-        for (const other of all) if (other !== process) other.hear(hint)
+        for (const other of all) if (other !== process) other.receive(hint)
       },
     })
     for (let handler = 0; handler < profile.handlers; handler++) {

@@ -46,5 +46,8 @@ export function addJournalShow(journal: Command, act: Act) {
 }
 
 export function notFound(id: string): Stop {
-  return new Stop(NO, `No entry has the id ${id}`, { code: 'not_found' })
+  return new Stop(NO, `No entry has the id ${id}`, {
+    code: 'not_found',
+    fix: 'List the entries with `journal list`. The retention of this one may have ended.',
+  })
 }
