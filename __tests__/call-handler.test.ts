@@ -43,8 +43,11 @@ describe('a call of a handler', () => {
     await expect(call(async () => 'anything')).resolves.toBeUndefined()
     await expect(call(() => Promise.reject(new Error('odd')))).rejects.toThrow('odd')
     const later = (done: (value: unknown) => void) => void setImmediate(done)
-    await call(() => ({ [THEN]: later }))
-    await call(() => Object.assign(() => {}, { [THEN]: later }))
+    for (const thenable of [{ [THEN]: later }, Object.assign(() => {}, { [THEN]: later })]) {
+      const ended = call(() => thenable)
+      expect(ended).toBeInstanceOf(Promise)
+      await ended
+    }
   })
 
   it('runs inside of what the app puts around it', async () => {

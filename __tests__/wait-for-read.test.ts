@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../lib/clock.js'
 import { createEntitlements } from '../lib/entitlement/entitlements.js'
 import type { Subscription } from '../lib/store/store.js'
-import { createReader } from './support/reader.js'
+import { createReader, record } from './support/reader.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 describe('how long a question waits for a read', () => {
@@ -31,6 +31,10 @@ describe('how long a question waits for a read', () => {
     ['has failed', { requestedMsAgo: 0, failure: 'platform_timeout' }],
     ['is not due any more', { requestedMsAgo: 0, pending: false }],
     ['was never requested', { requestedMsAgo: null }],
+    [
+      'verifies a record that was shown before',
+      { requestedMsAgo: 0, pending: false, verifying: true, record: record('canceled', 1) },
+    ],
   ])('is zero when the read %s', async (_what, given) => {
     const { clock, ask } = asked(given)
     const question = ask()
