@@ -29,7 +29,7 @@ export function loopOver({
   const virtual = createVirtualClock({ isBusy: () => false })
   const process = virtual.forProcess()
   /** The timers, and whether each keeps the process alive. */
-  const open = new Map<unknown, boolean>()
+  const open = new Set<unknown>()
   const waiting: string[] = []
   const ends = new Map<string, ReturnType<typeof gate<void>>>()
   const looks: { at: number; limit: number }[] = []
@@ -62,12 +62,12 @@ export function loopOver({
     renewEveryMs: 20 * SECOND,
     clock: {
       ...process,
-      setTimeout(callback, delayMs, keepAlive = false) {
+      setTimeout(callback, delayMs) {
         const handle = process.setTimeout(() => {
           open.delete(handle)
           callback()
         }, delayMs)
-        open.set(handle, keepAlive)
+        open.add(handle)
         return handle
       },
       clearTimeout(handle) {
@@ -86,7 +86,7 @@ export function loopOver({
   }
   return {
     loop,
-    clock: { ...virtual, timers: () => open.size, keepsAlive: () => [...open.values()].includes(true) },
+    clock: { ...virtual, timers: () => open.size },
     begunAt: virtual.now(),
     lookedAt: () => loop.lookedAt(),
     looks,
