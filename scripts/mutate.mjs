@@ -45,6 +45,7 @@ const PURE = {
 /** Modules that depend on a clock, a store or a disk, and have tests of their own. Run when named. */
 const OTHERS = {
   'lib/entitlement/decision-cache.ts': ['decision-cache.test.ts'],
+  'lib/entitlement/load-decision.ts': ['load-decision.test.ts', 'wait-for-read.test.ts'],
   'lib/postgres/listener.ts': ['listener.test.ts'],
   'lib/sqlite/checkpoints.ts': ['checkpoints.test.ts'],
   'lib/sqlite/turns.ts': ['turns.test.ts'],
