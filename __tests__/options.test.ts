@@ -75,7 +75,7 @@ describe('options', () => {
         `${name}: expected an object of settings, or nothing for the defaults`,
       ])
     }
-    expect(faultsOf({ ...MINIMAL, [name]: { waitMS: 5 } })).toEqual([`${name}: Unrecognized key: "waitMS"`])
+    expect(faultsOf({ ...MINIMAL, [name]: { waitMS: 5 } })).toEqual([`${name}: unknown option: "waitMS"`])
   })
 
   it('may disable the worker', () => {
