@@ -55,7 +55,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onHandlerError: listeners.onHandlerError,
 
     ...createAnswers({
-      ...{ store, rules, retention, clock, entitlements, whileOpen },
+      store,
+      rules,
+      retention,
+      clock,
+      entitlements,
+      whileOpen,
       importSubscriptions: parts.imports.importSubscriptions,
       // Time for a token and a read, after the pause between two reads.
       refreshTimeoutMs: 2 * options.platform.timeoutMs + SECOND,

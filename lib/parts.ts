@@ -77,7 +77,16 @@ export function createParts<Custom extends EventDefinitions>(
   const { onAccepted } = reporting
   const intake = createIntake({ classify, store, purchasableUids, codeNames, clock, onAccepted })
   const worker = workerFor(options, {
-    ...{ store, clock, telemetry, platform, rules, classify, handlers, reporting, listeners, intake },
+    store,
+    clock,
+    telemetry,
+    platform,
+    rules,
+    classify,
+    handlers,
+    reporting,
+    listeners,
+    intake,
     marketplace,
   })
   const imports = createImport({ store, clock })
@@ -110,7 +119,10 @@ export function createParts<Custom extends EventDefinitions>(
   })
   const { during, isClosed, whyNotOpen } = lifecycle
   const health = createHealthCheck({
-    ...{ store, isClosed, whyNotOpen, clock },
+    store,
+    isClosed,
+    whyNotOpen,
+    clock,
     problemsOfParts: (counts) =>
       mergeProblems([
         worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
@@ -124,7 +136,21 @@ export function createParts<Custom extends EventDefinitions>(
   if (options.adoptStore) telemetry.warn('store_adopted')
 
   return {
-    ...{ registry, store, clock, rules, platform, entitlements, handlers, listeners, reporting },
-    ...{ intake, imports, check, idle, deployment, lifecycle, healthLog },
+    registry,
+    store,
+    clock,
+    rules,
+    platform,
+    entitlements,
+    handlers,
+    listeners,
+    reporting,
+    intake,
+    imports,
+    check,
+    idle,
+    deployment,
+    lifecycle,
+    healthLog,
   }
 }
