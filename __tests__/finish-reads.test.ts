@@ -25,6 +25,14 @@ describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
     expect(rows.map(({ id }) => id).sort()).toEqual(claims.map(({ id }) => `change of ${id}`).sort())
   })
 
+  it('look up no business when none has a change', async () => {
+    const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
+    const [claim] = (await claimed(store, 1)) as [ReadClaim]
+    const { changes: _none, ...finish } = purchased(claim)
+    const queries = await queriesOf(() => store.finishRead(claim, finish))
+    expect(queries.filter(({ text }) => /select subscriptions\.\*/.test(text))).toEqual([])
+  })
+
   it('do not fail with one that cannot be written', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 6)

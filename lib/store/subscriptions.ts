@@ -79,6 +79,7 @@ export function createSubscriptions(engine: Engine) {
   /** The subscriptions of each of these businesses, oldest first. */
   async function ofBusinesses(db: Connection, businessUids: readonly string[]) {
     const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
+    if (byUid.size === 0) return new Map<string, Subscription[]>()
     const businesses = [...byUid.keys()].map((business) => ({ business }))
     const rows = await perform(engine, db, answered<TimedRow>(rowsOf(businesses)))
     for (const row of rows) byUid.get(row.business_uid)?.push(row)
