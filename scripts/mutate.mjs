@@ -10,6 +10,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+const CONCLUDING = ['conclude-failures.test.ts', 'conclude-read.test.ts', 'conclude-records.test.ts']
 /** Pure modules and their tests. */
 const PURE = {
   'lib/backoff.ts': ['backoff.test.ts'],
@@ -30,15 +31,17 @@ const PURE = {
   'lib/record.ts': ['records.test.ts'],
   'lib/waiting.ts': ['waiting.test.ts'],
   'lib/work/compare-records.ts': ['read-rules.test.ts'],
-  'lib/work/conclude-read.ts': [
-    'conclude-failures.test.ts',
-    'conclude-read.test.ts',
-    'conclude-records.test.ts',
-  ],
+  'lib/work/conclude-found.ts': CONCLUDING,
+  'lib/work/conclude-gone.ts': CONCLUDING,
+  'lib/work/conclude-missing.ts': CONCLUDING,
+  'lib/work/conclude-read.ts': CONCLUDING,
+  'lib/work/conclude-refused.ts': CONCLUDING,
+  'lib/work/conclude-unread.ts': CONCLUDING,
   'lib/work/conclusion.ts': ['conclude-records.test.ts', 'conclude-failures.test.ts'],
+  'lib/work/read-facts.ts': CONCLUDING,
   'lib/work/read-outcomes.ts': ['read-outcomes.test.ts'],
   'lib/work/read-progress.ts': ['read-rules.test.ts'],
-  'lib/work/read-schedule.ts': ['read-rules.test.ts'],
+  'lib/work/read-schedule.ts': ['read-rules.test.ts', 'conclude-failures.test.ts'],
   'lib/work/read-turns.ts': ['read-rules.test.ts'],
   'lib/work/requested-reads.ts': ['requested-reads.test.ts'],
 }

@@ -1,4 +1,4 @@
-import { MINUTE, SECOND } from '../clock.js'
+import { HOUR, MINUTE, SECOND } from '../clock.js'
 
 /** Verifications after an event whose change no read has shown yet: the platform may lag behind its own event. */
 export const VERIFY_DELAYS_MS: readonly number[] = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE]
@@ -34,6 +34,15 @@ export function stepAfter(
 export function pauseAfterRefusal(refusals: number, sinceMs: number): number {
   const atFirst = Math.min(5 * MINUTE, SECOND * 2 ** Math.min(refusals, 30))
   return Math.min(30 * MINUTE, Math.max(atFirst, sinceMs / 10))
+}
+
+/** A refusal counts as final after this many tries and this time. */
+const REFUSED_TRIES = 12
+const REFUSED_OVER_MS = 72 * HOUR
+
+/** Whether the refusals of a subscription count as final. */
+export function isLastingRefusal(refusals: number, sinceMs: number): boolean {
+  return refusals >= REFUSED_TRIES && sinceMs >= REFUSED_OVER_MS
 }
 
 /** A growing interval: half of the time passed so far, at least five minutes. */

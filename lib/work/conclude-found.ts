@@ -1,0 +1,60 @@
+import { HOUR } from '../clock.js'
+import { type SubscriptionRecord, updatedAtMs } from '../record.js'
+import { URGENCY } from '../store/store.js'
+import { isOlder, isUpdated } from './compare-records.js'
+import { type Conclusion, movesTo } from './conclusion.js'
+import { counters, nextVerification, type ReadFacts } from './read-facts.js'
+import { VERIFY_DELAYS_MS } from './read-schedule.js'
+
+/**
+ * A lag lasts seconds. An answer that the platform repeats for this long counts, even with an older `updated_at`, and
+ * even after an uninstall. Not stated by the document; we chose it far above any lag seen.
+ */
+const LAG_LIMIT_MS = HOUR
+
+/** The platform shows a record. It replaces the stored one, unless its `updated_at` is older. */
+export function concludeFound(read: ReadFacts, record: SubscriptionRecord): Conclusion {
+  return isOlder(record, read.before.record) ? keepNewer(read, record) : replace(read, record)
+}
+
+function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
+  const { before, progress, reconcileInMs, claim, env } = read
+  const state = env.stateOf(record)
+  // A record that reappears need not be the change that an event announced.
+  const isNews = before.gone === null && (state !== before.state || isUpdated(record, before.record))
+  const owed = isNews ? progress.owed - 1 : progress.owed
+  const verified = before.record === null ? 0 : progress.verified
+  const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[verified] : undefined
+  const { uninstalledAt } = claim
+  const isServedLongAfterUninstall = uninstalledAt !== null && env.now - uninstalledAt >= LAG_LIMIT_MS
+  return {
+    found: { record, state, gone: null },
+    settled: true,
+    failure: null,
+    progress: counters(read, verifyInMs === undefined ? {} : { owed, verified: verified + 1 }),
+    nextInMs: Math.min(verifyInMs ?? reconcileInMs, reconcileInMs),
+    urgency: verifyInMs === undefined ? URGENCY.reconcile : URGENCY.verification,
+    candidate: null,
+    clearUninstalled: isServedLongAfterUninstall,
+    moves: movesTo(before, state, record),
+  }
+}
+
+/** An older record is a lag: the stored one stays, until the platform has repeated the older one for an hour. */
+function keepNewer(read: ReadFacts, record: SubscriptionRecord): Conclusion {
+  const { progress, reconcileInMs, env } = read
+  const { dissent, owed, verified } = progress
+  const insists = { state: env.stateOf(record), updatedAt: updatedAtMs(record) }
+  // The same answer, even if unknown fields move or `updated_at` advances.
+  const isSame = dissent?.state === insists.state && insists.updatedAt >= dissent.updatedAt
+  const since = isSame ? dissent.since : env.now
+  if (env.now - since >= LAG_LIMIT_MS) return replace(read, record)
+  return {
+    settled: true,
+    failure: null,
+    progress: counters(read, { owed, verified: verified + 1, dissent: { ...insists, since } }),
+    nextInMs: Math.min(nextVerification(read) ?? since + LAG_LIMIT_MS - env.now, reconcileInMs),
+    urgency: URGENCY.verification,
+    moves: [],
+  }
+}

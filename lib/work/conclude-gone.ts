@@ -1,0 +1,58 @@
+import { URGENCY } from '../store/store.js'
+import { type Conclusion, lossOf } from './conclusion.js'
+import { candidateAfter, counters, nextVerification, type ReadFacts, slowingSince } from './read-facts.js'
+import { VERIFY_DELAYS_MS } from './read-schedule.js'
+
+/** The platform has not shown a known record for long enough: it counts as gone. */
+export function vanished(read: ReadFacts): Conclusion {
+  const { before, env, reconcileInMs } = read
+  return {
+    found: { record: before.record, state: null, gone: 'missing' },
+    settled: true,
+    failure: 'platform_record_missing',
+    // Verified as after an event: a business that paid must not wait a day if the record comes back.
+    progress: counters(read, { owed: 1, verified: 1, goneSince: env.now }),
+    nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
+    urgency: URGENCY.verification,
+    ...candidateAfter(read, true),
+    moves: lossOf(before),
+  }
+}
+
+/** The business uninstalled the app, and the platform refuses a token for it: together that revokes. */
+export function revoked(read: ReadFacts): Conclusion {
+  const { before, env } = read
+  return {
+    found: { record: before.record, state: null, gone: 'revoked' },
+    settled: true,
+    failure: 'token_refused',
+    progress: counters(read, { goneSince: env.now }),
+    nextInMs: slowingSince(read, env.now),
+    urgency: URGENCY.reconcile,
+    ...candidateAfter(read, true),
+    moves: lossOf(before),
+  }
+}
+
+/**
+ * Gone, and still not shown. After an event it is read again soon, otherwise less often the longer it is gone.
+ * `isConfirmed`: the platform has answered that it has no record; it did not only refuse the read.
+ */
+export function stillGone(read: ReadFacts, failure: string, isConfirmed: boolean): Conclusion {
+  const { before, progress, env, reconcileInMs } = read
+  const verifyInMs = nextVerification(read)
+  const goneSince = progress.goneSince ?? env.now
+  const confirmed = {
+    found: { record: before.record, state: null, gone: before.gone },
+    urgency: verifyInMs === undefined ? URGENCY.reconcile : URGENCY.verification,
+  }
+  return {
+    ...(isConfirmed ? confirmed : {}),
+    settled: isConfirmed,
+    failure,
+    progress: counters(read, { owed: progress.owed, verified: progress.verified + 1, goneSince }),
+    nextInMs: Math.min(verifyInMs ?? reconcileInMs, slowingSince(read, goneSince)),
+    ...candidateAfter(read, verifyInMs === undefined),
+    moves: [],
+  }
+}

@@ -1,0 +1,77 @@
+import { spread } from '../backoff.js'
+import type { ReadResult } from '../platform/read-result.js'
+import type { ReadClaim, ReadFinish } from '../store/store.js'
+import { ownerIn } from './compare-records.js'
+import type { ConcludeEnvironment, Conclusion } from './conclusion.js'
+import { type Progress, progressText, recallProgress } from './read-progress.js'
+import { halfSince, VERIFY_DELAYS_MS } from './read-schedule.js'
+
+/** Everything that the conclusion of one read follows from. */
+export interface ReadFacts {
+  claim: ReadClaim
+  /** The subscription before the read. */
+  before: ReadClaim['subscription']
+  result: ReadResult
+  env: ConcludeEnvironment
+  progress: Progress
+  /** The delay before the next reconcile. */
+  reconcileInMs: number
+}
+
+export function readFacts(claim: ReadClaim, result: ReadResult, env: ConcludeEnvironment): ReadFacts {
+  return {
+    claim,
+    before: claim.subscription,
+    result,
+    env,
+    progress: recallProgress(claim, env.now),
+    reconcileInMs: spread(env.reconcileEveryMs, 0.2, env.random),
+  }
+}
+
+/** The read concludes nothing, and is tried again. The other counters stay. */
+export function tryAgain(
+  read: ReadFacts,
+  failure: string,
+  nextInMs: number,
+  changes: Partial<Progress> = {},
+): Conclusion {
+  return {
+    settled: false,
+    failure,
+    progress: counters(read, { ...read.progress, ...changes }),
+    nextInMs,
+    verifying: read.before.verifying,
+    moves: [],
+  }
+}
+
+/** Only the counters in `changes`; every other one starts anew. */
+export function counters({ claim }: ReadFacts, changes: Partial<Progress>): string {
+  return progressText(claim.generation, changes)
+}
+
+/** The delay before the next verification; undefined if no event waits for one, or all are done. */
+export function nextVerification({ progress }: ReadFacts): number | undefined {
+  return progress.owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
+}
+
+/** The longer ago `time` is, the longer the delay, at most that of the reconcile. */
+export function slowingSince({ env, reconcileInMs }: ReadFacts, time: number): number {
+  return Math.min(reconcileInMs, spread(halfSince(env.now - time), 0.2, env.random))
+}
+
+/**
+ * The candidate business for the next read. If the record of a known subscription names another business, that is the
+ * candidate; for a subscription that was never read such a record is somebody else's. A candidate is dropped when all
+ * its tries are used up.
+ */
+export function candidateAfter(
+  { result, before, env: { ofCandidate } }: ReadFacts,
+  isTheEnd: boolean,
+): Pick<ReadFinish, 'candidate'> {
+  const owner = ownerIn(result, before)
+  if (owner !== undefined && !ofCandidate) return { candidate: owner }
+  const isAnswered = ofCandidate && ['missing', 'refused', 'token_refused'].includes(ofCandidate.kind)
+  return isTheEnd && isAnswered ? { candidate: null } : {}
+}
