@@ -1,8 +1,7 @@
-import { spread } from '../backoff.js'
-import { type Clock, SECOND } from '../clock.js'
-import { createLine } from '../line.js'
+import { SECOND } from '../clock.js'
 import { sleep } from '../waiting.js'
-import { createClaimLeases } from './lease.js'
+import { createLookTimes } from './look-times.js'
+import { createRunningItems, type RunningItemsOptions } from './running-items.js'
 
 export interface LeaseLoop<Item = unknown> {
   start(): void
@@ -21,9 +20,6 @@ export interface LeaseLoop<Item = unknown> {
   items(): Item[]
 }
 
-/** Wake-ups within this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
-const REST_MS = 10
-
 /** Each waiting item holds a lease, which is renewed while it waits. */
 const MAX_WAITING = 250
 
@@ -37,35 +33,31 @@ const MAX_WAITING = 250
  * | waiting | a look has ended; the timer waits for the earliest wake-up, at most about `pollMs` | the timer, or an item ends: looking. `close()`: closed |
  * | closed | `close()`; claims nothing, waits for running items, then aborts them | never |
  *
- * The signal of an item aborts when its lease is lost (`lease.ts`). All times are monotonic: setting the wall clock
- * neither ends a lease nor delays a look.
+ * `look-times.ts` decides when it looks, `running-items.ts` runs the items. All times are monotonic: setting the wall
+ * clock neither ends a lease nor delays a look.
  */
-export function createLeaseLoop<Item>(options: {
-  concurrency: number
-  /** Whether a running item only waits, and so takes no slot; at most `maxWaiting` items do. */
-  isWaiting?(item: Item): boolean
-  maxWaiting?: number
-  /**
-   * How many more than `concurrency` are leased; `run` makes them wait for a slot. Claimed when half of them are
-   * missing.
-   */
-  ahead?(): number
-  /** Whether a claim of fewer items than `limit` has leased all due ones, so that the next look may rest. */
-  isExhaustive?: boolean
-  /** Leases up to `limit` items. */
-  claim(limit: number): Promise<Item[]>
-  /** Handles failures of the item itself; `onError` gets any other rejection. */
-  run(item: Item, signal: AbortSignal): Promise<void>
-  renew(item: Item): Promise<boolean>
-  leaseMs: number
-  renewEveryMs: number
-  pollMs: number
-  clock: Clock
-  onError(error: unknown): void
-}): LeaseLoop<Item> {
+export function createLeaseLoop<Item>(
+  options: RunningItemsOptions<Item> & {
+    concurrency: number
+    /** Whether a running item only waits, and so takes no slot; at most `maxWaiting` items do. */
+    isWaiting?(item: Item): boolean
+    maxWaiting?: number
+    /**
+     * How many more than `concurrency` are leased; `run` makes them wait for a slot. Claimed when half of them are
+     * missing.
+     */
+    ahead?(): number
+    /** Whether a claim of fewer items than `limit` has leased all due ones, so that the next look may rest. */
+    isExhaustive?: boolean
+    /** Leases up to `limit` items. */
+    claim(limit: number): Promise<Item[]>
+    pollMs: number
+  },
+): LeaseLoop<Item> {
   const { concurrency, isWaiting = () => false, maxWaiting = MAX_WAITING, ahead = () => 0 } = options
-  const { isExhaustive = false, claim, run, renew, leaseMs, renewEveryMs, pollMs, clock, onError } = options
-  const running = createLine<{ item: Item; controller: AbortController; done: Promise<void> }>()
+  const { isExhaustive = false, claim, leaseMs, pollMs, clock, onError } = options
+  const running = createRunningItems<Item>({ ...options, onEnd: slotFreed })
+  const times = createLookTimes({ pollMs, clock, look })
   let state: 'new' | 'started' | 'closed' = 'new'
   let looking: Promise<void> | undefined
   /** A slot became free during a look, which may have counted its slots before. */
@@ -73,84 +65,40 @@ export function createLeaseLoop<Item>(options: {
   /** The last claim has leased all due items. */
   let isExhausted = false
   let lookedAt = clock.monotonic()
-  /** Wake-ups before this time share the look after it. */
-  let restUntil = 0
-  let pollAt = 0
-  let timer: unknown
-  /** The times of the next looks, in steps of REST_MS, so there are never many. */
-  const wakeUps = new Set<number>()
-
-  function lookAt(time: number) {
-    // A poll comes first, and retries that are hours ahead must not pile up here.
-    if (time > clock.monotonic() + 2 * pollMs) return
-    const step = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS
-    // A flood of wake-ups asks for the same look again and again.
-    if (wakeUps.has(step) && timer !== undefined) return
-    wakeUps.add(step)
-    arm()
-  }
-
-  function arm() {
-    if (state !== 'started' || looking) return
-    clock.clearTimeout(timer)
-    timer = clock.setTimeout(look, Math.max(0, Math.min(pollAt, ...wakeUps) - clock.monotonic()))
-  }
 
   function look() {
-    clock.clearTimeout(timer)
-    timer = undefined
+    times.lookBegins()
     isSlotFreed = false
-    const now = clock.monotonic()
-    for (const time of wakeUps) if (time <= now) wakeUps.delete(time)
     looking = takeAll()
       .catch(onError)
       .finally(() => {
         looking = undefined
-        restUntil = clock.monotonic() + REST_MS
-        pollAt = clock.monotonic() + spread(pollMs, 0.2)
+        times.lookEnded()
         if (isSlotFreed) slotFreed()
-        arm()
+        times.arm()
       })
   }
 
   async function takeAll() {
     lookedAt = clock.monotonic()
     while (state === 'started') {
-      let waiting = 0
-      for (const { item } of running.values()) if (isWaiting(item)) waiting++
       const extra = ahead()
-      const free = concurrency + extra - (running.size - Math.min(waiting, maxWaiting))
+      const waiting = Math.min(running.count(isWaiting), maxWaiting)
+      const free = concurrency + extra - (running.size() - waiting)
       // Items leased ahead are filled up in one claim, when half of them are missing.
       if (free <= extra / 2) return
       const askedAt = clock.monotonic()
       const items = await claim(free)
-      if (items.length > 0) begin(items, askedAt + leaseMs)
+      if (items.length > 0) running.begin(items, askedAt + leaseMs)
       isExhausted = isExhaustive && items.length < free
       if (items.length === 0 || isExhausted) return
-    }
-  }
-
-  /** Runs the items of one claim. */
-  function begin(items: readonly Item[], heldUntil: number) {
-    const leases = createClaimLeases({ heldUntil, leaseMs, renewEveryMs, clock })
-    for (const item of items) {
-      const controller = new AbortController()
-      const lease = leases.add({ renew: () => renew(item), onLost: () => controller.abort() })
-      const done = run(item, controller.signal)
-        .catch(onError)
-        .finally(() => {
-          lease.end()
-          leave()
-          slotFreed()
-        })
-      const leave = running.add({ item, controller, done })
     }
   }
 
   /** Looks without a rest if due items may wait for the slot. */
   function slotFreed() {
     if (looking) isSlotFreed = true
-    else if (isExhausted) lookAt(clock.monotonic())
+    else if (isExhausted) times.wakeAt(clock.monotonic())
     else look()
   }
 
@@ -163,20 +111,20 @@ export function createLeaseLoop<Item>(options: {
 
     slotFreed,
 
-    wake: (inMs = 0) => lookAt(clock.monotonic() + inMs),
+    wake: (inMs = 0) => times.wakeAt(clock.monotonic() + inMs),
 
     async close(graceMs) {
       state = 'closed'
-      clock.clearTimeout(timer)
+      times.end()
       await endWithin(graceMs)
-      if (running.size === 0) return
-      for (const { controller } of running.values()) controller.abort()
+      if (running.size() === 0) return
+      running.abort()
       // An item that ignores its signal is left behind. Its lease runs out, and somebody else takes it.
       await endWithin(Math.min(graceMs, SECOND))
     },
 
     lookedAt: () => lookedAt,
-    items: () => running.values().map(({ item }) => item),
+    items: running.items,
   }
 
   /** Resolves when no item runs any more, or after `ms`. */
@@ -184,7 +132,7 @@ export function createLeaseLoop<Item>(options: {
     const ended = new AbortController()
     // A claim under way may still begin items.
     Promise.resolve(looking)
-      .then(() => Promise.all(running.values().map(({ done }) => done)))
+      .then(() => running.ended())
       .then(() => ended.abort())
     return sleep(ms, clock, ended.signal)
   }

@@ -1,0 +1,63 @@
+import { spread } from '../backoff.js'
+import type { Clock } from '../clock.js'
+
+/** Wake-ups within this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
+const REST_MS = 10
+
+/** When a loop looks for work: at its wake-ups, and after `pollMs` without one. All times are monotonic. */
+export function createLookTimes(options: { pollMs: number; clock: Clock; look(): void }) {
+  const { pollMs, clock, look } = options
+  /** False before the first look, during a look, and after the end. */
+  let isResting = false
+  /** Wake-ups before this time share the look after it. */
+  let restUntil = 0
+  let pollAt = 0
+  let timer: unknown
+  let hasEnded = false
+  /** The times of the next looks, in steps of REST_MS, so there are never many. */
+  const wakeUps = new Set<number>()
+
+  function arm() {
+    if (!isResting) return
+    clock.clearTimeout(timer)
+    timer = clock.setTimeout(look, Math.max(0, Math.min(pollAt, ...wakeUps) - clock.monotonic()))
+  }
+
+  return {
+    /** Looks at this time, or a little later if a look has just ended. */
+    wakeAt(time: number) {
+      // A poll comes first, and retries that are hours ahead must not pile up here.
+      if (time > clock.monotonic() + 2 * pollMs) return
+      const step = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS
+      // A flood of wake-ups asks for the same look again and again.
+      if (wakeUps.has(step) && timer !== undefined) return
+      wakeUps.add(step)
+      arm()
+    },
+
+    /** A look begins, which serves all wake-ups up to now. */
+    lookBegins() {
+      isResting = false
+      clock.clearTimeout(timer)
+      timer = undefined
+      const now = clock.monotonic()
+      for (const time of wakeUps) if (time <= now) wakeUps.delete(time)
+    },
+
+    /** A look has ended. `arm` follows, unless another look begins at once. */
+    lookEnded() {
+      isResting = !hasEnded
+      restUntil = clock.monotonic() + REST_MS
+      pollAt = clock.monotonic() + spread(pollMs, 0.2)
+    },
+
+    arm,
+
+    /** No look any more. */
+    end() {
+      hasEnded = true
+      isResting = false
+      clock.clearTimeout(timer)
+    },
+  }
+}
