@@ -1,22 +1,22 @@
 import type { Engine } from './engine.js'
 import { handedOut } from './lane-entries.js'
-import { keysIn, type Lanes, MAX_HANDED_OUT, TAKEN_BACK } from './lanes.js'
+import { headsOf, keysIn, topicsOf } from './lane-heads.js'
+import { type Lanes, MAX_HANDED_OUT, TAKEN_BACK } from './lanes.js'
 import { newLeaseToken } from './lease-token.js'
 import { type Connection, sql } from './sql.js'
 import { type ClaimLanes, isTopicAmong, type LaneClaim, type Topic } from './store.js'
 import type { StoreTime } from './store-time.js'
 
 /** Leases due lanes, and returns their first entries. */
-export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTime) {
+export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, offsetOf: StoreTime) {
   const { now } = engine
-  const keysOf = keysIn(engine)
   /** Whether the last claim leased as many lanes as its limit. */
   let wasFull = false
 
   /** The topics of due lanes among `named`. */
   async function dueAmong(db: Connection, named: readonly Topic[]): Promise<Topic[]> {
     const among = new Set(named)
-    return (await lanes.topicsOf(db, 'due')).filter((topic) => isTopicAmong(among, topic))
+    return (await topicsOf(engine, db, 'due')).filter((topic) => isTopicAmong(among, topic))
   }
 
   /** Leases the longest due lanes among those whose head has one of these topics. */
@@ -30,7 +30,7 @@ export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTi
     const ranges = topics.map(
       (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
         select key, due_at from lanes
-        where topic = ${topic} and due_at <= ${now()} and key not in ${keysOf(exceptKeys)}
+        where topic = ${topic} and due_at <= ${now()} and key not in ${keysIn(engine, exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
       )`,
     )
@@ -59,7 +59,8 @@ export function createLaneClaims(engine: Engine, lanes: Lanes, offsetOf: StoreTi
     if (leased.length === 0) return []
     const lapsesOf = new Map(leased.map(({ key, lapses }) => [key, Number(lapses)]))
     const keys = [...lapsesOf.keys()]
-    const heads = await lanes.headsOf(
+    const heads = await headsOf(
+      engine,
       trx,
       keys,
       Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entryLimit / keys.length))),

@@ -1,18 +1,17 @@
 import type { Engine } from './engine.js'
 import type { Instances } from './instances.js'
-import type { Lanes } from './lanes.js'
+import { LANE_TOPICS } from './lane-heads.js'
 import { schemaVersion } from './migrate.js'
 import type { NewTally, StoreObservation } from './observed.js'
 import type { TalliesTable } from './schema.js'
 import { type Sql, sql } from './sql.js'
-import { isTopicAmong, URGENCY } from './store.js'
+import { isTopicAmong, type Topic, URGENCY } from './store.js'
 import type { StoreTime } from './store-time.js'
 
 /** The table `tallies`, and queries for operators that read one index each. */
 export function createObservation(
   engine: Engine,
   { read, write }: Pick<Engine, 'read' | 'write'>,
-  lanes: Pick<Lanes, 'topicsOf'>,
   offsetOf: StoreTime,
 ): Omit<StoreObservation, keyof Instances> {
   const { now } = engine
@@ -53,10 +52,6 @@ export function createObservation(
 
     dueWork: ({ withinMs, topics }) =>
       read(async (db) => {
-        const named = topics && new Set(topics)
-        const ofLanes = (await lanes.topicsOf(db, 'all')).filter(
-          (topic) => !named || isTopicAmong(named, topic),
-        )
         const soon = sql`${now()} + ${Math.trunc(withinMs)}`
         // A range of the index for each class: SQLite scans the table for a condition on the time alone.
         const reads = [
@@ -66,13 +61,24 @@ export function createObservation(
               sql`select 1 from subscriptions where urgency = ${sql.lit(urgency)} and refresh_at <= ${soon}`,
           ),
         ]
-        const entries = [
-          sql`select 1 from lanes where lease_token is not null`,
-          ...ofLanes.map((topic) => sql`select 1 from lanes where topic = ${topic} and due_at <= ${soon}`),
-        ]
-        const rows = await sql<{ reads: number; entries: number }>`
-          select ${anyOf(reads)} as reads, ${anyOf(entries)} as entries`.execute(db)
-        return { reads: Number(rows[0]?.reads) > 0, entries: Number(rows[0]?.entries) > 0 }
+        // One statement sees one state. Between two, a read could end and write the change that the first did not see.
+        const rows = await sql<{ reads: number; leased: number; topic: Topic | null }>`
+          with recursive ${LANE_TOPICS}
+          select ${anyOf(reads)} as reads,
+            ${anyOf([sql`select 1 from lanes where lease_token is not null`])} as leased, topic
+          from (
+            select topic from topics where (
+              select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
+            ) <= ${soon}
+            union all
+            select null
+          ) as due`.execute(db)
+        const named = topics && new Set(topics)
+        const isHandled = (topic: Topic | null) => topic !== null && (!named || isTopicAmong(named, topic))
+        return {
+          reads: Number(rows[0]?.reads) > 0,
+          entries: Number(rows[0]?.leased) > 0 || rows.some(({ topic }) => isHandled(topic)),
+        }
       }),
 
     schemaVersion: () => read(schemaVersion),

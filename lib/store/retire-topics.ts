@@ -1,5 +1,6 @@
 import { DAY } from '../clock.js'
 import type { Engine } from './engine.js'
+import { headsOf, topicsOf } from './lane-heads.js'
 import type { Lanes } from './lanes.js'
 import { readTopics } from './read-topics.js'
 import { type Connection, sql } from './sql.js'
@@ -12,7 +13,7 @@ const LANES = 50
 const ENTRIES = 200
 
 /** Retires the topics that no process names any more. `handled-topics.ts` has their states. */
-export function createTopicRetirement(engine: Engine, lanes: Lanes) {
+export function createTopicRetirement(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
   const { now } = engine
 
   /** Makes topics not ready that no process has named for `retireMs`, and deletes those not named for `FORGET_MS`. */
@@ -32,14 +33,14 @@ export function createTopicRetirement(engine: Engine, lanes: Lanes) {
   async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
     const { ready, rows } = await readTopics(engine, trx, engine.forUpdate)
     const named = new Set(rows.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
-    for (const topic of await lanes.topicsOf(trx, 'all')) {
+    for (const topic of await topicsOf(engine, trx, 'all')) {
       if ([ready, named, own].some((topics) => isTopicAmong(topics, topic))) continue
       const rows = await sql<{ key: string }>`
         select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${now()})
         order by due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
       if (rows.length === 0) continue
       const keys = rows.map(({ key }) => key)
-      const heads = await lanes.headsOf(trx, keys, Math.floor(ENTRIES / keys.length))
+      const heads = await headsOf(engine, trx, keys, Math.floor(ENTRIES / keys.length))
       const retired = [...heads.values()].flat().filter((row) => row.topic === topic)
       await sql`
         update journal set status = 'waiting', due_at = null, settled_at = ${now()}

@@ -5,6 +5,7 @@ import { createAcceptance } from './acceptance.js'
 import { createReadClaims } from './claim-reads.js'
 import type { Engine } from './engine.js'
 import { createEntryCounts } from './entry-counts.js'
+import { finishLanes } from './finish-lanes.js'
 import { createReadFinishes } from './finish-reads.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
@@ -137,7 +138,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       return claims
     },
     renewLane: (lane, leaseMs) => write((trx) => lanes.renew(trx, lane, leaseMs)),
-    finishLanes: (finishes) => write((trx) => lanes.finish(trx, finishes)),
+    finishLanes: (finishes) => write((trx) => finishLanes({ engine, lanes }, trx, finishes)),
 
     async handleTopics(options) {
       const moved = await whileOpen(() => topics.handle(options, engine.write, isClosed))
@@ -154,7 +155,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     counts: () => read(async (db) => ({ ...(await upkeep.counts(db)), ...(await entryCounts.counts(db)) })),
 
-    ...createObservation(engine, { read, write }, lanes, offsetOf),
+    ...createObservation(engine, { read, write }, offsetOf),
     ...createInstances(engine, { read, write }, offsetOf),
     backup: (path) => whileOpen(() => engine.backup(path)),
     problem: health.problem,

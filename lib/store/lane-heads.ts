@@ -1,0 +1,52 @@
+import type { Engine } from './engine.js'
+import type { EntryRow } from './entry-row.js'
+import { type Connection, sql } from './sql.js'
+import type { Topic } from './store.js'
+
+/** The first `count` pending entries of each lane. */
+export async function headsOf(
+  engine: Engine,
+  trx: Connection,
+  keys: readonly string[],
+  count: number,
+): Promise<Map<string, EntryRow[]>> {
+  // The sub-select finds the last of them in the index alone, so only these rows are read. Without the named index SQLite
+  // walks the table by seq.
+  const rows = await sql<EntryRow>`
+    select journal.*, ${engine.now()} as now from ${keysIn(engine, keys)} as picked
+    cross join journal ${engine.byIndex('journal_lane')}
+    where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
+      select seq from journal as last where last.key = picked.key and last.status = 'pending'
+      order by seq limit 1 offset ${count - 1}
+    ), ${Number.MAX_SAFE_INTEGER})`.execute(trx)
+  const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
+  for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
+  return byKey
+}
+
+/** A common table expression `topics`: the topics of the heads of all lanes. It reads one index entry for each topic. */
+export const LANE_TOPICS = sql`topics(topic) as (
+    select min(topic) from lanes
+    union all
+    select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
+  )`
+
+/** The topics of the heads of all lanes, or of the due ones. */
+export async function topicsOf(
+  engine: Pick<Engine, 'now'>,
+  db: Connection,
+  among: 'all' | 'due',
+): Promise<Topic[]> {
+  const rows = await sql<{ topic: Topic; is_due: number }>`
+    with recursive ${LANE_TOPICS}
+    select topic, case when (
+      select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
+    ) <= ${engine.now()} then 1 else 0 end as is_due
+    from topics where topic is not null`.execute(db)
+  return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 || among === 'all' ? topic : []))
+}
+
+/** Keys as a sub-select of one column. */
+export function keysIn(engine: Pick<Engine, 'rows'>, keys: readonly string[]) {
+  return sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
+}
