@@ -195,6 +195,6 @@ const uidsOf = (rows: readonly { subscriptionUid: string }[]) =>
 /** The next lease, after the pause that follows a read. */
 function claimedAgain(lab: Lab) {
   return lab.until('the pause has ended', () =>
-    claimOne(lab.store, { urgencies: [0, 1, 2, 3, 4], leaseMs: LONG, except: [] }),
+    claimOne(lab.store, { urgencies: ALL_URGENCIES, leaseMs: LONG, except: [] }),
   )
 }

@@ -28,7 +28,7 @@ export const FENCING: readonly Check[] = [
       await store.requestRefresh(named('s1', 'b1'))
       const late = await claimed(store, { leaseMs: SHORT })
       const holder = await lab.until('the lease runs out', () =>
-        claimOne(store, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
+        claimOne(store, { leaseMs: LONG, except: [], urgencies: REQUESTED }),
       )
       const before = await only(store, 'b1')
       assert.equal(await store.finishRead(late, shows(late, 'purchased', { changes: [change] })), false)
@@ -81,7 +81,7 @@ export const FENCING: readonly Check[] = [
       const finished: boolean[] = []
       for (const state of ['one', 'two', 'three']) {
         const holder = await lab.until('the lease runs out', () =>
-          claimOne(store, { leaseMs: SHORT, except: [], urgencies: [1, 2] }),
+          claimOne(store, { leaseMs: SHORT, except: [], urgencies: REQUESTED }),
         )
         finished.push(await store.finishRead(late, shows(late, `late ${state}`)))
         late = holder

@@ -54,7 +54,7 @@ export const HINTS: readonly Check[] = [
       stop()
       const late = await claimed(store, { leaseMs: SHORT })
       const holder = await lab.until('the lease runs out', () =>
-        claimOne(store, { leaseMs: LATER, except: [], urgencies: [1, 2] }),
+        claimOne(store, { leaseMs: LATER, except: [], urgencies: REQUESTED }),
       )
       first.splice(0)
       second.splice(0)

@@ -75,7 +75,7 @@ export const IDENTIFIERS: readonly Check[] = [
       await store.accept(FORMS.map((uid) => eventOf(uid, { businessUid: uid })))
       for (const uid of FORMS) {
         const others = FORMS.filter((form) => form !== uid)
-        const claim = await claimOne(store, { leaseMs: 1_000, except: others, urgencies: [1, 2] })
+        const claim = await claimOne(store, { leaseMs: 1_000, except: others, urgencies: REQUESTED })
         assert.equal(claim?.id, uid)
       }
     },

@@ -146,7 +146,9 @@ export const LEASING: readonly Check[] = [
       const leased: string[] = []
       await lab.until('all are leased', async () => {
         const claims = await Promise.all(
-          Array.from({ length: 20 }, () => claimOne(store, { leaseMs: LONG, except: [], urgencies: [1, 2] })),
+          Array.from({ length: 20 }, () =>
+            claimOne(store, { leaseMs: LONG, except: [], urgencies: REQUESTED }),
+          ),
         )
         leased.push(...claims.flatMap((claim) => claim?.id ?? []))
         return leased.length >= uids.length
@@ -163,7 +165,7 @@ export const LEASING: readonly Check[] = [
       assert.equal((await claimed(store, { leaseMs: SHORT })).lapses, 0)
       for (const lapses of [1, 2, 3]) {
         const next = await lab.until('the lease runs out', () =>
-          claimOne(store, { leaseMs: SHORT, except: [], urgencies: [1, 2] }),
+          claimOne(store, { leaseMs: SHORT, except: [], urgencies: REQUESTED }),
         )
         has(next, { id: 's1', lapses, generation: 1, settledGeneration: 0 })
       }
@@ -173,11 +175,11 @@ export const LEASING: readonly Check[] = [
     name: 'claimReads: a finish resets the lapses, also after a failed read',
     async check(lab) {
       const { store } = lab
-      const due = () => claimOne(store, { leaseMs: SHORT, except: [], urgencies: [1, 2] })
+      const due = () => claimOne(store, { leaseMs: SHORT, except: [], urgencies: REQUESTED })
       await store.requestRefresh(named('s1'))
       await due()
       const second = await lab.until('the lease runs out', () =>
-        claimOne(store, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
+        claimOne(store, { leaseMs: LONG, except: [], urgencies: REQUESTED }),
       )
       assert.equal(second.lapses, 1)
       assert.equal(await store.finishRead(second, fails('platform_timeout', 0)), true)

@@ -21,7 +21,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   accept: (store) => store.accept([eventOf('s1')]),
   requestRefresh: (store) => store.requestRefresh(named('s1')),
   subscriptionsOf: (store) => store.subscriptionsOf('b1'),
-  claimReads: (store) => claimOne(store, { leaseMs: 1_000, except: [], urgencies: [1, 2] }),
+  claimReads: (store) => claimOne(store, { leaseMs: 1_000, except: [], urgencies: REQUESTED }),
   renewRead: (store) => store.renewRead({ id: 's1', leaseToken: 'none' }, 1_000),
   finishRead: (store) => store.finishRead(NO_CLAIM, NO_FINISH),
   claimLanes: (store) =>
@@ -102,7 +102,7 @@ export const OPENING: readonly Check[] = [
       const before = await seenBy(lab.store)
       const again = await lab.reopen()
       same(await seenBy(again), before)
-      assert.equal(await claimOne(again, { leaseMs: 1_000, except: [], urgencies: [1, 2] }), undefined)
+      assert.equal(await claimOne(again, { leaseMs: 1_000, except: [], urgencies: REQUESTED }), undefined)
       assert.equal(await again.finishRead(held, shows(held, 'suspended')), true)
       await again.open()
       assert.equal((await only(again, 'business of s2')).state, 'suspended')

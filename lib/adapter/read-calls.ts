@@ -68,6 +68,8 @@ export async function claimed(
 }
 
 export const ALL_URGENCIES: readonly Urgency[] = Object.values(URGENCY)
+/** The first reads that an event, `track` or `refresh` requests. */
+export const REQUESTED: readonly Urgency[] = [URGENCY.eventOfUnread, URGENCY.track]
 
 /** Leases every due subscription. */
 export async function claimedAll(store: Store): Promise<ReadClaim[]> {

@@ -48,7 +48,7 @@ export const SEVERAL: readonly Check[] = (
         await lab.until('all are leased', async () => {
           const claims = await Promise.all(
             Array.from({ length: 20 }, (_, i) =>
-              claimOne(stores[i % 2] as Store, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
+              claimOne(stores[i % 2] as Store, { leaseMs: LONG, except: [], urgencies: REQUESTED }),
             ),
           )
           leased.push(...claims.flatMap((claim) => claim?.id ?? []))
@@ -132,7 +132,7 @@ export const SEVERAL: readonly Check[] = (
           await leasedEntry(here, { leaseMs: SHORT }),
         ]
         const holder = await lab.until('the lease of the read runs out', () =>
-          claimOne(there, { leaseMs: LONG, except: [], urgencies: [1, 2] }),
+          claimOne(there, { leaseMs: LONG, except: [], urgencies: REQUESTED }),
         )
         const heldEntry = await lab.until(
           'the lease of the entry runs out',

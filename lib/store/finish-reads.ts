@@ -1,5 +1,6 @@
 import { MarketplaceError } from '../errors.js'
 import type { Engine } from './engine.js'
+import { isErasedSince, quietAmong } from './finish-conditions.js'
 import type { WrittenChange } from './journal.js'
 import { businessesOf } from './read-finish.js'
 import { perform } from './script.js'
@@ -25,9 +26,9 @@ interface Waiter {
  * concurrent reads on SQLite that takes two thirds of the CPU of a transaction for each.
  */
 export function createReadFinishes(options: {
-  engine: Pick<Engine, 'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf'>
+  engine: Pick<Engine, 'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf' | 'isOneOf' | 'forUpdate'>
   write: Engine['write']
-  subscriptions: Pick<Subscriptions, 'ofBusinesses' | 'quietAmong' | 'isErasedSince'>
+  subscriptions: Pick<Subscriptions, 'ofBusinesses'>
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
   /** Called in the transaction that writes a record read with this app's token. */
   recordRead(trx: Connection): Promise<void>
@@ -86,13 +87,13 @@ export function createReadFinishes(options: {
     const held = batch.filter((each) => changing.includes(each) || each.businesses.length > 1)
     if (held.length > 0)
       await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
-    const quiet = await subscriptions.quietAmong(
+    const quiet = await quietAmong(
+      engine,
       trx,
       changing.map(({ claim }) => claim),
     )
     const erased = new Set<ReadClaim>()
-    for (const { claim, finish } of batch)
-      if (await subscriptions.isErasedSince(trx, claim, finish)) erased.add(claim)
+    for (const { claim, finish } of batch) if (await isErasedSince(trx, claim, finish)) erased.add(claim)
     const finished = await perform(engine, trx, finishAll(batch, erased))
     const written = batch.filter((_, i) => finished[i] === 'written')
     if (written.some(({ finish }) => finish.found)) await recordRead(trx)

@@ -1,5 +1,5 @@
 import { type Sql, sql } from './sql.js'
-import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS } from './store.js'
+import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, URGENCY } from './store.js'
 
 // The values that a refresh request gives to the columns of a row of `subscriptions`, as SQL.
 
@@ -31,4 +31,12 @@ export function urgencyAfterRequest(requested: unknown) {
     when subscriptions.generation > subscriptions.settled_generation and subscriptions.urgency < ${requested}
       then subscriptions.urgency
     else ${requested} end`
+}
+
+/**
+ * The urgency by the source of a request: an event (1), or `track` and `refresh` (0). Of a row that is read, `unread` is
+ * the urgency after an event: 0 is `URGENCY.event`, 1 is `URGENCY.eventOfUnread`.
+ */
+export function urgencyOfSource(event: unknown, unread: Sql) {
+  return sql`case when ${event} = 1 then ${unread} else ${sql.lit(URGENCY.track)} end`
 }

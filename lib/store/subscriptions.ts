@@ -1,20 +1,14 @@
-import type { SubscriptionRecord } from '../record.js'
 import type { Engine } from './engine.js'
 import { newLeaseToken } from './lease-token.js'
-import type { SubscriptionsTable } from './schema.js'
 import { answered, perform, prepare } from './script.js'
 import { type Connection, sql } from './sql.js'
-import type { Leased, ReadClaim, ReadFinish, StoredSubscription, Subscription } from './store.js'
+import type { Leased, ReadClaim, Subscription } from './store.js'
+import { createSubscriptionRows, type TimedRow } from './subscription-rows.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 /** The most subscriptions of one business that a decision takes into account. */
 const MAX_OF_BUSINESS = 1_000
-/** The most time that an answer of the database spends on its way. */
-const MAX_TRANSIT_MS = 200
-
-/** A row, and the store's time when it was read, by which its times are converted. */
-type TimedRow = SubscriptionsTable & { store_now: number }
 
 /**
  * The table `subscriptions`: the rows, and their leases.
@@ -35,38 +29,7 @@ type TimedRow = SubscriptionsTable & { store_now: number }
  * `write-finishes.ts` the finishes, `subscription-upkeep.ts` the deletion of old rows.
  */
 export function createSubscriptions(engine: Engine) {
-  const { clock } = engine
-  let aheadMs = Number.NaN
-
-  /**
-   * Converts the times of a row to the caller's wall clock, so that clocks of two machines are never compared. Each row
-   * measures how far the wall clock is ahead. The measure changes only when it has moved by more than an answer takes to
-   * arrive, so a time that did not change reads the same twice.
-   */
-  function ownTime(row: TimedRow) {
-    const measuredMs = clock.now() - Number(row.store_now)
-    if (!(Math.abs(measuredMs - aheadMs) <= MAX_TRANSIT_MS)) aheadMs = measuredMs
-    return <T extends number | null>(time: T): T => (time === null ? time : ((time + aheadMs) as T))
-  }
-
-  function asSubscription(row: TimedRow): Subscription {
-    const own = ownTime(row)
-    return {
-      subscriptionUid: row.subscription_uid,
-      businessUid: row.business_uid,
-      purchasableUid: row.purchasable_uid,
-      record: row.record === null ? null : (JSON.parse(row.record) as SubscriptionRecord),
-      state: row.state,
-      gone: row.gone,
-      readAt: own(row.read_at),
-      requestedAt: own(row.requested_at),
-      pending: row.generation > row.settled_generation,
-      verifying: row.verifying === 1,
-      failure: row.failure,
-      refreshAt: own(row.refresh_at),
-      quiet: row.quiet_until_read === 1,
-    }
-  }
+  const { asSubscription, asStored, asClaim } = createSubscriptionRows(engine.clock)
 
   /** Rows that were read come first, so that forged ones neither slow down a lookup nor displace them. */
   const rowsOf = prepare(engine, { business: 'text' }, ({ each, of }) =>
@@ -86,37 +49,8 @@ export function createSubscriptions(engine: Engine) {
     return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
   }
 
-  function asClaim(row: TimedRow): ReadClaim {
-    const own = ownTime(row)
-    return {
-      id: row.subscription_uid,
-      leaseToken: row.lease_token as string,
-      subscription: asSubscription(row),
-      urgency: row.urgency,
-      generation: row.generation,
-      settledGeneration: row.settled_generation,
-      candidateBusinessUid: row.candidate_business_uid,
-      lapses: row.lapses,
-      uninstalledAt: own(row.uninstalled_at),
-      createdAt: own(row.created_at),
-      progress: row.progress,
-      claimedAt: Number(row.store_now),
-    }
-  }
-
   return {
-    /** A row with everything but its lease. */
-    asStored(row: TimedRow): StoredSubscription {
-      const own = ownTime(row)
-      return {
-        ...asSubscription(row),
-        candidateBusinessUid: row.candidate_business_uid,
-        installAt: own(row.install_at),
-        uninstalledAt: own(row.uninstalled_at),
-        createdAt: own(row.created_at),
-      }
-    },
-
+    asStored,
     ofBusinesses,
 
     async ofBusiness(db: Connection, businessUid: string): Promise<Subscription[]> {
@@ -129,29 +63,6 @@ export function createSubscriptions(engine: Engine) {
         select subscriptions.*, ${engine.now()} as store_now from subscriptions
         where ${engine.isOneOf('subscription_uid', subscriptionUids)}`.execute(db)
       return rows.map(asSubscription)
-    },
-
-    /** The subscriptions of these claims that are quiet now. An event may have ended that since the claim, so the rows are read. */
-    async quietAmong(trx: Connection, claims: readonly ReadClaim[]): Promise<ReadonlySet<string>> {
-      const firstReads = claims.filter(({ subscription }) => subscription.record === null)
-      if (firstReads.length === 0) return new Set()
-      const rows = await sql<{ uid: string; quiet: number }>`
-        select subscription_uid as uid, quiet_until_read as quiet from subscriptions
-        where ${engine.isOneOf(
-          'subscription_uid',
-          firstReads.map(({ id }) => id),
-        )} order by subscription_uid ${engine.forUpdate}`.execute(trx)
-      return new Set(rows.flatMap(({ uid, quiet }) => (quiet === 1 ? uid : [])))
-    },
-
-    /** Whether the business that the record names was erased during the read. The subscription is then read again. */
-    async isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadFinish): Promise<boolean> {
-      const businessUid = found?.record?.business_uid
-      if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
-      const rows = await sql`
-        select 1 from journal where business_uid = ${businessUid} and kind = 'action' and name = 'erase'
-          and received_at >= ${claim.claimedAt} limit 1`.execute(trx)
-      return rows.length > 0
     },
 
     /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */

@@ -1,0 +1,97 @@
+import type { Given } from './dialect.js'
+import type { NAMED_COLUMNS } from './merge-requests.js'
+import { dueAfterRequest, urgencyAfterRequest, urgencyOfSource } from './request-sql.js'
+import { sql } from './sql.js'
+import { URGENCY } from './store.js'
+
+// One statement for each kind of refresh request.
+
+const UNREAD = sql.lit(URGENCY.eventOfUnread)
+const urgencyOfGiven = urgencyOfSource(sql`given.event`, sql`subscriptions.unread`)
+/** A change that an event announces is written, even if an earlier request for the first read was quiet. */
+const quietAfterRequest = sql`case when given.event = 1 then 0 else subscriptions.quiet_until_read end`
+
+/** The usual request: it names a subscription as the store has it. */
+export function usual({ of }: Given<keyof typeof NAMED_COLUMNS>) {
+  return sql`
+    update subscriptions set
+      generation = generation + ${of('times')}, requested_at = ${of('now')},
+      owed_since = coalesce(owed_since, ${of('now')}),
+      urgency = ${urgencyAfterRequest(urgencyOfSource(of('event'), sql`unread`))},
+      quiet_until_read = case when ${of('quiet')} = 1 and unread = 1 then quiet_until_read else 0 end,
+      refresh_at = ${dueAfterRequest(of('now'))}
+    where subscription_uid = ${of('uid')} and business_uid = ${of('business')}
+      and unread < 2 and failure is null and ${of('other')} = 0
+    returning subscription_uid as uid`
+}
+
+/**
+ * The first request decides the business of a subscription. A later request with another business makes that one the
+ * candidate, which a read tries when the first does not show the subscription. So a forged event costs a read and no
+ * more. For a row of another item (`unread` = 2) the business is not decided yet.
+ */
+export function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
+  // A request for another item makes no row due that nothing has requested.
+  const isOther = sql`subscriptions.generation + excluded.generation = 0`
+  const isFirst = sql`subscriptions.unread = 2`
+  return sql`
+    insert into subscriptions
+      (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at, owed_since,
+        refresh_at, urgency, unread, verifying, lapses, quiet_until_read, created_at)
+    ${insert(sql`${of('uid')}, ${of('business')}, ${of('purchasable')}, ${of('times')} * (1 - ${of('other')}), 0,
+      ${of('now')}, case when ${of('other')} = 0 then ${of('now')} end, case when ${of('other')} = 0 then ${of('now')} end,
+      ${urgencyOfSource(of('event'), UNREAD)}, 1 + ${of('other')}, 0, 0, ${of('quiet')}, ${of('now')}`)}
+    on conflict (subscription_uid) do update set
+      generation = subscriptions.generation +
+        case when ${isFirst} or excluded.generation > 0 then excluded.generation else 1 end,
+      requested_at = excluded.requested_at,
+      owed_since = case when not (${isOther}) then coalesce(subscriptions.owed_since, excluded.requested_at) end,
+      failure = null,
+      -- Quiet only while every request was: an earlier one may want the change, and a subscription read before has one.
+      quiet_until_read = case when excluded.quiet_until_read = 1 and
+        (${isFirst} or (subscriptions.unread = 1 and subscriptions.quiet_until_read = 1)) then 1 else 0 end,
+      unread = case when subscriptions.unread = 2 and excluded.unread = 1 then 1 else subscriptions.unread end,
+      urgency = ${urgencyAfterRequest(sql`case
+          when excluded.urgency = ${UNREAD} and subscriptions.unread = 0 then ${sql.lit(URGENCY.event)}
+          else excluded.urgency end`)},
+      refresh_at = case when not (${isOther}) then ${dueAfterRequest(sql`excluded.requested_at`)} end,
+      business_uid = case when ${isFirst} then excluded.business_uid else subscriptions.business_uid end,
+      purchasable_uid = case when ${isFirst} then excluded.purchasable_uid else subscriptions.purchasable_uid end,
+      candidate_business_uid = case
+        when not (${isFirst}) and excluded.business_uid <> subscriptions.business_uid then excluded.business_uid
+        else subscriptions.candidate_business_uid end`
+}
+
+/** Subscriptions that are read only if the store has them. */
+export function known({ table }: Given) {
+  return sql`
+    update subscriptions set
+      generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
+      owed_since = coalesce(subscriptions.owed_since, given.now),
+      urgency = ${urgencyAfterRequest(urgencyOfGiven)},
+      quiet_until_read = ${quietAfterRequest},
+      refresh_at = ${dueAfterRequest(sql`given.now`)}
+    from ${table} as given
+    where subscriptions.subscription_uid = given.uid and subscriptions.unread < 2`
+}
+
+/** All subscriptions of businesses, and their installs and uninstalls. */
+export function businesses({ table }: Given) {
+  const isLast = sql`given.installed is not null
+    and (subscriptions.install_at is null or given.at >= subscriptions.install_at)`
+  return sql`
+    update subscriptions set
+      generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
+      owed_since = coalesce(subscriptions.owed_since, given.now),
+      urgency = ${urgencyAfterRequest(urgencyOfGiven)},
+      quiet_until_read = ${quietAfterRequest},
+      refresh_at = ${dueAfterRequest(sql`given.now`)},
+      uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
+        when given.installed = 0 then given.now end,
+      install_at = case when ${isLast} then given.at else subscriptions.install_at end
+    from (
+      select business, installed, times, event, now, case when at > now then now else at end as at
+      from ${table} as given
+    ) as given
+    where subscriptions.business_uid = given.business and subscriptions.unread < 2`
+}

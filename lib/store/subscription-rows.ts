@@ -1,0 +1,77 @@
+import type { Clock } from '../clock.js'
+import type { SubscriptionRecord } from '../record.js'
+import type { SubscriptionsTable } from './schema.js'
+import type { ReadClaim, StoredSubscription, Subscription } from './store.js'
+
+/** The most time that an answer of the database spends on its way. */
+const MAX_TRANSIT_MS = 200
+
+/** A row of `subscriptions`, and the store's time when it was read, by which its times are converted. */
+export type TimedRow = SubscriptionsTable & { store_now: number }
+
+/** Turns rows of `subscriptions` into what the port returns. */
+export function createSubscriptionRows(clock: Clock) {
+  let aheadMs = Number.NaN
+
+  /**
+   * Converts the times of a row to the caller's wall clock, so that clocks of two machines are never compared. Each row
+   * measures how far the wall clock is ahead. The measure changes only when it has moved by more than an answer takes to
+   * arrive, so a time that did not change reads the same twice.
+   */
+  function ownTime(row: TimedRow) {
+    const measuredMs = clock.now() - Number(row.store_now)
+    if (!(Math.abs(measuredMs - aheadMs) <= MAX_TRANSIT_MS)) aheadMs = measuredMs
+    return <T extends number | null>(time: T): T => (time === null ? time : ((time + aheadMs) as T))
+  }
+
+  function asSubscription(row: TimedRow): Subscription {
+    const own = ownTime(row)
+    return {
+      subscriptionUid: row.subscription_uid,
+      businessUid: row.business_uid,
+      purchasableUid: row.purchasable_uid,
+      record: row.record === null ? null : (JSON.parse(row.record) as SubscriptionRecord),
+      state: row.state,
+      gone: row.gone,
+      readAt: own(row.read_at),
+      requestedAt: own(row.requested_at),
+      pending: row.generation > row.settled_generation,
+      verifying: row.verifying === 1,
+      failure: row.failure,
+      refreshAt: own(row.refresh_at),
+      quiet: row.quiet_until_read === 1,
+    }
+  }
+
+  /** A row with everything but its lease. */
+  function asStored(row: TimedRow): StoredSubscription {
+    const own = ownTime(row)
+    return {
+      ...asSubscription(row),
+      candidateBusinessUid: row.candidate_business_uid,
+      installAt: own(row.install_at),
+      uninstalledAt: own(row.uninstalled_at),
+      createdAt: own(row.created_at),
+    }
+  }
+
+  function asClaim(row: TimedRow): ReadClaim {
+    const own = ownTime(row)
+    return {
+      id: row.subscription_uid,
+      leaseToken: row.lease_token as string,
+      subscription: asSubscription(row),
+      urgency: row.urgency,
+      generation: row.generation,
+      settledGeneration: row.settled_generation,
+      candidateBusinessUid: row.candidate_business_uid,
+      lapses: row.lapses,
+      uninstalledAt: own(row.uninstalled_at),
+      createdAt: own(row.created_at),
+      progress: row.progress,
+      claimedAt: Number(row.store_now),
+    }
+  }
+
+  return { asSubscription, asStored, asClaim }
+}
