@@ -68,8 +68,7 @@ describe('the logger', () => {
     // Looks of every 30 s come at once.
     const clock: Clock = {
       ...systemClock,
-      setTimeout: (callback, ms, keepAlive) =>
-        systemClock.setTimeout(callback, ms === 30_000 ? 1 : ms, keepAlive),
+      setTimeout: (callback, ms) => systemClock.setTimeout(callback, ms === 30_000 ? 1 : ms),
     }
     const { logger, lines } = collecting()
     const marketplace = createMarketplace({

@@ -14,11 +14,8 @@ export interface Clock {
   now(): number
   /** Milliseconds since a fixed moment in the past. Never leaps, never goes back. */
   monotonic(): number
-  /**
-   * Runs `callback` once after `delayMs`; the handle goes to `clearTimeout`. Keeps the process alive only with
-   * `keepAlive`.
-   */
-  setTimeout(callback: () => void, delayMs: number, keepAlive?: boolean): unknown
+  /** Runs `callback` once after `delayMs`; the handle goes to `clearTimeout`. Does not keep the process alive. */
+  setTimeout(callback: () => void, delayMs: number): unknown
   /** Calls a timer off. */
   clearTimeout(handle: unknown): void
 }
@@ -28,11 +25,8 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  setTimeout(callback, delayMs, keepAlive = false) {
-    // Node runs a timer beyond this limit at once.
-    const timer = setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS))
-    return keepAlive ? timer : timer.unref()
-  },
+  // Node runs a timer beyond this limit at once.
+  setTimeout: (callback, delayMs) => setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS)).unref(),
   clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
 }
 
@@ -43,7 +37,7 @@ export function withMonotonic(clock: Clock): Clock {
     : {
         now: () => clock.now(),
         monotonic: () => clock.now(),
-        setTimeout: (callback, delayMs, keepAlive) => clock.setTimeout(callback, delayMs, keepAlive),
+        setTimeout: (callback, delayMs) => clock.setTimeout(callback, delayMs),
         clearTimeout: (handle) => clock.clearTimeout(handle),
       }
 }
@@ -79,7 +73,7 @@ export function guardedClock(clock: Clock, onError: (error: unknown) => void): C
         return systemClock.monotonic()
       }
     },
-    setTimeout(callback, delayMs, keepAlive) {
+    setTimeout(callback, delayMs) {
       const run = () => {
         try {
           const result: unknown = callback()
@@ -89,8 +83,8 @@ export function guardedClock(clock: Clock, onError: (error: unknown) => void): C
         }
       }
       return either(
-        () => clock.setTimeout(run, delayMs, keepAlive),
-        () => systemClock.setTimeout(run, delayMs, keepAlive),
+        () => clock.setTimeout(run, delayMs),
+        () => systemClock.setTimeout(run, delayMs),
       )
     },
     clearTimeout(handle) {

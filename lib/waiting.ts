@@ -19,7 +19,7 @@ const RECHECK_MS = SECOND / 4
 
 /**
  * The pause between two looks at something that changes, in this process or another. `wait(ms)` resolves as soon as
- * `end()` is called (true), or after `ms`, at most `everyMs` (false). Keeps the process alive meanwhile.
+ * `end()` is called (true), or after `ms`, at most `everyMs` (false).
  */
 export function createRecheck(clock: Clock, everyMs = RECHECK_MS) {
   let end = () => {}
@@ -27,7 +27,7 @@ export function createRecheck(clock: Clock, everyMs = RECHECK_MS) {
     end: () => end(),
     wait: (ms: number) =>
       new Promise<boolean>((resolve) => {
-        const timer = clock.setTimeout(() => resolve(false), Math.min(ms, everyMs), true)
+        const timer = clock.setTimeout(() => resolve(false), Math.min(ms, everyMs))
         end = () => {
           clock.clearTimeout(timer)
           resolve(true)

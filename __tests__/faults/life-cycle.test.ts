@@ -358,15 +358,11 @@ function createCountingClock(): { clock: Clock; armed(): number } {
   const clock: Clock = {
     now: systemClock.now,
     monotonic: systemClock.monotonic,
-    setTimeout(callback, delayMs, keepAlive) {
-      const timer = systemClock.setTimeout(
-        () => {
-          timers.delete(timer)
-          callback()
-        },
-        delayMs,
-        keepAlive,
-      )
+    setTimeout(callback, delayMs) {
+      const timer = systemClock.setTimeout(() => {
+        timers.delete(timer)
+        callback()
+      }, delayMs)
       timers.add(timer)
       return timer
     },

@@ -352,10 +352,10 @@ function freezableClock() {
   const clock: Clock = {
     now: systemClock.now,
     monotonic: systemClock.monotonic,
-    setTimeout(callback, delayMs, keepAlive) {
+    setTimeout(callback, delayMs) {
       const handle: { timer?: unknown } = {}
       const fire = () => void (isFrozen ? late.set(handle, callback) : callback())
-      handle.timer = systemClock.setTimeout(fire, delayMs, keepAlive)
+      handle.timer = systemClock.setTimeout(fire, delayMs)
       return handle
     },
     clearTimeout(handle) {

@@ -140,7 +140,7 @@ describe('K24 a plug-in of the app', () => {
     const clock = guardedClock(broken, (error) => errors.push(error))
     expect(clock.now()).toBeGreaterThan(1.7e12)
     expect(clock.monotonic()).toBeGreaterThan(0)
-    await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1, true))
+    await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1))
     clock.clearTimeout(undefined)
     expect(errors).toHaveLength(4)
   })
@@ -148,8 +148,8 @@ describe('K24 a plug-in of the app', () => {
   it('may throw or reject in a timer: the error is reported', async () => {
     const errors: unknown[] = []
     const clock = guardedClock(systemClock, (error) => errors.push((error as Error).message))
-    clock.setTimeout(() => fail('thrown'), 1, true)
-    clock.setTimeout((async () => fail('rejected')) as () => void, 1, true)
+    clock.setTimeout(() => fail('thrown'), 1)
+    clock.setTimeout((async () => fail('rejected')) as () => void, 1)
     await until('both are reported', () => errors.length === 2)
     expect(errors.sort()).toEqual(['rejected', 'thrown'])
   })
@@ -378,9 +378,9 @@ describe('health', () => {
     const timers: (() => void)[] = []
     const patient: Clock = {
       ...clock,
-      setTimeout: (callback, ms, keepAlive) => {
+      setTimeout: (callback, ms) => {
         if (ms === 9 * SECOND) timers.push(callback)
-        return clock.setTimeout(callback, ms, keepAlive)
+        return clock.setTimeout(callback, ms)
       },
     }
     const store = { ...inner, counts: () => new Promise<never>(() => {}) }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Urgency } from '../store/store.js'
+import { URGENCY, type Urgency } from '../store/store.js'
 import { type Check, claimed, claimedAll, eventOf, idsOf, LONG, named, same } from './lab.js'
 
 export const CLAIMING_SEVERAL: readonly Check[] = [
@@ -11,23 +11,24 @@ export const CLAIMING_SEVERAL: readonly Check[] = [
         ['b1', 'b2', 'b3', 'b3'].map((business, i) => eventOf(`event ${i}`, { businessUid: business })),
       )
       for (const uid of ['i1', 'i2', 'i3']) await store.requestRefresh(named(uid, `of ${uid}`))
+      const { eventOfUnread: first, track: second } = URGENCY
       const choose = (due: readonly Urgency[], taken: readonly Urgency[]) => {
         seen.push([...taken])
-        return taken.at(-1) === 1 ? 2 : due.find((urgency) => urgency === 1)
+        return taken.at(-1) === first ? second : due.find((urgency) => urgency === first)
       }
-      const ask = { leaseMs: LONG, except: [], urgencies: [0, 1, 2], choose } as const
+      const ask = { leaseMs: LONG, except: [], urgencies: [URGENCY.event, first, second], choose } as const
       const claims = await store.claimReads({ ...ask, limit: 4 })
       same(
         claims.map(({ urgency }) => urgency),
-        [1, 2, 1, 2],
+        [first, second, first, second],
       )
-      same(seen.slice(-4), [[], [1], [1, 2], [1, 2, 1]])
+      same(seen.slice(-4), [[], [first], [first, second], [first, second, first]])
       // Another subscription of a business that is being read waits. When no other is left, nothing more is chosen.
       const except = claims.map((claim) => claim.subscription.businessUid)
       const others = await store.claimReads({ ...ask, limit: 9, except })
       same(
         others.map(({ urgency }) => urgency),
-        [1, 2],
+        [first, second],
       )
       const businesses = [...claims, ...others].map((claim) => claim.subscription.businessUid)
       assert.equal(new Set(businesses).size, 6, `two reads of one business: ${businesses}`)
@@ -41,9 +42,14 @@ export const CLAIMING_SEVERAL: readonly Check[] = [
         await store.accept([eventOf(`s${i}`, { businessUid: `b${i}` })])
         await pass(3)
       }
-      const claims = await store.claimReads({ leaseMs: LONG, limit: 4, except: [], urgencies: [1] })
+      const claims = await store.claimReads({
+        leaseMs: LONG,
+        limit: 4,
+        except: [],
+        urgencies: [URGENCY.eventOfUnread],
+      })
       same(idsOf(claims).sort(), ['s0', 's1', 's4', 's5'])
-      const one = () => claimed(store, { urgencies: [1] })
+      const one = () => claimed(store, { urgencies: [URGENCY.eventOfUnread] })
       same([(await one()).id, (await one()).id].sort(), ['s2', 's3'])
     },
   },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import type { NewAction } from '../store/store.js'
+import { type NewAction, URGENCY } from '../store/store.js'
 import {
+  ALL_URGENCIES,
   type Check,
   claimed,
   claimedAll,
@@ -73,7 +74,7 @@ export const ERASING: readonly Check[] = [
       await store.erase('b1', record('erasure'))
       await store.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
       has(await only(store, 'b1'), { record: null, readAt: null, pending: true })
-      has(await claimed(store), { id: 's1', generation: 1, urgency: 1 })
+      has(await claimed(store), { id: 's1', generation: 1, urgency: URGENCY.eventOfUnread })
       same(idsOf(await leasedEntries(store)), ['e1'])
     },
   },

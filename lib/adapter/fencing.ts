@@ -12,6 +12,7 @@ import {
   LONG,
   named,
   only,
+  REQUESTED,
   SHORT,
   same,
   shows,

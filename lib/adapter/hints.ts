@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict'
 import type { Hint } from '../store/store.js'
-import { type Check, claimed, claimOne, eventOf, LATER, named, only, SHORT, same, shows } from './lab.js'
+import {
+  type Check,
+  claimed,
+  claimOne,
+  eventOf,
+  LATER,
+  named,
+  only,
+  REQUESTED,
+  SHORT,
+  same,
+  shows,
+} from './lab.js'
 
 export const HINTS: readonly Check[] = [
   {

@@ -11,6 +11,7 @@ import {
   leasedEntries,
   named,
   only,
+  REQUESTED,
   same,
   shows,
 } from './lab.js'

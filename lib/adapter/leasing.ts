@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { URGENCY } from '../store/store.js'
 import {
   ALL_URGENCIES,
   type Check,
@@ -15,6 +16,7 @@ import {
   LONG,
   named,
   only,
+  REQUESTED,
   SHORT,
   same,
   shows,
@@ -93,25 +95,33 @@ export const LEASING: readonly Check[] = [
       }
       await store.accept([eventOf('s1', { businessUid: 'b1' })])
       await store.requestRefresh(named('s2', 'b2'))
-      const second = await claimed(store, { urgencies: [0, 2, 3, 4] })
-      has(second, { id: 's2', urgency: 2 })
-      has(await claimed(store, { urgencies: [0, 2, 3, 4, 1] }), { id: 's1', urgency: 1 })
+      const { event, eventOfUnread, track, verification: verifying, reconcile: routine } = URGENCY
+      const others = [event, track, verifying, routine]
+      const second = await claimed(store, { urgencies: others })
+      has(second, { id: 's2', urgency: track })
+      has(await claimed(store, { urgencies: [...others, eventOfUnread] }), {
+        id: 's1',
+        urgency: eventOfUnread,
+      })
       await store.finishRead(second, fails('platform_timeout', 0))
       const retry = await urgencyOf('s2')
-      assert.equal(retry.urgency, 2)
-      await store.finishRead(retry.claim, shows(retry.claim, 'purchased', { nextInMs: 0, urgency: 3 }))
+      assert.equal(retry.urgency, track)
+      await store.finishRead(
+        retry.claim,
+        shows(retry.claim, 'purchased', { nextInMs: 0, urgency: verifying }),
+      )
       const verification = await urgencyOf('s2')
-      assert.equal(verification.urgency, 3)
+      assert.equal(verification.urgency, verifying)
       await store.finishRead(
         verification.claim,
-        shows(verification.claim, 'purchased', { nextInMs: 0, urgency: 4 }),
+        shows(verification.claim, 'purchased', { nextInMs: 0, urgency: routine }),
       )
       const reconcile = await urgencyOf('s2')
-      assert.equal(reconcile.urgency, 4)
+      assert.equal(reconcile.urgency, routine)
       await store.accept([eventOf('s2', { businessUid: 'b2' })])
       await store.requestRefresh(named('s2', 'b2'))
-      await store.finishRead(reconcile.claim, shows(reconcile.claim, 'purchased', { urgency: 4 }))
-      assert.equal((await urgencyOf('s2')).urgency, 0)
+      await store.finishRead(reconcile.claim, shows(reconcile.claim, 'purchased', { urgency: routine }))
+      assert.equal((await urgencyOf('s2')).urgency, event)
     },
   },
   {
@@ -123,7 +133,9 @@ export const LEASING: readonly Check[] = [
       await pass(3)
       await store.accept([eventOf('s1')])
       const ids = []
-      for (let i = 0; i < 3; i++) ids.push((await claimed(store, { urgencies: [4, 1, 0, 2] })).id)
+      const { reconcile, eventOfUnread, event, track } = URGENCY
+      const urgencies = [reconcile, eventOfUnread, event, track]
+      for (let i = 0; i < 3; i++) ids.push((await claimed(store, { urgencies })).id)
       same(ids, ['s1', 's2', 's3'])
     },
   },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { ReadFinish, Store } from '../store/store.js'
+import { type ReadFinish, type Store, URGENCY } from '../store/store.js'
 import {
   type Check,
   claimed,
@@ -12,6 +12,7 @@ import {
   leasedEntry,
   named,
   only,
+  REQUESTED,
   same,
   shows,
 } from './lab.js'
@@ -183,7 +184,7 @@ const NO_FINISH: ReadFinish = { settled: true, failure: null, progress: null, ne
 const NO_CLAIM: Parameters<Store['finishRead']>[0] = {
   id: 's1',
   leaseToken: 'none',
-  urgency: 1,
+  urgency: URGENCY.eventOfUnread,
   generation: 1,
   settledGeneration: 0,
   candidateBusinessUid: null,

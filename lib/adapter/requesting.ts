@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { MIN_READ_INTERVAL_MS } from '../store/store.js'
+import { MIN_READ_INTERVAL_MS, URGENCY } from '../store/store.js'
 import {
   type Check,
   claimed,
@@ -176,7 +176,7 @@ export const REQUESTING: readonly Check[] = [
       has((await store.subscriptionsOf('b1'))[0], { purchasableUid: 'theirs' })
       await store.adoptItems(['ours'])
       const claim = await claimed(store)
-      has(claim, { id: 's2', generation: 1, urgency: 1 })
+      has(claim, { id: 's2', generation: 1, urgency: URGENCY.eventOfUnread })
       await store.finishRead(claim, shows(claim, 'purchased'))
       // A subscription whose record names the app's item is read again like any other.
       await store.accept([other('s2', 'ours')])

@@ -17,6 +17,7 @@ import {
   leasedEntry,
   named,
   only,
+  REQUESTED,
   renew,
   SHORT,
   same,

@@ -107,7 +107,7 @@ export function untracedTimers(clock: Clock): Clock {
   return {
     now: () => clock.now(),
     monotonic: () => clock.monotonic(),
-    setTimeout(callback, delayMs, keepAlive) {
+    setTimeout(callback, delayMs) {
       const run = () => {
         let hasBegun = false
         const begin = () => {
@@ -121,7 +121,7 @@ export function untracedTimers(clock: Clock): Clock {
           return callback()
         }
       }
-      return clock.setTimeout(run, delayMs, keepAlive)
+      return clock.setTimeout(run, delayMs)
     },
     clearTimeout: (handle) => clock.clearTimeout(handle),
   }

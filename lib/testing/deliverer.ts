@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js'
 import type { EventName } from '../events/registry.js'
-import { type DeliveryStyle, type Envelope, envelopeOf, type Happening } from './envelopes.js'
+import { type DeliveryStyle, envelopeOf, type Happening, type SentEnvelope } from './envelopes.js'
 import type { ActiveFault, FaultRules } from './fault-rules.js'
 import type { FaultKind } from './faults.js'
 import { type Outcome, type Post, post } from './post.js'
@@ -16,7 +16,7 @@ export interface Delivery {
   target: string
   /** The text that was sent. */
   body: string
-  envelope: Envelope
+  envelope: SentEnvelope
   /** The status of the reply; undefined when there was none. */
   status?: number
   /** Why there was no reply: `dropped`, `hung up`, `timeout`, `closed`, or a code such as `ECONNREFUSED`. */

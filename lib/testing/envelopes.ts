@@ -2,7 +2,7 @@ import { EVENTS, type EventName } from '../events/registry.js'
 import type { FullSubscription } from './full-subscription.js'
 
 /** The envelope of a delivery as sent (interface document, Event envelope). */
-export interface Envelope {
+export interface SentEnvelope {
   entity_name: string
   event_type: string
   data: Record<string, unknown>
@@ -37,7 +37,7 @@ export interface DeliveryStyle {
 }
 
 /** The envelope of the event that `happening` causes. */
-export function envelopeOf(happening: Happening, style: DeliveryStyle): Envelope {
+export function envelopeOf(happening: Happening, style: DeliveryStyle): SentEnvelope {
   const { entity_name, event_type } = EVENTS[happening.name]
   const data = dataOf(happening, style)
   return { entity_name, event_type, data: style.numericIds ? withNumbers(data) : data }

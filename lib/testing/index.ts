@@ -1,6 +1,6 @@
 export type { Faults, Simulator } from './api.js'
 export type { Delivery } from './deliverer.js'
-export type { DeliveryStyle, Envelope } from './envelopes.js'
+export type { DeliveryStyle, SentEnvelope } from './envelopes.js'
 export type { Endpoint, Fault, FaultAim, FaultHandle, FaultKind, FaultPoint, Span } from './faults.js'
 export { FAULT_KINDS } from './faults.js'
 export type { FullSubscription } from './full-subscription.js'

@@ -1,6 +1,6 @@
 import { EVENTS, type EventName } from '../events/registry.js'
 import { cannot } from './cannot.js'
-import type { Envelope } from './envelopes.js'
+import type { SentEnvelope } from './envelopes.js'
 import type { FullSubscription } from './full-subscription.js'
 
 /** `data` of create and update: which subscription changed. */
@@ -35,7 +35,7 @@ export interface SampleData {
 }
 
 /** An envelope whose `data` has the type of the event. */
-export interface SampleDelivery<Name extends EventName> extends Envelope {
+export interface SampleDelivery<Name extends EventName> extends SentEnvelope {
   entity_name: (typeof EVENTS)[Name]['entity_name']
   event_type: (typeof EVENTS)[Name]['event_type']
   data: SampleData[Name] & Record<string, unknown>
