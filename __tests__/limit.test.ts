@@ -60,7 +60,7 @@ describe('createLimit', () => {
     const first = later()
     const running = limited(() => first.promise)
     const late = limited(() => Promise.resolve('never'), AbortSignal.abort())
-    await expect(late).rejects.toThrow('given up')
+    await expect(late).rejects.toThrow('the caller no longer waits')
     first.resolve('')
     await running
   })

@@ -74,7 +74,7 @@ describe('waiting', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
     const waiting = orAborted(new Promise(() => {}), signal)
     controller.abort()
-    await expect(waiting).rejects.toMatchObject({ name: 'AbortError', message: 'given up' })
+    await expect(waiting).rejects.toMatchObject({ name: 'AbortError', message: 'the caller no longer waits' })
     expect(getEventListeners(signal, 'abort')).toEqual([])
     await expect(orAborted(new Promise(() => {}), signal)).rejects.toMatchObject({ name: 'AbortError' })
   })

@@ -58,7 +58,7 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
   if (!signal) return promise
   let onAbort = () => {}
   const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(new DOMException('given up', 'AbortError'))
+    onAbort = () => reject(new DOMException('the caller no longer waits', 'AbortError'))
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort)
   })

@@ -76,7 +76,7 @@ export function createReadFinishes(options: {
       })
       return undefined
     } catch (error) {
-      return error ?? new Error('the store threw nothing')
+      return error ?? new Error('the store rejected without an error')
     }
   }
 

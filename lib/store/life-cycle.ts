@@ -29,7 +29,10 @@ export function createLifeCycle(options: {
 
   function opened(): Promise<void> {
     if (isClosed || !opening)
-      throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open')
+      throw new MarketplaceError(
+        'store_unavailable',
+        'Cannot use the store: it is not open. Call open() first',
+      )
     return opening
   }
 

@@ -1,16 +1,18 @@
 import { SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import { EVENTS, type EventName } from '../events/registry.js'
+import { createAccess } from './access.js'
 import type { Faults, Simulator } from './api.js'
 import { cannot } from './cannot.js'
 import { Deliverer, type Delivery } from './deliverer.js'
 import { createAnswerers } from './endpoints.js'
 import { createFaultRules } from './fault-rules.js'
 import { createListeners } from './listeners.js'
+import { createMoves } from './moves.js'
 import { resolveOptions, type SimulatorOptions } from './options.js'
-import { type PlatformRequest, PlatformServer } from './platform-server.js'
+import type { PlatformRequest } from './platform-server.js'
 import { seeded, uuid } from './random.js'
-import { createRegistrations, isEventName, isTargetUrl } from './registrations.js'
+import { createRegistrations } from './registrations.js'
+import { type Addresses, createServers } from './servers.js'
 import { createTokens } from './tokens.js'
 import { World } from './world.js'
 
@@ -34,7 +36,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const registrations = createRegistrations()
   const rules = createFaultRules(random, (fault, change) => {
     if (change === 'ended') deliverer.releaseAfter(fault)
-    else if (fault.kind === 'down') for (const server of [base, auth]) server.cutIfDown()
+    else if (fault.kind === 'down') servers.cutIfDown()
   })
   const deliverer = new Deliverer({
     ...rest,
@@ -61,7 +63,9 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     expiresIn: undefined,
     expireTokens: () => tokens.expireAll(),
   }
-  const serverOptions = {
+  const servers = createServers({
+    port,
+    authPort,
     answerers: createAnswerers({
       clientId,
       clientSecret,
@@ -76,96 +80,36 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       requests.push(request)
       onRequest.call(request)
     },
-  }
-  const base = new PlatformServer({ under: 'base', ...serverOptions })
-  const auth = new PlatformServer({ under: 'auth', ...serverOptions })
-  let starting: Promise<{ baseUrl: string; authUrl: string }> | undefined
-  let addresses: { baseUrl: string; authUrl: string } | undefined
+  })
   let closed = false
 
-  async function listen(): Promise<{ baseUrl: string; authUrl: string }> {
-    const baseUrl = await base.start(port)
-    const authUrl = await auth.start(authPort)
-    addresses = { baseUrl, authUrl }
-    return addresses
-  }
-
-  async function stop(): Promise<void> {
-    await starting?.catch(() => {})
-    await Promise.all([base.close(), auth.close()])
-  }
-
   function opened(): World {
-    if (closed) throw new MarketplaceError('closed', 'Cannot use the simulator: it is closed')
+    if (closed)
+      throw new MarketplaceError('closed', 'Cannot use the simulator: it was closed. Create another one')
     return world
-  }
-
-  function started(): { baseUrl: string; authUrl: string } {
-    if (addresses === undefined) throw cannot('return the address', 'await start() first')
-    return addresses
-  }
-
-  function tokenFor(kind: 'app' | 'business', businessUid: string): string {
-    opened().businesses.add(businessUid)
-    return tokens.issue(kind, businessUid)
-  }
-
-  async function register(event: EventName, targetUrl: string): Promise<void> {
-    opened()
-    if (!isEventName(event)) throw cannot('register the webhook', `there is no event ${event}`)
-    if (!isTargetUrl(targetUrl)) throw cannot('register the webhook', 'the target is not an HTTP address')
-    const [kind] = EVENTS[event].tokens
-    // A directory token instead of a business token, because the target gets the events of every business.
-    registrations.add(event, targetUrl, { kind: kind === 'app' ? 'app' : 'directory', businessUid: null })
   }
 
   return {
     async start() {
       opened()
-      starting ??= listen()
-      return starting
+      return servers.start()
     },
     async close() {
       closed = true
       deliverer.close()
-      await stop()
+      await servers.close()
     },
     get baseUrl() {
-      return started().baseUrl
+      return started(servers.addresses()).baseUrl
     },
     get authUrl() {
-      return started().authUrl
+      return started(servers.addresses()).authUrl
     },
     seed,
     apps: world.apps,
 
-    appToken: (businessUid) => tokenFor('app', businessUid),
-    businessToken: (businessUid) => tokenFor('business', businessUid),
-    directoryToken() {
-      opened()
-      return tokens.issue('directory', null)
-    },
-    register,
-    async registerAll(targetUrl) {
-      for (const event of Object.keys(EVENTS) as EventName[]) await register(event, targetUrl)
-    },
-
-    addBusiness: (businessUid) => void opened().businesses.add(businessUid),
-    purchase: (purchase) => opened().purchase(purchase),
-    confirmPayment: (uid) => opened().move(uid, 'Payment confirmation received'),
-    paymentIssue: (uid) => opened().move(uid, 'Payment issue received'),
-    cancel: (uid) => opened().move(uid, 'User cancels the app subscription'),
-    install: (businessUid, codeName) => opened().install(businessUid, codeName),
-    uninstall: (businessUid, codeName) => opened().uninstall(businessUid, codeName),
-    cancelPlatform: (businessUid) => opened().cancelPlatform(businessUid),
-    mainSubscription: (main) => opened().mainSubscription(main),
-    touch: (uid) => opened().set(uid, {}),
-    set: (uid, fields) => opened().set(uid, fields),
-    remove: (uid) => opened().remove(uid),
-    refuseTokens: (businessUid, refused = true) => opened().businesses.refuse(businessUid, refused),
-    servesTokens: (businessUid) => world.businesses.serves(businessUid),
-    subscription: (uid) => world.get(uid),
-    subscriptions: () => world.all(),
+    ...createAccess({ opened, tokens, registrations }),
+    ...createMoves(world, opened),
 
     deliveries: deliverer.log,
     requests,
@@ -182,6 +126,12 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     },
     faults,
   }
+}
+
+function started(addresses: Addresses | undefined): Addresses {
+  if (addresses === undefined)
+    throw cannot('return the address', 'the simulator has not started. Await start() first')
+  return addresses
 }
 
 function inSeconds(ms: number | undefined): number | undefined {

@@ -103,12 +103,14 @@ function createInterruption() {
 }
 
 function leaseLost() {
-  const why = 'its lease was lost, or the marketplace closes'
+  const why = 'its lease was lost, or the marketplace closes. The entry is handled again'
   return new MarketplaceError('lease_lapsed', `Cannot finish the handler: ${why}`)
 }
 
 function tooLate(timeoutMs: number) {
-  const why = `not done after ${timeoutMs / SECOND} s`
+  const why =
+    `it has not ended after ${timeoutMs / SECOND} s. Make it faster, let it end when context.signal aborts, ` +
+    'or raise worker.handlerTimeoutMs'
   return new MarketplaceError('handler_timeout', `Cannot finish the handler: ${why}`)
 }
 

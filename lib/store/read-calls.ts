@@ -1,0 +1,65 @@
+import { nextTurn } from '../waiting.js'
+import { createReadClaims } from './claim-reads.js'
+import type { Engine } from './engine.js'
+import { createReadFinishes } from './finish-reads.js'
+import type { createHints } from './hints.js'
+import type { createJournal } from './journal.js'
+import type { LifeCycle } from './life-cycle.js'
+import type { createOwnership } from './ownership.js'
+import { businessesOf, isNews } from './read-finish.js'
+import type { RefreshRequests } from './request-refresh.js'
+import type { Store } from './store.js'
+import type { Subscriptions } from './subscriptions.js'
+import type { Transactions } from './transactions.js'
+
+/** The calls of the port for reads: they lease subscriptions, and write what the reads show. */
+export function createReadCalls(options: {
+  engine: Engine
+  transactions: Transactions
+  whileOpen: LifeCycle['whileOpen']
+  subscriptions: Subscriptions
+  adopt: RefreshRequests['adopt']
+  insertChanges: ReturnType<typeof createJournal>['insertChanges']
+  recordRead: ReturnType<typeof createOwnership>['recordRead']
+  announce: ReturnType<typeof createHints>['announce']
+}): Pick<Store, 'adoptItems' | 'claimReads' | 'renewRead' | 'finishRead'> {
+  const { engine, transactions, whileOpen, subscriptions, adopt, insertChanges, recordRead, announce } =
+    options
+  const { write, writeAsOwner, watched } = transactions
+  const readClaims = createReadClaims(engine, subscriptions)
+  const finishRead = createReadFinishes({
+    engine,
+    write: writeAsOwner,
+    subscriptions,
+    insertChanges,
+    recordRead,
+  })
+
+  return {
+    async adoptItems(purchasableUids) {
+      let adopted = 0
+      for (let batch = 1; batch > 0; adopted += batch) {
+        batch = await write((trx) => adopt(trx, purchasableUids))
+        await nextTurn()
+      }
+      if (adopted > 0) announce({ kind: 'requested', businessUid: null })
+    },
+
+    claimReads: (options) => readClaims.claim(transactions, options),
+    renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
+
+    async finishRead(claim, finish) {
+      const finished = await whileOpen(() => watched(() => finishRead(claim, finish)))
+      if (finished === false) return false
+      if (finished === 'too late') {
+        announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
+        return false
+      }
+      const superseded = isNews(claim, finish)
+      for (const businessUid of businessesOf(claim, finish))
+        announce({ kind: 'decided', businessUid, superseded })
+      if (finish.changes?.length) announce({ kind: 'journal' })
+      return true
+    },
+  }
+}
