@@ -37,7 +37,7 @@ describe('createLimit', () => {
     const givenUp = limited(() => Promise.resolve('never'), controller.signal)
     const last = limited(() => Promise.resolve('last'))
     controller.abort()
-    await expect(givenUp).rejects.toMatchObject({ name: 'AbortError', message: 'given up while waiting' })
+    await expect(givenUp).rejects.toMatchObject({ name: 'AbortError', message: 'the caller no longer waits' })
     first.resolve('first')
     await running
     await expect(last).resolves.toBe('last')

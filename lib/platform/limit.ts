@@ -32,7 +32,7 @@ export function createLimit(concurrency: number) {
 
       function giveUp() {
         leave()
-        reject(new DOMException('given up while waiting', 'AbortError'))
+        reject(new DOMException('the caller no longer waits', 'AbortError'))
       }
     })
   }

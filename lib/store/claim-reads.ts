@@ -1,8 +1,8 @@
 import { nextTurn } from '../waiting.js'
-import { type DueRow, dueReads } from './due-reads.js'
+import { type DueRow, dueRowsOf, isDue } from './due-reads.js'
 import type { Engine } from './engine.js'
 import { createPutOff } from './put-off-reads.js'
-import { type Connection, sql } from './sql.js'
+import type { Connection } from './sql.js'
 import { type ClaimReads, type ReadClaim, URGENCY, type Urgency } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 
@@ -30,28 +30,13 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     trx: Connection,
     options: ClaimReads,
   ): Promise<{ claims: ReadClaim[]; isPutOff: boolean }> {
-    const { limit, except, urgencies, choose = ([first]) => first } = options
+    const { limit, except, urgencies } = options
     const size = WINDOW + limit + except.length
-    const rows = await dueRows(trx, urgencies, size)
+    const rows = await dueRowsOf(engine, trx, urgencies, size)
     if (rows.length === 0) return { claims: [], isPutOff: false }
     const busy = new Set(except)
     const stacks = urgencies.map((urgency) => ({ urgency, rows: stackOf(rows, urgency) }))
-    const picked: DueRow[] = []
-    const taken: Urgency[] = []
-    while (picked.length < limit) {
-      for (const stack of stacks)
-        while (stack.rows.length > 0 && busy.has((stack.rows.at(-1) as DueRow).business)) stack.rows.pop()
-      const due = stacks.filter((stack) => stack.rows.length > 0)
-      const urgency = choose(
-        due.map((stack) => stack.urgency),
-        taken,
-      )
-      const row = due.find((stack) => stack.urgency === urgency)?.rows.pop()
-      if (!row) break
-      busy.add(row.business)
-      picked.push(row)
-      taken.push(row.urgency)
-    }
+    const picked = pickRows(stacks, busy, options)
     const claims = await subscriptions.lease(
       trx,
       picked.map(({ uid }) => uid),
@@ -69,25 +54,6 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     return { claims, isPutOff }
   }
 
-  /**
-   * One statement reads all classes, and JavaScript picks among the rows: with a statement for each class and the pick in
-   * SQL, SQLite was 3 × slower. On PostgreSQL the rows are locked, so that concurrent claims read different ones.
-   */
-  async function dueRows(trx: Connection, urgencies: readonly Urgency[], size: number) {
-    const classes = urgencies.map(
-      (urgency) =>
-        sql`select * from (${dueReads(engine, urgency, size)} ${engine.skipLocked}) as ${sql.ref(`class_${urgency}`)}`,
-    )
-    if (urgencies.includes(URGENCY.eventOfUnread))
-      classes.push(sql`select * from (
-        select subscription_uid as uid, business_uid as business, urgency, 1 as is_newest from subscriptions
-        where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at <= ${engine.now()}
-        order by refresh_at desc limit ${size} ${engine.skipLocked}) as newest`)
-    if (classes.length === 0) return []
-    const rows = await sql<DueRow>`${sql.join(classes, ' union all ')}`.execute(trx)
-    return rows
-  }
-
   /** The rows of a class as a stack: the next one is last. */
   function stackOf(rows: readonly DueRow[], urgency: Urgency): DueRow[] {
     const ofClass = rows.filter((row) => row.urgency === urgency)
@@ -100,15 +66,6 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     return first.flatMap((row, i) => [row, ...second.slice(i, i + 1)]).reverse()
   }
 
-  async function isDue(db: Connection, urgencies: readonly Urgency[]): Promise<boolean> {
-    const classes = sql.join(urgencies.map((urgency) => sql.lit(urgency)))
-    const rows = await sql`
-      select 1 from subscriptions where urgency in (${classes}) and refresh_at <= ${engine.now()} limit 1`.execute(
-      db,
-    )
-    return rows.length > 0
-  }
-
   async function claim(
     { read, write }: Pick<Engine, 'read' | 'write'>,
     options: ClaimReads,
@@ -116,7 +73,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     const { limit, except, urgencies, choose = ([first]) => first } = options
     // Deliveries cause many claims that find nothing: a read first, so that those write nothing. After a claim that
     // leased a row, more are most likely due. On PostgreSQL a transaction that only reads takes as long.
-    if (engine.isLocal && !wasDue && !(await read((db) => isDue(db, urgencies)))) return []
+    if (engine.isLocal && !wasDue && !(await read((db) => isDue(engine, db, urgencies)))) return []
     wasDue = false
     const claims: ReadClaim[] = []
     for (let round = 0; round < MAX_ROUNDS && claims.length < limit; round++) {
@@ -143,4 +100,35 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
   }
 
   return { claim }
+}
+
+/** The due rows of one class; the next one is last. */
+interface Stack {
+  urgency: Urgency
+  rows: DueRow[]
+}
+
+/** Takes up to `limit` rows from the stacks, no two of one business. `busy` gets the businesses of these rows. */
+function pickRows(
+  stacks: readonly Stack[],
+  busy: Set<string>,
+  { limit, choose = ([first]) => first }: Pick<ClaimReads, 'limit' | 'choose'>,
+): DueRow[] {
+  const picked: DueRow[] = []
+  const taken: Urgency[] = []
+  while (picked.length < limit) {
+    for (const { rows } of stacks)
+      while (rows.length > 0 && busy.has((rows.at(-1) as DueRow).business)) rows.pop()
+    const due = stacks.filter(({ rows }) => rows.length > 0)
+    const urgency = choose(
+      due.map((stack) => stack.urgency),
+      taken,
+    )
+    const row = due.find((stack) => stack.urgency === urgency)?.rows.pop()
+    if (!row) break
+    busy.add(row.business)
+    picked.push(row)
+    taken.push(row.urgency)
+  }
+  return picked
 }
