@@ -10,7 +10,8 @@ export const ENTRY_POINTS = {
 export const OPTIONS = {
   plugin: ['typedoc-plugin-markdown'],
   name: 'Everything that can be imported',
-  router: 'module',
+  // `router.mjs`.
+  router: 'exports',
   readme: 'none',
   disableSources: true,
   excludeExternals: true,

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { Application } from 'typedoc'
 import { withoutDocstring, withoutExample } from './docstrings.mjs'
 import { ENTRY_POINTS, OPTIONS } from './options.mjs'
+import { Router } from './router.mjs'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const root = dirname(here)
@@ -18,6 +19,7 @@ const app = await Application.bootstrapWithPlugins({
   tsconfig: join(here, 'tsconfig.json'),
   out,
 })
+app.renderer.defineRouter('exports', Router)
 const project = await app.convert()
 if (project === undefined) process.exit(1)
 nameModules(project)

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { anchorsOf, linksOf, PAGES, page } from '../support/docs/pages.js'
@@ -6,7 +6,11 @@ import { anchorsOf, linksOf, PAGES, page } from '../support/docs/pages.js'
 const ROOT = join(__dirname, '..', '..')
 const TEMPLATES = ['bug', 'platform', 'question'].map((name) => `.github/ISSUE_TEMPLATE/${name}.md`)
 const PAPERS = ['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...TEMPLATES]
-const WRITTEN = [...PAGES, ...PAPERS.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')] as const)]
+const API = readdirSync(join(ROOT, 'docs', 'api')).map((name) => `docs/api/${name}`)
+const WRITTEN = [
+  ...PAGES,
+  ...[...PAPERS, ...API].map((path) => [path, readFileSync(join(ROOT, path), 'utf8')] as const),
+]
 
 describe('the README', () => {
   it('has at most 130 lines', () => {
