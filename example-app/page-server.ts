@@ -34,22 +34,7 @@ export async function servePage(options: { stage: Stage; here: string; port: num
     for (const page of pages) send(page, 'happening', happening)
   })
 
-  function state() {
-    return {
-      isCutOff: stage.isCutOff(),
-      isSlow: stage.isSlow(),
-      isAppRunning: stage.app.isRunning(),
-      waitingDeliveries: stage.waitingDeliveries(),
-      businesses: BUSINESSES.map(({ uid, name }) => {
-        const standing = stage.standing(uid)
-        const truth = { state: stateOf(standing), presence: standing.presence }
-        const watched = watcher.of(uid)
-        // Not `explanation`: its ages would be wrong after a while on the page.
-        const words = watched.decision && REASONS[watched.decision.reason].meaning
-        return { uid, name, truth, whyNot: whyNotAll(standing), ...watched, words }
-      }),
-    }
-  }
+  const state = () => presentState(stage, watcher)
 
   const app = express()
   app.disable('x-powered-by')
@@ -124,6 +109,24 @@ export async function servePage(options: { stage: Stage; here: string; port: num
       server.closeAllConnections()
       await closed
     },
+  }
+}
+
+/** What the page shows, apart from the timeline. */
+function presentState(stage: Stage, watcher: ReturnType<typeof watchDecisions>) {
+  return {
+    isCutOff: stage.isCutOff(),
+    isSlow: stage.isSlow(),
+    isAppRunning: stage.app.isRunning(),
+    waitingDeliveries: stage.waitingDeliveries(),
+    businesses: BUSINESSES.map(({ uid, name }) => {
+      const standing = stage.standing(uid)
+      const truth = { state: stateOf(standing), presence: standing.presence }
+      const watched = watcher.of(uid)
+      // Not `explanation`: its ages would be wrong after a while on the page.
+      const words = watched.decision && REASONS[watched.decision.reason].meaning
+      return { uid, name, truth, whyNot: whyNotAll(standing), ...watched, words }
+    }),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js'
-import type { Hint, Store, Subscription } from '../store/store.js'
+import type { Hint, RefreshRequest, Store, Subscription } from '../store/store.js'
 import type { GivenLine } from './import-lines.js'
 import { type ImportLine, resultOf } from './import-results.js'
 
@@ -46,14 +46,10 @@ export function createImportReads(options: {
     if (touched.size > 0) onTouched()
   }
 
-  async function rowsOf(uids: readonly string[]): Promise<Map<string, Subscription>> {
-    const rows = uids.length === 0 ? [] : await store.subscriptionsNamed(uids)
-    return new Map(rows.map((row) => [row.subscriptionUid, row]))
-  }
-
   /** Reports the lines that are invalid or already read, and requests the reads of the others. */
   async function request(lines: readonly GivenLine[]) {
     const rows = await rowsOf(
+      store,
       lines.flatMap(({ subscription_uid: uid, fault }) => (fault === null && uid ? [uid] : [])),
     )
     const unrequested: ValidLine[] = []
@@ -80,17 +76,7 @@ export function createImportReads(options: {
       else touched.add(line.subscription_uid)
     }
     // All in one turn, so that they share a commit.
-    await Promise.all(
-      unrequested.map(({ subscription_uid: subscriptionUid, business_uid: businessUid }) =>
-        store.requestRefresh({
-          kind: 'subscription',
-          subscriptionUid,
-          businessUid,
-          purchasableUid: null,
-          quiet: !announce,
-        }),
-      ),
-    )
+    await Promise.all(unrequested.map((line) => store.requestRefresh(requestFor(line, announce))))
   }
 
   /**
@@ -102,7 +88,7 @@ export function createImportReads(options: {
     const uids = [...touched].filter((uid) => waiting.has(uid))
     touched = new Set()
     const next: GivenLine[] = []
-    const rows = await rowsOf(uids)
+    const rows = await rowsOf(store, uids)
     const now = clock.monotonic()
     for (const uid of uids) {
       const entry = waiting.get(uid) as Waiting
@@ -141,4 +127,17 @@ export function createImportReads(options: {
 function isRequested(row: Subscription, { business_uid }: ValidLine, announce: boolean): boolean {
   const isOpen = row.record === null && row.pending && row.failure === null
   return isOpen && row.businessUid === business_uid && !(announce && row.quiet)
+}
+
+function requestFor(line: ValidLine, announce: boolean): RefreshRequest {
+  const { subscription_uid: subscriptionUid, business_uid: businessUid } = line
+  return { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null, quiet: !announce }
+}
+
+async function rowsOf(
+  store: Pick<Store, 'subscriptionsNamed'>,
+  uids: readonly string[],
+): Promise<Map<string, Subscription>> {
+  const rows = uids.length === 0 ? [] : await store.subscriptionsNamed(uids)
+  return new Map(rows.map((row) => [row.subscriptionUid, row]))
 }

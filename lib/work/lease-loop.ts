@@ -20,6 +20,23 @@ export interface LeaseLoop<Item = unknown> {
   items(): Item[]
 }
 
+export interface LeaseLoopOptions<Item> extends RunningItemsOptions<Item> {
+  concurrency: number
+  /** Whether a running item only waits, and so takes no slot; at most `maxWaiting` items do. */
+  isWaiting?(item: Item): boolean
+  maxWaiting?: number
+  /**
+   * How many more than `concurrency` are leased; `run` makes them wait for a slot. Claimed when half of them are
+   * missing.
+   */
+  ahead?(): number
+  /** Whether a claim of fewer items than `limit` has leased all due ones, so that the next look may rest. */
+  isExhaustive?: boolean
+  /** Leases up to `limit` items. */
+  claim(limit: number): Promise<Item[]>
+  pollMs: number
+}
+
 /** Each waiting item holds a lease, which is renewed while it waits. */
 const MAX_WAITING = 250
 
@@ -36,24 +53,7 @@ const MAX_WAITING = 250
  * `look-times.ts` decides when it looks, `running-items.ts` runs the items. All times are monotonic: setting the wall
  * clock neither ends a lease nor delays a look.
  */
-export function createLeaseLoop<Item>(
-  options: RunningItemsOptions<Item> & {
-    concurrency: number
-    /** Whether a running item only waits, and so takes no slot; at most `maxWaiting` items do. */
-    isWaiting?(item: Item): boolean
-    maxWaiting?: number
-    /**
-     * How many more than `concurrency` are leased; `run` makes them wait for a slot. Claimed when half of them are
-     * missing.
-     */
-    ahead?(): number
-    /** Whether a claim of fewer items than `limit` has leased all due ones, so that the next look may rest. */
-    isExhaustive?: boolean
-    /** Leases up to `limit` items. */
-    claim(limit: number): Promise<Item[]>
-    pollMs: number
-  },
-): LeaseLoop<Item> {
+export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoop<Item> {
   const { concurrency, isWaiting = () => false, maxWaiting = MAX_WAITING, ahead = () => 0 } = options
   const { isExhaustive = false, claim, leaseMs, pollMs, clock, onError } = options
   const running = createRunningItems<Item>({ ...options, onEnd: slotFreed })
