@@ -7,12 +7,19 @@ import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { CLIENT, createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
+import { openStoreWithSql } from './support/store-with-sql.js'
 import { gate, until } from './support/until.js'
 
 const HOUR = 3_600_000
 
 describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
   const engine = useEngine(name)
+
+  it('looks in one statement: between two, a read could end and its change be missed', async () => {
+    const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
+    const queries = await queriesOf(() => store.dueWork({ withinMs: 1_000, topics: ['change'] }))
+    expect(queries.filter(({ text }) => /from (lanes|subscriptions)/.test(text))).toHaveLength(1)
+  })
 
   it('resolves when every delivery is read and its changes are handled', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })

@@ -1,17 +1,16 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { inspect } from 'node:util'
 import { describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
-import { appToken, ConfigError, createMarketplace, type MarketplaceOptions } from '../lib/index.js'
 import { findSqlite } from '../lib/sqlite/drivers.js'
-import { type Simulator, sampleDelivery } from '../lib/testing/index.js'
+import type { Simulator } from '../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
+import { createFileScene, notice, tokensFor } from './support/file-scene.js'
 import type { ChildSettings } from './support/receiver-child.js'
 import { loadReceiver } from './support/receiver-process.js'
 import { createScene, deliver, openMarketplace, serve, startPlatform } from './support/scene.js'
-import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './support/settings.js'
-import { gate, until } from './support/until.js'
+import { OUR_ITEM } from './support/settings.js'
+import { until } from './support/until.js'
 
 const B1 = 'business-one'
 
@@ -59,144 +58,6 @@ describe('start and close', () => {
     expect(await marketplace.isEntitled(B1)).toBe(true)
     expect((await marketplace.health()).status).toBe('ok')
   })
-})
-
-describe('close', () => {
-  it('lets a handler and a read finish, and stores their results', async () => {
-    const { platform, store, marketplace } = await createFileScene({ closeGraceMs: 5_000 })
-    const [called, finish] = [gate(), gate()]
-    marketplace.onPurchaseChange(() => {
-      called.open()
-      return finish.opened
-    })
-    const first = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: first.uid, business_uid: B1 })
-    await called.opened
-    platform.faults.add({ on: 'read', kind: 'slow', ms: 200 })
-    const second = platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: second.uid, business_uid: 'b2' })
-    await until('the slow read has begun', () => tokensFor(platform, 'b2') > 0)
-    const closed = marketplace.close()
-    finish.open()
-    await closed
-
-    platform.faults.add({ on: 'platform', kind: 'down' })
-    const next = openMarketplace(platform, { store })
-    expect((await next.explain('b2')).subscriptions).toMatchObject([
-      { purchase_state: 'purchased', pending: false },
-    ])
-    const changes = await next.journal.list({ kind: 'change' })
-    expect(changes.find(({ business_uid }) => business_uid === B1)).toMatchObject({ status: 'done' })
-  })
-
-  it.each([
-    ['a handler that never returns', 'handler'],
-    ['a read that hangs', 'read'],
-    ['a token that never comes', 'token'],
-  ] as const)('does not wait longer than its grace for %s', async (_what, hung) => {
-    const { platform, store, marketplace } = await createFileScene({
-      closeGraceMs: 200,
-      platform: { timeoutMs: 60_000 },
-      worker: { pollMs: 50, handlerTimeoutMs: 60_000 },
-    })
-    const called = gate()
-    marketplace.onPurchaseChange(() => {
-      called.open()
-      return hung === 'handler' ? new Promise(() => {}) : undefined
-    })
-    if (hung !== 'handler') platform.faults.add({ on: hung, kind: 'hang' })
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
-    await until('it hangs', () =>
-      hung === 'handler' ? called.opened.then(() => true) : platform.requests.length > 0,
-    )
-    const begun = Date.now()
-    await marketplace.close()
-    expect(Date.now() - begun).toBeLessThan(8_000)
-
-    // The next process goes on at once, not when a lease expires.
-    platform.faults.clear()
-    const next = openMarketplace(platform, { store })
-    const again = gate()
-    next.onPurchaseChange(() => again.open())
-    await until('access', () => next.isEntitled(B1))
-    await until('the change is handled', () => again.opened.then(() => true))
-  })
-
-  it('makes every later call fail with closed', async () => {
-    const { platform, marketplace } = await createFileScene()
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    const token = platform.appToken(B1)
-    await marketplace.close()
-    const asked = [
-      () => marketplace.start(),
-      () => marketplace.track({ subscription_uid: uid, business_uid: B1 }),
-      () => marketplace.refresh(B1),
-      () => marketplace.fetchAppToken(B1),
-      () =>
-        marketplace.registerWebhook({
-          event: 'application/installed',
-          targetUrl: 'https://app.test/hooks',
-          token: appToken(token),
-        }),
-      () => marketplace.journal.list(),
-      () => marketplace.journal.replay('e1'),
-    ]
-    for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'closed', retryable: false })
-    expect(await marketplace.isEntitled(B1)).toBe(false)
-  })
-
-  it('waits for nothing without grace', async () => {
-    const { platform, marketplace } = await createFileScene({ closeGraceMs: 0 })
-    const called = gate()
-    marketplace.onPurchaseChange(() => {
-      called.open()
-      return new Promise(() => {})
-    })
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
-    await called.opened
-    const begun = Date.now()
-    await marketplace.close()
-    expect(Date.now() - begun).toBeLessThan(8_000)
-  })
-
-  it('loses no delivery that arrives meanwhile: each is acknowledged and stored, or refused', async () => {
-    const { platform, store, marketplace } = await createFileScene()
-    const url = await serve(express().use('/hooks', marketplace.router))
-    const target = marketplace.targetUrl(`${url}/hooks`)
-    const replies = Array.from({ length: 40 }, (_, i) => deliver(target, notice(`s${i}`)))
-    await replies[0]
-    const closing = marketplace.close()
-    replies.push(...Array.from({ length: 10 }, (_, i) => deliver(target, notice(`late${i}`))))
-    const statuses = (await Promise.all(replies)).map(({ status }) => status)
-    await closing
-    replies.push(deliver(target, notice('after')))
-    expect((await replies.at(-1))?.status).toBe(503)
-    expect(statuses.every((status) => status === 200 || status === 503)).toBe(true)
-
-    const next = openMarketplace(platform, { store })
-    const kept = new Set((await next.journal.list({ limit: 1_000 })).map(({ id }) => id))
-    for (const { status, id } of await Promise.all(replies)) {
-      if (status === 200) expect(kept).toContain(id)
-    }
-  })
-
-  it('answers questions that are waiting for a read', async () => {
-    const { platform, marketplace } = await createScene({ freshness: { waitMs: 60_000 }, closeGraceMs: 50 })
-    platform.faults.add({ on: 'read', kind: 'hang' })
-    platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await platform.settled()
-    const waiting = [
-      marketplace.isEntitled(B1),
-      marketplace.explain(B1),
-      marketplace.refresh(B1).catch(() => null),
-    ]
-    await marketplace.close()
-    const [entitled, decision] = await Promise.all(waiting)
-    expect(entitled).toBe(false)
-    expect(decision).toMatchObject({ entitled: false, known: false })
-  }, 10_000)
 })
 
 describe('a process', () => {
@@ -312,138 +173,9 @@ describe('before the store is open', () => {
   })
 })
 
-describe('options', () => {
-  const SECRET = 'canary-5Qz8'
-
-  it('L2 that are wrong are listed all at once, without a secret', () => {
-    const wrong = {
-      app: { clientId: '', clientSecret: 7, purchasableUid: [''], clientSecrets: SECRET },
-      platform: {
-        baseUrl: `https://me:${SECRET}@platform.test`,
-        authUrl: 'nowhere',
-        timeoutMs: 0,
-        fetch: 'fetch',
-      },
-      deliverySecrets: [SECRET, 'change-me-change-me'],
-      store: 7,
-      entitledWhen: true,
-      freshness: { waitMs: -1, maxStaleMs: '72h' },
-      worker: { concurrency: 0 },
-      closeGraceMs: Number.NaN,
-      unheardOf: SECRET,
-    }
-    const error = thrownBy(() => createMarketplace(wrong as unknown as MarketplaceOptions))
-    expect(error).toBeInstanceOf(ConfigError)
-    const { code, message, faults } = error as ConfigError
-    expect(code).toBe('config_invalid')
-    for (const named of [
-      'app.clientId',
-      'app.clientSecret',
-      'app.purchasableUid',
-      'clientSecrets',
-      'platform.baseUrl',
-      'platform.authUrl',
-      'platform.timeoutMs',
-      'platform.fetch',
-      'deliverySecrets.0',
-      'deliverySecrets.1',
-      'store',
-      'entitledWhen',
-      'freshness.waitMs',
-      'freshness.maxStaleMs',
-      'worker.concurrency',
-      'closeGraceMs',
-      'unheardOf',
-    ]) {
-      expect(faults.filter((fault) => fault.includes(named))).not.toEqual([])
-      expect(message).toContain(named)
-    }
-    expect(inspect(error, { depth: null })).not.toContain(SECRET)
-  })
-
-  it.each([
-    [undefined],
-    [null],
-    ['https://platform.test'],
-    [[]],
-    [{}],
-    [{ app: null, platform: null, deliverySecrets: null }],
-  ])('that are %p throw a ConfigError', (given) => {
-    const error = thrownBy(() => createMarketplace(given as unknown as MarketplaceOptions))
-    expect(error).toBeInstanceOf(ConfigError)
-  })
-
-  it.each([
-    [{ app: { purchasableUid: [] } }, 'app.purchasableUid: expected at least one'],
-    [{ app: { purchasableUid: 7 } }, 'app.purchasableUid: expected a text, or several in an array'],
-    [{ worker: true }, 'worker: expected an object of settings, or nothing for the defaults'],
-    [{ app: { clientId: undefined } }, 'app.clientId: expected string, and it is missing'],
-    [{ retries: 3 }, 'options: unknown option: "retries"'],
-    [{ worker: { concurrency: 0 } }, 'worker.concurrency: expected 1 or more'],
-    [{ platform: { concurrency: 0.5 } }, 'platform.concurrency: expected a whole number'],
-    [{ receiver: { bodyLimitBytes: 1 } }, 'receiver.bodyLimitBytes: expected 1024 bytes or more'],
-    [{ freshness: { waitMs: -1 } }, 'freshness.waitMs: expected 0 ms or more'],
-    [
-      { deliverySecrets: 'q8Zr3mW5' },
-      'deliverySecrets.0: a delivery secret must have at least 16 characters: make one with `openssl rand -hex 24`',
-    ],
-  ])('such as %j explain in their own words what was expected', (wrong: object, fault) => {
-    const { app, platform, ...rest } = wrong as { app?: object; platform?: object }
-    const given = {
-      app: { ...CLIENT, ...app },
-      platform: { baseUrl: 'https://platform.test', authUrl: 'https://auth.test', ...platform },
-      deliverySecrets: DELIVERY_SECRET,
-      ...rest,
-    }
-    const error = thrownBy(() => createMarketplace(given as unknown as MarketplaceOptions))
-    expect((error as ConfigError).faults).toEqual([fault])
-  })
-
-  it('that are undefined keep their defaults', async () => {
-    const marketplace = createMarketplace({
-      app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: undefined },
-      platform: {
-        baseUrl: 'http://127.0.0.1:1',
-        authUrl: 'http://127.0.0.1:1',
-        fetch: undefined,
-        timeoutMs: undefined,
-      },
-      deliverySecrets: 'Jq2vWn8xTz5rLc3mKp7d',
-      store: 'sqlite::memory:',
-      entitledWhen: undefined,
-      freshness: undefined,
-      worker: undefined,
-      closeGraceMs: undefined,
-      clock: undefined,
-    })
-    expect(await marketplace.isEntitled(B1)).toBe(false)
-    await marketplace.close()
-  })
-})
-
-/** A platform without deliveries, and a marketplace on a file of its own. */
-async function createFileScene(options: Parameters<typeof openMarketplace>[1] = {}) {
-  const platform = await startPlatform()
-  const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-  return { platform, store, marketplace: openMarketplace(platform, { ...options, store }) }
-}
-
 function settingsFor({ baseUrl, authUrl }: Simulator): ChildSettings {
   const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
   return { store, baseUrl, authUrl, works: true, handler: 'returns', closeGraceMs: 2_000 }
-}
-
-function notice(subscription_uid: string, business_id = B1) {
-  return sampleDelivery('purchasable_subscription/create', {
-    business_id,
-    subscription_uid,
-    purchasable_uid: OUR_ITEM,
-  })
-}
-
-function tokensFor(platform: Simulator, business: string): number {
-  return platform.requests.filter((each) => each.endpoint === 'token' && each.business_uid === business)
-    .length
 }
 
 /** Locks the database file as another process would. Returns the function that releases it. */
@@ -467,13 +199,4 @@ async function endOf<T>(ended: Promise<T>, withinMs: number): Promise<T | string
     timer = setTimeout(resolve, withinMs, `still running after ${withinMs} ms`)
   })
   return Promise.race([ended, late]).finally(() => clearTimeout(timer))
-}
-
-function thrownBy(call: () => unknown): unknown {
-  try {
-    call()
-  } catch (error) {
-    return error
-  }
-  throw new Error('nothing was thrown')
 }

@@ -39,7 +39,7 @@ export const PLACES = {
     ['app', 'receiver.ts', 'const { app, marketplace } = createReportsApp('],
     ['app', 'receiver.ts', 'await marketplace.start('],
   ],
-  buyAndKill: [['demo', 'stage.ts', 'async killAfterTheAcknowledgement('], ROUTER],
+  buyAndKill: [['demo', 'app-life.ts', 'async killAfterTheAcknowledgement('], ROUTER],
   missAndPay: [
     ['demo', 'stories.ts', 'function missAndPay('],
     ['demo', 'actions.ts', 'failPayment: {'],

@@ -6,13 +6,17 @@ import { createSubscriptionUpkeep } from '../../lib/store/subscription-upkeep.js
 import { knownRefused } from '../../lib/work/read-outcomes.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
-import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { subscriptions } from '../support/many-subscriptions.js'
+import { OUR_ITEM, openMarketplace } from '../support/scene.js'
 import { openStoreWithSql, type StoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
 const MANY = 10_000
+
 const HOUR = 3_600_000
+
 const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
+
 const STATISTICS = {
   // Only an operator causes these.
   SQLite: ['none', 'fresh'],
@@ -250,40 +254,6 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
   }
 })
 
-describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName) => {
-  const engine = useEngine(engineName)
-  const DAY = 24 * HOUR
-
-  it('the sweeper keeps to the retention, and leaves pending work', async () => {
-    const lab = await openStoreWithSql(await engine.freshAddress())
-    const { sql } = lab
-    const now = Date.now()
-    await sql(journal('done', 'done', now - 8 * DAY, 3_000))
-    await sql(journal('young', 'done', now - 6 * DAY, 200))
-    await sql(journal('dead', 'dead', now - 31 * DAY, 1_000))
-    await sql(journal('fresh dead', 'dead', now - 29 * DAY, 20))
-    await sql(journal('owed', 'waiting', now - 80 * DAY, 20, 'change'))
-    await sql(journal('handled', 'done', now - 91 * DAY, 1_000, 'change'))
-    await sql(journal('reported lately', 'done', now - 89 * DAY, 20, 'change'))
-    await sql(subscriptions('made up', 'null', 1_000, now - 31 * DAY))
-    const { marketplace } = await createScene({ store: lab.store })
-    await marketplace.start()
-    const count = async (table: string) =>
-      Number((await sql<{ rows: number }>(`select count(*) as rows from ${table}`))[0]?.rows)
-    await until('finished rows are gone', async () => (await count('journal')) === 260, 15_000)
-    await until('so are made-up subscriptions', async () => (await count('subscriptions')) === 0, 15_000)
-    const left = await sql<{ word: string; rows: number }>(
-      `select name as word, count(*) as rows from journal group by name order by name`,
-    )
-    expect(left.map(({ word, rows }) => [word, Number(rows)])).toEqual([
-      ['fresh dead', 20],
-      ['owed', 20],
-      ['reported lately', 20],
-      ['young', 200],
-    ])
-  }, 40_000)
-})
-
 /** The steps of a plan of PostgreSQL, node by node. */
 async function planOf({ explain }: StoreWithSql, query: Query): Promise<PlanNode[]> {
   const [row] = await explain('explain (analyze, buffers, timing off, format json)', query)
@@ -332,28 +302,4 @@ function rowsOf(node: PlanNode): number {
   const each =
     node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
   return each * node['Actual Loops']
-}
-
-const NUMBERS = (count: number) =>
-  `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${count})`
-
-function subscriptions(
-  word: string,
-  refreshAt: string,
-  count = MANY,
-  requestedAt = 1,
-  failure = 'null',
-  unread = 1,
-  urgency = unread === 0 ? 4 : 1,
-): string {
-  return `insert into subscriptions
-    (subscription_uid, business_uid, generation, settled_generation, requested_at, refresh_at, urgency, unread, verifying, lapses, created_at, failure)
-    ${NUMBERS(count)} select '${word} ' || n, 'business ' || n, 1, 0, ${requestedAt}, ${refreshAt}, ${urgency}, ${unread}, 0, 0, 1, ${failure} from numbers`
-}
-
-function journal(word: string, status: string, at: number, count: number, kind = 'event'): string {
-  return `insert into journal
-    (id, kind, name, topic, key, payload, status, attempts, received_at, settled_at)
-    ${NUMBERS(count)} select '${word} ' || n, '${kind}', '${word}', '${kind}', '${word} ' || n, '{}', '${status}', 0, ${at}, ${at}
-    from numbers`
 }

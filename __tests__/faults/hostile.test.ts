@@ -1,46 +1,18 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2'
+import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { connect as connectTls, TLSSocket } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { onCleanUp } from '../support/clean-up.js'
-import { EVAL_TYPESCRIPT } from '../support/processes.js'
-import { until } from '../support/until.js'
+import { dialHttp2, events, exchange, ports, type ServerName } from '../support/hostile-server.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
-const NODE = [
-  ...EVAL_TYPESCRIPT,
-  `require(${JSON.stringify(join(__dirname, '..', 'support', 'doors-child.ts'))})`,
-]
-
-type ServerName = 'http' | 'express4' | 'express5' | 'h2c' | 'tls'
-
-let child: ChildProcess
-let ports: Record<ServerName, number>
-const events: string[] = []
-
-beforeAll(async () => {
-  child = spawn(process.execPath, NODE, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-  child.on('exit', (code, signal) => events.push(`the process ended: ${signal ?? code}`))
-  const listening = new Promise<void>((resolve) => {
-    child.on('message', (message: { is: string; ports: typeof ports; event: string; text: string }) => {
-      if (message.is === 'event') events.push(`${message.event}: ${message.text}`)
-      else {
-        ports = message.ports
-        resolve()
-      }
-    })
-  })
-  await listening
-}, 30_000)
-afterAll(() => void child?.kill('SIGKILL'))
 
 /** Every server of `node:http2` ends with SIGABRT here, also one without a handler: nodejs/node#64850. */
 const HTTP2_ABORTS = process.version.startsWith('v22.23.')
 
 const PATHS = [`/hooks/${SECRET}`, '/hooks/wrong', '/guarded']
+
 const WAYS = {
   reset: (socket: Socket) => {
     if (socket instanceof TLSSocket) socket.destroy()
@@ -103,55 +75,6 @@ describe('senders that disconnect at any moment', () => {
       await expectAllServe()
     },
   )
-})
-
-describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (name) => {
-  it('gets the replies that HTTP/1 gets', async () => {
-    const session = dialHttp2(name)
-    const event = '{"entity_name":"a"}'
-    const right = { ':method': 'POST', ':path': `/hooks/${SECRET}` }
-    const cases: [headers: Record<string, string>, body: string | undefined, reply: object][] = [
-      [right, event, { status: 200, body: '{"received":true,"id":"e1"}' }],
-      [{ ...right, 'content-length': String(event.length) }, event, { status: 200 }],
-      [{ ...right, ':path': '/hooks/wrong' }, event, { status: 404, body: '' }],
-      [{ ...right, ':path': '/hooks/wrong' }, undefined, { status: 404, body: '' }],
-      [{ ...right, ':path': '/hooks/wrong' }, 'x'.repeat(200_000), { status: 404, body: '' }],
-      [{ ...right, ':method': 'GET' }, undefined, { status: 405, allow: 'POST' }],
-      [right, '', { status: 400 }],
-      [right, '{', { status: 400 }],
-      [right, 'x'.repeat(65_537), { status: 413 }],
-      [{ ...right, 'content-length': '65537' }, 'x'.repeat(65_537), { status: 413 }],
-      [{ ':path': '/guarded' }, undefined, { status: 401 }],
-      [{ ':path': '/guarded', 'x-business': 'out' }, undefined, { status: 503, 'retry-after': '5' }],
-      [{ ':path': '/guarded', 'x-business': 'in' }, undefined, { status: 200, body: 'in' }],
-    ]
-    for (const [headers, body, reply] of cases) {
-      expect({ headers, reply: await exchange(session, headers, body) }).toMatchObject({ headers, reply })
-    }
-    // All on one connection: a stream that is refused takes no other with it.
-    expect(session.destroyed).toBe(false)
-    expect(events).toEqual([])
-  })
-
-  it('is cut off when the body does not end', async () => {
-    const session = dialHttp2(name)
-    for (const [path, part, status] of [
-      [`/hooks/${SECRET}`, ' ', 408],
-      [`/hooks/${SECRET}`, ' '.repeat(70_000), 413],
-      ['/hooks/wrong', ' ', 404],
-    ] as const) {
-      const stream = session.request({ ':method': 'POST', ':path': path }, { endStream: false })
-      stream.on('error', () => {})
-      stream.write(part)
-      const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
-      expect([path, headers[':status']]).toEqual([path, status])
-      stream.resume()
-      // The sender has not ended it.
-      await once(stream, 'close')
-    }
-    expect(session.destroyed).toBe(false)
-    expect(events).toEqual([])
-  })
 })
 
 describe('a middleware that has replaced members of Node’s objects', () => {
@@ -274,17 +197,6 @@ async function sendAndLeave(
   socket.destroy()
 }
 
-function dialHttp2(name: ServerName, settings: { initialWindowSize?: number } = {}): ClientHttp2Session {
-  const scheme = name === 'tls' ? 'https' : 'http'
-  const session = connectHttp2(`${scheme}://127.0.0.1:${ports[name]}`, {
-    rejectUnauthorized: false,
-    settings,
-  })
-  session.on('error', () => {})
-  onCleanUp(() => session.destroy())
-  return session
-}
-
 async function streamAndLeave(
   name: ServerName,
   options: {
@@ -313,25 +225,4 @@ async function streamAndLeave(
   if (!session.destroyed) leave(stream, session)
   await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 1_000))])
   session.destroy()
-}
-
-async function exchange(session: ClientHttp2Session, headers: Record<string, string>, body?: string) {
-  const stream = session.request(headers, { endStream: body === undefined })
-  stream.on('error', () => {})
-  let text = ''
-  let reply: Record<string, unknown> = {}
-  stream.setEncoding('utf8')
-  stream.on('response', (given) => {
-    reply = given
-  })
-  stream.on('data', (data) => {
-    text += data
-  })
-  if (body !== undefined) stream.end(body)
-  let isClosed = false
-  stream.on('close', () => {
-    isClosed = true
-  })
-  await until('the stream is closed', () => isClosed)
-  return { ...reply, status: reply[':status'], body: text }
 }

@@ -1,17 +1,12 @@
 import { readdirSync, readlinkSync } from 'node:fs'
-import { format, stripVTControlCharacters } from 'node:util'
-import { describe, expect, it, jest } from '@jest/globals'
-import createDebug from 'debug'
-import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import { describe, expect, it } from '@jest/globals'
+import { type Clock, systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/postgres/engine.js'
-import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import type { Store } from '../../lib/store/store.js'
-import { onCleanUp } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
-import { jumpingClock } from '../support/jumping-clock.js'
+import { noticeOf } from '../support/events.js'
 import { loadReceiver } from '../support/receiver-process.js'
-import { createScene, deliver, OUR_ITEM, openMarketplace, startPlatform } from '../support/scene.js'
+import { deliver, openMarketplace, startPlatform } from '../support/scene.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { gate, until } from '../support/until.js'
 
@@ -92,14 +87,14 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     } as const
     const receiver = loadReceiver(settings)
     await receiver.begin()
-    await deliver(receiver.target(), notice(uid))
-    await deliver(receiver.target(), notice('s-hangs', 'hangs'))
+    await deliver(receiver.target(), noticeOf(uid))
+    await deliver(receiver.target(), noticeOf('s-hangs', 'hangs'))
     await until('it reads, and gets notifications', async () => {
       const [decision] = await receiver.get<{ entitled: boolean }[]>(`/decisions?of=${B1}`)
       return decision?.entitled && platform.requests.some(({ business_uid }) => business_uid === 'hangs')
     })
     const late = Array.from({ length: 20 }, (_, i) =>
-      deliver(receiver.target(), notice(`s${i}`)).catch(() => undefined),
+      deliver(receiver.target(), noticeOf(`s${i}`)).catch(() => undefined),
     )
     receiver.signal('SIGTERM')
     const begun = Date.now()
@@ -156,202 +151,6 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
   }
 })
 
-describe('health', () => {
-  it.each([
-    ['claimReads', 'claimLanes'],
-    ['claimLanes', 'claimReads'],
-  ] as const)('K6 fails once %s is stuck, though %s is not', async (stuckCall, otherCall) => {
-    const over = gate<unknown>()
-    let isStuck = false
-    const looks = { claimReads: 0, claimLanes: 0 }
-    const { clock, jump } = jumpingClock()
-    const store = createOddStore((method, call) => {
-      if (method === 'claimReads' || method === 'claimLanes') looks[method]++
-      return method === stuckCall && isStuck ? over.opened : call()
-    })
-    const marketplace = openMarketplace(await startPlatform(), { store, clock })
-    marketplace.onPurchaseChange(() => {})
-    await marketplace.start()
-    const hasLooked = async (call: keyof typeof looks) => {
-      const before = looks[call]
-      await until(`${call} again`, () => looks[call] > before + 4)
-    }
-    jump(2 * MINUTE)
-    await hasLooked('claimReads')
-    await hasLooked('claimLanes')
-    expect((await marketplace.health()).status).toBe('ok')
-
-    isStuck = true
-    const before = looks[stuckCall]
-    await until('it hangs', () => looks[stuckCall] > before)
-    await hasLooked(otherCall)
-    expect((await marketplace.health()).status).toBe('ok')
-    jump(2 * MINUTE)
-    await hasLooked(otherCall)
-    const { status, problems } = await marketplace.health()
-    expect({ status, problems }).toEqual({
-      status: 'failing',
-      problems: ['the worker has stopped looking for work'],
-    })
-    isStuck = false
-    over.open([])
-    await until('well again', async () => (await marketplace.health()).status === 'ok')
-  })
-
-  it('K6 does not fail while every handler is slow', async () => {
-    const { clock, jump } = jumpingClock()
-    const platform = await startPlatform()
-    const worker = { concurrency: 2, pollMs: 50 }
-    const marketplace = openMarketplace(platform, { clock, worker, closeGraceMs: 0 })
-    let handling = 0
-    marketplace.onPurchaseChange(() => {
-      handling++
-      return new Promise(() => {})
-    })
-    for (const business_uid of ['b1', 'b2', 'b3']) {
-      const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
-      await marketplace.track({ subscription_uid: uid, business_uid })
-    }
-    await until('all are at work', () => handling === 2)
-    for (let i = 0; i < 3; i++) {
-      jump(2 * MINUTE)
-      await until('it has looked', async () => (await marketplace.health()).status !== 'failing')
-    }
-  })
-
-  it('K6 fails when the worker has stopped: its timers are gone', async () => {
-    const { clock, jump } = jumpingClock()
-    const dead = { now: false }
-    const setTimeout: Clock['setTimeout'] = (...args) => (dead.now ? {} : clock.setTimeout(...args))
-    const platform = await startPlatform()
-    const marketplace = openMarketplace(platform, { clock: { ...clock, setTimeout } })
-    await marketplace.start()
-    await until('well', async () => (await marketplace.health()).status === 'ok')
-    dead.now = true
-    await until('red', async () => {
-      jump(10 * SECOND)
-      return (await marketplace.health()).status === 'failing'
-    })
-    dead.now = false
-  })
-
-  it('K6 does not fail between two polls that are a minute apart, which is allowed', async () => {
-    const { clock, jump } = jumpingClock()
-    const marketplace = openMarketplace(await startPlatform(), { clock, worker: { pollMs: MINUTE } })
-    await marketplace.start()
-    await until('well', async () => (await marketplace.health()).status === 'ok')
-    jump(1.2 * MINUTE)
-    expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
-    jump(3 * MINUTE)
-    expect((await marketplace.health()).status).toBe('failing')
-  })
-
-  it.each(['a new', 'a known'])(
-    'continues at once with %s subscription when the clock is set back',
-    async (which) => {
-      const { clock, leap } = jumpingClock()
-      const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
-      const payment = which === 'a new' ? 'succeeded' : 'failed'
-      const known = platform.purchase({ business_uid: 'b0', payment: 'failed' })
-      await until('the first read', async () => (await marketplace.explain('b0')).reason === 'not_purchased')
-      leap(-HOUR)
-      if (payment === 'failed') platform.confirmPayment(known.uid)
-      else platform.purchase({ business_uid: 'b1', payment })
-      await until('the read', () => marketplace.isEntitled(payment === 'failed' ? 'b0' : 'b1'))
-    },
-  )
-
-  it('K6 does not expect a worker when the option disables it', async () => {
-    const { clock, jump } = jumpingClock()
-    const marketplace = openMarketplace(await startPlatform(), { clock, worker: false })
-    await marketplace.start()
-    jump(10 * MINUTE)
-    expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
-  })
-})
-
-describe('health on PostgreSQL', () => {
-  const engine = useEngine('PostgreSQL')
-
-  it('K6 fails in bounded time when the database no longer answers, and recovers without a restart', async () => {
-    const address = await engine.freshAddress()
-    const proxy = await startProxy({ to: Number(new URL(address).port) })
-    const marketplace = openMarketplace(await startPlatform(), { store: proxy.through(address) })
-    await marketplace.start()
-    expect((await marketplace.health()).status).toBe('ok')
-    proxy.blackHole()
-    const begun = Date.now()
-    expect((await marketplace.health()).status).toBe('failing')
-    expect(Date.now() - begun).toBeLessThan(10_000)
-    await proxy.heal()
-    await until('well', async () => (await marketplace.health()).status === 'ok', 10_000)
-  }, 30_000)
-})
-
-describe('the log', () => {
-  it('K7 has at most one line of a class in ten seconds, after any failure', async () => {
-    const lines = captureDebug()
-    const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => warnings.mockRestore())
-    const { clock, jump } = jumpingClock()
-    const broken = { now: false }
-    let failures = 0
-    const store = createOddStore((method, call) => {
-      if (!broken.now || method === 'close') return call()
-      failures++
-      return Promise.reject(new Error(`the database is gone: ${method}`))
-    })
-    const { platform, marketplace, deliver } = await createScene({
-      store,
-      clock,
-      freshness: { waitMs: 0 },
-      worker: { pollMs: 10, handlerRetryDelaysMs: Array(100).fill(100) },
-    })
-    let thrown = 0
-    marketplace.onPurchaseChange(() => {
-      thrown++
-      throw new Error('the app cannot')
-    })
-    // The platform is down, a handler fails at every try, and then the database does.
-    for (let i = 0; i < 5; i++) platform.purchase({ business_uid: `b${i}`, payment: 'succeeded' })
-    await until('handlers fail', () => thrown > 30)
-    platform.faults.add({ on: 'platform', kind: 'down' })
-    for (let i = 0; i < 20; i++) await deliver(notice(`made-up-${i}`, `nobody-${i}`))
-    await until('reads fail', () => lines.some((line) => line.includes('the read of a subscription failed')))
-
-    async function outage() {
-      broken.now = true
-      const before = failures
-      for (let i = 0; i < 20; i++) expect((await deliver(notice(`s${i}`))).status).toBe(503)
-      await until('loops fail', () => failures > before + 60)
-      broken.now = false
-    }
-    await outage()
-    const first = classesOf(lines)
-    expect(lines.length).toBeGreaterThan(2)
-    expect(first).toEqual([...new Set(first)])
-    jump(5 * SECOND)
-    await outage()
-    // A class may be new: a call made only now and then did not fail in the first outage.
-    expect(classesOf(lines)).toEqual([...new Set(classesOf(lines))])
-
-    // Then one more of each that continues, with the number of withheld lines.
-    jump(6 * SECOND)
-    const before = lines.length
-    await outage()
-    const again = lines.slice(before)
-    expect(classesOf(again)).toEqual([...new Set(classesOf(again))])
-    expect(again.length).toBeGreaterThan(2)
-    for (const line of again)
-      if (first.includes(classOf(line))) expect(line).toMatch(/\(\d+ more before this one\)/)
-  })
-})
-
-function notice(subscription_uid: string, business_id = B1) {
-  const data = { business_id, purchasable_uid: OUR_ITEM, subscription_uid }
-  return { entity_name: 'purchasable_subscription', event_type: 'created', data }
-}
-
 /** A clock that reports how many of its timers are armed. */
 function createCountingClock(): { clock: Clock; armed(): number } {
   const timers = new Set<unknown>()
@@ -374,20 +173,6 @@ function createCountingClock(): { clock: Clock; armed(): number } {
   return { clock, armed: () => timers.size }
 }
 
-/** A database in memory, each call of which goes through `odd`. */
-function createOddStore(odd: (method: keyof Store, call: () => unknown) => unknown): Store {
-  const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
-  return new Proxy(inner, {
-    get(target, name: keyof Store) {
-      const method = target[name] as ((...args: unknown[]) => unknown) | undefined
-      return (
-        method &&
-        ((...args: unknown[]) => (name === 'subscribe' ? method(...args) : odd(name, () => method(...args))))
-      )
-    },
-  })
-}
-
 /** Files that this process has open and whose names begin so; none on systems that do not list them. */
 function openFilesAt(path: string): string[] {
   if (process.platform !== 'linux') return []
@@ -399,25 +184,4 @@ function openFilesAt(path: string): string[] {
       return [] // the descriptor of this very look
     }
   })
-}
-
-function captureDebug(): string[] {
-  const lines: string[] = []
-  const { log } = createDebug
-  createDebug.enable('marketplace-webhooks:*')
-  createDebug.log = (...args: unknown[]) => lines.push(stripVTControlCharacters(format(...args)))
-  onCleanUp(() => {
-    createDebug.log = log
-    createDebug.disable()
-  })
-  return lines
-}
-
-/** The area and the first word of a line: an error's name, or the kind of an entry. */
-function classOf(line: string): string {
-  return /marketplace-webhooks:\w+ \S+/.exec(line)?.[0] ?? line
-}
-
-function classesOf(lines: readonly string[]): string[] {
-  return lines.map(classOf)
 }

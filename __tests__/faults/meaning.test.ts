@@ -1,19 +1,17 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
-import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import { type Clock, SECOND, systemClock } from '../../lib/clock.js'
 import type { Marketplace, PurchaseChange } from '../../lib/index.js'
 import type { Store } from '../../lib/store/store.js'
 import { storeFor } from '../../lib/store-option.js'
-import { type Simulator, sampleDelivery } from '../../lib/testing/index.js'
-import { onCleanUp } from '../support/clean-up.js'
+import type { Simulator } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
-import { createPlatformModel } from '../support/platform-model.js'
-import { createReceiverLives } from '../support/receiver-lives.js'
-import { createScene, openMarketplace, serve, startPlatform } from '../support/scene.js'
-import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
+import { noticeOf } from '../support/events.js'
+import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
 /** The store of the tests that depend on the engine. */
 let engine: TestEngine
+
 const storeAddress = () => engine.freshAddress()
 
 const B1 = 'business-one'
@@ -37,7 +35,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
       // At once means that none of them has to wait for the read of another.
       reads.hold()
-      const replies = await Promise.all(Array.from({ length: 1_000 }, () => deliver(notice(uid))))
+      const replies = await Promise.all(Array.from({ length: 1_000 }, () => deliver(noticeOf(uid))))
       expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
       expect(new Set(replies.map(({ id }) => id)).size).toBe(1_000)
       await until('the first read', () => reads.held() === 1)
@@ -112,7 +110,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       platform.paymentIssue(uid)
       platform.confirmPayment(uid)
       platform.paymentIssue(uid)
-      await Promise.all([1, 2, 3].map(() => deliver(notice(uid))))
+      await Promise.all([1, 2, 3].map(() => deliver(noticeOf(uid))))
       await until('the end', () => seen.length === 2)
       await nothingPending(marketplace)
       expect(seen).toEqual(['purchased', 'suspended'])
@@ -199,82 +197,6 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 })
 
-describe('in virtual time', () => {
-  it.each([1, 2, 3, 4])(
-    'D7 a read that lags %d times is repeated until it shows the change',
-    async (times) => {
-      const { platform, change, send, advance, state, seen, reads } = await virtual()
-      await change()
-      await send()
-      await advance(MINUTE)
-      const before = reads()
-      platform.fail('older', times)
-      await change()
-      await send()
-      await advance(SECOND)
-      expect(await state()).toBe('purchased')
-      await advance(15 * MINUTE)
-      expect(await state()).toBe('suspended')
-      expect(reads() - before).toBe(times + 1)
-      expect(seen).toEqual(['purchased', 'suspended'])
-    },
-  )
-
-  it('D7, D10 the reconcile finds a read that lags too long, and a lost event', async () => {
-    const { platform, change, send, advance, state, seen } = await virtual({ reconcileEveryMs: HOUR })
-    await change()
-    await send()
-    await advance(MINUTE)
-    platform.fail('older', 5)
-    await change()
-    await send()
-    await advance(30 * MINUTE)
-    expect(await state()).toBe('purchased')
-    await advance(1.2 * HOUR)
-    expect(await state()).toBe('suspended')
-    await change()
-    await advance(MINUTE)
-    expect(await state()).toBe('suspended')
-    await advance(1.2 * HOUR)
-    expect(await state()).toBe('purchased')
-    expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
-  })
-
-  it('D12 a record that disappears is denied after three reads over a minute, and not before', async () => {
-    const { change, send, advance, hide, reads, seen, marketplace } = await virtual({ pollMs: SECOND })
-    await change()
-    await send()
-    await advance(MINUTE)
-    const before = reads()
-    hide(true)
-    await send()
-    await advance(59 * SECOND)
-    expect(await marketplace().isEntitled('b1')).toBe(true)
-    await advance(5 * SECOND)
-    expect(reads() - before).toBe(3)
-    expect(await marketplace().explain('b1')).toMatchObject({ entitled: false, reason: 'missing' })
-    hide(false)
-    await send()
-    await advance(SECOND)
-    expect(await marketplace().isEntitled('b1')).toBe(true)
-    expect(seen).toEqual(['purchased', null, 'purchased'])
-  })
-
-  it('D12 a record that is hidden for two reads stays unchanged', async () => {
-    const { change, send, advance, hide, seen, marketplace } = await virtual({ pollMs: SECOND })
-    await change()
-    await send()
-    await advance(MINUTE)
-    hide(true)
-    await send()
-    await advance(40 * SECOND)
-    hide(false)
-    await advance(10 * MINUTE)
-    expect(await marketplace().isEntitled('b1')).toBe(true)
-    expect(seen).toEqual(['purchased'])
-  })
-})
-
 /** A scene in which a business has bought; `seen` are the states of the changes delivered so far. */
 async function purchased(options: Parameters<typeof createScene>[0] = {}) {
   const scene = await createScene({ store: await storeAddress(), freshness: { waitMs: 0 }, ...options })
@@ -292,11 +214,6 @@ async function nothingPending(marketplace: Marketplace) {
     const { subscriptions } = await marketplace.explain(B1)
     return subscriptions.length > 0 && subscriptions.every(({ pending }) => !pending)
   })
-}
-
-function notice(subscription_uid: string, business_id = B1) {
-  const data = { subscription_uid, business_id, purchasable_uid: OUR_ITEM }
-  return sampleDelivery('purchasable_subscription/update', data)
 }
 
 function readsOf(platform: Simulator, uid: string): number {
@@ -374,65 +291,6 @@ function freezableClock() {
         late.delete(handle)
         callback()
       }
-    },
-  }
-}
-
-/** One subscription on a platform in memory, and a receiver of it, in virtual time. */
-async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
-  const seen: (string | null)[] = []
-  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
-  let isHidden = false
-  let reads = 0
-  const lives = await createReceiverLives({
-    path: ':memory:',
-    fetch(clock) {
-      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
-      return async (input, init) => {
-        const isRead = String(input).includes('/subscriptions?')
-        if (isRead) reads++
-        return isRead && isHidden
-          ? Response.json({ data: { subscriptions: [] } })
-          : platform.fetch(input, init)
-      }
-    },
-    onPurchaseChange: ({ to }) => void seen.push(to),
-    marketplace: {
-      app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
-      deliverySecrets: DELIVERY_SECRET,
-      freshness: { waitMs: 0, reconcileEveryMs, maxStaleMs: 30 * DAY },
-      worker: { pollMs },
-      closeGraceMs: 1_000,
-    },
-  })
-  onCleanUp(() => lives.end())
-  const url = await serve((req, res) => lives.marketplace().router(req, res))
-  return {
-    platform,
-    advance: lives.clock.advance,
-    marketplace: lives.marketplace,
-    seen,
-    reads: () => reads,
-    hide(hidden: boolean) {
-      isHidden = hidden
-    },
-    /** The next step of the subscription: bought and paid, and then a payment issue and its end by turns. */
-    async change() {
-      // No two changes in one millisecond: `updated_at` could not distinguish them.
-      await lives.clock.advance(1)
-      const state = platform.state('s1')
-      if (state === undefined) platform.move('s1', 'b1', 'User purchases an app', 'Payment succeeded')
-      else if (state === 'purchased') platform.move('s1', 'b1', 'Payment issue received')
-      else platform.move('s1', 'b1', 'Payment confirmation received')
-    },
-    async send() {
-      const body = JSON.stringify(notice('s1', 'b1'))
-      const { status } = await fetch(`${url}/${DELIVERY_SECRET}`, { method: 'POST', body })
-      expect(status).toBe(200)
-    },
-    async state() {
-      const [row] = await lives.rows('b1')
-      return row?.state
     },
   }
 }

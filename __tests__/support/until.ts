@@ -25,3 +25,9 @@ export function gate<T = void>() {
   })
   return { opened, open, fail }
 }
+
+/** Lets the loops, which poll every 50 ms and may take a fifth longer, look this many times. */
+export async function looks(times: number) {
+  const end = Date.now() + times * 60
+  await until('the looks', () => Date.now() > end)
+}

@@ -1,0 +1,143 @@
+import { describe, expect, it } from '@jest/globals'
+import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { noticeOf } from '../support/events.js'
+import { createPlatformModel } from '../support/platform-model.js'
+import { createReceiverLives } from '../support/receiver-lives.js'
+import { serve } from '../support/scene.js'
+import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
+
+describe('in virtual time', () => {
+  it.each([1, 2, 3, 4])(
+    'D7 a read that lags %d times is repeated until it shows the change',
+    async (times) => {
+      const { platform, change, send, advance, state, seen, reads } = await virtual()
+      await change()
+      await send()
+      await advance(MINUTE)
+      const before = reads()
+      platform.fail('older', times)
+      await change()
+      await send()
+      await advance(SECOND)
+      expect(await state()).toBe('purchased')
+      await advance(15 * MINUTE)
+      expect(await state()).toBe('suspended')
+      expect(reads() - before).toBe(times + 1)
+      expect(seen).toEqual(['purchased', 'suspended'])
+    },
+  )
+
+  it('D7, D10 the reconcile finds a read that lags too long, and a lost event', async () => {
+    const { platform, change, send, advance, state, seen } = await virtual({ reconcileEveryMs: HOUR })
+    await change()
+    await send()
+    await advance(MINUTE)
+    platform.fail('older', 5)
+    await change()
+    await send()
+    await advance(30 * MINUTE)
+    expect(await state()).toBe('purchased')
+    await advance(1.2 * HOUR)
+    expect(await state()).toBe('suspended')
+    await change()
+    await advance(MINUTE)
+    expect(await state()).toBe('suspended')
+    await advance(1.2 * HOUR)
+    expect(await state()).toBe('purchased')
+    expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
+  })
+
+  it('D12 a record that disappears is denied after three reads over a minute, and not before', async () => {
+    const { change, send, advance, hide, reads, seen, marketplace } = await virtual({ pollMs: SECOND })
+    await change()
+    await send()
+    await advance(MINUTE)
+    const before = reads()
+    hide(true)
+    await send()
+    await advance(59 * SECOND)
+    expect(await marketplace().isEntitled('b1')).toBe(true)
+    await advance(5 * SECOND)
+    expect(reads() - before).toBe(3)
+    expect(await marketplace().explain('b1')).toMatchObject({ entitled: false, reason: 'missing' })
+    hide(false)
+    await send()
+    await advance(SECOND)
+    expect(await marketplace().isEntitled('b1')).toBe(true)
+    expect(seen).toEqual(['purchased', null, 'purchased'])
+  })
+
+  it('D12 a record that is hidden for two reads stays unchanged', async () => {
+    const { change, send, advance, hide, seen, marketplace } = await virtual({ pollMs: SECOND })
+    await change()
+    await send()
+    await advance(MINUTE)
+    hide(true)
+    await send()
+    await advance(40 * SECOND)
+    hide(false)
+    await advance(10 * MINUTE)
+    expect(await marketplace().isEntitled('b1')).toBe(true)
+    expect(seen).toEqual(['purchased'])
+  })
+})
+
+/** One subscription on a platform in memory, and a receiver of it, in virtual time. */
+async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
+  const seen: (string | null)[] = []
+  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
+  let isHidden = false
+  let reads = 0
+  const lives = await createReceiverLives({
+    path: ':memory:',
+    fetch(clock) {
+      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
+      return async (input, init) => {
+        const isRead = String(input).includes('/subscriptions?')
+        if (isRead) reads++
+        return isRead && isHidden
+          ? Response.json({ data: { subscriptions: [] } })
+          : platform.fetch(input, init)
+      }
+    },
+    onPurchaseChange: ({ to }) => void seen.push(to),
+    marketplace: {
+      app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
+      deliverySecrets: DELIVERY_SECRET,
+      freshness: { waitMs: 0, reconcileEveryMs, maxStaleMs: 30 * DAY },
+      worker: { pollMs },
+      closeGraceMs: 1_000,
+    },
+  })
+  onCleanUp(() => lives.end())
+  const url = await serve((req, res) => lives.marketplace().router(req, res))
+  return {
+    platform,
+    advance: lives.clock.advance,
+    marketplace: lives.marketplace,
+    seen,
+    reads: () => reads,
+    hide(hidden: boolean) {
+      isHidden = hidden
+    },
+    /** The next step of the subscription: bought and paid, and then a payment issue and its end by turns. */
+    async change() {
+      // No two changes in one millisecond: `updated_at` could not distinguish them.
+      await lives.clock.advance(1)
+      const state = platform.state('s1')
+      if (state === undefined) platform.move('s1', 'b1', 'User purchases an app', 'Payment succeeded')
+      else if (state === 'purchased') platform.move('s1', 'b1', 'Payment issue received')
+      else platform.move('s1', 'b1', 'Payment confirmation received')
+    },
+    async send() {
+      const body = JSON.stringify(noticeOf('s1', 'b1'))
+      const { status } = await fetch(`${url}/${DELIVERY_SECRET}`, { method: 'POST', body })
+      expect(status).toBe(200)
+    },
+    async state() {
+      const [row] = await lives.rows('b1')
+      return row?.state
+    },
+  }
+}

@@ -1,0 +1,40 @@
+import './failing-disk.js'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { type Clock, systemClock } from '../../lib/clock.js'
+import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import { onCleanUp, temporaryFolder } from './clean-up.js'
+import { EVAL_TYPESCRIPT } from './processes.js'
+
+export const hasNodeSqlite = process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined
+
+export const DRIVERS: SqliteDriverName[] = hasNodeSqlite ? ['node:sqlite', 'libsql'] : ['libsql']
+
+export function storeAt(path: string, driver?: SqliteDriverName, clock: Clock = systemClock) {
+  const engine = createSqliteEngine({ path, clock, ...(driver && { driver }) })
+  const store = createSqlStore(engine)
+  onCleanUp(async () => {
+    await store.close()
+    await engine.close()
+  })
+  return { engine, store }
+}
+
+/** Runs support/sqlite-child.ts on a new file; the lines it printed. */
+export async function child(task: string, driver: SqliteDriverName, under: readonly string[] = []) {
+  const script = JSON.stringify(join(__dirname, '../support/sqlite-child.ts'))
+  const [command, ...rest] = [
+    ...under,
+    ...[process.execPath, '--no-warnings', ...EVAL_TYPESCRIPT],
+    `process.argv.splice(1, 0, 'eval'); require(${script})`,
+    ...[task, join(temporaryFolder(), 'm.db'), driver],
+  ] as [string, ...string[]]
+  const { stdout } = await promisify(execFile)(command, rest, { timeout: 50_000 })
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+}
