@@ -10,7 +10,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const CONCLUDING = ['conclude-failures.test.ts', 'conclude-read.test.ts', 'conclude-records.test.ts']
+const CONCLUDING = ['failures', 'gone', 'read', 'records', 'refusals'].map(
+  (each) => `conclude-${each}.test.ts`,
+)
+const LOOPING = ['lease-loop.test.ts', 'lease-loop-looks.test.ts', 'lease-loop-end.test.ts']
 /** Pure modules and their tests. */
 const PURE = {
   'lib/backoff.ts': ['backoff.test.ts'],
@@ -58,7 +61,9 @@ const OTHERS = {
   'lib/work/call-handler.ts': ['call-handler.test.ts'],
   'lib/work/lane-slots.ts': ['slots.test.ts'],
   'lib/work/lease.ts': ['lease.test.ts', 'lease-loop.test.ts'],
-  'lib/work/lease-loop.ts': ['lease-loop.test.ts', 'lease-loop-looks.test.ts', 'lease-loop-end.test.ts'],
+  'lib/work/lease-loop.ts': LOOPING,
+  'lib/work/look-times.ts': LOOPING,
+  'lib/work/running-items.ts': LOOPING,
   'lib/work/refresh-subscription.ts': ['refresh-subscription.test.ts'],
   'lib/work/slot-queue.ts': ['slots.test.ts'],
 }

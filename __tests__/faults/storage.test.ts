@@ -1,4 +1,3 @@
-import '../support/failing-disk.js'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'

@@ -1,0 +1,173 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
+import type { ReadResult } from '../lib/platform/read-result.js'
+import { createReader, found_, record } from './support/reader.js'
+
+describe('the conclusion from a read', () => {
+  it('D12 denies a record that disappears only after three reads over a minute', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const first = reader.reads({ kind: 'missing' })
+    expect(first.moved).toBeUndefined()
+    reader.pass(first.nextInMs as number)
+    const second = reader.reads({ kind: 'missing' })
+    expect(second.moved).toBeUndefined()
+    reader.pass(second.nextInMs as number)
+    const third = reader.reads({ kind: 'missing' })
+    expect(reader.elapsed()).toBe(MINUTE)
+    expect(third.moved).toMatchObject({ from: 'purchased', to: null })
+    expect(third.found).toMatchObject({ gone: 'missing', state: null })
+  })
+
+  it('D26 believes no record to be gone while those of most businesses vanish, and then reads it three times more', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const many = { manyVanished: () => true }
+    reader.pass(reader.reads({ kind: 'missing' }).nextInMs as number)
+    reader.pass(reader.reads({ kind: 'missing' }).nextInMs as number)
+    for (let read = 1; read < 20; read++) {
+      const { moved, failure, nextInMs } = reader.reads({ kind: 'missing' }, many)
+      expect([moved, failure]).toEqual([undefined, 'platform_record_missing'])
+      if (read < 8) expect(nextInMs).toBe(2 ** read * SECOND)
+      expect(nextInMs).toBeLessThanOrEqual(HOUR / 2)
+      reader.pass(nextInMs as number)
+    }
+    for (const moves of [0, 0, 1]) {
+      const { moved, nextInMs } = reader.reads({ kind: 'missing' })
+      expect(moved === undefined ? 0 : 1).toBe(moves)
+      reader.pass(nextInMs as number)
+    }
+  })
+
+  it('D12 does not deny after three reads within a minute, which events may cause', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let read = 0; read < 10; read++) {
+      reader.event()
+      expect(reader.reads({ kind: 'missing' }).moved).toBeUndefined()
+      reader.pass(5 * SECOND)
+    }
+    reader.pass(10 * SECOND)
+    expect(reader.reads({ kind: 'missing' }).moved).toMatchObject({ to: null })
+  })
+
+  it('D12 reads a missing record again, soon and then more and more rarely', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let read = 0; read < 2; read++) {
+      reader.reads({ kind: 'missing' })
+      reader.pass(MINUTE)
+    }
+    const pauses = Array.from({ length: 5 }, () => reader.reads({ kind: 'missing' }).nextInMs)
+    expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 5 * MINUTE, 5 * MINUTE])
+    expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+
+  it('D12 confirms with every read that the record is still missing', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    for (let read = 0; read < 3; read++) {
+      reader.pass(MINUTE)
+      reader.reads({ kind: 'missing' })
+    }
+    const readAt = reader.readAt() as number
+    reader.pass(HOUR)
+    reader.reads({ kind: 'missing' })
+    expect(reader.readAt()).toBe(readAt + HOUR)
+  })
+
+  it('D12 forgets two reads without the record when the third shows it', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.reads({ kind: 'missing' })
+    reader.reads({ kind: 'missing' })
+    expect(reader.reads(found_('purchased', 1)).moved).toBeUndefined()
+    reader.pass(HOUR)
+    expect(reader.reads({ kind: 'missing' }).moved).toBeUndefined()
+  })
+
+  it('D17 revokes when the business has uninstalled and the platform refuses its token', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    expect(reader.reads({ kind: 'token_refused' }).moved).toMatchObject({ from: 'purchased', to: null })
+  })
+
+  it('D17 does not revoke after a refused token alone, nor after an uninstall alone', () => {
+    const refusedOnly = createReader()
+    refusedOnly.reads(found_('purchased', 1))
+    expect(refusedOnly.reads({ kind: 'token_refused' }).moved).toBeUndefined()
+    const uninstalledOnly = createReader()
+    uninstalledOnly.reads(found_('purchased', 1))
+    uninstalledOnly.uninstall()
+    expect(uninstalledOnly.reads(found_('purchased', 1)).moved).toBeUndefined()
+  })
+
+  it('forgets an uninstall when the platform serves the business an hour later', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(false)
+    reader.pass(HOUR)
+    expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(true)
+  })
+
+  it('D17 restores a revoked subscription when the platform shows the record again', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    reader.reads({ kind: 'token_refused' })
+    expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+
+  it('D22 takes a record of another business as the end of one access and the start of another', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    const there: ReadResult = { kind: 'found', record: { ...record('purchased', 2), business_uid: 'other' } }
+    expect(reader.reads(there).moves).toMatchObject([
+      { businessUid: 'b', from: 'purchased', to: null },
+      { businessUid: 'other', from: null, to: 'purchased' },
+    ])
+  })
+
+  it('D22 keeps the business that a record names as a candidate, and drops one that was tried without success', () => {
+    const mismatch = {
+      kind: 'refused',
+      code: 'platform_record_mismatch',
+      recordBusinessUid: 'other',
+    } as const
+    const moved = createReader()
+    expect(moved.reads(mismatch).candidate).toBeUndefined()
+    moved.reads(found_('purchased', 1))
+    expect(moved.reads(mismatch).candidate).toBe('other')
+    const reader = createReader()
+    const dropped: unknown[] = []
+    for (let reads = 0; reads < 5; reads++)
+      dropped.push(reader.reads({ kind: 'missing' }, { ofCandidate: { kind: 'missing' } }).candidate)
+    // It may lag as any other: the last verification ends it.
+    expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
+  })
+
+  it('D23 reads a revoked or missing record again, more rarely the longer it is gone', () => {
+    const reader = createReader()
+    reader.reads(found_('purchased', 1))
+    reader.uninstall()
+    const pauses: number[] = []
+    const until = [MINUTE, HOUR, 6 * HOUR, 24 * HOUR, 100 * HOUR]
+    for (const time of until) {
+      let { nextInMs } = reader.reads({ kind: 'token_refused' })
+      while (reader.elapsed() < time) {
+        expect(nextInMs).toBeGreaterThan(0)
+        reader.pass(nextInMs as number)
+        nextInMs = reader.reads({ kind: 'token_refused' }).nextInMs
+      }
+      pauses.push((nextInMs as number) / reader.elapsed())
+      expect(nextInMs).toBeGreaterThanOrEqual(5 * MINUTE)
+    }
+    for (const pause of pauses.slice(1, 4)) expect(pause).toBeCloseTo(0.5, 1)
+    expect((pauses[4] as number) * reader.elapsed()).toBe(24 * HOUR)
+    // An event is followed up at once.
+    reader.event()
+    expect(reader.reads({ kind: 'token_refused' }).nextInMs).toBe(5 * SECOND)
+  })
+})
