@@ -5,17 +5,20 @@ import chromium from '@sparticuz/chromium'
 import { type Browser, type BrowserContextOptions, chromium as browserType, type Page } from 'playwright-core'
 import { onCleanUp } from './clean-up.js'
 
-/** The errors that the pages of a test file wrote to their consoles. */
+/** The errors that the pages of a test file logged to their consoles. */
 export const troubles: string[] = []
 
 let browser: Browser
 
-/** A real browser for the test file that calls this; each page is closed after its test, before its server. */
+/**
+ * Starts a real browser for the test file that calls this. Each page is closed after its test, before the test's
+ * server.
+ */
 export function useBrowser() {
   beforeAll(async () => {
     browser = await browserType.launch({
       executablePath: await chromium.executablePath(),
-      // In a single process the first page that closes takes the others with it.
+      // In a single-process browser, closing the first page closes all other pages too.
       args: chromium.args.filter((arg) => arg !== '--single-process'),
       headless: true,
     })
@@ -36,7 +39,10 @@ export async function openPage(url: string, options: BrowserContextOptions = {})
   return page
 }
 
-/** Calls a function of example-page.checks.js in the page. As text, since the page's own rules refuse other scripts. */
+/**
+ * Calls a function of example-page.checks.js in the page. The call is passed as text, because the page's own rules
+ * refuse other scripts.
+ */
 export function askPage(page: Page, name: string): Promise<unknown> {
   const checks = readFileSync(join(__dirname, '..', 'example-page.checks.js'), 'utf8')
   return page.evaluate(`{ ${checks}; pageChecks.${name}() }`)

@@ -1,4 +1,4 @@
-/** For tests of servers on 127.0.0.1 only; no system trusts it. */
+/** A certificate for tests of servers on 127.0.0.1 only. No system trusts it. */
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBfzCCASWgAwIBAgIUWolSxViJ8+f7VgiNg1ky9plekAwwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMjAyNDcxMloYDzIxMjYxMDI5

@@ -5,7 +5,7 @@ import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { EVERY_EVENT } from '../../lib/store/store.js'
 
-/** Leases everything that is due in the database named, and is killed while it holds the leases. */
+/** Leases everything that is due in the given database, and is killed while it holds the leases. */
 async function claimAndDie(path: string, driver: SqliteDriverName) {
   const store = createSqlStore(createSqliteEngine({ path, driver, clock: systemClock }))
   await store.open()

@@ -13,12 +13,12 @@ async function runAll(list: (() => unknown)[]): Promise<void> {
   for (const cleanUp of list.splice(0).reverse()) await cleanUp()
 }
 
-/** Runs `cleanUp` after the test that is running now, the last one first. */
+/** Runs `cleanUp` after the current test; the function registered last runs first. */
 export function onCleanUp(cleanUp: () => unknown): void {
   cleanUps.push(cleanUp)
 }
 
-/** For a `beforeAll`: `make` registers its clean-ups for the end of the file instead of the next test. */
+/** For a `beforeAll`: clean-ups that `make` registers run at the end of the file instead of after the next test. */
 export async function forWholeFile<T>(make: () => Promise<T>): Promise<T> {
   const ofTest = cleanUps.splice(0)
   try {
@@ -29,7 +29,7 @@ export async function forWholeFile<T>(make: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A folder of its own, gone after the test. */
+/** A new folder, deleted after the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'marketplace-test-'))
   onCleanUp(() => rmSync(folder, { recursive: true, force: true }))

@@ -11,7 +11,7 @@ import { until } from './until.js'
 // Some tests start a dozen processes one after the other, on a busy machine.
 jest.setTimeout(60_000)
 
-/** The built program. */
+/** The built command line. */
 export const CLI = join(__dirname, '..', '..', 'dist', 'esm', 'cli', 'main.js')
 
 export interface CliResult {
@@ -22,7 +22,7 @@ export interface CliResult {
 
 export interface CliOptions {
   env?: NodeJS.ProcessEnv
-  /** The standard input; without it there is none. */
+  /** The standard input; without this option it is closed. */
   input?: string
   cwd?: string
 }
@@ -32,13 +32,13 @@ export interface RunningCli {
   stderr(): string
   prints(text: string | RegExp, withinMs?: number): Promise<void>
   write(text: string): void
-  /** Writes, and ends its input. */
+  /** Writes the text and closes the input. */
   end(text: string): void
   signal(name: NodeJS.Signals): void
   ended: Promise<CliResult>
 }
 
-/** Runs the built program as its own process, in an empty environment but for `env`, until it ends. */
+/** Runs the built command line as its own process until it ends. Its environment contains only `env`. */
 export function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   const { input, ...rest } = options
   const running = startProgram(
@@ -51,7 +51,7 @@ export function runCli(args: readonly string[], options: CliOptions = {}): Promi
   return running.ended
 }
 
-/** Several commands, some at once, because most of their time is waiting; the results are in the order of the commands. */
+/** Runs several commands, some at once, because they mostly wait. The results are in the order of the commands. */
 export async function runEachCli(
   commands: readonly (readonly string[])[],
   { atOnce = 3, ...options }: CliOptions & { atOnce?: number } = {},
@@ -60,12 +60,12 @@ export async function runEachCli(
   return await Promise.all(commands.map((args) => limit(() => runCli(args, options))))
 }
 
-/** The same with an open input, to be watched and written to. */
+/** Starts the command line with an open input, so that a test can watch it and write to it. */
 export function startCli(args: readonly string[], options: Omit<CliOptions, 'input'> = {}): RunningCli {
   return startProgram(process.execPath, [CLI, ...args], options, 'pipe')
 }
 
-/** The program in a pseudo-terminal of 80 columns, by `script` of util-linux. */
+/** Starts the command line in a pseudo-terminal of 80 columns, with `script` of util-linux. */
 export function startInTerminal(
   args: readonly string[],
   options: Omit<CliOptions, 'input'> = {},
@@ -128,7 +128,7 @@ function startProgram(
   }
 }
 
-/** The settings of the tests' app as an environment. */
+/** The settings of the tests' app as environment variables. */
 export function settingsFor(
   platform: Pick<Simulator, 'baseUrl' | 'authUrl'>,
   store: string,
@@ -146,7 +146,7 @@ export function settingsFor(
   }
 }
 
-/** The JSON documents of an output, one on each line. */
+/** The JSON documents in an output, one for each line. */
 export function jsonLines<T = Record<string, unknown>>(stdout: string): T[] {
   return stdout
     .split('\n')

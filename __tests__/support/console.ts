@@ -20,7 +20,7 @@ export function mountConsole(
   app.use(path, router)
 }
 
-/** A caller of the console's calls, as the page of `role` would make them. */
+/** Calls the console as its page does for `role`. */
 export function consoleCaller(url: string, role: RoleName) {
   const headers = { 'x-person': role, 'sec-fetch-site': 'same-origin' }
 

@@ -6,9 +6,9 @@ const { platform, receiver, clock } = readOptions({
   deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
 })
 
-/** The options of a receiver with a default, as an app that sets none of them gets them. */
+/** The receiver's options of an app that sets none of them. */
 export const RECEIVER_DEFAULTS = { ...receiver, clock }
-/** The same of the platform client. */
+/** The platform client's options of an app that sets none of them. */
 export const PLATFORM_DEFAULTS = {
   timeoutMs: platform.timeoutMs,
   concurrency: platform.concurrency,

@@ -8,8 +8,8 @@ import { CERTIFICATE, KEY } from './certificate.js'
 import { RECEIVER_DEFAULTS } from './defaults.js'
 
 /**
- * A process that serves the router at /hooks/<SECRET> and a guarded route at /guarded on every kind of server, and sends
- * its parent every error that would have ended it.
+ * A process that serves the router at /hooks/<SECRET> and a guarded route at /guarded on every kind of server. It sends
+ * its parent every error that would have ended the process.
  */
 
 const express4 = require('express-4') as typeof express5
@@ -21,7 +21,7 @@ type Handle = (req: IncomingMessage, res: ServerResponse) => void
 const receive = createReceiver({
   ...RECEIVER_DEFAULTS,
   isSecret: (candidate) => candidate === SECRET,
-  // Long enough for a sender to be gone meanwhile.
+  // This wait is long enough for a sender to disconnect.
   accept: async (envelopes) => {
     await new Promise((resolve) => setTimeout(resolve, 20))
     return envelopes.map(() => ({ id: 'e1', issues: null }))
@@ -36,7 +36,7 @@ const guard = createRequireEntitlement({
   explain: async () => ({ entitled: false, known: false, reason: 'not_read_yet', explanation: '' }),
 })({ businessUid: (req) => req.headers['x-business'] })
 
-/** As an app without a framework would. */
+/** Serves as an app without a framework does. */
 const bare: Handle = (req, res) => {
   const { 'x-break': broken } = req.headers
   breakMethods(req, res)
@@ -54,7 +54,7 @@ const bare: Handle = (req, res) => {
   })
 }
 
-/** `x-break: end,setHeader` makes these methods of the response throw, as a faulty middleware would. */
+/** `x-break: end,setHeader` makes these methods of the response throw, as a faulty middleware does. */
 function breakMethods(req: IncomingMessage, res: ServerResponse) {
   const names = String(req.headers['x-break'] ?? '').split(',')
   for (const name of names.filter((each) => each.startsWith('res.'))) {

@@ -5,13 +5,16 @@ import { type PostgresServer, startPostgres } from './postgres.js'
 
 export interface TestEngine {
   name: EngineName
-  /** For the option `store`: an empty database of the running test's own. Brings a stopped server up again. */
+  /**
+   * An address for the option `store`: an empty database for the running test. If the server was stopped, this starts
+   * it again.
+   */
   freshAddress(): Promise<string>
-  /** The server behind the addresses; throws where there is none. */
+  /** The server behind the addresses; throws for an engine without a server. */
   server(): PostgresServer
 }
 
-/** The engines on which the store keeps its promises: one server for a whole test file, or files. */
+/** The engines on which the store keeps its promises. A whole test file, or several, share one server. */
 export const ENGINES = { SQLite: useSqlite, PostgreSQL: usePostgres } satisfies Record<
   string,
   () => TestEngine
@@ -22,7 +25,7 @@ export type EngineName = keyof typeof ENGINES
 /** For `describe.each(ENGINE_NAMES)`. */
 export const ENGINE_NAMES = Object.keys(ENGINES) as EngineName[]
 
-/** To be called where hooks may be: in a `describe`, or at the top of a test file. */
+/** Call it where hooks are allowed: in a `describe`, or at the top of a test file. */
 export function useEngine(name: EngineName): TestEngine {
   return ENGINES[name]()
 }

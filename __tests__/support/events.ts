@@ -3,7 +3,7 @@ import type { NewEvent } from '../../lib/store/store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { OUR_ITEM } from './settings.js'
 
-/** A delivery that announces a change of a subscription of ours. */
+/** A delivery that announces a change of one of the app's subscriptions. */
 export function notice(business_id: string, subscription_uid: string) {
   return sampleDelivery('purchasable_subscription/update', {
     business_id,

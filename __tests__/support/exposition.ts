@@ -5,7 +5,10 @@ import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { onCleanUp } from './clean-up.js'
 
-/** An SDK for metrics, registered until the end of the test, and its scrapes over HTTP by the exporter for Prometheus. */
+/**
+ * Registers an SDK for metrics until the end of the test. The result scrapes them over HTTP from the exporter for
+ * Prometheus.
+ */
 export async function startScraping() {
   const reader = new PrometheusExporter({
     preventServerStart: true,
@@ -20,7 +23,7 @@ export async function startScraping() {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`
   return {
     reader,
-    /** Series by name and labels: `name{a="b"}`. */
+    /** The series by name and labels: `name{a="b"}`. */
     async scrape(): Promise<Map<string, number>> {
       const text = await (await fetch(url)).text()
       const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))

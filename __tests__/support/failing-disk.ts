@@ -1,22 +1,23 @@
 import fs from 'node:fs'
 
 /**
- * Makes every `fdatasync` of this process fail while `syncsFail`, and wait while `syncsWait`; and the sync of folders
- * answer `folderSyncFails`. To be imported before the product, which takes the functions from `node:fs` when it is loaded.
+ * Replaces the syncs of this process: while `syncsFail`, every `fdatasync` fails; while `syncsWait`, it waits; and the
+ * sync of a folder fails with `folderSyncFails`. Import this file before the product, which takes the functions from
+ * `node:fs` when it loads.
  */
 export const disk = {
   syncsFail: false,
   syncsWait: false,
-  /** A code such as EPERM. */
+  /** An error code such as EPERM. */
   folderSyncFails: '',
-  /** How many have been begun. */
+  /** The number of syncs that began. */
   syncs: 0,
-  /** The folders that were synced, where `/proc` shows them. */
+  /** The folders that were synced, on systems with `/proc`. */
   syncedFolders: [] as string[],
   hold() {
     disk.syncsWait = true
   },
-  /** Goes on with the syncs that wait. */
+  /** Continues the syncs that wait. */
   release() {
     disk.syncsWait = false
     for (const { sync } of waiting.splice(0)) sync()

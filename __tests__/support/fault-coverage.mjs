@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * A reporter of jest: after a run of all tests it prints how many rows of docs/faults.md are covered, which are not,
- * and which ids in titles are missing there. A row is covered when a test under its id passed and none failed.
- * After a run of some of the tests it only prints that it did not count.
+ * A reporter of jest. After a run of all tests it prints how many rows of docs/faults.md are covered, which are not,
+ * and which ids in titles have no row. A row is covered when a test with its id passed and none failed. After a run of
+ * only some tests it prints that it did not count.
  */
 export default class FaultCoverage {
   #rootDir
@@ -29,12 +29,12 @@ export default class FaultCoverage {
   }
 }
 
-/** The ids of the tables' rows, in their order. */
+/** The ids of the tables' rows, in order. */
 export function rowsOf(markdown) {
   return [...markdown.matchAll(/^\| ([A-Z]\d+) \|/gm)].map(([, id]) => id)
 }
 
-/** `tests` as jest reports them: `ancestorTitles`, `title` and `status` of each. */
+/** `tests` are jest's results: `ancestorTitles`, `title` and `status` of each. */
 export function countRows(rows, tests) {
   const [passed, failed] = [new Set(), new Set()]
   for (const { ancestorTitles, title, status } of tests) {

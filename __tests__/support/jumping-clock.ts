@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from '../../lib/clock.js'
 
 /**
- * The system's clock, set forward (or back): `jump` as if time had passed, `leap` only the wall clock, as when a person
- * or a time server sets it. Timers keep the system's pace.
+ * The system's clock with offsets: `jump` moves it as if time had passed; `leap` moves only the wall clock, as when a
+ * person or a time server sets it. Timers keep the system's pace.
  */
 export function jumpingClock(): { clock: Clock; jump(ms: number): void; leap(ms: number): void } {
   let passed = 0

@@ -5,7 +5,7 @@ import { createVirtualClock } from './virtual-clock.js'
 
 export const POLL_MS = SECOND
 
-/** A loop that has looked once. */
+/** A loop that has searched for work once. */
 export async function started(options: Parameters<typeof loopOver>[0] = {}) {
   const made = loopOver(options)
   made.loop.start()
@@ -13,7 +13,10 @@ export async function started(options: Parameters<typeof loopOver>[0] = {}) {
   return made
 }
 
-/** A loop over items that the test makes due and ends, with what it has asked of its store. */
+/**
+ * A loop over items that the test makes due and finishes. The result also has the calls that the loop made of its
+ * store.
+ */
 export function loopOver({
   claims,
   ...options
@@ -28,7 +31,7 @@ export function loopOver({
 } = {}) {
   const virtual = createVirtualClock({ isBusy: () => false })
   const process = virtual.forProcess()
-  /** The timers, and whether each keeps the process alive. */
+  /** The open timers, and whether each keeps the process alive. */
   const open = new Set<unknown>()
   const waiting: string[] = []
   const ends = new Map<string, ReturnType<typeof gate<void>>>()

@@ -2,7 +2,7 @@ import type { PostgresConnection } from '../../lib/postgres/connection.js'
 
 export const CHANNEL = 'marketplace_webhooks'
 
-/** The part of a PostgreSQL server that a listener uses: it passes messages to all connections that listen. */
+/** The part of a PostgreSQL server that a listener uses: it passes messages to all listening connections. */
 export function createListeningServer() {
   const sent: string[][] = []
   const connections = new Set<{ notify(channel: string, payload?: string): void; lose(): void }>()
@@ -15,22 +15,22 @@ export function createListeningServer() {
   const self = () => sent[0]?.[0]?.split(' ')[0] ?? ''
 
   const server = {
-    /** No connection can be had. */
+    /** New connections fail. */
     isDown: false,
     /** Every statement fails. */
     refuses: false,
-    /** The connections do not listen any more. */
+    /** The connections have stopped listening. */
     isDeaf: false,
-    /** No message arrives. */
+    /** Messages do not arrive, as behind a pooler. */
     isPooler: false,
     taken: () => taken,
     borrowed: () => borrowed,
     destroyed: () => destroyed,
     listens: () => listens,
     unlistens: () => unlistens,
-    /** Statements on a connection that was returned. */
+    /** The number of statements on a connection that was already returned. */
     misused: () => misused,
-    /** Holds the answers to heartbeats. */
+    /** Delays the answers to heartbeats until it resolves. */
     heartbeat: Promise.resolve(),
     sends: () => sent.length,
     self,
@@ -38,7 +38,7 @@ export function createListeningServer() {
     notify(payload: string | undefined, channel = CHANNEL) {
       if (!server.isPooler) for (const each of connections) each.notify(channel, payload)
     },
-    /** A driver may report a lost connection twice. */
+    /** Drops the connections; a driver may report a lost connection twice. */
     lose() {
       for (const each of [...connections, ...connections]) each.lose()
     },

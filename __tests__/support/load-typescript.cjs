@@ -1,6 +1,7 @@
 /**
- * Loads TypeScript in a process of a test: `node --require load-typescript.cjs`, as Jest loads it, and from a cache on disk.
- * Loading a receiver takes 0.3 s of CPU, with tsx 0.7 s, and a run of all tests starts hundreds of processes.
+ * Loads TypeScript in a process of a test (`node --require load-typescript.cjs`), as Jest loads it, and from a cache on
+ * disk. Loading a receiver takes 0.3 s of CPU time, and 0.7 s with tsx. A run of all tests starts hundreds of
+ * processes.
  */
 const { createHash } = require('node:crypto')
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
@@ -32,7 +33,7 @@ function compiled(filename) {
     return readFileSync(cached, 'utf8')
   } catch {
     const { code } = require('@swc/core').transformSync(source, { ...OPTIONS, filename })
-    // Renamed into its place, because several processes compile the same file at once.
+    // Written under another name and then renamed, because several processes compile the same file at once.
     writeFileSync(`${cached}.${process.pid}`, code)
     renameSync(`${cached}.${process.pid}`, cached)
     return code

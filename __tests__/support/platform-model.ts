@@ -29,8 +29,8 @@ export interface Emitted {
 }
 
 /**
- * The platform in memory: the transition table, and `fetch` as a receiver sees it. Reads may lag: a version is shown
- * only `lagMs` after it came to be, and never before an earlier one.
+ * The platform in memory: the transition table, and `fetch` for a receiver. Reads may lag: a version becomes visible
+ * `lagMs` after it was written, and never before an earlier version.
  */
 export function createPlatformModel(options: { clock: Clock; purchasableUid: string }) {
   const { clock, purchasableUid } = options
@@ -64,7 +64,8 @@ export function createPlatformModel(options: { clock: Clock; purchasableUid: str
   function read(uid: string, businessUid: string, fault: CallFault | undefined) {
     const subscription = subscriptions.get(uid)
     const visible = (subscription?.versions ?? []).filter(({ visibleAt }) => visibleAt <= now())
-    // A record that is hidden three times over a minute counts as gone: not twice in a row here.
+    // A record that is hidden three times over a minute counts as missing, so this platform never hides one twice in a
+    // row.
     const isEmpty = fault === 'empty' && !shownEmpty.has(uid)
     if (isEmpty) shownEmpty.add(uid)
     else shownEmpty.delete(uid)
@@ -74,14 +75,14 @@ export function createPlatformModel(options: { clock: Clock; purchasableUid: str
     return [recordOf(uid, version)]
   }
 
-  /** The next fault that can strike this call. */
+  /** The next fault that applies to this kind of call. */
   function nextFault(isRead: boolean): CallFault | undefined {
     const fault = faults.find((each) => isRead || !READ_FAULTS.has(each))
     if (fault) faults.splice(faults.indexOf(fault), 1)
     return fault
   }
 
-  /** Decides the answer at once, which arrives after `latencyMs`: it does not show later changes. */
+  /** Decides the answer at once and returns it after `latencyMs`, so the answer does not show later changes. */
   async function answer(url: URL, authorization: string | null, signal: AbortSignal): Promise<Response> {
     const arrives = new Promise<void>((resolve) => clock.setTimeout(resolve, latencyMs))
     const reply = await decide(url, authorization, signal)
@@ -114,7 +115,9 @@ export function createPlatformModel(options: { clock: Clock; purchasableUid: str
       return answer(new URL(String(input)), new Headers(headers).get('authorization'), signal as AbortSignal)
     }) satisfies typeof fetch,
 
-    /** One step along the transition table; answers the event it emits, or undefined when there is none. */
+    /**
+     * Makes one step along the transition table. Returns the event that the step emits, or undefined if it emits none.
+     */
     move(
       uid: string,
       businessUid: string,
@@ -140,7 +143,7 @@ export function createPlatformModel(options: { clock: Clock; purchasableUid: str
     slow(ms: number) {
       latencyMs = ms
     },
-    /** No more faults; a record that a lag hides shows when its time has come. */
+    /** Ends all faults; records hidden by a lag become visible at their time. */
     heal() {
       faults.splice(0)
       lagMs = 0

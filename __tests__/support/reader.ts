@@ -16,7 +16,7 @@ export function found_(state: string, updated: number): ReadResult {
 
 export const REFUSED = { kind: 'refused', code: 'platform_refused' } as const
 
-/** Plays the store's part for one subscription: claims, and writes back each conclusion. */
+/** Plays the store for one subscription: it claims the read, and writes each conclusion back. */
 export function createReader() {
   const start = Date.parse('2026-01-02T00:00:00Z')
   let now = start

@@ -1,7 +1,7 @@
 /**
- * A receiver as a process of its own, to be killed, frozen or ended. It loads everything, reports that, and waits for its
- * settings, so that the next one can be loaded while the one before is still alive. At SIGTERM it closes and then ends by
- * itself.
+ * A receiver as a process of its own, which tests kill, freeze and end. It loads everything, reports that it is ready,
+ * and waits for its settings, so the next process can load while the previous one is still alive. At SIGTERM it closes
+ * and then ends by itself.
  */
 import type { AddressInfo } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -20,17 +20,20 @@ export interface ChildSettings {
   store: string
   baseUrl: string
   authUrl: string
-  /** False: it only receives. */
+  /** If false, it only receives. */
   works: boolean
-  /** The behaviour of its handler of changes. */
+  /** What its handler of changes does. */
   handler: 'returns' | 'never returns' | 'kills its process'
   closeGraceMs: number
-  /** Of its calls of the platform; 5 s by default. */
+  /** The timeout of its platform calls; 5 s by default. */
   timeoutMs?: number
   leaseMs?: number
-  /** Kills itself there, at the commit after so many. It must not work, so that every commit is of deliveries. */
+  /**
+   * The process kills itself at this point, in the commit after so many others. `works` must be false, so that every
+   * commit is of deliveries.
+   */
   dies?: { at: DeathPoint; after: number }
-  /** Reports every finish of leased work to the parent, and whether the lease was still held. */
+  /** Reports to the parent each finish of leased work, and whether the lease was still held. */
   reportsFinishes?: boolean
 }
 
@@ -67,13 +70,13 @@ function begin(settings: ChildSettings) {
       const businesses = String(req.query.of).split(',')
       res.json(await Promise.all(businesses.map((each) => marketplace.explain(each))))
     })
-    // How long the event loop has stood still at most since the last time it was asked, in milliseconds.
+    // The longest time for which the event loop has been blocked since the last request, in milliseconds.
     .get('/longest-standstill', (_req, res) => {
       res.json(delays.max / 1e6)
       delays.reset()
       delays.enable()
     })
-    // From within: a turn of the event loop has no SQLite transaction open, and so no lock on the file.
+    // It freezes itself: between two turns of the event loop no SQLite transaction is open, so the file is not locked.
     .get('/freeze', (_req, res) => {
       process.kill(process.pid, 'SIGSTOP')
       res.json('thawed')
@@ -107,7 +110,7 @@ function engineOf(address: string): Engine {
   })
 }
 
-/** The engine with a way to end its process in the midst of a commit. */
+/** The engine, with a way to end its process during a commit. */
 function mortal(engine: Engine, { at, after }: { at: DeathPoint; after: number }): Engine {
   let isOpen = false
   let commits = 0
@@ -116,7 +119,7 @@ function mortal(engine: Engine, { at, after }: { at: DeathPoint; after: number }
   }
   return {
     ...engine,
-    // Called last when it is opened: from here on every write is of deliveries.
+    // `watch` is the last call of opening: every later write is of deliveries.
     watch() {
       isOpen = true
     },

@@ -11,8 +11,8 @@ import type { Store } from '../../lib/store/store.js'
 import { createVirtualClock } from './virtual-clock.js'
 
 /**
- * One database and the lives of a receiver on it, one after the other, in virtual time. A life ends by `close`, or by
- * `kill`: then no code of it runs any more.
+ * One database, and the lives of a receiver on it, one after the other, in virtual time. A life ends by `close`, or by
+ * `kill`: then none of its code runs any more.
  */
 export async function createReceiverLives(options: {
   path: string
@@ -38,7 +38,7 @@ export async function createReceiverLives(options: {
     let isKilled = false
     const unsubscribes: (() => void)[] = []
 
-    /** Counts as busy until it has ended; a life that was killed meanwhile never gets the result. */
+    /** Counts as busy until `work` has ended. A life that was killed before never gets the result. */
     async function follow<T>(work: Promise<T>): Promise<T> {
       busy++
       try {
@@ -84,7 +84,7 @@ export async function createReceiverLives(options: {
   return {
     clock,
     marketplace: () => life.marketplace,
-    /** Every row of a business, as the store has it. */
+    /** Every row of a business in the store. */
     rows: (businessUid: string) => database.subscriptionsOf(businessUid),
     async restart(how: 'kill' | 'close') {
       if (how === 'kill') life.kill()

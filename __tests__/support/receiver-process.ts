@@ -13,29 +13,29 @@ export interface ReceiverProcess {
   target(): string
   get<T>(path: string): Promise<T>
   signal(name: NodeJS.Signals): void
-  /** Its reports of finishes, if the settings request them. */
+  /** The finishes that it reported, if the settings request reports. */
   finishes: readonly Finish[]
-  /** How it ended. */
+  /** How the process ended. */
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stderr: string }>
 }
 
 export interface Finish {
   what: 'read' | 'lane' | 'entry'
   id: string
-  /** Whether the lease was still its own. */
+  /** Whether the lease was still held by this process. */
   isHeld: boolean
 }
 
 const NODE = [...EVAL_TYPESCRIPT, `require(${JSON.stringify(join(__dirname, 'receiver-child.ts'))})`]
 
-/** Starts to load a receiver at once, in front of it `under` (strace and its options), if anything. */
+/** Starts to load a receiver at once. `under` is a command in front of it, such as strace and its options. */
 export function loadReceiver(settings: ChildSettings, under: readonly string[] = []): ReceiverProcess {
   const [command, ...rest] = [...under, process.execPath, ...NODE] as [string, ...string[]]
   const child = spawn(command, rest, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], cwd: process.cwd() })
   const finishes: Finish[] = []
   let stderr = ''
   let port = 0
-  // Under strace the receiver is a child of the child.
+  // Under strace, the receiver is a child of the child process.
   let pid = 0
   child.stderr?.on('data', (chunk) => {
     stderr += chunk
@@ -54,7 +54,7 @@ export function loadReceiver(settings: ChildSettings, under: readonly string[] =
     () => {},
   )
 
-  /** Also after the process has ended by itself. */
+  /** Sends a signal; does nothing if the process has already ended. */
   function signal(name: NodeJS.Signals) {
     if (child.exitCode === null && child.signalCode === null) process.kill(pid || Number(child.pid), name)
   }
@@ -88,14 +88,16 @@ function reported(child: ChildProcess, what: string): Promise<Record<string, unk
     child.on('message', (message: Record<string, unknown>) => {
       if (message.is === what) resolve(message)
     })
-    child.once('close', (code, signal) => reject(new Error(`ended before it was ${what}: ${signal ?? code}`)))
+    child.once('close', (code, signal) =>
+      reject(new Error(`the process ended before it was ${what}: ${signal ?? code}`)),
+    )
   })
 }
 
-/** Short, so that a takeover is. */
+/** A short lease makes a takeover quick. */
 export const LEASE_MS = 1_000
 
-/** The settings of a receiver that works, on a platform and a store. */
+/** The settings of a receiver with a worker, for this platform and store. */
 export function childSettings(
   { baseUrl, authUrl }: Pick<Simulator, 'baseUrl' | 'authUrl'>,
   store: string,

@@ -17,11 +17,11 @@ export interface Scene {
   platform: Simulator
   marketplace: Marketplace
   app: express.Express
-  /** Where the app listens. */
+  /** The address at which the app listens. */
   url: string
   /** The address for deliveries. */
   target: string
-  /** Delivers a value, or a text as it is, as the platform would. */
+  /** Delivers a value as JSON, or a text unchanged, as the platform does. */
   deliver(
     body: unknown,
   ): Promise<{ status: number; id: string; headers: Headers; body: Record<string, unknown> }>
@@ -41,7 +41,7 @@ export async function createScene(
   return { platform, marketplace, app, url, target, deliver: (body) => deliver(target, body) }
 }
 
-/** The events that an app registers for with its own token; tests that need `updated` add it. */
+/** The events that an app registers for with its own token. Tests that need `updated` add it. */
 const REGISTERED = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',
@@ -60,7 +60,7 @@ export async function startPlatform(options: Partial<SimulatorOptions> = {}): Pr
   return platform
 }
 
-/** A marketplace in memory by default, closed after the test. It retries quickly, so that tests are quick. */
+/** A marketplace, by default in memory, closed after the test. Its retries are quick, so the tests are too. */
 export function openMarketplace(
   platform: Pick<Simulator, 'baseUrl' | 'authUrl'>,
   options: SceneOptions = {},
@@ -80,7 +80,7 @@ export function openMarketplace(
   return marketplace
 }
 
-/** Listens on a free port until the test is over. */
+/** Listens on a free port until the end of the test. */
 export async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -6,19 +6,19 @@ import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { until } from './until.js'
 
 export interface Script {
-  /** Its output so far. */
+  /** The output so far. */
   output(): string
-  /** Resolves when it has printed this. */
+  /** Resolves when it has printed this text. */
   prints(text: string, withinMs?: number): Promise<void>
   isAlive(): boolean
   signal(name: NodeJS.Signals): void
-  /** The exit code, or the signal that ended it. */
+  /** The exit code, or the signal that ended the process. */
   ended: Promise<number | NodeJS.Signals | null>
 }
 
 /**
- * Runs a script as a process of its own. It has `createMarketplace`, `createDebug`, `otel`, `settings` (the options for
- * this address) and `print`; top-level `await` is allowed.
+ * Runs a script as a process of its own. The script has `createMarketplace`, `createDebug`, `otel`, `settings` (the
+ * options for this address) and `print`, and may use top-level `await`.
  */
 export function runScript(
   options: { store: string; platform?: { baseUrl: string; authUrl: string } },

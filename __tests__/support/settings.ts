@@ -1,6 +1,6 @@
 /** The settings that the processes of a test share. */
 export const CLIENT = { clientId: 'test-client', clientSecret: 'test-client-secret' }
 export const DELIVERY_SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
-/** The app's own item on the simulated platform, and one of another app of the same owner. */
+/** The app's own item on the simulated platform, and an item of another app of the same owner. */
 export const OUR_ITEM = 'item-ours'
 export const OTHER_ITEM = 'item-other'

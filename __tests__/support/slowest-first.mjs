@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 
 const { default: Sequencer } = createRequire(import.meta.url)('@jest/test-sequencer')
 
-/** The slowest test files, the slowest first: what begins last must not be what takes longest. */
+/** The slowest test files, slowest first, so that none of them begins last. */
 const SLOWEST = [
   'faults/months.test.ts',
   'console/page.test.ts',
@@ -29,7 +29,7 @@ const SLOWEST = [
   'faults/storage.test.ts',
 ]
 
-/** Orders test files by their known durations. On a machine without earlier runs, jest orders them by their size. */
+/** Orders test files by their known durations. Jest itself orders them by size on a machine without earlier runs. */
 export default class SlowestFirst extends Sequencer {
   sort(tests) {
     const place = ({ path, context }) => {

@@ -15,10 +15,10 @@ export function canMount(): boolean {
   }
 }
 
-/** A disk of some megabytes that can be filled to its last byte. */
+/** A disk of some megabytes that can be filled completely. */
 export function smallDisk(megabytes: number) {
   const folder = temporaryFolder()
-  // Of the user that runs the server of PostgreSQL.
+  // The user that runs the PostgreSQL server owns it.
   const owner = execFileSync('id', ['-u', 'nobody'], { encoding: 'utf8' }).trim()
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,uid=${owner}`, 'tmpfs', folder])
   onCleanUp(() => execFileSync('umount', ['-l', folder]))

@@ -1,6 +1,6 @@
 /**
- * A process with a SQLite store and nothing else, for faults that strike a whole process: limits of the system, and
- * system calls that fail. Arguments: the task, the path, the driver. Answers with lines of JSON.
+ * A process with only a SQLite store, for faults of a whole process: limits of the system, and failing system calls.
+ * Arguments: the task, the path, the driver. It answers with lines of JSON.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readlinkSync, statSync, writeSync } from 'node:fs'
@@ -19,7 +19,7 @@ const [, , task, path, driver] = process.argv as [
 ]
 
 const TASKS = {
-  /** Opens until it succeeds; the error of each failure, and the resources it left open. */
+  /** Opens the store again until it succeeds. Reports the error of each failure, and the resources that stayed open. */
   async 'open again'() {
     const store = open()
     for (let tries = 0; tries < 40; tries++) {
@@ -30,7 +30,7 @@ const TASKS = {
         print({ failed: (error as { code?: unknown }).code, message: String(error), left: openFiles() })
       }
     }
-    // A sync that fails once it is open is another matter.
+    // A sync that fails after opening belongs to another test.
     for (let tries = 0; tries < 8; tries++) {
       const accepted = store.accept([eventOf('s1')])
       if (await accepted.then(...SUCCEEDED)) return print({ opened: true })
@@ -54,7 +54,7 @@ const TASKS = {
     await store.close()
   },
 
-  /** Writes some 40 MiB, between two marks in the trace. */
+  /** Writes about 40 MiB, between two marks in the trace. */
   async 'write much'() {
     const store = open()
     await store.open()
@@ -70,7 +70,7 @@ const TASKS = {
     await store.close()
   },
 
-  /** Ends without closing, while the thread is idle. */
+  /** Ends without closing the store, while the thread is idle. */
   async 'end with a thread'() {
     const store = open()
     await store.open()
@@ -99,7 +99,8 @@ function openFiles(): string[] {
   return readdirSync('/proc/self/fd').flatMap((file) => {
     try {
       const target = readlinkSync(`/proc/self/fd/${file}`)
-      // libsql closes a connection that has run a query, as in a migration, when its statements are collected as garbage.
+      // If a libsql connection has run a query, as migrations do, libsql closes it only when its statements are
+      // garbage-collected.
       const isLate = driver === 'libsql' && target === path
       return target.startsWith(path) && !isLate ? [target] : []
     } catch {

@@ -11,18 +11,21 @@ import { onCleanUp } from './clean-up.js'
 export interface StoreWithSql {
   store: Store
   engine: Engine
-  /** One statement over the store's own connections; its rows. An SQLite file may refuse other connections. */
+  /**
+   * Runs one statement over the store's own connections and returns its rows. A SQLite file may refuse other
+   * connections.
+   */
   sql<Columns = Row>(text: string): Promise<Columns[]>
-  /** The queries of the store while `work` runs. */
+  /** The queries that the store makes while `work` runs. */
   queriesOf(work: () => Promise<unknown>): Promise<Query[]>
   /**
-   * Runs a query with `prefix` in front, and rolls it back. With libsql it must be the last call: there the statement
-   * stays in progress.
+   * Runs a query with `prefix` in front of it, and rolls it back. With libsql it must be the last call, because the
+   * statement stays in progress.
    */
   explain(prefix: string, query: Query): Promise<Row[]>
 }
 
-/** An open store at an address, with SQL beside its port. Closed after the test. */
+/** An open store at an address, with direct SQL beside the methods of its port. Closed after the test. */
 export async function openStoreWithSql(
   address: string,
   options: { clock?: Clock; schema?: string } = {},

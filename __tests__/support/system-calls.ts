@@ -6,14 +6,14 @@ export function canTrace(): boolean {
   return spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
 }
 
-/** In front of a command: writes the input of `readTrace`. */
+/** The command to put in front of another one; it writes the input of `readTrace`. */
 export function traced(file: string): string[] {
   const calls = 'pwrite64,pwritev,write,writev,sendto,sendmsg,fdatasync,fsync'
   // -xx: data as hex digits, so that it can be read back; -y: descriptors with their files.
   return ['strace', '-f', '--seccomp-bpf', '-y', '-xx', '-s', '8192', '-e', `trace=${calls}`, '-o', file]
 }
 
-/** A system call that ended well. `begun` and `ended` are places in the one order in which the kernel saw all of them. */
+/** A successful system call. `begun` and `ended` are positions in the order in which the kernel saw all calls. */
 export interface SystemCall {
   name: string
   /** The file of its descriptor. */

@@ -4,33 +4,36 @@ import { onCleanUp } from './clean-up.js'
 
 export type Direction = 'to server' | 'to client'
 
-/** The trigger of a strike: a pattern in the bytes of one write, read as Latin-1, or a question about them. */
+/** What triggers a strike: a pattern in the bytes of one write, read as Latin-1, or a function that checks them. */
 export type Match = RegExp | ((bytes: Buffer) => boolean)
 
 export interface TcpProxy {
   port: number
-  /** The same address by way of the proxy: `postgres://…` and `http://…` alike. */
+  /** The same address through the proxy, for `postgres://…` and `http://…`. */
   through(address: string): string
-  /** How many connections are open; those behind a black hole count. */
+  /** The number of open connections, including those behind a black hole. */
   connections(): number
 
   /** Resets every connection and refuses new ones. */
   cut(): Promise<void>
-  /** Accepts connections and passes nothing in either direction, not even their end. */
+  /** Accepts connections and passes nothing on in either direction, not even their end. */
   blackHole(): void
-  /** Open connections pass nothing any more, while new ones work, as after the peer has vanished. */
+  /** Open connections pass nothing on any more, but new ones work, as after the peer has vanished. */
   halfOpen(): void
-  /** Each write is passed on `ms` later, one after the other. */
+  /** Passes each write on `ms` later, one after the other. */
   delay(ms: number): void
   trickle(bytesPerSecond: number): void
-  /** Removes every fault. Bytes that a black hole held back go on their way, as TCP sends lost ones again. */
+  /** Removes every fault. Bytes that a black hole held back are passed on, as TCP repeats lost ones. */
   heal(): Promise<void>
 
-  /** Strikes once: passes the matching bytes to the server, waits for its reply, and resets instead of passing it on. */
+  /**
+   * Strikes once: passes the matching bytes to the server, waits for its reply, and then resets the connection instead
+   * of passing the reply on.
+   */
   cutAfter(match: Match): Promise<void>
-  /** Strikes once: resets instead of passing the matching bytes to the server. */
+  /** Strikes once: resets the connection instead of passing the matching bytes to the server. */
   cutBefore(match: Match): Promise<void>
-  /** Calls the listener with every write before it is passed on. Returns a function that ends this. */
+  /** Calls the listener with every write before it is passed on. Returns a function that removes the listener. */
   onData(direction: Direction, listener: (bytes: Buffer) => void): () => void
 
   close(): Promise<void>
@@ -39,9 +42,9 @@ export interface TcpProxy {
 interface Link {
   client: Socket
   server: Socket | undefined
-  /** Nothing passes any more. */
+  /** Nothing is passed on any more. */
   isSilent: boolean
-  /** The server's next reply is lost, and the connection with it. */
+  /** The server's next reply will be lost, together with the connection. */
   strikesAtReply: Strike | undefined
 }
 
@@ -59,7 +62,7 @@ interface Weather {
 
 const FAIR: Weather = { isBlackHole: false, delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY }
 
-/** A proxy to a port of this machine that fails on request. With `lives: 'file'` it is the caller's to close. */
+/** A proxy to a port of this machine that fails on request. With `lives: 'file'` the caller closes it. */
 export async function startProxy(options: { to: number; lives?: 'test' | 'file' }): Promise<TcpProxy> {
   const { to, lives = 'test' } = options
   const links = new Set<Link>()
@@ -84,7 +87,7 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
     })
   })
 
-  /** Ends when both directions have. */
+  /** Resolves when both directions have ended. */
   async function carry(link: Link): Promise<void> {
     link.client.on('error', () => {})
     await passable(link)
@@ -114,26 +117,26 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
       await passable(link)
       await new Promise<void>((resolve) => into.end(() => resolve()))
     } catch {
-      // One end has reset the connection, so the other is reset too, unless the proxy is silent.
+      // One side has reset the connection, so the other side is reset too, unless the proxy is silent.
       await passable(link)
       reset(link)
     }
   }
 
-  /** In one piece, or in slices of a twentieth of a second. */
+  /** Writes in one piece, or in a slice each 50 ms. */
   async function write(link: Link, into: Socket, bytes: Buffer): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
       const { bytesPerSecond } = weather
       const size = Number.isFinite(bytesPerSecond) ? Math.ceil(bytesPerSecond / 20) : bytes.length
       await passable(link)
-      // Called back when the write has failed, too.
+      // The callback also runs if the write has failed.
       await new Promise<void>((resolve) => into.write(bytes.subarray(at, at + size), () => resolve()))
       at += size
       if (at < bytes.length) await Promise.race([sleep((size * 1_000) / bytesPerSecond), changed.given])
     }
   }
 
-  /** Waits while nothing may pass; a link that is reset meanwhile does not wait on. */
+  /** Waits while the proxy must not pass anything on; a link that is reset stops waiting. */
   async function passable(link: Link): Promise<void> {
     while (weather.isBlackHole || link.isSilent) await changed.given
   }
@@ -211,8 +214,8 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
 type Listener = (bytes: Buffer) => void
 
 /**
- * A free port, below those the system gives to outgoing connections (from 32768 on Linux, 49152 on macOS):
- * while a server is down, no client can get its port, not even by connecting to itself.
+ * A free port below the range for outgoing connections (from 32768 on Linux, 49152 on macOS). So while a server is
+ * down, no client can get its port, not even by connecting to itself.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -231,7 +234,7 @@ export async function freePort(): Promise<number> {
 function reset({ client, server }: Link) {
   for (const socket of [client, server]) {
     if (!socket || socket.destroyed) continue
-    // A reset after `end()` was seen to keep Node 20 busy for ever at its exit.
+    // A reset after `end()` kept Node 20 busy for ever at its exit.
     if (socket.writableEnded) socket.destroy()
     else socket.resetAndDestroy()
   }

@@ -5,8 +5,8 @@ import type { PostgresPool } from '../../lib/postgres/pool.js'
 import { onCleanUp } from './clean-up.js'
 
 /**
- * A pooler in transaction mode, as an app sees it: each transaction, or statement outside of one, goes to another of
- * `size` connections, which forgets everything in between. Notifications never arrive.
+ * A pooler in transaction mode: each transaction, or single statement, goes to another of `size` connections, and
+ * settings of a session are lost between them. Notifications never arrive.
  */
 export function createTransactionPooler(connectionString: string, size = 3): PostgresPool {
   const servers = Array.from({ length: size }, () => {
@@ -17,7 +17,7 @@ export function createTransactionPooler(connectionString: string, size = 3): Pos
   onCleanUp(() => Promise.all(servers.map(({ client }) => client.end())))
   let next = 0
 
-  /** A server connection for one transaction; the next one waits until `done`. */
+  /** Takes a server connection for one transaction; the next transaction waits until `done`. */
   async function take() {
     const server = servers[next++ % size] as (typeof servers)[0]
     const before = server.turn

@@ -1,4 +1,4 @@
-/** Calls `check` repeatedly until its answer is neither false nor undefined; fails with `what` at the deadline. */
+/** Calls `check` until it returns neither false nor undefined; fails with `what` at the deadline. */
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,

@@ -7,12 +7,12 @@ interface Timer {
 }
 
 /**
- * A clock that stands still until `advance`, which runs the timers on the way one by one, each in its own moment, and
- * lets everything a timer starts come to rest before the next: work in real time takes no virtual time.
+ * A clock that stands still until `advance`, which runs the timers one by one, each at its own time. Everything that a
+ * timer starts comes to rest before the next timer fires, so real work takes no virtual time.
  */
 export function createVirtualClock(options: {
   startAt?: number
-  /** Whether something real (a query, a reply) is under way. */
+  /** Whether real work (a query, a reply) is under way. */
   isBusy(): boolean
 }) {
   const { startAt = Date.UTC(2030, 0, 1), isBusy } = options
@@ -20,7 +20,8 @@ export function createVirtualClock(options: {
   let now = startAt
 
   async function rest(): Promise<void> {
-    // Work that is handed from one turn of the event loop to the next must not be taken for the end of all work.
+    // Work may be passed from one turn of the event loop to the next, so one quiet turn does not mean that all work
+    // has ended.
     for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
       await new Promise((resolve) => setImmediate(resolve))
       if (isBusy()) quiet = -1
@@ -36,7 +37,7 @@ export function createVirtualClock(options: {
   return {
     now: () => now,
 
-    /** A clock for one process: `kill` takes all its timers away at once, as the end of the process would. */
+    /** A clock for one process: `kill` removes all of its timers at once, as the end of the process does. */
     forProcess(): Clock & { kill(): void } {
       const owner = {}
       let isKilled = false

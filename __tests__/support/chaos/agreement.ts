@@ -6,7 +6,7 @@ import type { Commerce } from './commerce.js'
 import type { Instance } from './instances.js'
 import type { Acknowledged, Sender } from './sender.js'
 
-/** The differences between instances, database and platform, one sentence each; none when they agree. */
+/** The differences between instances, database and platform, one sentence each. Empty when they agree. */
 export async function disagreements(options: {
   instances: readonly Instance[]
   commerce: Commerce
@@ -38,7 +38,7 @@ export async function disagreements(options: {
   return found
 }
 
-/** The entries that no handler has ended yet, in one sentence; none when there are none. */
+/** A sentence about the entries that no handler has finished yet. Empty when all are finished. */
 export async function unhandled(books: Books): Promise<string[]> {
   const pending = (await books.journal()).filter(({ status }) => status === 'pending')
   return pending.length === 0
@@ -54,17 +54,20 @@ function differencesOfStates(platform: Simulator, kept: readonly SubscriptionRow
       if (purchasable_uid !== OUR_ITEM) return []
       const row = rows.get(uid)
       const isCanceled = canonicalState(purchase_state) === 'canceled'
-      // Uninstalled: read before the platform refused, or revoked by the refusal, or first named after it.
+      // The app was uninstalled: the last read came before the platform refused, or the refusal revoked the row, or
+      // the first event came after it.
       if (isCanceled && (row?.gone === 'revoked' || row?.state === 'canceled')) return []
       if (isCanceled && row?.failure === 'token_refused' && row.state === null) return []
       if (row?.state === purchase_state && row.gone === null && row.updated_at === updated_at) return []
-      return [`${uid} of ${business_uid} is ${purchase_state} since ${updated_at}, and kept as ${line(row)}`]
+      return [
+        `${uid} of ${business_uid} is ${purchase_state} since ${updated_at}, and stored as ${line(row)}`,
+      ]
     })
 }
 
 /**
- * Acknowledged notices of the app's own subscriptions that no read has followed: each must cause one that begins after
- * it was kept. A token that is refused ends a read, too.
+ * The acknowledged notices of the app's own subscriptions that no read has followed. Each notice must cause a read that
+ * begins after the notice was stored. A refused token ends a read too.
  */
 export function noticesWithoutRead(
   platform: Simulator,
@@ -73,7 +76,7 @@ export function noticesWithoutRead(
 ): { id: string; text: string }[] {
   const received = new Map(journal.map(({ id, received_at }) => [id, received_at]))
   const readAt = new Map<string, number>()
-  // The log is in the order in which requests were answered, and some are answered slowly.
+  // The log is in the order of the replies, and some replies are slow.
   const note = (uid = '', at: number) => readAt.set(uid, Math.max(at, readAt.get(uid) ?? 0))
   for (const { endpoint, status, subscription_uid, business_uid, at } of platform.requests) {
     if (endpoint === 'read' && status === 200) note(subscription_uid, at)
@@ -85,11 +88,14 @@ export function noticesWithoutRead(
     if (purchasable_uid !== OUR_ITEM || !subscription_uid || keptAt === undefined) return []
     const last = Math.max(readAt.get(subscription_uid) ?? 0, readAt.get(business_id as string) ?? 0)
     if (last >= keptAt) return []
-    return [{ id: ids[0] as string, text: `${subscription_uid}: kept at ${keptAt}, last read at ${last}` }]
+    return [{ id: ids[0] as string, text: `${subscription_uid}: stored at ${keptAt}, last read at ${last}` }]
   })
 }
 
-/** Of the last change of each business: `entitled` is the answer for an app that only listens to changes. */
+/**
+ * The businesses whose last change has the wrong `entitled`. An app that only listens to changes would give this
+ * answer.
+ */
 export function wrongLastChanges(
   commerce: Commerce,
   journal: readonly JournalRow[],

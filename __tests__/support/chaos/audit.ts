@@ -6,7 +6,7 @@ import type { Life } from './instances.js'
 import type { Trouble } from './monkey.js'
 import type { Acknowledged } from './sender.js'
 
-/** A violation, and the rows and calls it concerns. */
+/** A violation, with the rows and calls that it concerns. */
 export interface Finding {
   promise: string
   text: string
@@ -15,16 +15,16 @@ export interface Finding {
 
 export interface Audit {
   findings: Finding[]
-  /** Calls beyond the first of an entry. */
+  /** Calls after the first one of an entry. */
   repeated: number
-  /** Two handlers at once where one process had been frozen. */
+  /** Times when two handlers ran at once because a process had been frozen. */
   overlapsOfFrozen: number
   takeovers: number
   slowestTakeoverMs: number
   changes: number
 }
 
-/** Goes through the books once everything has come to rest. */
+/** Checks the journal and the calls of handlers after everything has come to rest. */
 export function audit(options: {
   journal: readonly JournalRow[]
   calls: readonly Call[]
@@ -43,15 +43,15 @@ export function audit(options: {
   for (const { ids, instance, from, to } of acknowledged) {
     for (const id of ids.filter((each) => !rows.has(each))) {
       find(
-        'acknowledged is kept',
-        `${id}, acknowledged by instance ${instance} at ${from}-${to}, is not there`,
+        'acknowledged deliveries are stored',
+        `${id}, acknowledged by instance ${instance} at ${from}-${to}, is missing`,
         id,
       )
     }
   }
 
   for (const { id, status, kind, error, lapses } of journal) {
-    if (status === 'dead') find('nothing goes dead', `${kind} ${id}: ${error}, ${lapses} lapses`, id)
+    if (status === 'dead') find('nothing becomes dead', `${kind} ${id}: ${error}, ${lapses} lapses`, id)
     if (status === 'pending') find('everything is handled', `${kind} ${id} is still pending: ${error}`, id)
     if (status === 'done' && !callsById.get(id)?.some(({ outcome }) => outcome === 'ends')) {
       find('everything is handled', `${kind} ${id} is done, and no handler has returned`, id)
@@ -62,7 +62,10 @@ export function audit(options: {
     if (life.endedByItself)
       find('a process stays up', `instance ${life.instance} ended by itself: ${life.stderr}`)
     if (/listen_unavailable/.test(life.stderr)) {
-      find('hints go on', `instance ${life.instance} has turned notifications off for good: ${life.stderr}`)
+      find(
+        'notifications stay on',
+        `instance ${life.instance} has turned notifications off for ever: ${life.stderr}`,
+      )
     }
   }
 
@@ -115,7 +118,8 @@ export function audit(options: {
     }
   }
 
-  // A delivery acknowledged before the next was sent stands before it; deliveries that crossed have no order.
+  // A delivery that was acknowledged before the next one was sent comes first in the journal. Deliveries that
+  // overlapped have no order.
   for (const [key, own] of grouped(acknowledged, ({ ids }) => rows.get(ids[0] as string)?.key)) {
     const byReply = [...own].sort((a, b) => a.to - b.to)
     for (const [at, later] of byReply.entries()) {

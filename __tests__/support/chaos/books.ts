@@ -1,6 +1,6 @@
 import type { PostgresServer } from '../postgres.js'
 
-/** A row of the journal, as the database has it. */
+/** A row of the journal, as it is in the database. */
 export interface JournalRow {
   seq: number
   id: string
@@ -34,13 +34,13 @@ export interface SubscriptionRow {
   read_at: number | null
 }
 
-/** The two tables, read by a superuser past everything that is tested. */
+/** Reads the two tables as a superuser, and so bypasses all code under test. */
 export function createBooks(server: PostgresServer, address: string) {
   const database = new URL(address).pathname.slice(1)
 
   async function rows<Row extends object>(text: string): Promise<Row[]> {
     const found = await server.sql<Row>(text, [], database)
-    // int8 comes as text.
+    // PostgreSQL returns int8 as text.
     return found.map((row) => Object.fromEntries(Object.entries(row).map(asNumbers)) as Row)
   }
 

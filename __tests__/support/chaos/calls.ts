@@ -2,7 +2,7 @@ import { overlaps, type Window } from './clock.js'
 import type { CallLine } from './instance-child.js'
 import type { Life } from './instances.js'
 
-/** One call of a handler. `to` is the end of its process when it never came to its own. */
+/** One call of a handler. If the process died during the call, `to` is the time of its death. */
 export interface Call extends Window {
   id: string
   attempt: number
@@ -10,7 +10,7 @@ export interface Call extends Window {
   outcome: 'ends' | 'fails' | 'stops' | 'killed' | 'running'
 }
 
-/** Every call of every life, in the order in which they began. */
+/** Every call of every process, in the order in which the calls began. */
 export function callsOf(lives: readonly Life[]): Call[] {
   return lives
     .flatMap((life) => {
@@ -29,12 +29,12 @@ function callOf(life: Life, { id, attempt, at: from }: CallLine, end: CallLine |
   return { id, attempt, life, from, to: end?.at ?? life.to, outcome }
 }
 
-/** The time that a thawed process takes to find that its leases were taken over. */
+/** How long a thawed process takes to notice that another process took its leases over. */
 const WAKING_MS = 2_000
 
 /**
- * Whether the process was frozen during the call or just before it, while it held its lease. Nothing can stop such a
- * process from continuing when it wakes up: handlers are called at least once.
+ * Whether the process was frozen during the call, or just before it while it held the lease. Such a process continues
+ * when it wakes up, and nothing can prevent that: handlers are called at least once.
  */
 export function wasFrozen({ from, to, life }: Call): boolean {
   return life.frozen.some((frozen) =>

@@ -1,9 +1,9 @@
-/** Milliseconds on the machine's monotonic clock, which all its processes share. */
+/** Milliseconds on the monotonic clock of the machine, which all processes share. */
 export function now(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
 
-/** A stretch of time; `to` is Infinity while it lasts. */
+/** A period of time. `to` is Infinity until the period ends. */
 export interface Window {
   from: number
   to: number
@@ -13,7 +13,7 @@ export function overlaps(a: Window, b: Window): boolean {
   return a.from < b.to && b.from < a.to
 }
 
-/** How much of `span` is covered by at least one of `windows`. */
+/** How many milliseconds of `span` at least one of `windows` covers. */
 export function coveredMs(span: Window, windows: readonly Window[]): number {
   let covered = 0
   let until = span.from

@@ -2,13 +2,16 @@ import type { Simulator } from '../../../lib/testing/index.js'
 import { OTHER_ITEM, OUR_ITEM } from '../settings.js'
 import { now, overlaps, type Window } from './clock.js'
 
-/** Businesses that buy, miss payments, pay, cancel, install and uninstall; and when each of them might use the app. */
+/**
+ * Businesses that buy, miss payments, pay, cancel, install and uninstall. It also records when each was allowed to use
+ * the app.
+ */
 export function createCommerce(options: { platform: Simulator; businesses: number; random: () => number }) {
   const { platform, random } = options
   const businesses = Array.from({ length: options.businesses }, (_, i) => `business-${i}`)
   const subscriptions = new Map<string, string[]>(businesses.map((business) => [business, []]))
   const allowed = new Map<string, Window[]>(businesses.map((business) => [business, []]))
-  /** Where the app is present: only there it can be uninstalled. */
+  /** The businesses that have the app: only these can uninstall it. */
   const present = new Map<string, 'bought' | 'installed'>()
   let moves = 0
 
@@ -43,7 +46,7 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
     if (chance < 0.35) return platform.touch(uid)
     if (stateOf(uid) === 'suspended') return platform.confirmPayment(uid)
     platform.paymentIssue(uid)
-    // At once: two identical deliveries that are two changes.
+    // Both at once: two identical deliveries that mean two changes.
     if (chance > 0.8) platform.confirmPayment(uid)
   }
 
@@ -58,7 +61,7 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
     subscriptions,
     isAllowed,
 
-    /** One action of a business. */
+    /** Does one random action of a business. */
     step(business = pick(businesses) as string) {
       moves++
       move(business)
@@ -70,14 +73,14 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
       } else if (last && isOpen) last.to = now()
     },
 
-    /** The first purchase of each business. */
+    /** Makes the first purchase of each business. */
     begin() {
       for (const business of businesses) if (random() < 0.7) this.step(business)
     },
 
     wasAllowedWithin: (business: string, span: Window) =>
       (allowed.get(business) ?? []).some((window) => overlaps(window, span)),
-    /** When the business was last allowed; Infinity: it is now; -Infinity: it never was. */
+    /** When the business was last allowed to use the app. Infinity: it still is. -Infinity: it never was. */
     lastAllowed: (business: string) => allowed.get(business)?.at(-1)?.to ?? Number.NEGATIVE_INFINITY,
     allowedWindows: (business: string): readonly Window[] => allowed.get(business) ?? [],
     moves: () => moves,

@@ -4,10 +4,10 @@ import { callsOf, describeCall } from './calls.js'
 import type { Life } from './instances.js'
 import type { Trouble } from './monkey.js'
 
-/** The most rows in a report. */
+/** The maximum number of rows in a report. */
 const SHOWN = 8
 
-/** The violation, with the rows and calls concerned and the faults at the time; '' when there is none. */
+/** The violation, with its rows and calls and the faults of that time. '' when there is no violation. */
 export function evidenceFor(options: {
   findings: readonly Finding[]
   seed: number
@@ -27,7 +27,7 @@ export function evidenceFor(options: {
   )
   const calls = callsOf(lives).filter(({ id }) => ids.has(id))
   return [
-    `CHAOS_SEED=${seed} has the same schedule again, as far as time allows. The run began at ${Math.round(began)}.`,
+    `CHAOS_SEED=${seed} repeats the same schedule, as far as real time allows. The run began at ${Math.round(began)}.`,
     `${findings.length} findings:`,
     ...findings.slice(0, SHOWN).map(({ promise, text }) => `- ${promise}: ${text}`),
     'journal:',
@@ -42,7 +42,7 @@ export function evidenceFor(options: {
   ].join('\n')
 }
 
-/** Of a change its content; of an install its time; of any other event its name, which stands beside it. */
+/** The short form of a row: the content of a change, the time of an install, or the name of any other event. */
 function gist({ kind, payload }: JournalRow): string {
   if (kind !== 'change') return JSON.parse(payload).data?.event_time ?? ''
   const { from, to, entitled, record } = JSON.parse(payload)

@@ -7,7 +7,7 @@ import type { Monkey, Trouble } from './monkey.js'
 import type { Sender } from './sender.js'
 import type { Visitors } from './visitors.js'
 
-/** A run in a small table. */
+/** The figures of a run as a small table. */
 export function figuresOf(run: {
   seed: number
   count: number
@@ -28,20 +28,20 @@ export function figuresOf(run: {
   const reads = platform.requests.filter(({ endpoint }) => endpoint === 'read').length
   const rows = {
     [`${count} instances, seed ${seed}`]: seconds(ranMs),
-    'moves on the platform': commerce.moves(),
+    'actions on the platform': commerce.moves(),
     deliveries: sender.taken(),
-    'tries to deliver': sender.tries(),
+    'attempts to deliver': sender.tries(),
     acknowledged: sender.acknowledged.length,
     'reads of the platform': reads,
     'questions answered': answers,
     '  with yes': grants,
-    '  not answered': unanswered,
-    '  slowest of a whole instance': seconds(slowestMs),
+    '  without an answer': unanswered,
+    '  slowest of a healthy instance': seconds(slowestMs),
     'kills (processes begun)': `${struck('kill')} (${lives.length})`,
     freezes: struck('freeze'),
     'database restarts': struck('database restart'),
-    'cuts of a wire to it': struck('cut', 'half open'),
-    'black holes, slow wires': struck('black hole', 'slow wire'),
+    'cut connections to it': struck('cut', 'half open'),
+    'black holes, slow connections': struck('black hole', 'slow wire'),
     'platform outages': struck('outage'),
     recoveries: recoveries.length,
     'slowest recovery': seconds(Math.max(0, ...recoveries)),
@@ -49,7 +49,7 @@ export function figuresOf(run: {
     'slowest takeover': seconds(audit?.slowestTakeoverMs ?? 0),
     changes: audit?.changes ?? 0,
     'handlers called again': audit?.repeated ?? 0,
-    'two at once by a frozen one': audit?.overlapsOfFrozen ?? 0,
+    'handlers run twice at once after a freeze': audit?.overlapsOfFrozen ?? 0,
   }
   return Object.entries(rows)
     .map(([name, value]) => `  ${name.padEnd(34)}${String(value).padStart(10)}`)

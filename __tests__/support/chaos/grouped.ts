@@ -1,4 +1,4 @@
-/** `Map.groupBy`, which Node has from 21 on. */
+/** `Map.groupBy`, which Node has only from version 21. */
 export function grouped<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>()
   for (const item of items) {

@@ -1,7 +1,7 @@
 /**
- * One of several instances: an Express app with a marketplace, to be killed and frozen. It records the beginning and the end of every
- * call of its handlers, each in one write, so that the record outlives it. It loads everything, reports that, and waits
- * for its settings.
+ * One of several instances: an Express app with a marketplace, which the test kills and freezes. It records the
+ * beginning and the end of each call of its handlers, each in one write, so that the record survives the process. It
+ * loads everything, reports that it is ready, and waits for its settings.
  */
 import { openSync, writeSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -18,16 +18,16 @@ export interface InstanceSettings {
   leaseMs: number
   maxStaleMs: number
   reconcileEveryMs: number
-  /** Where it writes its calls. */
+  /** The file that records the calls of handlers. */
   callsFile: string
   seed: string
 }
 
-/** A line of the calls file. `stops` is a handler that stopped at its signal. */
+/** A line of the calls file. `stops`: the handler stopped when its signal was aborted. */
 export interface CallLine {
   is: 'begins' | 'ends' | 'fails' | 'stops'
   at: number
-  /** Within this life. */
+  /** The number of the call in this process. */
   call: number
   id: string
   attempt: number
@@ -49,7 +49,7 @@ function begin(settings: InstanceSettings) {
     deliverySecrets: DELIVERY_SECRET,
     store,
     freshness: { maxStaleMs, reconcileEveryMs },
-    // More tries than a run needs, so that an entry becomes dead only for another reason.
+    // More tries than a run needs, so an entry becomes dead only because of a mistake.
     worker: { leaseMs, handlerRetryDelaysMs: Array<number>(100).fill(300) },
   })
 
@@ -85,14 +85,14 @@ function begin(settings: InstanceSettings) {
   })
 }
 
-/** Most are done at once, some take a while, a few longer than a lease; a few fail. */
+/** Most calls end at once, some take a while, a few take longer than a lease, and a few fail. */
 function workOf(chance: number, leaseMs: number): { forMs: number; fails: boolean } {
   if (chance < 0.01) return { forMs: leaseMs * 1.5, fails: false }
   if (chance < 0.05) return { forMs: 400 + chance * 10_000, fails: false }
   return { forMs: chance < 0.5 ? 0 : chance * 20, fails: chance > 0.98 }
 }
 
-/** False when the signal came first. */
+/** Waits; false if the signal was aborted first. */
 function worked(ms: number, signal: AbortSignal): Promise<boolean> {
   if (ms === 0) return Promise.resolve(true)
   return new Promise((resolve) => {

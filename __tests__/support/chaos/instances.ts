@@ -7,37 +7,40 @@ import { startProxy, type TcpProxy } from '../tcp-proxy.js'
 import { now, type Window } from './clock.js'
 import type { CallLine, InstanceSettings } from './instance-child.js'
 
-/** One process, from its start to its end. */
+/** One process of an instance, from its start to its end. */
 export interface Life extends Window {
   instance: number
   number: number
   frozen: Window[]
-  /** Its stderr. */
+  /** What the process wrote to stderr. */
   stderr: string
-  /** Ended by itself, not killed. */
+  /** Whether the process ended without being killed. */
   endedByItself: boolean
   calls(): CallLine[]
 }
 
 export interface Instance {
   number: number
-  /** The address it listens on; undefined while there is no process. */
+  /** The address at which the process listens; undefined while no process runs. */
   url: string | undefined
   isFrozen: boolean
-  /** Its way to the database. */
+  /** The instance's own connection to the database. */
   wire: TcpProxy
   kill(): Promise<void>
-  /** A new process; resolves when it listens. */
+  /** Starts a new process; resolves when it listens. */
   begin(): Promise<void>
   freeze(): void
   thaw(): void
 }
 
-/** Several processes of one app, each with its own way to one database. One more is always loaded, to be the next. */
+/**
+ * Starts several processes of one app. Each has its own connection to the same database. One more process is always
+ * loaded as the next one.
+ */
 export async function startInstances(options: {
   count: number
   databasePort: number
-  /** The database's address, without a detour. */
+  /** The direct address of the database. */
   store: string
   seed: number
   settings: Omit<InstanceSettings, 'store' | 'callsFile' | 'seed'>
@@ -143,7 +146,7 @@ function loadProcess(): ChildProcess {
 }
 
 type Message = { is: string; port?: number }
-/** The output of the processes so far: a spare one is loaded long before it is needed. */
+/** The messages of each process so far. A spare process sends some long before they are needed. */
 const received = new WeakMap<ChildProcess, Message[]>()
 
 function reported(child: ChildProcess, what: string): Promise<Message> {
@@ -153,7 +156,9 @@ function reported(child: ChildProcess, what: string): Promise<Message> {
       if (message) resolve(message)
     }
     child.on('message', look)
-    child.once('close', (code, signal) => reject(new Error(`ended before it was ${what}: ${signal ?? code}`)))
+    child.once('close', (code, signal) =>
+      reject(new Error(`the process ended before it was ${what}: ${signal ?? code}`)),
+    )
     look()
   })
 }
@@ -163,9 +168,9 @@ function readCalls(file: string): CallLine[] {
   try {
     text = readFileSync(file, 'utf8')
   } catch {
-    // Killed before its first line.
+    // The process was killed before its first line.
   }
-  // A line that a kill has cut off does not count.
+  // The last line is ignored if a kill has cut it off.
   const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as CallLine)
 }

@@ -4,17 +4,17 @@ import type { PostgresServer } from '../postgres.js'
 import { now, type Window } from './clock.js'
 import type { Instance } from './instances.js'
 
-/** The target of a fault: one instance by its number, or the parts that all of them need. */
+/** The target of a fault: the number of an instance, or a part that all instances need. */
 export type Target = number | 'database' | 'platform'
 
 export interface Trouble extends Window {
   what: keyof typeof WEIGHTS
-  /** More closely: the kind of outage, how long the lease was slept over. */
+  /** Details: the kind of outage, or how long the process was frozen. */
   how: string
   target: Target
 }
 
-/** How often each fault is drawn, in relation to the others. */
+/** The relative frequency of each fault. */
 const WEIGHTS = {
   kill: 4,
   freeze: 4,
@@ -26,7 +26,7 @@ const WEIGHTS = {
   outage: 5,
 }
 
-/** Injects random faults by a seed, several at once, but never two into one target. */
+/** Injects random faults from a seed: several at once, but never two into one target. */
 export function createMonkey(options: {
   instances: readonly Instance[]
   database: PostgresServer
@@ -43,7 +43,7 @@ export function createMonkey(options: {
   let rest = () => {}
   let playing: Promise<unknown> = Promise.resolve()
 
-  /** Ends early at the end of the storm. */
+  /** Waits; resolves early when the storm ends. */
   function hold(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms)
@@ -56,7 +56,8 @@ export function createMonkey(options: {
 
   async function play(random: () => number, isOver: () => boolean) {
     while (!isOver()) {
-      // All is drawn before anything is looked at, so that a seed gives one schedule however long things take.
+      // Every random number is drawn before the state is read. So a seed always gives the same schedule, however long
+      // each step takes.
       const what = draw(random())
       const number = Math.floor(random() * instances.length)
       const [length, detail, gap] = [random(), random(), random()]
@@ -102,10 +103,10 @@ export function createMonkey(options: {
       case 'black hole':
         wire.blackHole()
         await hold(between(500, 9_000))
-        // Half of the time nothing under way ever arrives.
+        // In half of the cases the data under way are lost.
         if (detail < 0.5) await wire.cut()
         await wire.heal()
-        return detail < 0.5 ? 'and all connections lost' : 'and what was sent arrives late'
+        return detail < 0.5 ? 'and all connections are lost' : 'and the data arrive late'
       case 'half open':
         wire.halfOpen()
         await hold(between(2_000, 6_000))
@@ -128,7 +129,7 @@ export function createMonkey(options: {
   return {
     troubles: troubles as readonly Trouble[],
 
-    /** Strikes until `calm`. */
+    /** Injects faults until `calm` is called. */
     storm() {
       let isOver = false
       resting = new Promise((resolve) => {
@@ -147,7 +148,10 @@ export function createMonkey(options: {
       for (const { wire } of instances) await wire.heal()
     },
 
-    /** The times at which this instance, or a part it needs, was not whole; the faults of others are left out. */
+    /**
+     * The periods in which this instance, or a part that it needs, had a fault. Faults of other instances are not
+     * included.
+     */
     around: (instance: number) =>
       troubles.filter(({ target }) => typeof target === 'string' || target === instance),
   }

@@ -18,41 +18,42 @@ import { watchUpdatedAt } from './watch-updated-at.js'
 
 const LEASE_MS = 3_000
 const BUSINESSES = 50
-/** Between two moves of some business; each causes one to five deliveries. */
+/** The pause between two actions of any businesses. Each action causes one to five deliveries. */
 const MOVE_EVERY_MS = 90
 /**
- * After the last fault, until all agree. Pauses between reads grow with an outage (full jitter over 2 s, 4 s, 8 s ...): a
- * read that has failed six times, which is seldom, waits up to a minute.
+ * From the last fault until all agree. Pauses between reads grow during an outage (full jitter over 2 s, 4 s, 8 s ...):
+ * a read that has failed six times, which is rare, waits up to a minute.
  */
 export const AGREE_WITHIN_MS = 90_000
 
-/** Another lease and a look; the first verification, which would hide that a notice was forgotten, comes later. */
+/** One more lease and one more poll. The first verification comes later: it would hide that a notice was forgotten. */
 const READ_WITHIN_MS = LEASE_MS + 1_500
 
 export interface ChaosOptions {
   instances: number
-  /** Storms begin until this time is over. */
+  /** Storms begin until this time has passed. */
   forMs: number
-  /** A storm, then calm until all agree, and so on. */
+  /** The run alternates: a storm of this length, then calm until all agree. */
   stormMs: number
   seed: number
-  /** How long `purchased` stands without a read; reads by the clock come four times as often. */
+  /** How long `purchased` counts without a read; scheduled reads come four times as often. */
   maxStaleMs: number
   onProgress?(line: string): void
 }
 
 export interface ChaosReport {
-  /** A small table. */
+  /** The figures as a small table. */
   figures: string
-  /** The violations, with their evidence; empty when every promise was kept. */
+  /** The violations with their evidence; empty when every promise was kept. */
   wrong: string
 }
 
-/** Runs several instances on one database with a platform, customers, visitors and faults. */
+/** Runs several instances on one database, with a platform, customers, visitors and faults. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { instances: count, forMs, stormMs, seed, maxStaleMs, onProgress = () => {} } = options
   const chance = seeded(seed)
-  // A decision that goes stale and recovers is not a change of purchase_state, and the last change does not include it.
+  // A decision that becomes stale and then recovers is not a change of purchase_state, so the last change does not
+  // show it.
   const canGoStale = maxStaleMs < forMs
   const findings: Finding[] = []
   const find = (promise: string, text: string, ...ids: string[]) => findings.push({ promise, text, ids })
@@ -71,7 +72,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   })
   const sender = await startSender(instances)
   for (const event of REGISTERED) await platform.register(event, sender.url)
-  // So that events come while their subscription is being read.
+  // Slow reads make it likely that events arrive while their subscription is being read.
   platform.faults.add({ on: 'read', kind: 'slow', ms: [20, 400], probability: 0.5 })
   platform.faults.add({ on: 'delivery', kind: 'delay', ms: [0, 1_500], probability: 0.3 })
   platform.faults.add({ on: 'delivery', kind: 'duplicate', probability: 0.1 })
@@ -86,7 +87,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     monkey,
     random: chance.stream('visitors'),
     maxStaleMs,
-    onWrong: (text) => find('nobody is let in wrongly', text),
+    onWrong: (text) => find('no business is let in wrongly', text),
   })
 
   const began = now()
@@ -136,7 +137,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const wrong = evidenceFor({ findings, seed, journal, lives, troubles: monkey.troubles, began })
   return { figures, wrong }
 
-  /** All agree in bounded time, everybody takes deliveries again, and the books are in order. */
+  /**
+   * Checks that all agree within a limit, that every instance takes deliveries again, and that the journal and the
+   * calls are correct.
+   */
   async function comeToRest() {
     const from = now()
     const left = await untilAllAgree()
@@ -168,7 +172,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     for (const instance of instances) await takesDeliveries(instance, journal)
   }
 
-  /** Waits until all agree. Resolves with the differences that are left after AGREE_WITHIN_MS. */
+  /** Waits until all agree. Resolves with the differences that remain after AGREE_WITHIN_MS. */
   async function untilAllAgree(): Promise<string[]> {
     const from = now()
     let reportedAt = from
@@ -189,7 +193,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     return found.length > 0 ? found : unhandled(books)
   }
 
-  /** Journal and calls between two changes, because reads follow the clock; pending entries only when they stay pending. */
+  /**
+   * Compares the journal with the calls between two changes, because scheduled reads go on. Pending entries count only
+   * if they stay pending.
+   */
   async function atOneMoment() {
     const deadline = now() + READ_WITHIN_MS
     for (;;) {
@@ -203,15 +210,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 
   /**
-   * With all well and nothing going on, reads by the clock alone keep the answers fresh. The deliveries that were given
-   * again come first: their handlers may fail at the first try, as some do on purpose.
+   * Without faults and without events, scheduled reads alone must keep the answers fresh. First come the deliveries
+   * that were sent again: some of their handlers fail at the first try on purpose.
    */
   async function stayRight() {
     for (const text of await untilAllAgree()) find('all agree again', text)
     const until = now() + maxStaleMs * 1.5
     while (now() < until && findings.length === 0) {
       for (const text of await disagreements({ instances, commerce, platform, sender, books }))
-        find('what is right stays right', text)
+        find('correct answers stay correct', text)
       await pause(500)
     }
   }
@@ -221,7 +228,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const deadline = now() + 15_000
     while (again && !(await sender.give(instance, again))) {
       if (now() < deadline) continue
-      find('everybody takes deliveries again', `instance ${instance.number} does not`)
+      find('every instance takes deliveries again', `instance ${instance.number} does not`)
       return
     }
   }
@@ -239,7 +246,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-/** All events of a business but one form of installs: two announce the same. */
+/** All events of a business, but only one form of install, because both forms announce the same. */
 const REGISTERED = [
   'purchasable_subscription/create',
   'purchasable_subscription/update',

@@ -5,19 +5,19 @@ import { DELIVERY_SECRET, serve } from '../scene.js'
 import { now } from './clock.js'
 import type { Instance } from './instances.js'
 
-/** A delivery that an instance has acknowledged. */
+/** A delivery that an instance acknowledged. */
 export interface Acknowledged {
   ids: string[]
   envelope: Record<string, unknown>
   instance: number
-  /** When the request went out that was acknowledged, and when its reply came. */
+  /** When the acknowledged request was sent, and when its reply came. */
   from: number
   to: number
 }
 
 /**
- * Stands between the platform and the instances: takes every delivery of the platform at once, and brings it to one
- * instance after the other until one acknowledges it, as a careful sender does.
+ * A careful sender between the platform and the instances: it takes every delivery of the platform at once, and tries
+ * one instance after the other until one acknowledges it.
  */
 export async function startSender(instances: readonly Instance[]) {
   const acknowledged: Acknowledged[] = []
@@ -40,7 +40,7 @@ export async function startSender(instances: readonly Instance[]) {
     waiting--
   }
 
-  /** Whether this instance acknowledged it. */
+  /** Whether this instance acknowledged the delivery. */
   async function give(instance: Instance, body: string): Promise<boolean> {
     const { url, number } = instance
     if (!url) return false
@@ -74,7 +74,7 @@ export async function startSender(instances: readonly Instance[]) {
     give,
     taken: () => taken,
     tries: () => tries,
-    /** Unacknowledged deliveries. */
+    /** The number of unacknowledged deliveries. */
     waiting: () => waiting,
   }
 }

@@ -5,18 +5,18 @@ import type { Instance } from './instances.js'
 import type { Monkey } from './monkey.js'
 
 /**
- * Once the platform, the database and the instance have worked for this long, an answer follows the platform: the lease
- * of a dead or frozen process, a few tries of a read, a cached answer's 5 s.
+ * When the platform, the database and the instance have worked for this long, an answer must be the platform's. The
+ * time covers the lease of a dead or frozen process, some tries of a read, and 5 s of a cached answer.
  */
 const LAG_MS = 20_000
-/** After an outage the pauses between reads have grown, the more the longer it was; see `fullJitter`. */
+/** After an outage the pauses between reads have grown, according to its length; see `fullJitter`. */
 const AFTER_OUTAGE_MS = 25_000
-/** From the platform's answer to the commit of the time of the read: a call and its repetition, and a slow database. */
+/** From the platform's answer to the commit of the read's time: a call, its repetition, and a slow database. */
 const COMMIT_MS = 10_000
 
 /**
- * Ask instances at random whether businesses may use the app, and judge each yes. An answer holds for some moment
- * between question and reply: an instance may freeze between the two.
+ * Visitors ask random instances whether businesses may use the app, and check each yes. An answer is correct if it was
+ * true at some moment between question and reply, because an instance may freeze between the two.
  */
 export function createVisitors(options: {
   instances: readonly Instance[]
@@ -53,7 +53,7 @@ export function createVisitors(options: {
         judge(business, number, from, to)
       }
     } catch {
-      // The instance was killed, or frozen for long.
+      // The instance was killed, or frozen for a long time.
       unanswered++
     }
   }
@@ -65,7 +65,7 @@ export function createVisitors(options: {
       .map((each) => `${Math.round(each.from)}-${Math.round(each.to)}`)
     if (!commerce.wasAllowedWithin(business, { from: from - maxStaleMs - COMMIT_MS, to })) {
       onWrong(
-        `${who}, and the platform had not for longer than maxStaleMs; it had at ${allowed.join(', ') || 'no time'}`,
+        `${who}, but the platform had not allowed it for longer than maxStaleMs; it had at ${allowed.join(', ') || 'no time'}`,
       )
       return
     }
@@ -78,19 +78,19 @@ export function createVisitors(options: {
     const lagMs = from - Math.max(commerce.lastAllowed(business), wholeSince)
     if (lagMs > LAG_MS) {
       onWrong(
-        `${who}, ${Math.round(lagMs)} ms after the platform and all else was whole; it had at ${allowed.join(', ')}`,
+        `${who}, ${Math.round(lagMs)} ms after the platform and all other parts worked again; it had at ${allowed.join(', ')}`,
       )
     }
   }
 
   return {
-    /** Some businesses, one instance; a caller with other work does not await it. */
+    /** Asks one instance about some businesses. A caller that has other work does not await it. */
     async visit() {
       const instance = instances[Math.floor(random() * instances.length)] as Instance
       const first = Math.floor(random() * commerce.businesses.length)
       await ask(instance, commerce.businesses.slice(first, first + 5))
     },
-    /** Visits until `isOver`, up to 50 at once. */
+    /** Visits until `isOver()`, with up to 50 visits at once. */
     async come(isOver: () => boolean) {
       let inside = 0
       while (!isOver()) {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Books } from './books.js'
 
-/** Finds an `updated_at` that goes back in the database, also between two changes of the platform. */
+/** Finds every `updated_at` that goes back in the database, even between two changes of the platform. */
 export async function watchUpdatedAt({
   books,
   isGoing,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 const ROOT = join(__dirname, '..', '..', '..')
 
-/** README and every page of docs/, by their path in the project. */
+/** README and every page of docs/, by their paths in the project. */
 export const PAGES: ReadonlyMap<string, string> = new Map(
   [
     'README.md',
@@ -33,8 +33,8 @@ export function tablesWith(...columns: string[]): { path: string; rows: Row[] }[
 }
 
 /**
- * The rows of the one table that has these columns, on whichever page it stands. Throws when no page has it, or when it
- * stands twice: a fact has one place.
+ * The rows of the only table that has these columns, on any page. Throws when no page has the table, or when two tables
+ * have these columns: a fact has one place.
  */
 export function tableWith(...columns: string[]): Row[] {
   const [table, ...others] = tablesWith(...columns)
@@ -66,12 +66,12 @@ export interface Snippet {
   /** `README.md`, or `docs/gate.md`. */
   page: string
   language: string
-  /** The words behind the language, which no reader sees: `no-run`. */
+  /** The words after the language, which readers do not see, such as `no-run`. */
   marks: string[]
   code: string
-  /** The name in its first line (`// app.ts`), or one by its number on the page. */
+  /** The name in the first line (`// app.ts`), or else a name made from the snippet's number on the page. */
   file: string
-  /** The `text` block that follows it at once: the lines it prints. */
+  /** The lines that the snippet prints: the `text` block directly after it. */
   prints: string[]
 }
 
@@ -94,7 +94,7 @@ export function snippetsOf(path: string, languages: readonly string[]): Snippet[
   })
 }
 
-/** The anchors GitHub makes of a page's headings, and those that stand in it as `<a id>`. */
+/** The anchors that GitHub makes from a page's headings, and the explicit ones (`<a id>`). */
 export function anchorsOf(text: string): Set<string> {
   const anchors = new Set([...text.matchAll(/<a id="([^"]+)">/g)].map(([, id]) => id as string))
   for (const [, title = ''] of withoutCode(text).matchAll(/^#{1,6} (.*)$/gm)) {
@@ -110,7 +110,7 @@ export function anchorsOf(text: string): Set<string> {
   return anchors
 }
 
-/** The targets of a page's links and pictures, those in code left out. */
+/** The targets of a page's links and pictures, without those in code. */
 export function linksOf(text: string): string[] {
   return [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)|src="([^"]+)"/g)].map(
     ([, a, b]) => (a ?? b) as string,

@@ -1,6 +1,6 @@
 /**
- * The set-up of earlier pages: an app that stands beside the simulated platform, with a business that has
- * bought. A block of code that uses one of these names without declaring it gets it from here.
+ * The set-up from earlier pages: an app beside the simulated platform, with a business that has bought. A block of code
+ * that uses one of these names without declaring it gets it from here.
  */
 export const PRELUDE = `
 import express from 'express'

@@ -10,7 +10,7 @@ import type { Time } from './time.js'
 
 const SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
 
-/** The options that an operator deploys; the right ones by default. */
+/** The options that an operator deploys; without them, the correct ones. */
 export interface Deployed {
   baseUrl?: string
   authUrl?: string
@@ -21,7 +21,7 @@ export interface Deployed {
   retention?: MarketplaceOptions['retention']
 }
 
-/** Makes a handler fail: an answer that is true throws. */
+/** Makes a handler throw when it returns true. */
 export type HandlerFault = (of: { business: string; isChange: boolean }) => boolean
 
 /** For negative controls: a wrapper that breaks a promise of the package. */
@@ -32,7 +32,10 @@ export interface Sabotage {
 
 export type App = ReturnType<typeof createApp>
 
-/** The app of a world: one process at a time on one file, deployed, closed, killed. Its callers know only its outside. */
+/**
+ * The app of a world: one process at a time on one file, which is deployed, closed and killed. Callers see only its
+ * public side.
+ */
 export function createApp(options: {
   time: Time
   disk: Disk
@@ -103,7 +106,7 @@ export function createApp(options: {
     running = { marketplace, clock }
   }
 
-  /** A dead process never gets an awaited result. */
+  /** Passes a result on only while the process is alive: a dead process never gets the result of an `await`. */
   async function live<T>(ofLife: number, call: () => Promise<T>): Promise<T> {
     const result = await call().finally(() => (ofLife === life ? undefined : new Promise(() => {})))
     return result
@@ -127,13 +130,13 @@ export function createApp(options: {
     },
     deploy,
     close,
-    /** Closes, and starts with other options. */
+    /** Closes the app and starts it with other options. */
     async redeploy(deployed: Deployed = {}) {
       await close()
       deploy(deployed)
       await time.advance(SECOND)
     },
-    /** No code of it runs any more. */
+    /** From now on, none of the process's code runs. */
     kill({ power = false } = {}) {
       running?.clock.kill()
       if (running) killed.push(running)
@@ -144,7 +147,7 @@ export function createApp(options: {
       disk.leave({ power })
     },
 
-    /** At the end of the world: releases the real resources of killed processes. */
+    /** Releases the real resources of killed processes, at the end of the world. */
     async bury() {
       for (const { marketplace, clock } of killed) {
         clock.revive()
@@ -153,7 +156,7 @@ export function createApp(options: {
       }
     },
 
-    /** One delivery; the status of its reply, 0 without a listener. */
+    /** Makes one delivery. Returns the status of the reply, or 0 when nobody listens. */
     deliver(body: unknown): Promise<number> {
       const { marketplace } = running ?? {}
       if (!marketplace) return Promise.resolve(0)

@@ -4,23 +4,23 @@ import type { Verdict } from './invariants.js'
 import type { Platform } from './platform.js'
 
 /**
- * The budget of a subscription that is settled (nothing named it, and nothing was wrong, for 30 hours: the longest
- * reconcile after refusals, and the reads that verify what it found): a reconcile every
- * 24 h − 20 %, so at most two reads a day, and as the token of a read that long ago has ended, at most as many token calls.
- * A business that is refused may be asked for twice an hour: for some days it is not known whether that is final. The
- * calls at the end, which the clock observed closely, keep the same budget alone.
+ * The budget of a settled subscription. Settled means that for 30 hours nothing named it and nothing failed. 30 hours
+ * cover the longest reconcile after refusals, and the reads that verify its result. The reconcile comes after 80 % of
+ * 24 h at the earliest, so at most two reads happen in a day. The token of such an old read has expired, so there are
+ * at most as many token calls. For a refused business there may be two calls in an hour, because for some days it is
+ * unclear whether the refusal is final. The calls in the closely observed last period have to keep the same budget.
  */
 const SETTLED_AFTER_MS = 30 * HOUR
 const RECONCILE_LEAST_MS = 0.8 * DAY
 const REFUSED_EVERY_MS = HOUR / 2
-/** How long before the end of a world its clock sees every timer. */
+/** How long before the end of a world its clock steps through every timer. */
 export const CLOSELY_MS = HOUR / 3
 
 export function checkBudget(options: {
   platform: Platform
   deliveries: Deliveries
   verdict: Verdict
-  /** When the last fault ended, and when the world did. */
+  /** When the last fault ended, and when the world ended. */
   calmFrom: number
   until: number
 }) {

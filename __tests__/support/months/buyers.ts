@@ -4,7 +4,7 @@ import { HOUR, MINUTE } from './durations.js'
 import type { Platform, Subscription } from './platform.js'
 import type { Time } from './time.js'
 
-/** Businesses that buy, miss payments, pay, cancel, uninstall and come back, each at its own pace. */
+/** Businesses that buy, miss payments, pay, cancel, uninstall and return, each at its own pace. */
 export function createBuyers(options: {
   time: Time
   platform: Platform
@@ -64,13 +64,13 @@ export function createBuyers(options: {
     move,
     uninstall,
     comeBack,
-    /** A customer who acts at random. */
+    /** Makes the business act at random. */
     settle(business: string) {
       businesses.add(business)
       time.after(random.between(0, 6 * HOUR), () => buy(business))
       live(business)
     },
-    /** No customer acts, so that the app's own calls can be seen. */
+    /** Stops all actions of customers, so that the app's own calls can be counted. */
     rest(isQuiet: boolean) {
       areAway = isQuiet
     },

@@ -7,7 +7,7 @@ import type { Time } from './time.js'
 /** The platform's deliveries to the app, and the faults on their way. */
 export function createDeliveries(options: { time: Time; app: App; random: Random }) {
   const { time, app, random } = options
-  /** Whether the platform sends a refused delivery again; it promises nothing. */
+  /** Whether the platform sends a refused delivery again; it does not promise to. */
   const isStubborn = random.chance(0.7)
   const now = { lost: 0, doubled: 0, lateMs: 0 }
   const known = new Set<string>()
@@ -29,7 +29,7 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     return isTaken
   }
 
-  /** `againMs`: when the platform sends it again if it is not taken; never when 0. */
+  /** `againMs`: when the platform repeats a refused delivery; 0 means never. */
   async function attempt(names: Names, body: object, againMs: number): Promise<boolean> {
     const status = await time.follow(app.deliver(body))
     if (status === 200) {
@@ -46,13 +46,13 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     now,
     /** Whether a delivery that names the subscription was acknowledged. */
     isKnown: (uid: string) => known.has(uid),
-    /** Whether the last install or uninstall of the business was acknowledged; a refused token alone proves nothing. */
+    /** Whether the last install or uninstall of the business was acknowledged. A refused token alone proves nothing. */
     isUninstallKnown: (business: string) => known.has(nameOf(business)),
     learn: (uid: string) => void known.add(uid),
-    /** When a delivery last named it: a subscription or a business. */
+    /** When a delivery last named this subscription or business. */
     namedAt: (name: string) => namedAt.get(name) ?? 0,
 
-    /** Of a purchase, or of a change of its state. */
+    /** A delivery about a purchase, or about a change of its state. */
     purchase({ uid, business }: Pick<Subscription, 'uid' | 'business'>, event_type: 'created' | 'update') {
       const data = { subscription_uid: uid, business_id: business, purchasable_uid: OUR_ITEM }
       return send({ uid, business }, { entity_name: 'purchasable_subscription', event_type, data })

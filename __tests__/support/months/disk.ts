@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 
 /**
- * The disk of a world, under the one database file of its app. To be imported before the package, which takes the
- * functions from `node:fs` when it is loaded. Only one disk is in use at a time.
+ * The disk of a world, under the one database file of its app. Import this file before the package, which takes the
+ * functions from `node:fs` when it loads. Only one disk is used at a time.
  *
- * A process that is killed leaves its file as it is, and still holds it, because it is not really dead: so the next one
- * finds a copy. A power cut leaves less: only the synced part of the WAL.
+ * A killed process leaves its file unchanged. It also still holds the file, because it is not really dead, so the next
+ * process gets a copy. A power cut leaves less: only the synced part of the WAL.
  */
 export function createDisk({ isSmall = false }) {
   const folder = fs.mkdtempSync(join(fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'months-'))
@@ -24,17 +24,17 @@ export function createDisk({ isSmall = false }) {
 
   return {
     path: place,
-    /** Only a disk of its own can be filled, and only some users may mount one. */
+    /** Only a separate disk can be filled, and only some users may mount one. */
     canFill,
     isWell: () => isWell,
-    /** From now on. A disk that fails fails every sync. */
+    /** Sets the disk's behaviour from now on. A failing disk fails every sync. */
     be(how: 'well' | 'fails' | 'is full') {
       isWell = how === 'well'
       disk.isFailing = how === 'fails'
       fs.rmSync(ballast, { force: true })
       if (how === 'is full' && canFill) fill(ballast)
     },
-    /** The files that the end of the process, or of the power, leaves. */
+    /** Prepares the files that remain after the end of the process, or after a power cut. */
     leave({ power }: { power: boolean }) {
       const from = join(folder, String(lives))
       const to = join(folder, String(++lives))
@@ -78,7 +78,7 @@ function fill(ballast: string) {
   }
 }
 
-/** Whether the disk or a thread is at work just now, or the event loop has more to do. */
+/** Whether the disk or a thread is working now, or the event loop has more to do. */
 export function isAtWork(): boolean {
   return (
     jobsOfThreads > 0 ||
@@ -98,7 +98,7 @@ function watched(name: 'fdatasync' | 'fsync') {
       setImmediate(() => done(Object.assign(new Error(`EIO: i/o error, ${name}`), { code: 'EIO' })))
       return
     }
-    // A write during the sync may be in it or not.
+    // A write during the sync may or may not be part of it.
     const { ino, size } = fs.fstatSync(file)
     const isWal = disk && fs.existsSync(disk.wal()) && fs.statSync(disk.wal()).ino === ino
     real(file, (error) => {
@@ -111,13 +111,13 @@ function watched(name: 'fdatasync' | 'fsync') {
 fs.fdatasync = watched('fdatasync') as typeof fs.fdatasync
 fs.fsync = watched('fsync') as typeof fs.fsync
 
-/** Jobs that were given to threads and not answered yet: the package may have one for SQLite's slow work. */
+/** The number of jobs that threads have not answered yet. The package may have one thread for SQLite's slow work. */
 let jobsOfThreads = 0
 const jobsOf = new WeakMap<Worker, number>()
 const { postMessage, terminate } = Worker.prototype
 
 Worker.prototype.postMessage = function (this: Worker, ...args: Parameters<typeof postMessage>) {
-  // A thread that shares memory answers by it, not by a message: the compiler of these files, for one.
+  // A thread that shares memory answers through it, not with a message. The compiler of these files is such a thread.
   const isShared = Object.values(Object(args[0])).some((value) => value instanceof SharedArrayBuffer)
   if (isShared) return postMessage.apply(this, args)
   if (!jobsOf.has(this)) {

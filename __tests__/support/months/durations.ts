@@ -1,4 +1,4 @@
-// Of our own: these files import nothing of the package but its entry, so that they also run on older versions.
+// Defined here, because these files import only the entry of the package, so that they also run on older versions.
 export const SECOND = 1_000
 export const MINUTE = 60 * SECOND
 export const HOUR = 60 * MINUTE

@@ -1,4 +1,4 @@
-/** The promises of every world, whenever it is checked. */
+/** The promises that are checked in every world. */
 export const INVARIANTS = {
   in: 'while health is ok, who buys is let in within 10 s, who stops paying is out, and "not yet" is never "no"',
   honest: 'health() explains a problem after a minute',
@@ -16,7 +16,7 @@ export interface Broken {
   message: string
 }
 
-/** Collects the violations, each kind once. */
+/** Collects the violations, only the first of each kind. */
 export function createVerdict(when: () => string) {
   const broken: Broken[] = []
   return {

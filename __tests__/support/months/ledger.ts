@@ -3,7 +3,7 @@ import type { Verdict } from './invariants.js'
 
 type Ending = 'returned' | 'dead' | 'nobody handles it'
 
-/** The calls of the handlers and their results, beside the status in the journal. */
+/** The calls of the handlers and their results, compared with the status in the journal. */
 export function createLedger(verdict: Verdict) {
   const endings = new Map<string, Ending>()
   const running = new Map<string, { id: string; life: number }>()
@@ -29,7 +29,10 @@ export function createLedger(verdict: Verdict) {
     calls: () => calls,
     dead: () => [...endings.values()].filter((ending) => ending === 'dead').length,
 
-    /** A handler is called; the answer is called when it ends. `life`: of several processes, the one it runs in. */
+    /**
+     * Notes that a handler is called, and returns a function for its end. `life` is the number of the process that runs
+     * it.
+     */
     onCall(entry: { id: string; key: string; life: number; change?: string }) {
       const { id, key, life, change } = entry
       calls++
@@ -46,19 +49,19 @@ export function createLedger(verdict: Verdict) {
 
     onDead(id: string, subscription: string | null) {
       endings.set(id, 'dead')
-      // A change that no handler was called with stands between others.
+      // A change without a call of a handler came between them.
       if (subscription) lastChange.delete(subscription)
     },
 
-    /** A process ended at once: its committed and unreported results are lost. */
+    /** A process was killed: results that were committed but not reported are lost. */
     onKill() {
       isDeathUntold = true
       running.clear()
     },
-    /** The power failed: entries that the journal had shown and not synced may be gone. */
+    /** The power failed: entries that the journal had shown but not synced may be lost. */
     onPowerCut: () => seen.clear(),
 
-    /** Compares with the journal as it is now. */
+    /** Compares the calls with the present journal. */
     async check(journal: Marketplace['journal']) {
       const entries = new Map<string, JournalEntry>()
       for (let before: string | undefined; ; ) {

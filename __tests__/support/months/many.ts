@@ -1,4 +1,4 @@
-/** Some worlds of months in a process of their own; see `npm run simulate -- --months`. */
+/** Runs some worlds of months in a process of its own; see `npm run simulate -- --months`. */
 import './disk.js'
 import { createRandom } from '../simulation/random.js'
 import { FAULT_NAMES, type FaultName } from './faults.js'
@@ -7,14 +7,14 @@ import { liveThrough } from './world.js'
 export interface MonthsRequest {
   from: number
   count: number
-  /** From one seed to the next. */
+  /** The difference between one seed and the next. */
   step: number
   withTrace: boolean
-  /** Names of fault classes, separated by commas; by the seed when there are none. */
+  /** Names of faults, separated by commas. Without them the seed chooses. */
   faults: string | undefined
 }
 
-/** Faults of a month, one after the other, as the seed has it. */
+/** The faults of a month, in the order that the seed gives. */
 export function faultsOf(seed: number): FaultName[] {
   const random = createRandom(seed)
   const left = [...FAULT_NAMES]

@@ -11,39 +11,39 @@ export interface Subscription {
   business: string
   state: 'purchased' | 'suspended' | 'canceled'
   updatedAt: number
-  /** The record that reads show until `visibleAt`; null: nothing. */
+  /** The record that reads show until `visibleAt`; null if they show none. */
   before: { state: string; updatedAt: number } | null
   visibleAt: number
   isHidden: boolean
 }
 
-/** How the platform fails just now; an operator's mistake is in the app's options instead. */
+/** How the platform fails now. Mistakes of an operator are in the app's options instead. */
 export type Outage = 'none' | '503' | '429' | 'html' | 'hang' | 'reset'
-/** Its answers to an app whose secret is wrong, and to an unknown address. */
+/** The platform's answers to an app with a wrong secret, and to a request for an unknown address. */
 export interface Manners {
   wrongSecret: string
   unknownAddress: [status: number, text: string]
-  /** The answer about a subscription that has moved to another business. */
+  /** The answer to a read of a subscription that has moved to another business. */
   movedAway: 'its record' | 'nothing' | '403'
 }
 
 export interface Call {
   at: number
   kind: 'token' | 'read'
-  /** The business of a token, the subscription of a read. */
+  /** The business of a token call, or the subscription of a read. */
   of: string
 }
 
 export type Platform = ReturnType<typeof createPlatform>
 
-/** The platform: records by subscription, the token endpoint and the read, behind `platform.fetch`. */
+/** The platform behind `platform.fetch`: records by subscription, the token endpoint and the read. */
 export function createPlatform(options: { time: Time; random: Random; manners: Manners }) {
   const { time, random, manners } = options
   const subscriptions = new Map<string, Subscription>()
   const refusedUntil = new Map<string, number>()
   const calls: Call[] = []
   let tokens = 0
-  /** Settings of the world, changed while it runs. */
+  /** Settings that the world changes while it runs. */
   const now = { outage: 'none' as Outage, latencyMs: 40, lagMs: 0, movingField: false }
 
   const isRefused = (business: string) => (refusedUntil.get(business) ?? 0) > time.passed()
@@ -127,7 +127,7 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
       subscriptions.set(uid, subscription)
       return subscription
     },
-    /** Refuses tokens for the business for so long. */
+    /** Refuses tokens for the business for this long. */
     refuse: (business: string, forMs = Number.POSITIVE_INFINITY) =>
       void refusedUntil.set(business, time.passed() + forMs),
     isRefused,
@@ -135,7 +135,7 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
       const subscription = subscriptions.get(uid)
       if (subscription) subscription.isHidden = isHidden
     },
-    /** The platform's own clock was wrong when it wrote the record. */
+    /** Writes a record while the platform's own clock is wrong. */
     datedBack(uid: string, byMs: number) {
       const subscription = subscriptions.get(uid)
       if (subscription) subscription.updatedAt -= byMs

@@ -7,7 +7,7 @@ import type { Verdict } from './invariants.js'
 import type { Platform } from './platform.js'
 import type { Time } from './time.js'
 
-/** Looks at the app from outside, as a visitor and as an operator would. */
+/** Checks the app from outside, as a visitor and an operator do. */
 export function createProbes(world: {
   time: Time
   app: App
@@ -18,13 +18,13 @@ export function createProbes(world: {
 }) {
   const { time, app, platform, deliveries, buyers, verdict } = world
   let probes = 0
-  /** A customer who has paid for long, and stops on a probe's request. */
+  /** A customer who has paid for a long time, and stops on a probe's request. */
   const PAYER = 'probe-payer'
 
   const health = (): Promise<Health> => time.until(app.marketplace().health())
   const explain = (business: string): Promise<Decision> => time.until(app.marketplace().explain(business))
 
-  /** Asks every half second until the answer is the expected one; false at the deadline. */
+  /** Asks every half second until the answer is the expected one; false if it is not by the deadline. */
   async function answers(business: string, expected: boolean, isNew: boolean): Promise<boolean> {
     const until = time.passed() + ANSWER_WITHIN_MS
     for (;;) {
@@ -57,7 +57,7 @@ export function createProbes(world: {
     health,
     explain,
 
-    /** A new event is answered within seconds, unless health reports a problem. */
+    /** Checks that a new event is answered within seconds, unless health reports a problem. */
     async visit({ buying = true } = {}) {
       time.lookClosely(3 * SECOND)
       await time.advance(3 * SECOND)
@@ -71,15 +71,19 @@ export function createProbes(world: {
       await expectAnswer(business, true, buyers.buy(business).isDelivered, true)
     },
 
-    /** A former customer installs the app and buys again; the platform gives tokens for them some moments later. */
+    /**
+     * A former customer installs the app and buys again. The platform gives tokens for the customer only some moments
+     * later.
+     */
     async returns(business: string, tokensAfterMs: number) {
       const { isDelivered } = buyers.comeBack(business, tokensAfterMs)
       await expectAnswer(business, true, isDelivered, true)
     },
 
     /**
-     * During a fault, an event makes the app run into it. A minute later health must report the fault. A fault that only
-     * refuses deliveries (`isMetByRefusing`: a full disk, while SQLite has room in its file) is not met while all succeed.
+     * An event meets the fault. A minute later health must report it. Some faults only refuse deliveries
+     * (`isMetByRefusing`): with a full disk, SQLite may still have room in its file. The app has not met such a fault
+     * while every delivery succeeds.
      */
     async trouble(what: string, { isMetByRefusing = false } = {}) {
       let refused = 0
@@ -89,7 +93,7 @@ export function createProbes(world: {
         })
       const payer = platform.of(PAYER).at(-1)
       const others = [...buyers.businesses].filter((business) => business !== PAYER)
-      // Several at once, because a failure of one business alone need not be the app's fault.
+      // Several businesses, because a failure of only one need not be the app's fault.
       for (const other of others.flatMap((business) => platform.of(business).slice(-1)).slice(0, 6)) {
         follow(deliveries.purchase(other, 'update'))
       }
@@ -103,21 +107,24 @@ export function createProbes(world: {
       if (status === 'ok') {
         const isMet = refused > 0 || !isMetByRefusing
         if (isMet) verdict.fail('honest', `${what} for a minute, and health is ok`)
-        // The promises of ok are checked, too.
+        // When health is ok, its promises are checked too.
         await this.visit()
       } else if (!problems.some((words) => words.trim().includes(' '))) {
-        verdict.fail('honest', `${what}, and health is ${status} without words: ${JSON.stringify(problems)}`)
+        verdict.fail(
+          'honest',
+          `${what}, and health is ${status} without a useful problem: ${JSON.stringify(problems)}`,
+        )
       }
     },
 
-    /** All has been right for longer than a reconcile: payers are in, others are out. */
+    /** Checks that payers are in and others are out, after everything has worked for longer than a reconcile. */
     async healed(what: string) {
       time.lookClosely(3 * SECOND)
       await time.advance(3 * SECOND)
       for (const business of buyers.businesses) {
         const expected = platform.isPaying(business)
         const paid = platform.of(business).filter(({ state }) => state === 'purchased')
-        // The app cannot know an event that was never delivered.
+        // The app cannot know of an event that was never delivered.
         if (expected && !paid.some(({ uid }) => deliveries.isKnown(uid))) continue
         if (platform.isRefused(business) && !deliveries.isUninstallKnown(business)) continue
         const { entitled, reason } = await explain(business)

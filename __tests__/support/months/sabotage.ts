@@ -3,10 +3,10 @@ import type { Sabotage } from './app.js'
 import type { FaultName } from './faults.js'
 import type { Invariant } from './invariants.js'
 
-/** Packages that break one invariant each, to see that the worlds find it out. */
+/** Packages that break one invariant each. The worlds must detect every one. */
 export const SABOTAGES: Record<Invariant, { what: string; fault: FaultName; sabotage: Sabotage }> = {
   in: {
-    what: 'an answer is kept for good',
+    what: 'an answer is cached for ever',
     fault: 'nothing',
     sabotage: disguise((real) => {
       const answers = new Map<string, Decision>()

@@ -1,8 +1,10 @@
 import { DAY, MINUTE, SECOND } from './durations.js'
 
-/** How far the clock jumps when nothing is under way. The timers that passed fire late, as on a machine that slept. */
+/**
+ * The longest jump of the clock when no work is under way. The timers in between fire late, as on a machine that slept.
+ */
 const DOZE_MS = 30 * MINUTE
-/** A monotonic clock begins anywhere; a value far from the wall clock's reveals code that mixes the two. */
+/** A monotonic clock starts at any value. A value far from the wall clock's reveals code that mixes the two. */
 const BOOTED_MS = 12 * DAY
 
 interface Timer {
@@ -15,16 +17,16 @@ interface Timer {
 export type Time = ReturnType<typeof createTime>
 
 /**
- * The time of a world. It stands still while something real is under way, and goes from timer to timer while work is
- * under way. When all is quiet it dozes: it jumps up to `DOZE_MS`, never over an event of the world, so that a month
- * costs seconds although the package looks for work every second.
+ * The time of a world. It stands still while real work is under way, and goes from timer to timer while simulated work
+ * is under way. Otherwise it dozes: it jumps by up to `DOZE_MS`, but never past an event of the world. So a month takes
+ * seconds, although the package polls every second.
  */
 export function createTime(options: { isBusy(): boolean }) {
   const { isBusy } = options
   const startedAt = Date.UTC(2030, 0, 1)
   const timers = new Set<Timer>()
   let passed = 0
-  /** How far people have set the wall clock. */
+  /** How far the wall clock has been set forward or back. */
   let leapt = 0
   let order = 0
   let underWay = 0
@@ -59,7 +61,7 @@ export function createTime(options: { isBusy(): boolean }) {
     await rest()
   }
 
-  /** All timers of the app up to then fire there, each once. */
+  /** Advances to `until`. All timers of the app that were due by then fire at that time, each once. */
   async function doze(until: number) {
     passed = until
     const due = [...timers].filter(({ at, isOfApp }) => isOfApp && at <= until)
@@ -82,9 +84,9 @@ export function createTime(options: { isBusy(): boolean }) {
   }
 
   return {
-    /** Since the world began. */
+    /** The time since the world began. */
     passed: () => passed,
-    /** As everybody but the app's machine sees it. */
+    /** The true date, which everybody but the app's machine has. */
     date: () => startedAt + passed,
     /** Sets the wall clock of the app's machine. */
     leap(ms: number) {
@@ -95,12 +97,12 @@ export function createTime(options: { isBusy(): boolean }) {
     advance,
     rest,
 
-    /** Goes from timer to timer for so long: reactions are measured in seconds. */
+    /** Goes from timer to timer for `ms`, because reactions are measured in seconds. */
     lookClosely(ms = 5 * SECOND) {
       closelyUntil = Math.max(closelyUntil, passed + ms)
     },
 
-    /** Something is under way until it settles. */
+    /** Counts `work` as under way until it settles. */
     async follow<T>(work: Promise<T>): Promise<T> {
       underWay++
       try {
@@ -110,7 +112,7 @@ export function createTime(options: { isBusy(): boolean }) {
       }
     },
 
-    /** Goes on until `work` settles. */
+    /** Advances the time until `work` settles. */
     async until<T>(work: Promise<T>, limitMs = 10 * MINUTE): Promise<T> {
       let isSettled = false
       const settle = () => {
@@ -121,13 +123,13 @@ export function createTime(options: { isBusy(): boolean }) {
       await rest()
       while (!isSettled) {
         const timer = next(end)
-        if (!timer) throw new Error(`nothing came of a call within ${limitMs} ms`)
+        if (!timer) throw new Error(`a call did not end within ${limitMs} ms`)
         await fire(timer)
       }
       return work
     },
 
-    /** The clock of one process. `kill` takes all of its timers, as the end of the process would. */
+    /** The clock of one process. `kill` removes all of its timers, as the end of the process does. */
     clockOfProcess() {
       const own = new Set<Timer>()
       let isDead = false
@@ -155,7 +157,7 @@ export function createTime(options: { isBusy(): boolean }) {
           isDead = true
           for (const timer of own) timers.delete(timer)
         },
-        /** A process that is dead in its world still has to be closed in ours. */
+        /** Lets a killed process set timers again: it is dead in its world, but the test still has to close it. */
         revive() {
           isDead = false
         },

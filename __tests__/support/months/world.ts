@@ -12,7 +12,7 @@ import { createPlatform } from './platform.js'
 import { createProbes } from './probes.js'
 import { createTime } from './time.js'
 
-/** The reconcile with its spread, and an hour. */
+/** The longest time between two reconciles, and an hour. */
 const HEALED_WITHIN_MS = 1.2 * DAY + HOUR
 
 export interface WorldResult {
@@ -26,7 +26,7 @@ export interface WorldResult {
   trace: readonly string[]
 }
 
-/** Everything a fault may use. */
+/** Everything that a fault may use. */
 export type World = ReturnType<typeof createWorld>
 
 function createWorld(seed: number, isDiskSmall: boolean, sabotage: Sabotage | undefined) {
@@ -63,7 +63,10 @@ function createWorld(seed: number, isDiskSmall: boolean, sabotage: Sabotage | un
   }
 }
 
-/** Days of a world, one fault after the other, with time to heal after each; which depends on its seed alone. */
+/**
+ * Lives through days of a world: one fault after the other, with time to heal after each. The result depends only on
+ * the seed.
+ */
 export async function liveThrough(
   seed: number,
   faults: readonly FaultName[],
@@ -86,7 +89,7 @@ export async function liveThrough(
     let calmFrom = time.passed()
     for (const name of faults) {
       note(`begins: ${name}`)
-      // Alone or among others, in another order: a fault of a seed is the same.
+      // A fault gets the same random numbers alone or among others, in any order.
       await FAULTS[name].live({ ...world, random: createRandom(seed * 31 + FAULT_NAMES.indexOf(name)) })
       note(`is put right: ${name}`)
       buyers.rest(true)
@@ -100,7 +103,7 @@ export async function liveThrough(
     }
     buyers.rest(true)
     await time.advance(quietDays * DAY)
-    // A clock that dozes hides how often the app would call: see each of its timers for a while.
+    // A dozing clock hides how often the app makes calls, so the clock now steps through every timer for a while.
     time.lookClosely(CLOSELY_MS)
     await time.advance(CLOSELY_MS)
     checkBudget({ platform, deliveries, verdict, calmFrom, until: time.passed() })
@@ -120,7 +123,7 @@ export async function liveThrough(
   return { seed, faults, broken: verdict.broken, days, calls, handled, trace: world.trace }
 }
 
-/** How to live through it again. */
+/** The command that repeats this world. */
 export function repeat(seed: number, faults: readonly FaultName[]): string {
   return `npm run simulate -- --months --seed ${seed} --faults ${faults.join()}`
 }

@@ -5,7 +5,7 @@ import type { createTables } from './tables.js'
 
 type Tables = ReturnType<typeof createTables>
 
-/** A way to break a promise, and the kind of world that detects it soonest. */
+/** A way to break a promise, and the kind of world that detects the break soonest. */
 export type Control = [what: string, promised: Promised, broken: Break, tilt?: Partial<Profile>]
 
 const STEADY = { callFaults: 0, lies: false, ties: false, latenciesMs: [10, 300, 3_000], lagsMs: [0] }

@@ -6,12 +6,12 @@ import type { Hint, Store } from '../../../lib/store/store.js'
 
 /** The store of a run: the package's own SQL, or plain tables. */
 export interface Database {
-  /** A store for one process: `announce` sends its notifications to the others, `watch` receives theirs. */
+  /** A store for one process. `announce` sends its notifications to the others, `watch` receives theirs. */
   storeFor(wire: Wire): Store
-  /** Empty, and on the time of a new run. */
+  /** Empties the database and sets it to the time of a new run. */
   begin(clockOfRun: () => number): Promise<void>
   subscriptions(): Promise<KeptRow[]>
-  /** In the order in which the entries came. */
+  /** The entries in the order in which they arrived. */
   journal(): Promise<KeptEntry[]>
   close(): Promise<void>
 }
@@ -39,8 +39,8 @@ export interface Wire {
 }
 
 /**
- * One database for all processes of all runs, in memory: the package's own SQL on its own engine. Each process has a
- * store of its own over it, as it would have a connection of its own.
+ * One database for all processes of all runs, in memory: the package's own SQL on its own engine. Each process has its
+ * own store on it, as it has its own connection to a real database.
  */
 export async function createDatabase(): Promise<Database> {
   let now = () => 0

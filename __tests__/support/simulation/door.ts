@@ -6,7 +6,7 @@ export interface DoorReply {
   text: string
 }
 
-/** A request as the router sees one, without a socket: its body comes in pieces, and may stop halfway. */
+/** Makes a request to the router without a socket. Its body arrives in pieces and may stop before its end. */
 export function knock(
   router: (req: never, res: never, next: never) => void,
   options: { url: string; pieces: readonly string[]; isCutOff: boolean },

@@ -2,7 +2,7 @@
  * Runs simulated worlds on all cores:
  *
  *     npm run simulate                     # 10,000 worlds on plain tables, 1,000 on the package's SQL
- *     npm run simulate -- 50000 --from 7   # so many of them; where the seeds begin
+ *     npm run simulate -- 50000 --from 7   # this many worlds, from this seed on
  *     npm run simulate -- --seed 123       # one world, with all its events
  *     npm run simulate -- --months 50      # worlds of weeks and months, with operators' faults
  *     npm run simulate -- --months --seed 123 --faults disk,clock
@@ -24,7 +24,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 const WORLDS = fileURLToPath(new URL(values.months ? '../months/many.ts' : './worlds.ts', import.meta.url))
-/** On the package's own SQL a world takes some times longer, so fewer. */
+/** A world on the package's own SQL takes several times longer, so there are fewer of them. */
 const SHARES: [WorldsRequest['store'] | 'a SQLite file, for months', share: number][] = values.months
   ? [['a SQLite file, for months', 1]]
   : [
@@ -73,7 +73,7 @@ for (const [store, share] of SHARES) {
   print(speed())
 }
 
-/** Resolves when all have been made; rejects when their process ended before. */
+/** Resolves when all worlds have been made; rejects if their process ends before. */
 async function worlds(request: { count: number }, onWorld: (report: WorldReport) => void) {
   const script = `require(${JSON.stringify(WORLDS)})`
   const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script, JSON.stringify(request)], {
@@ -84,7 +84,7 @@ async function worlds(request: { count: number }, onWorld: (report: WorldReport)
     left--
     onWorld(JSON.parse(line) as WorldReport)
   }
-  if (left > 0) throw new Error(`a process ended with ${left} worlds to make`)
+  if (left > 0) throw new Error(`a process ended with ${left} worlds still to make`)
 }
 
 function print(line: string) {

@@ -9,17 +9,17 @@ import { clockOf, type Time } from './time.js'
 
 export interface StoreProfile {
   latenciesMs: readonly number[]
-  /** When a process gets notifications of commits of others. */
+  /** When a process gets the notifications of other processes' commits. */
   hints: 'at once' | 'late' | 'never'
 }
 
-/** The effect of a call on the database, as the watcher of a run sees it. */
+/** The effect of a call on the database, for the watcher of a run. */
 export type CommitListener = (method: keyof Store, args: readonly unknown[], result: unknown) => void
 
 /**
- * One instance of the package as a process: it can be killed (no code of it runs any more), frozen (it goes on
- * later, where it was), cut off from the platform, or from the store. A call that is under way when its process dies
- * may still reach the database; the process never gets the result.
+ * One instance of the package as a process. It can be killed (none of its code runs any more), frozen (it continues
+ * later), or cut off from the platform or the store. A call that is under way when its process dies may still reach the
+ * database, but the process never gets the result.
  */
 export function createProcess(options: {
   name: string
@@ -28,9 +28,9 @@ export function createProcess(options: {
   profile: StoreProfile
   skewMs: number
   storeFor(wire: Wire): Store
-  /** Its hints on their way to the other processes. */
+  /** Sends its notifications to the other processes. */
   announce(hint: Hint): void
-  /** Counts the calls under way in the database. */
+  /** Counts `work` as a call under way in the database. */
   follow<T>(work: Promise<T>): Promise<T>
   fetchFor(process: { isCutOff(): boolean; enter(): Promise<void> | undefined }): typeof fetch
   settings: Omit<MarketplaceOptions, 'store' | 'clock' | 'platform'> & {
@@ -85,14 +85,14 @@ export function createProcess(options: {
     const before = latency()
     if (before > 0) {
       await time.sleep(before)
-      // Calls that a process had sent when it died may have left it, or not.
+      // When the process dies, its latest calls may or may not have been sent.
       if (isDead() && random.chance(0.5)) return new Promise<never>(() => {})
     }
     const isCut = storeCut > 0 && method !== 'close'
     if (isCut && random.chance(0.6)) {
       await time.sleep(random.pick([0, 50, 1_000]))
       await enter()
-      throw new MarketplaceError('store_unavailable', 'Cannot use the store: no way there')
+      throw new MarketplaceError('store_unavailable', 'Cannot use the store: the connection failed')
     }
     let result: unknown
     try {
@@ -105,7 +105,7 @@ export function createProcess(options: {
       if (entered) await entered
     }
     if (isCut && method !== 'open') {
-      throw new MarketplaceError('store_unavailable', 'Cannot use the store: the way back was lost')
+      throw new MarketplaceError('store_unavailable', 'Cannot use the store: the reply was lost')
     }
     return result
   }
@@ -122,7 +122,7 @@ export function createProcess(options: {
     platform: { ...settings.platform, fetch },
   })
 
-  /** For `forMs`; overlapping times add up. */
+  /** Applies a change for `forMs`; overlapping changes add up. */
   function during(forMs: number, change: (by: 1 | -1) => void) {
     change(1)
     time.after(forMs, () => change(-1))
@@ -137,7 +137,7 @@ export function createProcess(options: {
     skewMs,
     isDead,
     isRunning: () => state === 'running',
-    /** Until when it could not do its work as it should; in the past when it could. */
+    /** The time until which the process had a fault; a past time if it has none. */
     troubledUntil: () => troubledUntil,
 
     kill() {
@@ -162,7 +162,7 @@ export function createProcess(options: {
         storeCut += by
       }),
 
-    /** Delivers a hint of another process after a random delay. */
+    /** Delivers a notification of another process after a random delay. */
     receive(hint: Hint) {
       if (profile.hints === 'never' || isDead()) return
       time.after(profile.hints === 'late' ? 500 : 1, () => {

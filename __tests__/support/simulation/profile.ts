@@ -6,7 +6,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const DAY = 24 * 60 * MINUTE
 
-/** The kind of world that a seed makes: how large, how fast, and how much fails in it. */
+/** The kind of world that a seed makes: its size, its pace, and its faults. */
 export function profileOf(random: Random) {
   const isLossy = random.chance(0.5)
   const durationMs = random.pick([5 * SECOND, 30 * SECOND, 2 * MINUTE, 5 * MINUTE])
@@ -22,7 +22,7 @@ export function profileOf(random: Random) {
     hints: random.pick(['at once', 'late', 'never']),
   }
   return {
-    /** Deliveries are lost, and only the reconcile finds their changes. */
+    /** Some deliveries are lost, and only the reconcile finds their changes. */
     isLossy,
     durationMs,
     platform,
@@ -31,7 +31,7 @@ export function profileOf(random: Random) {
     businesses: random.pick([1, 2, 3]),
     steps: random.between(8, 30),
     skewMs: random.pick([0, 0, 3 * SECOND]),
-    /** How often the platform changes a record it has just shown. */
+    /** The probability that the platform changes a record that it has just shown. */
     races: random.pick([0, 0.05, 0.3]),
     disasters: random.pick([0, 1, 1, 3]),
     handlers: random.pick([1, 2, 2]),
@@ -41,7 +41,7 @@ export function profileOf(random: Random) {
     leaseMs: random.pick([5 * SECOND, 30 * SECOND]),
     pollMs: random.pick([10 * SECOND, MINUTE]),
     waitMs: random.pick([0, SECOND]),
-    // A short one makes reconciles frequent, which would repair a missing reaction to events.
+    // A short one makes reconciles frequent, and those would hide a missing reaction to events.
     maxStaleMs: random.pick(isLossy ? [MINUTE, 10 * MINUTE] : [MINUTE, 3 * DAY, 3 * DAY]),
     concurrency: random.pick([1, 4]),
   }

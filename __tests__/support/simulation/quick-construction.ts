@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 
 /**
- * To be imported before the package. A run makes a handful of instances, and most of its time would go into making them:
- * each has three caches, which lay out room for 10,000 entries. Here they lay out less.
+ * Import this file before the package. A run makes several instances, each with three caches, and a cache of 10,000
+ * entries takes most of the time to make. These caches are smaller.
  */
 class SmallCache extends LRUCache<object, object> {
   constructor(options: { max: number }) {
@@ -10,5 +10,5 @@ class SmallCache extends LRUCache<object, object> {
   }
 }
 
-// Compiled to CommonJS, as here, all importers look into one object.
+// The files are compiled to CommonJS here, so all importers use the same object.
 Object.assign(require('lru-cache') as object, { LRUCache: SmallCache })

@@ -3,16 +3,16 @@ export interface Random {
   /** [0, 1) */
   next(): number
   chance(probability: number): boolean
-  /** Whole numbers, both ends included. */
+  /** Whole numbers, including both ends. */
   between(low: number, high: number): number
   pick<T>(from: readonly T[]): T
-  /** By weight. */
+  /** Chooses a key by its weight. */
   choose<K extends string>(weights: Readonly<Record<K, number>>): K
-  /** A stream of its own: numbers drawn by one part of the run do not move those of another. */
+  /** A new stream: numbers drawn from it do not change the numbers of other streams. */
   fork(): Random
 }
 
-/** mulberry32: 32 bits of state, quick, and good enough to mix faults. */
+/** mulberry32: 32 bits of state, quick, and random enough to mix faults. */
 export function createRandom(seed: number): Random {
   let state = seed | 0
 
@@ -39,7 +39,7 @@ export function createRandom(seed: number): Random {
     },
     fork: () => createRandom(Math.floor(next() * 4_294_967_296)),
   }
-  // The first numbers of neighbouring seeds are similar, later ones are not.
+  // The first numbers of neighbouring seeds are similar; later numbers are not.
   for (let i = 0; i < 4; i++) next()
   return random
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.js'
 
 /**
- * The time of a simulated world: it stands still until `advance`, then jumps from one timer to the next.
- * Everything that a timer starts comes to rest before the next, so a run is the same every time.
+ * The time of a simulated world. It stands still until `advance`, then jumps from one timer to the next. Everything
+ * that a timer starts comes to rest before the next timer fires, so a run is the same every time.
  */
 export function createTime(options: { startAt?: number; isBusy(): boolean }) {
   const { startAt = Date.UTC(2030, 0, 1), isBusy } = options
@@ -17,7 +17,7 @@ export function createTime(options: { startAt?: number; isBusy(): boolean }) {
   }
 
   async function rest(): Promise<void> {
-    // All of the package is microtasks here, except that a group commit begins in the next turn of the event loop.
+    // All work of the package is microtasks here, but a group commit begins in the next turn of the event loop.
     do await new Promise(setImmediate)
     while (isBusy())
   }
@@ -45,14 +45,14 @@ export function createTime(options: { startAt?: number; isBusy(): boolean }) {
 
 export type Time = ReturnType<typeof createTime>
 
-/** `run` is undefined once it has been cancelled. */
+/** `run` is undefined after the timer was cancelled. */
 export interface Due {
   at: number
   order: number
   run: (() => void) | undefined
 }
 
-/** The clock one process sees: off by `skewMs`, and its callbacks run as `enter` lets them. */
+/** The clock of one process: it is off by `skewMs`, and `enter` decides when its callbacks run. */
 export function clockOf(time: Time, skewMs: number, enter: (run: () => void) => void): Clock {
   return {
     now: () => time.now() + skewMs,

@@ -1,4 +1,4 @@
-/** Some worlds in a process of their own: `--require tsx/cjs --eval "require('./worlds.ts')" '{"seeds": …}'`. */
+/** Runs some worlds in a process of its own: `--require tsx/cjs --eval "require('./worlds.ts')" '{"seeds": …}'`. */
 import './quick-construction.js'
 import { simulate } from './run.js'
 import { STORES } from './stores.js'
@@ -7,16 +7,16 @@ export interface WorldsRequest {
   store: keyof typeof STORES
   from: number
   count: number
-  /** From one seed to the next. */
+  /** The difference between one seed and the next. */
   step: number
   withTrace: boolean
 }
 
-/** A world at its end; `broken` lists the broken promises. */
+/** The result of a world; `broken` lists the broken promises. */
 export interface WorldReport {
   seed: number
   broken: string | undefined
-  /** All that happened. */
+  /** All events of the world. */
   trace?: readonly string[]
 }
 
