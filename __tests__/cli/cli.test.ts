@@ -70,7 +70,7 @@ describe('the command line', () => {
     expect(error.message).not.toContain('CLIENT_SECRET')
   })
 
-  it('does not create a database at a wrong path: an empty one would answer no', async () => {
+  it('does not create a database at a wrong path, because an empty one would deny every business', async () => {
     const cwd = temporaryFolder()
     const { code, stderr } = await runCli(['explain', 'b1'], { env: SETTINGS, cwd })
     expect(code).toBe(3)
@@ -114,7 +114,7 @@ describe('a file of options', () => {
     ['options.json', JSON.stringify(OPTIONS)],
     ['options.mjs', `export default ${JSON.stringify(OPTIONS)}`],
     ['options.cjs', `module.exports = ${JSON.stringify(OPTIONS)}`],
-  ])('is used instead of the environment: %s', async (file, text) => {
+  ])('replaces the environment: %s', async (file, text) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, file), text)
     expect(await runCli(['migrate', '--config', file], { cwd })).toMatchObject({ code: 0, stderr: '' })
@@ -130,16 +130,19 @@ describe('a file of options', () => {
     ['options.txt', '', 'it must be a .json'],
     ['gone.json', undefined, 'ENOENT'],
     ['weak.json', JSON.stringify({ ...OPTIONS, deliverySecrets: 'canary' }), 'Correct them in weak.json'],
-  ])('that is unusable ends with 2, and none of its content is printed: %s', async (file, text, why) => {
-    const cwd = temporaryFolder()
-    if (text !== undefined) writeFileSync(join(cwd, file), text)
-    const { code, stdout, stderr } = await runCli(['explain', 'b1', '--config', file], { cwd })
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain(why)
-    expect(stderr).not.toContain('canary')
-  })
+  ])(
+    'with a mistake ends the command with 2, and none of its content is printed: %s',
+    async (file, text, why) => {
+      const cwd = temporaryFolder()
+      if (text !== undefined) writeFileSync(join(cwd, file), text)
+      const { code, stdout, stderr } = await runCli(['explain', 'b1', '--config', file], { cwd })
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain(why)
+      expect(stderr).not.toContain('canary')
+    },
+  )
 
-  it('of the environment provides the settings that are not set', async () => {
+  it('gets the settings that it leaves out from the environment', async () => {
     const cwd = temporaryFolder()
     const lines = Object.entries(SETTINGS).map(([name, value]) => `${name}=${value}`)
     writeFileSync(join(cwd, '.env'), lines.join('\n'))
@@ -167,7 +170,7 @@ describe('register and simulate', () => {
     expect(first.stdout + first.stderr).not.toContain(target)
   })
 
-  it('take a token of another kind from the environment, and refuse one that the event does not accept', async () => {
+  it('take another kind of token from the environment, and refuse one that the event does not accept', async () => {
     const platform = await startPlatform()
     const env = { ...settingsFor(platform, 'sqlite:none.db'), MARKETPLACE_TOKEN: platform.directoryToken() }
     const args = ['register', 'https://my-app.example/hooks', '--token-kind', 'directory', '--event']

@@ -30,7 +30,7 @@ describe('marketplace-webhooks dev', () => {
     expect(await dev.ended).toMatchObject({ code: 0 })
   }, 60_000)
 
-  it('takes words from its input without a terminal, prints JSON lines, and goes on when the input ends', async () => {
+  it('reads commands from its input without a terminal, prints JSON lines, and continues when the input ends', async () => {
     const dev = startCli(['dev', '--port', '0', '--json'])
     await dev.prints('"started"')
     dev.write('confirm\nbuy\n')
@@ -52,7 +52,7 @@ describe('marketplace-webhooks dev', () => {
     })
   }, 60_000)
 
-  it('delivers to an app of the user and answers its reads', async () => {
+  it("delivers to an app of the user and answers the app's reads", async () => {
     const client = { clientId: 'my-client', clientSecret: 'my-client-secret', purchasableUid: 'my-item' }
     const router = express.Router()
     const url = await serve(express().use('/hooks', router))
@@ -68,7 +68,7 @@ describe('marketplace-webhooks dev', () => {
     const marketplace = openMarketplace(started as { baseUrl: string; authUrl: string }, { app: client })
     router.use(marketplace.router)
     dev.write('buy\n')
-    await until('the app knows of it', () => marketplace.isEntitled('business-1'))
+    await until('the app knows the business', () => marketplace.isEntitled('business-1'))
     dev.write('quit\n')
     const { code, stdout, stderr } = await dev.ended
     expect(code).toBe(0)

@@ -12,7 +12,7 @@ const DOCS = readFileSync(join(__dirname, '..', '..', 'docs', 'command-line.md')
 const PROGRAM = createProgram('0.0.0', () => async () => {})
 
 describe('docs/command-line.md', () => {
-  it('lists every command with its arguments, in the words of the program', () => {
+  it('lists every command with its arguments and the description that the program prints', () => {
     expect(rowsOf('Commands')).toEqual(
       commandsOf(PROGRAM).map(({ path, command }) => [`\`${path}\``, command.summary()]),
     )
@@ -63,7 +63,7 @@ describe('every command', () => {
   })
 })
 
-/** The commands that perform work, with their full names. */
+/** The commands that do work, with their full names. */
 function commandsOf(parent: Command, before = ''): { path: string; command: Command }[] {
   return parent.commands.flatMap((command) => {
     const path = `${before}${command.name()}`
@@ -75,7 +75,7 @@ function commandsOf(parent: Command, before = ''): { path: string; command: Comm
   })
 }
 
-/** The unknown parts of a command line: its command, or an option. */
+/** The part of a command line that does not exist: its command, or an option. */
 function faultOf(words: readonly string[]): string | undefined {
   let command = PROGRAM
   for (const word of words) {

@@ -17,7 +17,7 @@ describe('doctor', () => {
 
   it('finds no problem beside a running app, and delivers through its public address', async () => {
     const { env, url, marketplace } = await app()
-    // Counts are written every few seconds.
+    // The app writes counts every few seconds.
     await marketplace.webhooks.check()
     const args = ['doctor', '--public-url', `${url}/hooks`]
     const { code, checks } = await examine(args, env)
@@ -29,7 +29,7 @@ describe('doctor', () => {
       token: 'ok',
       clock: 'ok',
       read: 'ok',
-      // Over http.
+      // The address is http, not https.
       delivery: 'warning',
     })
     expect(code).toBe(0)
@@ -115,7 +115,7 @@ describe('doctor', () => {
     expect(code).toBe(1)
   })
 
-  it('finds a clock that is wrong, by the Date header of the replies', async () => {
+  it('finds a wrong clock by the Date header of the replies', async () => {
     const { env, platform } = await app()
     const anHourAgo = await serve((req, res) => forward(req, res, platform.authUrl))
     const { code, checks } = await examine(['doctor'], { ...env, MARKETPLACE_AUTH_URL: anHourAgo })
@@ -153,7 +153,7 @@ describe('doctor', () => {
     expect(checks.read).toMatchObject({ status: 'skipped' })
   })
 
-  /** A running app with a subscription that the platform delivered. */
+  /** A running app with a subscription that the platform has delivered. */
   async function app() {
     const store = await engine.freshAddress()
     const { platform, marketplace, url } = await createScene({ store })
@@ -162,7 +162,7 @@ describe('doctor', () => {
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'failed', subscription_uid: 's1' })
     platform.confirmPayment(uid)
     await platform.settled()
-    await until('it is read', () => marketplace.isEntitled('b1'))
+    await until('the subscription is read', () => marketplace.isEntitled('b1'))
     await marketplace.idle()
     return { platform, marketplace, url, env: settingsFor(platform, store) }
   }
@@ -177,7 +177,7 @@ describe.each(ENGINE_NAMES)('doctor on %s', (name) => {
     const marketplace = openMarketplace(platform, { store })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded', subscription_uid: 's1' })
     await marketplace.track({ subscription_uid: 's1', business_uid: 'b1' })
-    await until('it is read', () => marketplace.isEntitled('b1'))
+    await until('the subscription is read', () => marketplace.isEntitled('b1'))
     await marketplace.close()
     const { code, checks } = await examine(['doctor'], settingsFor(platform, store))
     expect(statusOf(checks)).toMatchObject({
@@ -204,7 +204,7 @@ function statusOf(checks: Record<string, Finding>): Record<string, string> {
   return Object.fromEntries(Object.entries(checks).map(([check, { status }]) => [check, status]))
 }
 
-/** To the real endpoint, with a Date of an hour ago in the reply. */
+/** Forwards the request to the real endpoint. The Date of the reply is an hour ago. */
 function forward(req: IncomingMessage, res: ServerResponse, base: string) {
   const on = request(`${base}${req.url}`, { method: req.method as string }, (reply) => {
     res.writeHead(reply.statusCode ?? 500, {

@@ -73,7 +73,7 @@ describe('a file of customers', () => {
     ['uid,business\ns1,b1', 'no column subscription_uid and no business_uid'],
     ['[{"subscription_uid":"s1"}]', 'it is a JSON array'],
     [Buffer.from([0x73, 0xff, 0xfe, 0x0a]), 'not UTF-8'],
-  ])('that is completely unusable ends with 2 before anything is done: %j', async (text, why) => {
+  ])('without a usable line ends the command with 2 before anything is done: %j', async (text, why) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'customers.csv'), text)
     const { code, stdout, stderr } = await runCli(['import', 'customers.csv'], {
@@ -88,7 +88,7 @@ describe('a file of customers', () => {
 describe.each(ENGINE_NAMES)('import on %s', (name) => {
   const engine = useEngine(name)
 
-  it('only requests reads with --no-wait, which a later app makes; a second import finds all of them read', async () => {
+  it('only requests reads with --no-wait; a later app makes them, and a second import finds all of them read', async () => {
     const { platform, env, file, count } = await customers(120)
     const asked = await runCli(['import', file, '--no-wait', '--json'], { env })
     expect(asked.code).toBe(0)
@@ -103,7 +103,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(reads(platform)).toBe(count)
   })
 
-  it('continues where it was killed', async () => {
+  it('continues after a kill', async () => {
     const { platform, env, file, count } = await customers(400)
     const options = { store: env.MARKETPLACE_STORE as string }
     const beside = name === 'PostgreSQL' ? openMarketplace(platform, options) : undefined
@@ -129,7 +129,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     const second = await runCli(['import', file, '--json'], { env })
     expect(jsonLines(second.stdout).at(-1)).toMatchObject({ summary: { read: count, ended: 'complete' } })
     expect(second.code).toBe(0)
-    // Nothing was read twice.
+    // No subscription was read twice.
     expect(reads(platform)).toBe(count)
   })
 
@@ -167,7 +167,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
       expect(changes).toEqual([])
     })
 
-  /** A platform with as many purchases and no deliveries; the file that names them, and a store with its tables. */
+  /** A platform with this many purchases and no deliveries, the file that names them, and a store with its tables. */
   async function customers(count: number) {
     const platform = await startPlatform()
     const store = await engine.freshAddress()
@@ -199,7 +199,7 @@ async function createTables(address: string) {
   await store.close()
 }
 
-/** Without a last line that is not complete. */
+/** The text without its last line if that line is incomplete. */
 function whole(text: string): string {
   return text.slice(0, text.lastIndexOf('\n') + 1)
 }

@@ -16,7 +16,7 @@ const CANARY = /canary-/
 describe('the command line and secrets', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('L1 prints none in any command, whether it succeeds or fails, also with DEBUG', async () => {
+  it('L1 prints no secret in any command, whether it succeeds or fails, even with DEBUG', async () => {
     const { env, cwd, url, id } = await app()
     expect(env.MARKETPLACE_STORE).toContain(POSTGRES_PASSWORD)
     const commands = [
@@ -45,14 +45,14 @@ describe('the command line and secrets', () => {
       ['export', 'b1'],
       ['erase', 'b1', '--yes', 'b1'],
     ]
-    // Every command is here, but for `secret`, whose work is to show one, and `dev`, which does not end.
+    // The list has every command except `secret`, which has to print one, and `dev`, which does not end.
     const { stdout: help } = await runCli(['--help'])
     const names = [...help.matchAll(/^ {2}([a-z]+) (?:\[|<| )/gm)].map(([, name]) => name as string)
     const tried = new Set(commands.map(([name]) => name))
     expect(names.filter((name) => !tried.has(name)).sort()).toEqual(['dev', 'help', 'secret'])
 
     const runs = commands.flatMap((args) => [args, [...args, '--json']])
-    // Begun in their order, because the last ones erase.
+    // They start in this order, because the last ones erase.
     const results = await runEachCli(runs, { env: { ...env, DEBUG: 'marketplace-webhooks:*' }, cwd })
     for (const [at, { code, stdout, stderr }] of results.entries()) {
       const args = runs[at]?.join(' ')
@@ -61,7 +61,7 @@ describe('the command line and secrets', () => {
     }
   }, 180_000)
 
-  it('L1 prints none when the platform repeats its request, or the database cannot be reached', async () => {
+  it('L1 prints no secret when the platform repeats its request in the reply, or the database cannot be reached', async () => {
     const echo = createServer((req, res) => {
       const sent = `${req.url} ${req.headers.authorization}`
       res.writeHead(403, { 'content-type': 'application/json' }).end(JSON.stringify({ error: sent }))
@@ -85,7 +85,7 @@ describe('the command line and secrets', () => {
     for (const { stdout, stderr } of outputs) expect(stdout + stderr).not.toMatch(CANARY)
   })
 
-  it('L1 prints none in dev', async () => {
+  it('L1 prints no secret in dev', async () => {
     const url = await serve((_req, res) => void res.writeHead(500).end())
     const env = { ...settingsFor({ baseUrl: '', authUrl: '' }, ''), ...SECRETS }
     const dev = startCli(['dev', '--port', '0', '--to', `${url}/hooks`], { env })

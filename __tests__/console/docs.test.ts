@@ -47,11 +47,11 @@ describe('docs/console.md', () => {
 })
 
 describe('the advice of the console', () => {
-  it.each(problemsOf('docs/operating.md'))('has advice of its own for: %s', (problem) => {
+  it.each(problemsOf('docs/operating.md'))('has advice for this problem: %s', (problem) => {
     expect(todoFor(problem)).not.toBe(todoFor('words that no problem has'))
   })
 
-  it('names the credentials when the platform refuses them, although reads are paused then', () => {
+  it('names the credentials as the cause when the platform refuses them, although reads are paused too', () => {
     expect(todoFor("reads are paused: the platform refuses the app's credentials")).toContain(
       'app.clientSecret',
     )
@@ -59,7 +59,7 @@ describe('the advice of the console', () => {
   })
 })
 
-/** The problems of the table `Problem | Status | …`, with a number for each `…`. */
+/** The problems in the table `Problem | Status | …`, with a number for each `…`. */
 function problemsOf(page: string): string[] {
   const text = readFileSync(join(__dirname, '..', '..', page), 'utf8')
   const problems = [...text.matchAll(/^\| `(.+?)` \| (?:degraded|failing) \|/gm)].map(([, words = '']) =>

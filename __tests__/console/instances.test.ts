@@ -17,7 +17,7 @@ useBrowser()
 describe('Health of the console', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('shows the schema version and every instance, until it is closed or has not reported for three minutes', async () => {
+  it('shows the schema version, and every instance until it closes or has not reported for three minutes', async () => {
     const store = await engine.freshAddress()
     const { platform, marketplace, app, url } = await createScene({ store })
     mountConsole(app, marketplace)
@@ -51,7 +51,7 @@ describe('Health of the console', () => {
     expect((await rows(page)).map(([version]) => version)).toEqual([own[0]])
   })
 
-  it('shows the problems while the instances cannot be read', async () => {
+  it('shows the problems even if the instances cannot be read', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const { marketplace, app, url } = await createScene({ store })
     mountConsole(app, marketplace)
@@ -70,7 +70,7 @@ function openHealth(url: string, options: BrowserContextOptions = PHONE): Promis
   return openPage(`${url}/ops#/health`, { userAgent: 'support', ...options })
 }
 
-/** The texts of the table, row by row, however long the page took. */
+/** The texts of the table, row by row. Waits until the page shows them. */
 async function rows(page: Page): Promise<string[][]> {
   await page.locator('.instances').waitFor()
   const found = await page.locator('.instances tbody tr').all()

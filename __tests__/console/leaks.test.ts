@@ -5,7 +5,7 @@ import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { CLIENT, createScene, DELIVERY_SECRET } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** Each is in one place only, so that a leak shows its source. */
+/** Each value is in one place only, so a leak shows where it comes from. */
 const CANARIES = {
   buyer: 'canary-buyer-7731',
   price: '77.31',
@@ -13,7 +13,7 @@ const CANARIES = {
   unrecognised: 'canary-unrecognised-7731',
   key: 'canary-key-7731',
   nested: 'canary-nested-7731',
-  /** Without digits, so that it is not taken for an identifier. */
+  /** No digits, so that it does not look like an identifier. */
   nickname: 'canary-nickname',
 } as const
 const SECRETS = {
@@ -42,21 +42,21 @@ describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => 
     }
     for (const [name, text] of Object.entries(answers.support))
       expect({ name, canaries: namesOf(CANARIES, text) }).toEqual({ name, canaries: [] })
-    // The control: an operator sees each of them.
+    // The control: an operator sees every value.
     expect(namesOf(CANARIES, Object.values(answers.operator).join()).sort()).toEqual(
       Object.keys(CANARIES).sort(),
     )
   }, 60_000)
 })
 
-/** The answers of a console to each call, in a world with canaries everywhere. */
+/** The answers of a console to each call, in a world that has these values everywhere. */
 async function everyAnswer(role: RoleName, store: string): Promise<Record<string, string>> {
   const { platform, marketplace, app, url, target, deliver } = await createScene({
     store,
     worker: { pollMs: 50, handlerRetryDelaysMs: [] },
   })
   await platform.register('purchasable_subscription/updated', target)
-  // An app's own handlers put everything into their errors.
+  // The app's own handlers put everything into their errors.
   const fail = (event: { data?: unknown; record?: unknown }) => {
     const { nickname } = (event.data ?? event.record ?? {}) as { nickname?: string }
     throw new Error(
@@ -83,10 +83,10 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
   })
   await platform.settled()
   await until(
-    'the canary was read',
+    'the record with the values is read',
     async () => (await marketplace.subscriptions.get(uid))?.record?.buyer_uid === CANARIES.buyer,
   )
-  const dead = await until('all is dead', async () => {
+  const dead = await until('every entry is dead', async () => {
     const list = await marketplace.journal.list({ status: 'dead' })
     return list.length >= 4 && list.some(({ kind }) => kind === 'change') && list
   })

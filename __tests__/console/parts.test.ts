@@ -39,7 +39,7 @@ describe('searchTerms', () => {
     })
   }
 
-  it('keeps an identifier with spaces and colons whole', () => {
+  it('keeps an identifier with spaces and colons in one piece', () => {
     expect(searchTerms('Bakery Lindt: 12')[0]).toBe('Bakery Lindt: 12')
   })
 
@@ -51,7 +51,7 @@ describe('searchTerms', () => {
 })
 
 describe('the next step', () => {
-  it('exists for every reason, with a headline that contains may only where the answer is yes', () => {
+  it('exists for every reason; its headline contains "may" only if the business may use the app', () => {
     expect(Object.keys(NEXT_STEPS)).toEqual(Object.keys(REASONS))
     for (const [reason, { headline, step }] of Object.entries(NEXT_STEPS)) {
       expect(step).toMatch(/^[A-Z].{20,}\.$/)
@@ -59,7 +59,7 @@ describe('the next step', () => {
     }
   })
 
-  it('belongs to the state when all subscriptions are in the same one', () => {
+  it('follows the state if all subscriptions have the same one', () => {
     expect(nextStepFor('not_purchased', ['suspended', 'suspended']).step).toContain('payment')
     expect(nextStepFor('not_purchased', ['canceled']).step).toContain('buy the app again')
     expect(nextStepFor('not_purchased', ['canceled', 'suspended'])).toEqual(NEXT_STEPS.not_purchased)
@@ -69,7 +69,7 @@ describe('the next step', () => {
 })
 
 describe('masking', () => {
-  it('shows which fields a record has, and the values of the fields that support needs', () => {
+  it('shows which fields a record has, and only those values that support needs', () => {
     const record = {
       uid: 's',
       purchase_state: 'purchased',
@@ -96,7 +96,7 @@ describe('masking', () => {
     })
   })
 
-  it('removes values of the payload from an error, the longest first, and leaves the identifiers of the business', () => {
+  it('removes values of the payload from an error, the longest first, but keeps the identifiers of the business', () => {
     const payload = {
       data: { business_uid: 'business-1', buyer_uid: 'buyer-1', mail: 'buyer-1@example.com', n: 42 },
     }
@@ -105,7 +105,7 @@ describe('masking', () => {
     )
   })
 
-  it('removes secrets from any reply, which stays JSON', () => {
+  it('removes secrets from any reply, and the reply stays JSON', () => {
     const jsonOf = jsonWithoutSecrets((mountUrl) => `${mountUrl.replace(/\/$/, '')}/the-secret`)
     const found = JSON.parse(
       jsonOf({
@@ -141,7 +141,7 @@ describe('a token for actions', () => {
 })
 
 describe('the limit of calls', () => {
-  it('refills evenly, forward only, and forgets the name that called longest ago', () => {
+  it('refills evenly, also after the clock was set back, and forgets the person whose last call is oldest', () => {
     let now = 0
     const take = createRateLimit({ perMinute: 2, now: () => now })
     expect([take('a'), take('a'), take('a'), take('b')]).toEqual([true, true, false, true])

@@ -27,7 +27,7 @@ describe('the templates of reports', () => {
 })
 
 describe('the links of the pages', () => {
-  it.each(WRITTEN)('lead to files and headings that are there: %s', (path, text) => {
+  it.each(WRITTEN)('lead to files and headings that exist: %s', (path, text) => {
     const broken = linksOf(text).filter((link) => {
       if (/^https?:/.test(link)) return false
       const [file = '', anchor] = link.split('#')

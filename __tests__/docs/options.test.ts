@@ -68,7 +68,7 @@ function read(options: unknown) {
   return readOptions(options)
 }
 
-/** The minimal options with one more, or without one, by its dotted name. */
+/** The minimal options with this option added, or left out, by its dotted name. */
 function given(name: string, value: unknown): unknown {
   const [last, ...folders] = name.split('.').reverse() as [string, ...string[]]
   const options = structuredClone(MINIMAL) as Record<string, unknown>
@@ -95,20 +95,20 @@ function flat(value: object, path: string[] = []): Record<string, unknown> {
   )
 }
 
-/** The dotted names of the interface `MarketplaceOptions`, read from its source. */
+/** The dotted names in the interface `MarketplaceOptions`, read from its source. */
 function optionsInCode(): string[] {
   const source = readFileSync(join(LIB, 'options.ts'), 'utf8')
   const [, body = ''] = source.match(/export interface MarketplaceOptions[^\n]*\{\n([\s\S]*?)^\}/m) ?? []
   const found: string[] = []
   const folders: { name: string; indent: number }[] = []
-  // A union of one line is split, so that its fields stand at the start of a line like the others.
+  // A union on one line is split, so that each of its fields begins a line, like all others.
   for (const line of body.replace(/\{ (?=\w+\?)|; (?=\w+\?)/g, '{\n      ').split('\n')) {
     const [, space = '', name = '', rest = ''] = /^( +)(\w+)\??:(.*)$/.exec(line) ?? []
     if (name === '') continue
     while ((folders.at(-1)?.indent ?? -1) >= space.length) folders.pop()
     const path = [...folders.map((folder) => folder.name), name].join('.')
     const isGroup = rest.trim() === '{' || rest.trim() === ''
-    // A group is an option of its own only where it can be something else than its fields, as `worker: false`.
+    // A group is listed as an option only if it accepts more than its fields, such as `worker: false`.
     if (!isGroup || name === 'worker') found.push(path)
     if (isGroup) folders.push({ name, indent: space.length })
   }

@@ -9,16 +9,17 @@ import { PAGES, type Snippet, snippetsOf } from '../support/docs/pages.js'
 import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from '../support/docs/prelude.js'
 
 /**
- * Each block of JavaScript or TypeScript on a page is a file of an app that has installed the package. All are
- * compiled strictly, JavaScript as TypeScript where it is an ES module. Then they run, with free ports instead of 3000 and 9464:
+ * Each block of JavaScript or TypeScript on a page is a file of an app that has installed the package. All are compiled
+ * strictly (ES modules in JavaScript as TypeScript). Then they run, with free ports instead of 3000 and 9464:
  *
  * - Blocks without a mark run one after the other, with the names of the prelude of their page.
- * - `alone` runs in a process of its own, to its end.
- * - A block that a `text` block follows runs in a process of its own, under plain node where it is JavaScript, until
- *   it has printed that text.
+ * - `alone` runs in its own process until that process ends.
+ * - A block before a `text` block runs in its own process until it has printed that text. JavaScript runs under plain
+ *   node.
  * - `serves` is an app that runs until SIGTERM.
- * - `no-run` is compiled only.
- * - `external` needs a framework that this project does not install: `npm run test:consumers` runs it. `EXTERNAL` names them.
+ * - `no-run` is only compiled.
+ * - `external` needs a framework that this project does not install: `npm run test:consumers` runs it. `EXTERNAL` names
+ *   them.
  */
 const everything = [...PAGES.keys()].flatMap((path) => snippetsOf(path, ['ts', 'js']))
 const snippets = everything.filter(({ marks }) => !marks.includes('external'))
@@ -37,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(() => project?.remove())
 
-it('has two files of one name on no page', () => {
+it('has no two files with the same name on a page', () => {
   const paths = snippets.map(pathOf)
   expect(paths.filter((path, i) => paths.indexOf(path) !== i)).toEqual([])
 })
@@ -45,7 +46,7 @@ it('has two files of one name on no page', () => {
 it('leaves out only blocks that need a framework that is not installed here', () => {
   const out = everything.filter((snippet) => !snippets.includes(snippet))
   expect(out.map(({ code }) => EXTERNAL.find((name) => code.includes(`from '${name}'`)))).toEqual(EXTERNAL)
-  // They are driven as they stand by `npm run test:consumers`.
+  // `npm run test:consumers` runs them unchanged.
   const driven = readFileSync(join(__dirname, '..', '..', 'consumers', 'apps.mjs'), 'utf8')
   for (const name of EXTERNAL) expect(driven).toMatch(new RegExp(`['\\s]${name}'?: '`))
   for (const { page, code } of out) {
@@ -60,7 +61,7 @@ it('leaves out only blocks that need a framework that is not installed here', ()
   }
 })
 
-it('has its types in order', async () => {
+it('compiles without errors', async () => {
   const files = snippets.map((snippet) => pathOf(snippet).replace(/mjs$/, 'mts'))
   const { code, stdout } = await project.tsc(files, {
     module: 'nodenext',
@@ -71,7 +72,7 @@ it('has its types in order', async () => {
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
 }, 120_000)
 
-it('complains of nothing while it runs', async () => {
+it('causes no warning while it runs', async () => {
   ranTogether ??= runTogether()
   const { code, stderr } = await ranTogether
   expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
@@ -96,7 +97,7 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
   }
 
   for (const snippet of all.filter(({ marks }) => marks.includes('alone'))) {
-    it(`runs to its end: ${snippet.file}`, async () => {
+    it(`runs until its process ends: ${snippet.file}`, async () => {
       const { code, stdout, stderr } = await project.tsx(pathOf(snippet), APP_ENV)
       expect({ code, stdout: code === 0 ? '' : stdout, complaints: complaintsIn(stderr) }).toEqual({
         code: 0,
@@ -145,7 +146,7 @@ function runsTogether({ marks, prints }: Snippet): boolean {
   return marks.length === 0 && prints.length === 0
 }
 
-/** Every page's blocks in one process: a page has a prelude of its own, so pages do not meet. */
+/** Runs the blocks of all pages in one process. Each page has its own prelude, so pages do not share names. */
 async function runTogether(): Promise<Result> {
   const lines = [...PAGES.keys()].flatMap((path) => {
     const blocks = snippets.filter((each) => each.page === path && runsTogether(each))
@@ -184,7 +185,7 @@ function complaintsIn(stderr: string): string {
   return stderr.replace(/^.*(ExperimentalWarning|node --trace-warnings).*\n/gm, '')
 }
 
-/** The first `count` lines that a process prints. Rejects with its output if it ends before, or takes too long. */
+/** The first `count` lines that a process prints. Rejects with its output if it ends before that, or takes too long. */
 function linesOf(child: ChildProcess, count: number): Promise<string[]> {
   return new Promise((resolve, reject) => {
     let [out, all] = ['', '']
@@ -210,7 +211,10 @@ function linesOf(child: ChildProcess, count: number): Promise<string[]> {
 
 let nextPort = 10_000 + (process.pid % 10_000)
 
-/** Below the range from which the system takes ports, so that no other server or connection takes it meanwhile. */
+/**
+ * A port below the range from which the system chooses ports, so that no other server or connection takes it before it
+ * is used.
+ */
 function freePort(): Promise<number> {
   return new Promise((resolve) => {
     const port = nextPort++

@@ -1,7 +1,8 @@
 /**
- * Minutes of several instances on one PostgreSQL while everything fails: `npm run test:long`.
+ * Runs several instances on one PostgreSQL for minutes while everything fails: `npm run test:long`.
  *
- * CHAOS_SECONDS (300 for each) and CHAOS_INSTANCES (2,3,4) set the length and the number; CHAOS_SEED repeats a schedule.
+ * CHAOS_SECONDS (300 for each) and CHAOS_INSTANCES (2,3,4) set the length and the number. CHAOS_SEED repeats a
+ * schedule.
  */
 import { randomInt } from 'node:crypto'
 import { describe, expect, it } from '@jest/globals'
@@ -20,12 +21,13 @@ describe('several instances, for minutes', () => {
         forMs,
         stormMs: 20_000,
         seed,
-        // With three, an answer must be confirmed all the time; with the others, nothing but events asks for reads.
+        // With three instances, `purchased` must be confirmed all the time. With the others, only events request
+        // reads.
         maxStaleMs: instances === 3 ? 20_000 : 3_600_000,
         onProgress: (line) => process.stdout.write(`  ${line}\n`),
       })
       process.stdout.write(`${figures}\n`)
-      // At once: the others take minutes more.
+      // Printed at once, because the other runs take minutes more.
       process.stdout.write(wrong)
       expect(wrong).toBe('')
     },

@@ -16,7 +16,7 @@ describe('docs/api', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it('equals the output of `npm run docs:api`, and every name has a docstring', () => {
-    // It fails, and names them, when a docstring or an example is missing.
+    // The command fails and names the exports without a docstring or an example.
     execFileSync(process.execPath, [join(ROOT, 'api-docs', 'run.mjs'), folder], { stdio: 'pipe' })
     const made = pagesIn(folder)
     expect(Object.keys(made)).toEqual(Object.keys(written))

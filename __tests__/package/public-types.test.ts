@@ -6,12 +6,12 @@ import { requireBuild } from '../installed-package.js'
 const ROOT = join(__dirname, '..', '..')
 const BUILT = join(ROOT, 'dist', 'esm')
 
-/** The uses of `any` for which every other type would refuse working code. */
+/** The uses of `any` for which every other type would refuse correct code. */
 const ANY = {
-  'express/handler.d.ts':
-    'RequestListener: node:http, node:http2 and the frameworks have requests of their own',
-  'express/require-entitlement.d.ts': "AppRequest, AppResponse: the app's own, with what its middleware adds",
-  'console/router.d.ts': "AppRequest: the app's own, with what its middleware adds",
+  'express/handler.d.ts': 'RequestListener: node:http, node:http2 and the frameworks have their own requests',
+  'express/require-entitlement.d.ts':
+    'AppRequest, AppResponse: types of the app, with the fields that its middleware adds',
+  'console/router.d.ts': 'AppRequest: a type of the app, with the fields that its middleware adds',
   'work/handlers.d.ts': 'AnyHandler: handlers of all payloads in one list; not exported',
 }
 
@@ -19,16 +19,16 @@ describe('the types that exports refer to', () => {
   requireBuild()
   const files = reached(['index', 'testing/index', 'console/index', 'adapter/index'])
 
-  it('are read whole', () => {
+  it('are checked completely', () => {
     expect(Object.keys(files).length).toBeGreaterThan(50)
   })
 
-  it('have an `any` only where nothing else works', () => {
+  it('have an `any` only where no other type works', () => {
     const withAny = Object.keys(files).filter((file) => /\bany\b/.test(codeOf(files[file])))
     expect(withAny.sort()).toEqual(Object.keys(ANY).sort())
   })
 
-  it('have names instead of the type of a result of a result', () => {
+  it('have names instead of nested `ReturnType`s', () => {
     const nameless = Object.keys(files).filter((file) =>
       /ReturnType<\s*ReturnType</.test(codeOf(files[file])),
     )

@@ -10,7 +10,7 @@ const ROOT = join(__dirname, '..', '..')
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
 describe('a release', () => {
-  it('has, with its dependencies, the size in the README', () => {
+  it('has, with its dependencies, the size that the README states', () => {
     const folder = mkdtempSync(join(tmpdir(), 'marketplace-size-'))
     const { unpackedBytes } = packInto(folder)
     rmSync(folder, { recursive: true })
@@ -33,7 +33,7 @@ describe('a release', () => {
   })
 })
 
-/** The files that `npm install` adds, without Express and the library of the database, which the app chooses. */
+/** The files that `npm install` adds, without Express and the database library, which the app chooses. */
 function dependencies(): Set<string> {
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
   const found = new Set<string>(Object.keys(PACKAGE.dependencies))

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { createProject, type Project } from '../installed-package.js'
 import { faultsOf, type Resolution } from '../types/compile.js'
 
-/** `npm run test:types` has every version between. */
+/** `npm run test:types` also tests every version between the two. */
 const OLDEST = join(dirname(require.resolve('oldest-typescript')), 'node_modules', 'typescript')
 
 describe('the types, in an app that has installed the package', () => {
@@ -21,7 +21,7 @@ describe('the types, in an app that has installed the package', () => {
     ["the project's TypeScript", 'nodenext', false, undefined],
     ["the project's TypeScript", 'bundler', true, undefined],
   ])(
-    'are right for %s under %s, strict: %s',
+    'are correct for %s under %s, strict: %s',
     async (_name, resolution, isStrict, typescript) => {
       const given = typescript === undefined ? {} : { typescript }
       expect(await faultsOf(project, { resolution, isStrict, ...given })).toEqual([])

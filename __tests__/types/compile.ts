@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../installed-package.js'
 
-/** How a consumer finds modules, with the files it then writes: ES modules, CommonJS, or what the bundler makes of them. */
+/**
+ * The ways in which a consumer finds modules, with the files that it writes: ES modules, CommonJS, or the input of a
+ * bundler.
+ */
 export const RESOLUTIONS = {
   node10: { module: 'commonjs', files: ['app.ts'] },
   node16: { module: 'node16', files: ['app.mts', 'app.cts'] },
@@ -15,8 +18,8 @@ const NOT_STRICT = { strict: false, exactOptionalPropertyTypes: false, noUncheck
 const CONSUMER = readFileSync(join(__dirname, 'consumer.ts'), 'utf8')
 
 /**
- * The errors that a version of TypeScript reports for the consumer and for the types of this package. Types of third parties are checked
- * too, so that ours are seen as a consumer sees them; what an old TypeScript finds wrong with those is not our concern.
+ * The errors that a version of TypeScript reports for the consumer and for the types of this package. The types of
+ * other packages are checked too, as a consumer does, but errors that an old TypeScript finds in them are ignored.
  */
 export async function faultsOf(
   project: Project,
@@ -34,7 +37,7 @@ export async function faultsOf(
   }
   const { code, stdout } = await project.tsc([...files], given, typescript)
   const errors = stdout.split('\n').filter((line) => /error TS\d+/.test(line))
-  // Without a single diagnostic a failure is the compiler's own.
+  // If the compiler fails without a diagnostic, its own output is the error.
   if (code !== 0 && errors.length === 0) return [stdout]
   return errors.filter((line) => /^(app\.|error|tsconfig)|node_modules\/marketplace-webhooks\//.test(line))
 }

@@ -1,4 +1,7 @@
-/** An app that names everything it would, typed from the registry. Compiled by each TypeScript of the matrix, never run. */
+/**
+ * An app that uses every public name, with types from the registry. Each TypeScript of the matrix compiles it; it never
+ * runs.
+ */
 import express from 'express'
 import {
   appToken,

@@ -31,7 +31,7 @@ afterAll(() => {
 
 describe.each(VERSIONS)('TypeScript %s', (version) => {
   describe.each(RESOLUTION_NAMES.filter((each) => hasResolution(version, each)))('under %s', (resolution) => {
-    it.each([['strict'], ['not strict']])('finds the types right: %s', async (strictness) => {
+    it.each([['strict'], ['not strict']])('accepts the types: %s', async (strictness) => {
       const faults = await faultsOf(project, {
         resolution,
         isStrict: strictness === 'strict',
@@ -47,7 +47,7 @@ function nameOf(version: string): string {
   return `typescript-${version}`
 }
 
-/** TypeScript 6 warns of node10, and TypeScript 7 has left it out. */
+/** TypeScript 6 deprecates node10, and TypeScript 7 removed it. */
 function hasResolution(version: string, resolution: Resolution): boolean {
   return version !== 'latest' || resolution !== 'node10'
 }
