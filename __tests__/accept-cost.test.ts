@@ -15,7 +15,7 @@ const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(n
 describe('the cost of a batch of deliveries', () => {
   it.each([
     ['without a handler', []],
-    ['that are handled', EVERY_TOPIC],
+    ['that handlers get', EVERY_TOPIC],
   ] as const)('is two messages on PostgreSQL, for deliveries %s', async (_name, topics) => {
     const { pool, messages } = await countingPool()
     const store = postgresStore(pool)
@@ -24,7 +24,7 @@ describe('the cost of a batch of deliveries', () => {
     await handling(store, topics)
     messages.length = 0
     await acceptAtOnce(store, 100)
-    // A notification of an earlier commit may be sent meanwhile.
+    // A notification of an earlier commit may be sent in between.
     const ofBatch = messages.filter((text) => !/^select pg_notify/.test(text))
     expect(ofBatch.map((text) => /^\w+/.exec(text)?.[0])).toEqual([
       'begin',
@@ -34,12 +34,12 @@ describe('the cost of a batch of deliveries', () => {
   })
 
   it.each(ENGINE_NAMES)(
-    'inserts one row for an event without a handler on %s, and touches nothing else of the queue',
+    'inserts one row for an event without a handler on %s, and writes nothing else to the queue',
     async (name) => {
       const { store, queriesOf } = await openStoreWithSql(await addressOf(name))
       await handling(store, [])
       const queries = await queriesOf(() => acceptAtOnce(store, 100))
-      // On SQLite the rows are inserted 16 at once, the rest one by one. A lookup of the known rows comes first.
+      // SQLite inserts 16 rows at once, and the remaining rows one by one. First it looks up the known rows.
       const rows = name === 'SQLite' ? 6 + 4 : 1
       const looks = name === 'SQLite' ? 100 : 0
       const count = (pattern: RegExp) => queries.filter(({ text }) => pattern.test(text)).length
@@ -52,13 +52,13 @@ describe('the cost of a batch of deliveries', () => {
     },
   )
 
-  it('SQLite: writes no index entry that does not change, for events of known subscriptions', async () => {
+  it('SQLite: writes no index entry whose value stays the same, for events of known subscriptions', async () => {
     const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
     await acceptAtOnce(store, 100)
     const queries = await queriesOf(() => acceptAtOnce(store, 100))
     const requests = queries.filter(({ text }) => /(into|update) subscriptions/.test(text))
     expect(requests).toHaveLength(100)
-    // In the indexes by business, by failure, and of subscriptions that were never read.
+    // The indexes by business, by failure, and of subscriptions that were never read.
     for (const { text } of requests) {
       const named = text.slice(text.indexOf(' set'), text.indexOf('where subscription_uid'))
       expect(named).toMatch(/\brefresh_at = /)
@@ -101,7 +101,7 @@ async function acceptAtOnce(store: Store, count: number) {
   await Promise.all(Array.from({ length: count }, (_, n) => store.accept([eventOf(`s${n}`)])))
 }
 
-/** A pool of an app's own that notes each message its connections send. */
+/** A pool of the app that notes each message of its connections. */
 async function countingPool(): Promise<{ pool: PostgresPool; messages: string[] }> {
   const own = new pg.Pool({ connectionString: await addressOf('PostgreSQL') })
   onCleanUp(() => own.end())

@@ -12,7 +12,7 @@ describe('an Accept header', () => {
     '*/*, application/json;q=0.5, application/problem+json;q=0.5',
     'application/json;q=2, application/problem+json;q=-1, text/html;q=0.1',
     'application/json;q=many, application/problem+json;q=, text/html;q=1',
-  ])('prefers a page: %s', (accept) => {
+  ])('prefers a page to JSON: %s', (accept) => {
     expect(prefersHtml(accept)).toBe(true)
   })
 
@@ -31,11 +31,11 @@ describe('an Accept header', () => {
     'text/html;q=0, application/*;q=-1',
     'text/plain',
     'text/html;q=1.5',
-  ])('does not prefer a page: %p', (accept) => {
+  ])('does not prefer a page to JSON: %p', (accept) => {
     expect(prefersHtml(accept)).toBe(false)
   })
 
-  it('decides by the most specific range, at any position', () => {
+  it('prefers by the most specific range, at any position', () => {
     expect(prefersHtml('*/*;q=0.9, text/*;q=0.8, text/html;q=0.1')).toBe(false)
     expect(prefersHtml('text/*;q=0.1, text/html;q=1, */*;q=0.5')).toBe(true)
     expect(prefersHtml('*/*;q=0.5, text/*;q=0.6')).toBe(true)

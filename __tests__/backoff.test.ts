@@ -31,7 +31,7 @@ describe('fullJitter', () => {
 })
 
 describe('spread', () => {
-  it('moves a delay by its share in both directions', () => {
+  it('moves a delay by up to its share in both directions', () => {
     expect([0, 0.5, 1].map((chance) => spread(1_000, 0.2, () => chance))).toEqual([800, 1_000, 1_200])
   })
 })
@@ -39,7 +39,7 @@ describe('spread', () => {
 describe('retryAfterMs', () => {
   const now = Date.UTC(2030, 0, 1)
 
-  it('reads seconds and dates, between a second and an hour', () => {
+  it('reads seconds and dates, and limits them to between a second and an hour', () => {
     const read = (header: string) => retryAfterMs(header, now)
     expect(read('30')).toBe(30 * SECOND)
     expect(read(' 30 ')).toBe(30 * SECOND)
@@ -51,7 +51,7 @@ describe('retryAfterMs', () => {
     expect(read(new Date(now - 90 * SECOND).toUTCString())).toBe(SECOND)
   })
 
-  it.each([undefined, null, '', 'soon', '-x', '1.5s', '5 apples'])('returns nothing for %p', (header) => {
+  it.each([undefined, null, '', 'soon', '-x', '1.5s', '5 apples'])('returns undefined for %p', (header) => {
     expect(retryAfterMs(header, now)).toBeUndefined()
   })
 })

@@ -7,7 +7,7 @@ import { gate } from './support/until.js'
 const ANY = { limit: 10, urgencies: [0, 1] } as const
 
 describe('the claims of reads', () => {
-  it('leave out the businesses that are being read, until their reads have ended', async () => {
+  it('leave out the businesses that are being read, until those reads have ended', async () => {
     const { claims, asked } = businessClaims([['a', 'b'], ['c'], []])
     const [first] = await claims.claim(ANY)
     await claims.claim({ ...ANY, except: ['d'] })
@@ -17,7 +17,7 @@ describe('the claims of reads', () => {
     expect(asked[0]).toMatchObject({ ...ANY, leaseMs: 60_000 })
   })
 
-  it('run one after the other, so that each leaves out the businesses of the one before', async () => {
+  it('run one after the other, so that each leaves out the businesses of the previous claim', async () => {
     const hold = gate()
     const { claims, asked } = businessClaims([['a'], ['b']], () => hold.opened)
     const both = [claims.claim(ANY), claims.claim(ANY)]
@@ -28,7 +28,7 @@ describe('the claims of reads', () => {
     expect(asked.map(({ except }) => except)).toEqual([[], ['a']])
   })
 
-  it('go on after one that failed, whose caller gets the error', async () => {
+  it('continue after a failed claim, whose caller gets the error', async () => {
     let isDown = true
     const { claims } = businessClaims([['a']], async () => {
       if (isDown) throw new Error('no database')
@@ -38,7 +38,7 @@ describe('the claims of reads', () => {
     expect(await claims.claim(ANY)).toHaveLength(1)
   })
 
-  it('lease nothing during a pause that began while they waited', async () => {
+  it('lease nothing if a pause began while they waited', async () => {
     let isPaused = false
     const { claims, asked } = businessClaims(
       [['a'], ['b']],
@@ -53,7 +53,7 @@ describe('the claims of reads', () => {
   })
 })
 
-/** Claims of a store that leases one read of each of these businesses, claim by claim. */
+/** Claims of a store that leases one read of each of these businesses. Each inner list is one claim. */
 function businessClaims(leases: string[][], before = async () => {}, isPaused = () => false) {
   const asked: ClaimReads[] = []
   const claims = createBusinessClaims({

@@ -23,13 +23,16 @@ describe('a call of a handler', () => {
     expect(seen).toEqual(['payload', 3, 'marketplace'])
   })
 
-  it.each([undefined, null, 7, 'then', {}, { [THEN]: 1 }])('has ended when it returns %p', (value) => {
-    const { call, busyKeys } = calls()
-    expect(call(() => value)).toBeUndefined()
-    expect(busyKeys()).toEqual([])
-  })
+  it.each([undefined, null, 7, 'then', {}, { [THEN]: 1 }])(
+    'has ended when the handler returns %p',
+    (value) => {
+      const { call, busyKeys } = calls()
+      expect(call(() => value)).toBeUndefined()
+      expect(busyKeys()).toEqual([])
+    },
+  )
 
-  it('throws what the handler throws', () => {
+  it('throws the error of the handler', () => {
     const { call } = calls()
     expect(() =>
       call(() => {
@@ -38,7 +41,7 @@ describe('a call of a handler', () => {
     ).toThrow('odd')
   })
 
-  it('ends with the promise that it returns, of any kind', async () => {
+  it('ends with the promise that the handler returns, even if it is only a thenable', async () => {
     const { call } = calls()
     await expect(call(async () => 'anything')).resolves.toBeUndefined()
     await expect(call(() => Promise.reject(new Error('odd')))).rejects.toThrow('odd')
@@ -50,7 +53,7 @@ describe('a call of a handler', () => {
     }
   })
 
-  it('runs inside of what the app puts around it', async () => {
+  it('runs inside the wrapper of the app', async () => {
     const seen: unknown[] = []
     const { call } = calls({
       around(entry, inner) {
@@ -64,7 +67,7 @@ describe('a call of a handler', () => {
 })
 
 describe('a handler that takes too long', () => {
-  it('is ended at its deadline, and its signal aborts with the reason', async () => {
+  it('ends at its deadline, and its signal aborts with the reason', async () => {
     const { call, clock, busyKeys } = calls()
     let signal: AbortSignal | undefined
     const ended = noted(
@@ -79,7 +82,7 @@ describe('a handler that takes too long', () => {
     expect([ended.code, signal?.reason.code, busyKeys()]).toEqual(['handler_timeout', 'handler_timeout', []])
   })
 
-  it('finds its signal aborted when it looks at it for the first time afterwards', async () => {
+  it('sees an aborted signal even if it first reads the signal after the deadline', async () => {
     const { call, clock } = calls()
     let context: Context | undefined
     const ended = noted(
@@ -96,7 +99,7 @@ describe('a handler that takes too long', () => {
 })
 
 describe('a handler whose lease is lost', () => {
-  it('is ended at once, and its key stays busy until it returns', async () => {
+  it('ends at once for the caller, and its key stays busy until it returns', async () => {
     const { call, clock, lost, busyKeys } = calls()
     const handler = gate()
     let signal: AbortSignal | undefined
@@ -125,8 +128,8 @@ describe('a handler whose lease is lost', () => {
   })
 })
 
-describe('what a call leaves behind', () => {
-  it('is nothing: no listener, no deadline, no busy key', async () => {
+describe('a call that has ended', () => {
+  it('leaves no listener, no deadline and no busy key behind', async () => {
     const { call, clock, lost, busyKeys, rest, timers } = calls()
     for (const settle of ['open', 'fail'] as const) {
       const handler = gate<unknown>()
@@ -143,7 +146,7 @@ describe('what a call leaves behind', () => {
     expect(getEventListeners(lost.signal, 'abort')).toEqual([])
   })
 
-  it('keeps a key busy while another of its handlers runs', async () => {
+  it('keeps its key busy while another handler of that key runs', async () => {
     const { call, clock, busyKeys } = calls()
     const handlers = [gate(), gate(), gate()]
     for (const [at, { opened }] of handlers.entries()) noted(call(() => opened, at === 2 ? 'other' : 'k'))
@@ -156,7 +159,7 @@ describe('what a call leaves behind', () => {
     expect(busyKeys()).toEqual(['other'])
   })
 
-  it('counts a handler once that returns after its deadline', async () => {
+  it('is counted once if its handler returns after the deadline', async () => {
     const { call, clock, busyKeys } = calls()
     const [late, running] = [gate(), gate()]
     noted(call(() => late.opened))
@@ -215,7 +218,7 @@ const ENTRY: Entry = {
   attempt: 3,
 }
 
-/** Whether and how a call has ended. */
+/** Notes whether and how a call has ended. */
 function noted(call: Promise<void> | undefined) {
   const seen: { is: boolean; code?: unknown } = { is: false }
   call?.then(

@@ -14,7 +14,7 @@ import { createVirtualClock } from './support/virtual-clock.js'
 const PASSIVE = 'pragma wal_checkpoint(passive)'
 
 describe('the checkpoints of a SQLite store', () => {
-  it('restart the WAL by themselves, before the next commit', async () => {
+  it('restart the WAL themselves, before the next commit', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const engine = createSqliteEngine({ path, clock: systemClock, driver: 'libsql' })
     onCleanUp(() => engine.close())
@@ -24,10 +24,10 @@ describe('the checkpoints of a SQLite store', () => {
     const before = salts()
     for (let commits = 1; commits < 16; commits++)
       await engine.write((trx) => sql`insert into filled values (zeroblob(600000))`.execute(trx))
-    await until('the WAL has begun anew', () => salts() !== before)
+    await until('the WAL has restarted', () => salts() !== before)
   })
 
-  it('begin when the WAL has 2,000 pages, which every 16th commit looks at', async () => {
+  it('begin when the WAL has 2,000 pages; every 16th commit checks that', async () => {
     const { commit, clock, looks, statements, grow } = checkpoints()
     commit(31)
     expect(looks).toEqual([2_000])
@@ -39,7 +39,7 @@ describe('the checkpoints of a SQLite store', () => {
     expect(statements).not.toEqual([])
   })
 
-  it('copy first beside the writers, then the rest and the restart in a turn without them', async () => {
+  it('first copy the WAL beside the writers, then copy the rest and restart it in a turn without writers', async () => {
     const { commit, clock, statements, grow, turns } = checkpoints()
     const pass = await turns.take()
     grow()
@@ -52,7 +52,7 @@ describe('the checkpoints of a SQLite store', () => {
     ;(await turns.take())()
   })
 
-  it('leave out the first part where others must not write meanwhile', async () => {
+  it('run only the second step if others must not write during a checkpoint', async () => {
     const { commit, clock, statements, grow, turns } = checkpoints({ mayOverlap: false })
     const pass = await turns.take()
     grow()
@@ -83,7 +83,7 @@ describe('the checkpoints of a SQLite store', () => {
     await writing
   })
 
-  it('never run two at once, and run again after each other', async () => {
+  it('never run two at once, and can run again afterwards', async () => {
     const first = gate()
     const { commit, clock, statements, grow } = checkpoints({ run: () => first.opened })
     grow()
@@ -97,7 +97,7 @@ describe('the checkpoints of a SQLite store', () => {
     expect(statements).toHaveLength(6)
   })
 
-  it('pass the turn on when one fails, and rest for five seconds', async () => {
+  it('pass the turn on when one fails, and pause for five seconds', async () => {
     let isFull = true
     const { commit, clock, statements, grow, turns, noThread } = checkpoints({
       mayOverlap: false,
@@ -122,7 +122,7 @@ describe('the checkpoints of a SQLite store', () => {
     expect(noThread()).toBe(0)
   })
 
-  it('are left to SQLite where there is no thread', async () => {
+  it('are left to SQLite when no thread can run', async () => {
     const { commit, clock, grow, noThread } = checkpoints({
       run: () => Promise.reject(new NoThread('no thread')),
     })
@@ -133,7 +133,7 @@ describe('the checkpoints of a SQLite store', () => {
   })
 })
 
-/** With a WAL that is long once it has grown, and a thread whose statements are noted. */
+/** `grow` makes the WAL long enough for a checkpoint. The statements for the thread are noted. */
 function checkpoints({
   mayOverlap = true,
   run = () => undefined,

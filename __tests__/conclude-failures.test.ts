@@ -17,7 +17,7 @@ describe('a read that fails', () => {
     [{ kind: 'throttled' }, 'platform_throttled', false],
     [{ kind: 'credentials_refused' }, 'app_credentials_refused', false],
   ] as [ReadResult, string, boolean][])(
-    'stores the code, changes nothing, and settles the request only when the platform answered: %j',
+    'stores the code, changes nothing, and settles the request only if the platform answered: %j',
     (result, failure, settled) => {
       const first = createReader()
       expect(first.reads(result)).toMatchObject({ failure, settled, moves: [] })
@@ -27,7 +27,7 @@ describe('a read that fails', () => {
     },
   )
 
-  it('settles nothing of a subscription that is gone, unless the platform again answers that it is missing', () => {
+  it('settles nothing for a revoked or missing subscription, unless the platform answers again that it is missing', () => {
     const reader = revoked()
     const refused = reader.reads(REFUSED)
     expect(refused).toMatchObject({ failure: 'platform_refused', settled: false, moves: [] })
@@ -46,14 +46,14 @@ describe('a read that fails', () => {
     expect(pauses()).toEqual([500, 1_000, 2_000, 4_000])
   })
 
-  it('waits a second longer than the platform asks, and one second more when it names no time', () => {
+  it('waits a second longer than the platform asks, and two seconds if it names no time', () => {
     const reader = createReader()
     expect(reader.reads({ kind: 'throttled', retryAfterMs: MINUTE }).nextInMs).toBe(61 * SECOND)
     expect(reader.reads({ kind: 'throttled' }).nextInMs).toBe(2 * SECOND)
     expect(reader.reads({ kind: 'credentials_refused' }).nextInMs).toBe(30 * SECOND)
   })
 
-  it('leaves a subscription that was never read in verification when an outage comes between', () => {
+  it('does not end the verification of a subscription that was never read', () => {
     const reader = createReader()
     expect(reader.reads(OUTAGE).verifying).toBe(false)
     expect(reader.reads(MISSING).verifying).toBe(true)
@@ -61,8 +61,8 @@ describe('a read that fails', () => {
   })
 })
 
-describe('refusals of a subscription that was read before', () => {
-  it('are retried with doubling pauses, then twice an hour, until there were twelve over three days', () => {
+describe('refusals of a subscription that has been read before', () => {
+  it('are retried with doubling pauses, then twice an hour, until there are twelve over three days', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     const pauses = Array.from({ length: 10 }, () => reader.reads(REFUSED).nextInMs)
@@ -101,7 +101,7 @@ describe('refusals of a subscription that was read before', () => {
 })
 
 describe('a subscription that was never read', () => {
-  it('is not given up while an event is followed up', () => {
+  it('is not given up while an event is being verified', () => {
     const reader = createReader()
     for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED)
     reader.pass(72 * HOUR)
@@ -109,7 +109,7 @@ describe('a subscription that was never read', () => {
     expect(reader.reads(REFUSED)).toMatchObject({ nextInMs: 5 * SECOND, verifying: true })
   })
 
-  it('is read again early, counted from the request, or from its creation when there was no request', () => {
+  it('is read again early; the times count from the request, or from its creation when there was no request', () => {
     const reader = createReader()
     reader.claim.subscription.requestedAt = reader.start + 10 * MINUTE
     reader.pass(10 * MINUTE)
@@ -127,8 +127,8 @@ describe('a subscription that was never read', () => {
   })
 })
 
-describe('a subscription that is gone', () => {
-  it('is confirmed as revoked, and read again after half the time since', () => {
+describe('a revoked or missing subscription', () => {
+  it('is confirmed as revoked, and read again after half of the time since then', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
@@ -143,7 +143,7 @@ describe('a subscription that is gone', () => {
     expect(reader.reads(TOKEN_REFUSED).nextInMs).toBe(HOUR / 2)
   })
 
-  it('is accepted as missing by a separate answer', () => {
+  it('becomes missing only by an answer of its own', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.reads(MISSING)
@@ -158,7 +158,7 @@ describe('a subscription that is gone', () => {
     expect(urgencies).toEqual([3, 3, 3, 4])
   })
 
-  it('answers an event only with a change, not by coming back', () => {
+  it('answers an event only by a change, not merely by being visible again', () => {
     const reader = revoked()
     reader.event()
     const back = reader.reads(found_('purchased', 2))
@@ -178,14 +178,14 @@ describe('the candidate, another business that an event named', () => {
     expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeNull()
   })
 
-  it.each([OUTAGE, undefined])('is kept while it has no answer: %j', (ofCandidate) => {
+  it.each([OUTAGE, undefined])('is kept as a candidate while it has no answer: %j', (ofCandidate) => {
     const reader = createReader()
     for (let reads = 0; reads < 8; reads++) {
       expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeUndefined()
     }
   })
 
-  it('is dropped when the record it was named for is missing, revoked or finally refused', () => {
+  it('is dropped when the record that it was named for is missing, revoked or finally refused', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     expect(reader.reads(MISSING, inVain).candidate).toBeUndefined()
@@ -203,14 +203,14 @@ describe('the candidate, another business that an event named', () => {
     expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
   })
 
-  it('of a subscription that is gone is tried while an event is followed up', () => {
+  it('of a revoked or missing subscription is tried while an event is being verified', () => {
     const reader = revoked()
     reader.event()
     const dropped = Array.from({ length: 5 }, () => reader.reads(REFUSED, inVain).candidate)
     expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
   })
 
-  it('is not replaced by the business of a further record while it is being tried', () => {
+  it('is not replaced by the business of a later record while it is being tried', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     expect(reader.reads(MISMATCH, inVain).candidate).toBeNull()
@@ -218,7 +218,7 @@ describe('the candidate, another business that an event named', () => {
   })
 })
 
-/** Purchased, then uninstalled and refused. */
+/** A purchase, then an uninstall and a refusal. */
 function revoked() {
   const reader = createReader()
   reader.reads(found_('purchased', 1))

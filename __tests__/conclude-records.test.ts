@@ -13,21 +13,21 @@ describe('a read that shows a record', () => {
     expect(reader.reads(found_('purchased', 3))).toMatchObject({ nextInMs: 24 * HOUR, urgency: 4 })
   })
 
-  it('answers an event by a different state alone, also with the same date', () => {
+  it('answers an event by a different state alone, even with the same date', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 5))
     reader.event()
     expect(reader.reads(found_('suspended', 5)).nextInMs).toBe(24 * HOUR)
   })
 
-  it('restarts the verifications with the first record', () => {
+  it('restarts the verifications if it is the first record', () => {
     const reader = createReader()
     reader.event()
     for (let reads = 0; reads < 3; reads++) reader.reads({ kind: 'missing' })
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(5 * SECOND)
   })
 
-  it('has no verification left for an event after all of them were made', () => {
+  it('needs no verification for an event after all of them were made', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.event()
@@ -36,19 +36,19 @@ describe('a read that shows a record', () => {
     expect(reader.reads(found_('suspended', 2)).nextInMs).toBe(24 * HOUR)
   })
 
-  it('never comes later than the reconcile', () => {
+  it('never schedules a verification later than the reconcile', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.event()
     expect(reader.reads(found_('purchased', 1), { reconcileEveryMs: SECOND }).nextInMs).toBe(SECOND)
   })
 
-  it('forgets an uninstall only where there was one', () => {
+  it('forgets an uninstall only if there was one', () => {
     const reader = createReader()
     expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(false)
   })
 
-  it('of another business is one change when nothing was known before', () => {
+  it('of another business is one change if no record was known before', () => {
     const reader = createReader()
     const there: ReadResult = { kind: 'found', record: { ...record('purchased', 1), business_uid: 'other' } }
     expect(reader.reads(there).moves).toEqual([
@@ -56,7 +56,7 @@ describe('a read that shows a record', () => {
     ])
   })
 
-  it('of another business is two changes also when the state is the same', () => {
+  it('of another business is two changes even if the state is the same', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     const before = reader.claim.subscription.record
@@ -86,7 +86,7 @@ describe('a read that shows an older record', () => {
     }
   })
 
-  it('restarts its hour when it goes back further', () => {
+  it('restarts its hour when the record is still older', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 9))
     reader.reads(found_('purchased', 4))

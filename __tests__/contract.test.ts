@@ -10,7 +10,7 @@ import {
 import { EVENTS } from '../lib/events/registry.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../lib/record.js'
 
-// The tables of the interface document, typed again from the document, not from the code.
+// The tables of the interface document, copied from the document, not from the code.
 
 const NOTICE = ['business_id', 'purchasable_uid', 'subscription_uid']
 const RECORD = [
@@ -136,7 +136,7 @@ describe('the purchase states', () => {
     for (const { emits } of TRANSITIONS) if (emits) expect(EVENTS).toHaveProperty([emits])
   })
 
-  it('emit an event exactly where the state changes', () => {
+  it('emit an event exactly when the state changes', () => {
     for (const { current, next, emits } of TRANSITIONS) {
       expect(emits !== null).toBe(!current.some((state: string) => state === next))
     }
@@ -146,14 +146,14 @@ describe('the purchase states', () => {
     for (const { trigger } of TRANSITIONS) expect(transition('canceled', trigger)).toBeUndefined()
   })
 
-  it('find the row that applies', () => {
+  it('are found by the current state and the cause', () => {
     expect(transition('purchased', 'Payment issue received')?.next).toBe('suspended')
     expect(transition('none', 'User purchases an app', 'Payment failed')?.next).toBe('suspended')
     expect(transition('none', 'User purchases an app')).toBeUndefined()
     expect(transition('suspended', 'User cancels the app subscription')?.emits).toBe(UPDATE)
   })
 
-  it('have one spelling of canceled, and keep every other value unchanged', () => {
+  it('write canceled in one way, and keep every other value unchanged', () => {
     expect(canonicalState('cancelled')).toBe('canceled')
     expect(canonicalState('canceled')).toBe('canceled')
     for (const value of [
@@ -170,7 +170,7 @@ describe('the purchase states', () => {
     }
   })
 
-  it('grant access for exactly purchased', () => {
+  it('grant access for purchased only', () => {
     expect(grants('purchased')).toBe(true)
     const others = [
       'suspended',
@@ -186,7 +186,7 @@ describe('the purchase states', () => {
     for (const value of [...others, null, undefined]) expect(grants(value)).toBe(false)
   })
 
-  it('are the only values of a metric, beside one for gone and one for all other texts', () => {
+  it('are the only values in a metric, except one for missing or revoked and one for all other texts', () => {
     for (const state of Object.keys(PURCHASE_STATES)) expect(stateForMetrics(state)).toBe(state)
     expect(stateForMetrics(null)).toBe('gone')
     for (const word of ['expired', 'toString', '']) expect(stateForMetrics(word)).toBe('other')

@@ -12,7 +12,7 @@ import { createVirtualClock } from './support/virtual-clock.js'
 const LIMIT = 1_000
 
 describe('deadlines that share one timer', () => {
-  it('expire at their limit, not before and not after, in their order', async () => {
+  it('expire at their limit, neither before nor after, and in order', async () => {
     const { clock, late, deadlines } = setUp()
     for (const item of ['a', 'b', 'c', 'd']) {
       deadlines.start(item)
@@ -48,7 +48,7 @@ describe('deadlines that share one timer', () => {
     expect(late).toHaveLength(2)
   })
 
-  it('restart for an item that is started while others expire', async () => {
+  it('start again for an item that is started while others expire', async () => {
     const again: string[] = []
     const { clock, late, timers, deadlines } = setUp((item) => {
       if (again.length < 2) {
@@ -66,7 +66,7 @@ describe('deadlines that share one timer', () => {
     expect(timers).toEqual({ set: 3, most: 1, armed: 0 })
   })
 
-  it('use one timer at a time, and none when nothing waits', async () => {
+  it('use one timer at a time, and none when no deadline is pending', async () => {
     const { clock, timers, deadlines } = setUp()
     for (let i = 0; i < 1_000; i++) {
       deadlines.start(`item ${i}`)
@@ -84,7 +84,7 @@ describe('deadlines that share one timer', () => {
     expect(timers.armed).toBe(0)
   })
 
-  it('go on when one of them throws', async () => {
+  it('continue when one of them throws', async () => {
     const { clock, late, deadlines } = setUp((item) => {
       if (item === 'a') throw new Error('from the test')
     })
@@ -127,7 +127,7 @@ describe('the deadlines of a receiver', () => {
     onCleanUp(() => socket.destroy())
     socket.write(`POST /secret HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{`)
     const reply = once(socket, 'data')
-    await until('the body is awaited', waiting)
+    await until('the receiver waits for the body', waiting)
     await clock.advance(LIMIT - 1)
     expect(outcomes).toEqual([])
     await clock.advance(1)
@@ -144,7 +144,7 @@ describe('the deadlines of a receiver', () => {
     }
     const { clock, port, outcomes } = await receiving({ accept })
     const reply = fetch(`http://127.0.0.1:${port}/secret`, { method: 'POST', body: '{}' })
-    await until('the write is awaited', () => isAsked)
+    await until('the receiver waits for the write', () => isAsked)
     await clock.advance(2 * LIMIT - 1)
     expect(outcomes).toEqual([])
     await clock.advance(1)
@@ -184,7 +184,7 @@ async function receiving(options: Partial<ReceiverOptions>) {
   return { clock, port, outcomes, waiting: () => isWaiting }
 }
 
-/** `late` lists the items that expired, and when; `timers` counts those of the clock. */
+/** `late` lists the items that expired, and when. `timers` counts the timers of the clock. */
 function setUp(onLate: (item: string) => void = () => {}) {
   const clock = createVirtualClock({ startAt: 0, isBusy: () => false })
   const inner = clock.forProcess()

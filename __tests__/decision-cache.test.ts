@@ -17,7 +17,7 @@ describe('a cached decision', () => {
     expect(cache.fresh('b')).toBeUndefined()
   })
 
-  it('is fresh no longer than its evidence entitles', () => {
+  it('is fresh no longer than its evidence lets it be', () => {
     const { cache, decision, pass } = decisions()
     cache.set('b', decision('purchased', MAX_STALE_MS - SECOND), true)
     pass(SECOND - 1)
@@ -33,14 +33,14 @@ describe('a cached decision', () => {
     expect([await cache.fresh('b')?.answer, await cache.fresh('c')?.answer]).toEqual([true, false])
   })
 
-  it('is never fresh when a change was committed while it was made', () => {
+  it('is never fresh if a change was committed while it was made', () => {
     const { cache, decision } = decisions()
     cache.set('b', decision('purchased'), false)
     expect(cache.fresh('b')).toBeUndefined()
     expect(cache.lastKnown('b')).toMatchObject({ entitled: true, stale: true })
   })
 
-  it('is neither ended nor extended by a wall clock that leaps', () => {
+  it('neither ends earlier nor lives longer when the wall clock leaps', () => {
     const { cache, decision, pass, leap } = decisions()
     cache.set('b', decision('purchased'), true)
     leap(DAY)
@@ -61,7 +61,7 @@ describe('the answer while the store is down', () => {
     expect(cache.lastKnown('b')).toMatchObject({ entitled: false, known: false, reason: 'store_unavailable' })
   })
 
-  it('is no for a business that is not in memory, or was never read', () => {
+  it('is no for a business that is not in memory or was never read', () => {
     const { cache, decision } = decisions()
     expect(cache.lastKnown('b')).toMatchObject({ business_uid: 'b', reason: 'store_unavailable' })
     cache.set('b', decision(null), true)
@@ -72,7 +72,7 @@ describe('the answer while the store is down', () => {
 
 describe('a notification', () => {
   it.each([['b'], [null]])(
-    'that ends freshness (of %p) leaves the answer for a store that is down',
+    'that ends freshness (of %p) keeps the answer for the time when the store is down',
     (which) => {
       const { cache, decision } = decisions()
       for (const name of ['b', 'c']) cache.set(name, decision('purchased'), true)
@@ -84,7 +84,7 @@ describe('a notification', () => {
     },
   )
 
-  it('ends the freshness of an unknown business, and concerns nobody who is not in memory', () => {
+  it('ends the freshness of an unknown business, and has no effect on a business that is not in memory', () => {
     const { cache, decision } = decisions()
     cache.set('nobody', decision(undefined), true)
     cache.expire('never seen')
@@ -93,7 +93,7 @@ describe('a notification', () => {
     expect(cache.fresh('nobody')).toBeUndefined()
   })
 
-  it.each([['b'], [null]])('that supersedes (%p) leaves nothing', (which) => {
+  it.each([['b'], [null]])('that supersedes (%p) deletes the answer', (which) => {
     const { cache, decision } = decisions()
     for (const name of ['b', 'c']) cache.set(name, decision('purchased'), true)
     cache.forget(which)
@@ -104,7 +104,7 @@ describe('a notification', () => {
 })
 
 describe('the bounds of the cache', () => {
-  it('are for known and for unknown businesses apart', () => {
+  it('apply to known and to unknown businesses separately', () => {
     const { cache, decision } = decisions(2)
     for (const name of ['b', 'c']) cache.set(name, decision('purchased'), true)
     for (const name of ['x', 'y', 'z']) cache.set(name, decision(undefined), true)
@@ -113,7 +113,7 @@ describe('the bounds of the cache', () => {
     expect(['b', 'c', 'd', 'y', 'z'].filter((name) => cache.fresh(name))).toEqual(['c', 'd', 'y', 'z'])
   })
 
-  it('keep no earlier answer of a business that became known, or unknown', () => {
+  it('remove the earlier answer of a business that became known or unknown', () => {
     const { cache, decision } = decisions(1)
     cache.set('b', decision('purchased'), true)
     cache.set('b', decision(undefined), true)
@@ -125,7 +125,7 @@ describe('the bounds of the cache', () => {
   })
 })
 
-/** A cache, and a clock whose wall time leaps by itself. */
+/** A cache, and a clock whose wall time can leap. */
 function decisions(maxEntries?: number) {
   let monotonic = 1_000
   let wall = Date.UTC(2030, 0, 1)
@@ -148,7 +148,7 @@ function decisions(maxEntries?: number) {
     leap(ms: number) {
       wall += ms
     },
-    /** For a business with one subscription; null: one that was never read; undefined: with none. */
+    /** A decision for a business with one subscription; null: it was never read; undefined: there is none. */
     decision(state: string | null | undefined, readMsAgo = 0) {
       const subscription = {
         ...createReader().claim.subscription,

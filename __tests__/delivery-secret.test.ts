@@ -26,14 +26,14 @@ describe('A2 the check of a delivery secret', () => {
     expect(createSecretCheck([])('')).toBe(false)
   })
 
-  it('compares with every secret even after the first has matched', () => {
+  it('compares with every secret even after the first one matched', () => {
     const compare = jest.spyOn(crypto, 'timingSafeEqual')
     createSecretCheck([OLD, NEW, 'third'])(OLD)
     expect(compare).toHaveBeenCalledTimes(3)
     compare.mockRestore()
   })
 
-  it('never throws, with any candidate', () => {
+  it('never throws, whatever it is given', () => {
     const isSecret = createSecretCheck([OLD])
     fc.assert(
       fc.property(fc.anything(), (candidate) => isSecret(candidate as string) === (candidate === OLD)),
@@ -78,11 +78,11 @@ describe('A5 a weak delivery secret', () => {
     'Zk3vQ9xT/bL7wMn2RfYc8H',
     'Zk3vQ9xT%bL7wMn2RfYc8H',
     'Zk3vQ9xTäbL7wMn2RfYc8H',
-  ])('is refused when it is not safe in a URL: %s', (secret) => {
+  ])('is refused if it is not safe in a URL: %s', (secret) => {
     expect(secretFaults(secret).join()).toMatch(/part of a URL/)
   })
 
-  it('is refused when it is not text at all', () => {
+  it('is refused if it is not a text', () => {
     for (const value of [undefined, null, 1234567890123456, {}, []]) {
       expect(secretFaults(value)).toHaveLength(1)
     }
@@ -113,22 +113,22 @@ describe('A5 the description of a weak delivery secret', () => {
     ['passw0rd.password1z', [COMMON]],
     ['asdfdsasdjhgfdsa', [COMMON]],
     ['zxcvbvcxzxcmnbvc', [COMMON]],
-  ])('lists every fault of %j in words', (secret, faults) => {
+  ])('lists every fault of %j in a sentence', (secret, faults) => {
     expect(secretFaults(secret)).toEqual(faults)
   })
 
   it.each([
     ['has exactly 16 characters and ends as it begins', 'Zk3vQ9xTbL7wMn2Z'],
     ['has exactly 6 different characters', 'kqz7vxqkv7zxkzqv7'],
-    ['has exactly 8 characters that do not follow from the one before', 'kkqqzz11vv88mmxx'],
-    ['repeats a part that is a secret by itself', 'Zk3vQ9xTbL7wMn2RZk3vQ9xTbL7wMn2R'],
-  ])('is empty when it %s', (_what, secret) => {
+    ['has exactly 8 characters that do not follow from the previous one', 'kkqqzz11vv88mmxx'],
+    ['repeats a part that would be strong enough alone', 'Zk3vQ9xTbL7wMn2RZk3vQ9xTbL7wMn2R'],
+  ])('is empty if the secret %s', (_what, secret) => {
     expect(secretFaults(secret)).toEqual([])
   })
 })
 
 describe('A5 a random delivery secret', () => {
-  it('has no faults in any usual form', () => {
+  it('has no faults in any common form', () => {
     for (let seed = 0; seed < 500; seed++) {
       const digest = createHash('sha256').update(String(seed)).digest()
       const hex = digest.toString('hex')

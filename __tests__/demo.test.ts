@@ -19,7 +19,7 @@ describe('npm run demo -- --once', () => {
   })
   afterEach(() => rm(temporary, { recursive: true, force: true }))
 
-  it('plays a life with a kill in it, finds every decision right, exits 0 and leaves nothing behind', async () => {
+  it('plays a story with a kill, finds every decision correct, exits with 0 and leaves nothing behind', async () => {
     const { code, lines } = await runOnce(temporary)
     expect(lines.at(-1)).toMatch(/^(\d+) of \1 decisions were right$/)
     expect(code).toBe(0)
@@ -32,7 +32,7 @@ describe('npm run demo -- --once', () => {
     expect(rest.findIndex((line) => /Subscription read/.test(line))).toBeGreaterThan(
       rest.findIndex((line) => /The app is killed/.test(line)),
     )
-    // Aligned columns with a time, a kind and a text, and no colours, because the output is not a terminal.
+    // The columns are aligned: a time, a kind and a text. There are no colours, because the output is not a terminal.
     expect(
       lines.filter((line) => /^ +\d+\.\d{3} {2}(decision|change|read ←|delivery →) /.test(line)).length,
     ).toBeGreaterThan(40)
@@ -70,7 +70,7 @@ describe('a play', () => {
     ])
   })
 
-  it('ends with 1 when a step fails, never ends, or nothing was played', async () => {
+  it('ends with 1 when a step fails or never ends, or when nothing was played', async () => {
     const act = () => {
       throw new Error('no platform')
     }

@@ -37,7 +37,7 @@ const ODD = [
   ...['x'.repeat(255), 'x'.repeat(256), 'é'.repeat(255), '💳'.repeat(128)],
   ...[null, true, false, 0, -0, 7, 1.5, Number.MAX_VALUE, 2 ** 53, [], ['a'], {}, { a: 1 }],
 ]
-/** A delivery as documented, which then is changed in none to three places. */
+/** A delivery as documented, with none to three places changed. */
 const envelope = fc
   .record({
     base: fc.constantFrom(...FITTING),
@@ -71,13 +71,13 @@ const envelope = fc
       else fields = fields.map((field, i) => (i === place ? [field[0], value] : field))
     }
     const turned = [...fields.slice(order), ...fields.slice(0, order)]
-    // As text, which is how a delivery comes: then `__proto__` is a field of its own.
+    // The delivery is a text, as in a request: then `__proto__` is an ordinary field.
     const text = turned.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
     return { ...pair, data: JSON.parse(`{${text.join()}}`) as unknown }
   })
 
 describe('the shortcut for documented shapes', () => {
-  it('B24 gives the same result as the schemas, to the order of the fields, for any field values', () => {
+  it('B24 gives the same result as the schemas, even in the order of the fields, for any field values', () => {
     taken = 0
     let runs = 0
     fc.assert(
@@ -90,7 +90,7 @@ describe('the shortcut for documented shapes', () => {
       }),
       { numRuns: 3_000 },
     )
-    // Else nothing was compared.
+    // Otherwise hardly anything was compared.
     expect(taken).toBeGreaterThan(runs / 20)
     expect(taken).toBeLessThan(runs)
   })
@@ -127,7 +127,7 @@ describe('the shortcut for documented shapes', () => {
     }
   })
 
-  it('is not used when a registry has other rows under the names of the built-in ones', () => {
+  it('is not used if a registry has other rows under the names of built-in events', () => {
     const row = { ...EVENTS['application/installed'], subject: () => ({}) }
     const own = createClassifier({ ...EVENTS, 'application/installed': row })
     expect(own(sampleDelivery('application/installed'))).toMatchObject({ subject: { kind: 'other' } })

@@ -8,14 +8,17 @@ import { openStoreWithSql } from './support/store-with-sql.js'
 import { until } from './support/until.js'
 
 const EVENTS = 2_000
-/** 40 to 55: a claim and a finish take 3 or 4 statements each, and a batch has 100 entries or more. */
+/**
+ * The measured number is 40 to 55: a claim and a finish take 3 or 4 statements each, and a batch has 100 entries or
+ * more.
+ */
 const MAX_PER_THOUSAND = 75
 
 describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (name) => {
   const engine = useEngine(name)
 
   it.each([EVENTS, 50, 1])(
-    'costs a few statements per thousand events, in %d lanes',
+    'costs few statements per thousand events, in %d lanes',
     async (lanes) => {
       const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
       await handling(store, EVERY_TOPIC)
@@ -39,7 +42,7 @@ describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (n
         leaseMs: HOUR,
         renewEveryMs: HOUR,
         pollMs: HOUR,
-        // Batches that are cut by work, not by the time that a busy machine takes for it.
+        // With this clock, batches end by their size, not by the time that a busy machine takes.
         clock: { ...systemClock, monotonic: () => 0 },
         onDead() {},
         onError(error) {
@@ -48,7 +51,7 @@ describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (n
       })
       const queries = await queriesOf(async () => {
         dispatcher.start()
-        await until('all are handled', () => seen.length >= EVENTS, 60_000)
+        await until('all events are handled', () => seen.length >= EVENTS, 60_000)
         await dispatcher.close(10_000)
       })
       expect(seen).toHaveLength(EVENTS)

@@ -18,15 +18,15 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
       platform.install(business_uid)
     }
     await platform.settled()
-    // Named for another's subscription, and another for its own.
+    // A wrong track of another's subscription, and one of another business for its own.
     await marketplace.track({ subscription_uid: 'of-the-other', business_uid: 'the-erased' })
     await marketplace.track({ subscription_uid: 'of-the-erased', business_uid: 'the-other' })
     await until(
-      'both are in',
+      'both purchases are read',
       async () => (await marketplace.isEntitled('the-erased')) && marketplace.isEntitled('the-other'),
     )
     await until(
-      'all is handled',
+      'every entry is handled',
       async () => (await marketplace.journal.list({ status: 'pending' })).length === 0,
     )
 
@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     expect((await tracesOf('the-other', store)).length).toBeGreaterThan(2)
   })
 
-  it('prevents a read under way from restoring anything; a later delivery is new', async () => {
+  it('prevents a read under way from restoring anything; a later delivery counts as new', async () => {
     const store = await engine.freshAddress()
     const [shown, held] = [gate(), gate()]
     const { platform, marketplace } = await createScene({
@@ -84,10 +84,10 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
 
     const again = openMarketplace(platform, { store })
     await again.track({ subscription_uid: 's1', business_uid: 'the-business' })
-    await until('it is known anew', () => again.isEntitled('the-business'))
+    await until('the subscription is known again', () => again.isEntitled('the-business'))
   })
 
-  it('prevents a handler under way from ending anything, and calls none with a leased entry', async () => {
+  it('prevents a handler under way from finishing an entry, and passes no leased entry to a handler', async () => {
     const store = await engine.freshAddress()
     const [begun, held] = [gate(), gate()]
     const { platform, marketplace, deliver } = await createScene({ store })
@@ -98,7 +98,7 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
       begun.open()
       await held.opened
     })
-    await until('it is open', async () => (await marketplace.health()).status === 'ok')
+    await until('the business has access', async () => (await marketplace.health()).status === 'ok')
     await deliver(['first', 'second', 'third'].map((event_time) => installed({ ...install, event_time })))
     await begun.opened
     await marketplace.erase('the-business')
@@ -106,12 +106,12 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     await marketplace.close()
     expect(called).toHaveLength(1)
     const traces = await tracesOf('the-business', store)
-    // The lane stays taken until the lease of the handler would have run out.
+    // The lane stays leased until the handler's lease would have ended.
     expect(traces.filter(([table]) => table !== 'lanes')).toEqual([['journal', 'action', 'erase']])
     expect(platform.subscription('s1')).toBeUndefined()
   })
 
-  it('deletes 100,000 entries in small batches, and leaves the event loop free in between', async () => {
+  it('deletes 100,000 entries in small batches, and lets the event loop run in between', async () => {
     const { store, sql, queriesOf } = await openStoreWithSql(await engine.freshAddress())
     for (let first = 1; first < ENTRIES; first += ENTRIES / 10) {
       await sql(`insert into journal
@@ -147,23 +147,27 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
 describe('erase, for several instances on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('clears the cached answer of the others', async () => {
+  it('clears the cached answers of the other instances', async () => {
     const store = await engine.freshAddress()
     const { platform, marketplace } = await createScene({ store })
     const other = openMarketplace(platform, { store, worker: false })
     platform.purchase({ business_uid: 'the-business', payment: 'succeeded', subscription_uid: 's1' })
     await platform.settled()
     await until(
-      'both let it in',
+      'both instances let the business in',
       async () => (await marketplace.isEntitled('the-business')) && other.isEntitled('the-business'),
     )
     await marketplace.erase('the-business')
-    // An answer is kept for five seconds where no hint arrives.
-    await until('the other lets it in no more', async () => !(await other.isEntitled('the-business')), 4_000)
+    // Without a notification, an answer stays cached for five seconds.
+    await until(
+      'the other instance does not let the business in any more',
+      async () => !(await other.isEntitled('the-business')),
+      4_000,
+    )
   })
 })
 
-/** In which rows of a closed store the text stands: the table, and of an entry its kind and name. */
+/** The rows of a closed store that contain the text: the table, and for an entry its kind and name. */
 async function tracesOf(text: string, address: string): Promise<string[][]> {
   const { sql, store } = await openStoreWithSql(address)
   const found: string[][] = []

@@ -11,7 +11,7 @@ const LIB = join(ROOT, 'lib')
 describe('MarketplaceError', () => {
   const { name } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
-  it.each(Object.keys(ERROR_CODES) as ErrorCode[])('names the place that explains it: %s', (code) => {
+  it.each(Object.keys(ERROR_CODES) as ErrorCode[])('names the page that explains it: %s', (code) => {
     const error = new MarketplaceError(code, 'Cannot do it: for a test')
     const [, page = '', anchor = ''] = new RegExp(`^${name}/(docs/\\w+\\.md)#(\\w+)$`).exec(error.help) ?? []
     const text = readFileSync(join(ROOT, page), 'utf8')
@@ -20,7 +20,7 @@ describe('MarketplaceError', () => {
     expect(error.retryable).toBe(ERROR_CODES[code].retryable)
   })
 
-  it('keeps the error behind it as its cause', () => {
+  it('keeps the original error as its cause', () => {
     const cause = new Error('the disk is full')
     expect(new MarketplaceError('store_unavailable', 'Cannot write: the disk is full', { cause }).cause).toBe(
       cause,
@@ -38,7 +38,7 @@ describe('an error that lib throws', () => {
     ),
   )
 
-  it('is read whole', () => {
+  it('is found by the search in the sources', () => {
     expect(made.length).toBeGreaterThan(60)
   })
 
@@ -49,19 +49,19 @@ describe('an error that lib throws', () => {
     expect(others).toEqual([])
   })
 
-  it('has no outdated exception in this list', () => {
+  it('is still in the code if this list has it as an exception', () => {
     expect(INSIDE.filter((each) => !made.some((one) => isLike(each, one)))).toEqual([])
   })
 })
 
 describe('postgresStore', () => {
-  it('throws one for a schema that is not a plain name', () => {
+  it('throws a MarketplaceError for a schema that is not a plain name', () => {
     expect(codeThrown(() => postgresStore('postgres://127.0.0.1:1/none', { schema: 'a"b' }))).toBe(
       'config_invalid',
     )
   })
 
-  it('rejects with one when the server does not answer, and in every call without it', async () => {
+  it('rejects with a MarketplaceError when the server does not answer, and so does every later call', async () => {
     const store = postgresStore('postgres://127.0.0.1:1/none')
     const calls = {
       open: () => store.open(),
@@ -81,7 +81,7 @@ describe('postgresStore', () => {
   })
 })
 
-/** Errors that another part catches, by their origin and their handling. */
+/** Errors that another part catches, with their origin and their handling. */
 const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = [
   { file: 'store/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
   { file: 'postgres/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },

@@ -62,7 +62,7 @@ describe('a subject', () => {
     kind: 'other',
   }
 
-  it('is complete for any result of an app’s own definition', () => {
+  it("is complete for any result of the app's own definition", () => {
     for (const nothing of [undefined, {}, { kind: 'made-up', app: 'a\n', event_time: 5 } as never]) {
       expect(completeSubject(nothing)).toEqual(NOTHING)
     }
@@ -134,7 +134,7 @@ describe('the description of data that no schema accepts', () => {
   }
   const issue = (message: string): SchemaIssue => ({ path: ['a', 0], message })
 
-  it('is a path and a sentence, of bounded length and without control characters', () => {
+  it('is a path and a sentence, of limited length and without control characters', () => {
     expect(issuesOf([issue('Invalid input: wrong')])).toEqual(['data.a.0: wrong'])
     expect(issuesOf([issue('not an Invalid input: x')])).toEqual(['data.a.0: not an Invalid input: x'])
     expect(issuesOf([issue('a\nb\ud800')])).toEqual(['data.a.0: a?b?'])

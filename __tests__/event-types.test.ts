@@ -83,7 +83,7 @@ describe('the types of the events', () => {
     expect(EVENTS['purchasable_subscription/update'].data.safeParse(notice).data?.business_id).toBe('1')
   })
 
-  it('give the updated event data that only announces a record', () => {
+  it('show that an updated event only announces a record', () => {
     const data = EVENTS['purchasable_subscription/updated'].data.parse(record())
     const announced: AnnouncedRecord = data
     // @ts-expect-error a record that was read has an item and a state
@@ -127,8 +127,8 @@ describe('the types of the events', () => {
   })
 })
 
-describe('the types with events of an app’s own', () => {
-  it('join them to the built-in ones', () => {
+describe("the types with the app's own events", () => {
+  it('add them to the built-in ones', () => {
     type R = Registry<Custom>
     holds<Same<EventName<R>, EventName | 'invoice/paid'>>()
     holds<Same<EventData<'invoice/paid', R>, { business_uid: string; total: number }>>()
@@ -146,7 +146,7 @@ describe('the types with events of an app’s own', () => {
     expect(Object.keys(registry)).toEqual(Object.keys(EVENTS))
   })
 
-  it('refuse unknown tokens, and a subject that reads a field its data lacks', () => {
+  it('refuse unknown tokens, and a subject that reads a field that its data do not have', () => {
     const event = { entity_name: 'a', event_type: 'b', data: z.object({ a: z.string() }) } as const
     // @ts-expect-error no such kind of token
     const badToken = defineEvent({ ...event, tokens: ['admin'] })

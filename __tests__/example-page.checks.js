@@ -1,4 +1,4 @@
-/** Checks that example-page.test.ts evaluates in the page. */
+/** The checks that example-page.test.ts runs in the page. */
 globalThis.pageChecks = {
   faintTexts,
   movingElements,
@@ -15,14 +15,14 @@ globalThis.pageChecks = {
   shortestLight,
 }
 
-/** Texts whose contrast is below 4.5 : 1 (WCAG 2.2, 1.4.3, which exempts inactive controls). */
+/** The texts whose contrast is below 4.5 : 1 (WCAG 2.2, 1.4.3, which exempts inactive controls). */
 function faintTexts() {
   const size = { width: 1, height: 1 }
   const pen = Object.assign(document.createElement('canvas'), size).getContext('2d', {
     willReadFrequently: true,
   })
 
-  /** Of colours laid over one another; the canvas understands every notation. */
+  /** The luminance of colours laid over one another. The canvas converts every notation. */
   function luminance(colours) {
     pen.clearRect(0, 0, 1, 1)
     for (const colour of colours) {
@@ -48,7 +48,7 @@ function faintTexts() {
   })
 }
 
-/** Elements that move or fade. */
+/** The elements that move or fade. */
 function movingElements() {
   return [...document.querySelectorAll('*')].flatMap((element) =>
     ['', '::before', '::after'].flatMap((part) => {
@@ -72,19 +72,19 @@ function outlineOfFocus() {
   return getComputedStyle(document.activeElement).outlineStyle
 }
 
-/** What a screen reader reads out by itself, by id. */
+/** The texts that a screen reader announces without being asked, by id. */
 function liveRegions() {
   const roles = ['alert', 'log', 'status', 'timer', 'marquee'].map((role) => `[role="${role}"]`)
   const all = document.querySelectorAll([...roles, '[aria-live]', 'output'].join())
   return [...all].map(({ id, className }) => id || className)
 }
 
-/** Whether nothing on the page has a colour. */
+/** Whether the page is shown in grey. */
 function isGrey() {
   return getComputedStyle(document.documentElement).filter === 'grayscale(1)'
 }
 
-/** Whether the answer is in the colour of any text. */
+/** Whether the answer has the same colour as ordinary text. */
 function isHeadlineGrey() {
   const colourOf = (selector) => getComputedStyle(document.querySelector(selector)).color
   return colourOf('#headline') === colourOf('body')
@@ -100,7 +100,7 @@ function partsInSight() {
   })
 }
 
-/** From now on writes down which parts of the strip are lit together. */
+/** From now on records which parts of the strip are lit together. */
 function watchStrip() {
   globalThis.litParts = []
   new MutationObserver(() => {
@@ -115,7 +115,7 @@ function litOfStrip() {
   return globalThis.litParts.map(({ parts }) => parts)
 }
 
-/** The shortest time in milliseconds that parts were lit before others were. */
+/** The shortest time in milliseconds for which parts were lit before others were. */
 function shortestLight() {
   return Math.min(...globalThis.litParts.slice(1).map(({ at }, i) => at - globalThis.litParts[i].at))
 }

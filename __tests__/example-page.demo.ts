@@ -9,11 +9,11 @@ import { askPage, openPage } from './support/browser.js'
 export interface Demo {
   process: ChildProcess
   url: string
-  /** Where it keeps its database. */
+  /** The folder of its database. */
   temporary: string
 }
 
-/** `npm run demo` in a process of its own. Port 0 takes a free one. */
+/** Starts `npm run demo` in a process of its own. Port 0 takes a free one. */
 export async function startDemo(port = 0): Promise<Demo> {
   const temporary = mkdtempSync(join(tmpdir(), 'example-page-'))
   const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo.ts'], {
@@ -24,7 +24,7 @@ export async function startDemo(port = 0): Promise<Demo> {
   return { process: demo, url: await addressOf(demo), temporary }
 }
 
-/** Ends it at once. Its app ends with it, and its database is removed. */
+/** Ends the demo at once. Its app ends too, and its database is removed. */
 export function endDemo({ process: demo, temporary }: Demo) {
   demo.kill('SIGKILL')
   rmSync(temporary, { recursive: true, force: true })
@@ -40,7 +40,7 @@ export function useDemo(): () => Demo {
   return () => demo
 }
 
-/** Opens the page; without motion unless asked, so that nothing is played slowly. */
+/** Opens the page; without motion unless requested, so that nothing plays slowly. */
 export async function openDemo(
   url: string,
   { business, ...options }: BrowserContextOptions & { business?: string } = {},
@@ -52,7 +52,7 @@ export async function openDemo(
   return page
 }
 
-/** Presses a button once its last press has ended. */
+/** Presses a button after its previous press has ended. */
 export function press(page: Page, name: string): Promise<void> {
   const buttons = page.locator('.freely button:not([aria-disabled="true"]):not([aria-busy])')
   return buttons.and(page.getByText(name, { exact: true })).click()
@@ -69,7 +69,7 @@ export function headlineIs(page: Page, words: string): Promise<void> {
   return text(page, '#headline', words)
 }
 
-/** Moves the focus by the keyboard to the element with this name. */
+/** Moves the focus with the keyboard to the element with this name. */
 export async function tabTo(page: Page, name: string, key = 'Tab'): Promise<void> {
   for (let pressed = 0; pressed < 60; pressed++) {
     if ((await askPage(page, 'focusedWords')) === name) return
@@ -78,7 +78,7 @@ export async function tabTo(page: Page, name: string, key = 'Tab'): Promise<void
   throw new Error(`expected to reach "${name}" with ${key}`)
 }
 
-/** The address the demo prints. */
+/** The address that the demo prints. */
 function addressOf({ stdout }: ChildProcess): Promise<string> {
   return new Promise((found, failed) => {
     let printed = ''

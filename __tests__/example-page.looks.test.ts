@@ -7,7 +7,7 @@ import { endDemo, headlineIs, openDemo, press, startDemo, text, useDemo } from '
 import { askPage, axeViolations, troubles, useBrowser } from './support/browser.js'
 import { onCleanUp } from './support/clean-up.js'
 
-/** The folder for pictures of the page. */
+/** The folder for screenshots of the page. */
 const SCREENSHOTS = join(tmpdir(), 'example-page-screenshots')
 const LOOKS = {
   'small phone by night': { viewport: { width: 320, height: 700 }, colorScheme: 'dark' },
@@ -28,7 +28,7 @@ useBrowser()
 const demo = useDemo()
 beforeAll(() => mkdir(SCREENSHOTS, { recursive: true }))
 
-describe('the page of the example app fits, can be read, and is fit for screen readers', () => {
+describe('the page of the example app fits, is readable, and works with screen readers', () => {
   it.each(Object.keys(LOOKS) as Look[])(
     'on a %s: at the start, in a story, with its code open, when denied, and when the app is stopped',
     async (look) => {
@@ -52,14 +52,14 @@ describe('the page of the example app fits, can be read, and is fit for screen r
       await press(page, 'Kill the app')
       await headlineIs(page, 'The app is stopped')
       await isFine(page, look, 'stopped')
-      // For the looks after this one: a page that closes at once may not have sent what was pressed.
+      // The next look needs a running app. A page that closes at once may not have sent the press of this button.
       await press(page, 'Start the app')
       await headlineIs(page, 'Not let in')
     },
     60_000,
   )
 
-  it('while it has lost the demo', async () => {
+  it('while the demo does not answer', async () => {
     const other = await startDemo()
     onCleanUp(() => endDemo(other))
     const pages = new Map<Look, Page>()

@@ -20,13 +20,13 @@ describe('the first screen of the example app', () => {
     expect(await askPage(phone, 'partsInSight')).toEqual(strip)
   })
 
-  it('lights the part of the strip that something passes through, one after the other', async () => {
+  it('lights the parts of the strip one after the other, as a webhook passes through', async () => {
     const page = await open({ reducedMotion: 'no-preference', business: 'Radhaus Becker' })
     await text(page, '#strip-truth', 'nothing bought')
     await askPage(page, 'watchStrip')
     await press(page, 'Buy and pay')
     await page.waitForSelector('[data-part="platform"][data-lit="now"]')
-    // The strip plays events slowly that took milliseconds, and the stations wait for it.
+    // The strip plays events slowly that took milliseconds; the stations of the strip wait for it.
     await text(page, '#strip-answer', 'Report closed')
     await text(page, '#strip-answer', 'Report open')
     await text(page, '#strip-known', 'purchased')
@@ -62,7 +62,7 @@ describe('the stories of the example app', () => {
     await begin('A customer misses a payment', 'Step 1 of 4')
     await step('Buy and pay', 'Step 2 of 4', 'The studio may use the app.')
     await headlineIs(page, 'Let in')
-    // The story goes on with its own business.
+    // The story continues with its own business.
     await page.getByLabel('Salon Aurora').check()
     await step('Miss a payment', 'Step 3 of 4', 'The studio is not let in any more.')
     await headlineIs(page, 'Not let in')
@@ -71,7 +71,7 @@ describe('the stories of the example app', () => {
     await headlineIs(page, 'Let in')
   }, 60_000)
 
-  it('show how the app is killed while a webhook is on its way, and nothing is lost', async () => {
+  it('show that nothing is lost when the app is killed while a webhook is on its way', async () => {
     page = await open()
     await begin('The app dies', 'Step 1 of 3')
     await step('Buy, then kill -9', 'Step 2 of 3', 'Only the line on disk remains of the purchase.')
@@ -95,7 +95,7 @@ describe('the stories of the example app', () => {
     expect(await page.textContent('#story-before')).toContain('Nothing is lost.')
   }, 60_000)
 
-  it('can be played again, with the keyboard alone, and read out each step once', async () => {
+  it('can be played again, with the keyboard alone, and a screen reader announces each step once', async () => {
     page = await open()
     await tabTo(
       page,

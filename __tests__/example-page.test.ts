@@ -80,7 +80,7 @@ describe('the page of the example app', () => {
     await text(page, '#truth', 'nothing bought')
   })
 
-  it('shows behind each button, when asked, the code that runs', async () => {
+  it('shows the code behind each button on request', async () => {
     const page = await open()
     expect(await page.locator('.code:visible').count()).toBe(0)
     const buttons = page.locator('.freely .pair')
@@ -187,7 +187,7 @@ describe('the page of the example app', () => {
     expect(await askPage(page, 'isGrey')).toBe(true)
     const buttons = page.locator('.freely .pair > :not(.opener)')
     for (const button of await buttons.all()) expect(await button.getAttribute('aria-disabled')).toBe('true')
-    // The browser itself writes that it cannot connect.
+    // The browser itself logs that it cannot connect.
     troubles.length = noted
 
     other = await startDemo(Number(new URL(other.url).port))
@@ -215,7 +215,7 @@ function open(business?: string): Promise<Page> {
   return openDemo(demo().url, business ? { business } : {})
 }
 
-/** The page of a business that has bought. */
+/** Opens the page of a business that has bought. */
 async function openCustomer(business: string): Promise<Page> {
   const page = await open(business)
   if ((await page.textContent('#headline')) !== 'Let in') await press(page, 'Buy and pay')
@@ -223,7 +223,7 @@ async function openCustomer(business: string): Promise<Page> {
   return page
 }
 
-/** What is left of code when only its words count. */
+/** The code without its indentation. */
 function unindented(code: string): string {
   return code
     .split('\n')

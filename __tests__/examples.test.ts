@@ -8,7 +8,7 @@ import { startPostgres } from './support/postgres.js'
 const EXAMPLES = join(__dirname, '..', 'examples')
 const MINUTES = 120_000
 
-/** The command of each example, and the line it prints at the end. */
+/** The command of each example, and the line that it prints at the end. */
 const COMMANDS: Record<string, [args: string[], printed: RegExp]> = {
   minimal: [['start'], /before the purchase: 402\npurchased: 200\nafter a missed payment: 402\n$/],
   // `node --test` prints TAP or, since Node 23, its own form: "# pass 7" or "ℹ pass 7".
@@ -22,7 +22,7 @@ const COMMANDS: Record<string, [args: string[], printed: RegExp]> = {
 
 describe('the examples', () => {
   it.each(Object.entries(COMMANDS))(
-    '%s runs to its end with the packed package, by its own command',
+    '%s runs until its end with the packed package, by its own command',
     async (name, [args, printed]) => {
       const example = createExample(name)
       onCleanUp(() => example.remove())

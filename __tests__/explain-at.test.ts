@@ -7,7 +7,7 @@ const NOW = Date.parse('2026-06-30T00:00:00Z')
 const RETENTION = { doneMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
 
 describe('the answer at an earlier time', () => {
-  it('is the result of the last change before it, of each subscription', async () => {
+  it('is the result of the last change before that time, of each subscription', async () => {
     const past = world({
       changes: [
         change(10, 's1', null, 'suspended'),
@@ -22,7 +22,7 @@ describe('the answer at an earlier time', () => {
     expect(await past(11)).toEqual(['not_recorded', 'not_recorded null'])
   })
 
-  it('is not known when a change in between is past its retention', async () => {
+  it('is not known if the retention of a change in between has ended', async () => {
     const past = world({
       changes: [change(50, 's1', null, 'purchased'), change(3, 's1', 'suspended', 'purchased')],
       rows: [row('s1', 'purchased', 50)],
@@ -31,18 +31,18 @@ describe('the answer at an earlier time', () => {
     expect(await past(1)).toEqual(['purchased', 'change s1 purchased'])
   })
 
-  it('is the current one when nothing has changed since and all changes since are stored', async () => {
+  it('is the current answer if nothing has changed since and all later changes are stored', async () => {
     const past = world({ changes: [], rows: [row('s1', 'purchased', 400)] })
     expect(await past(29)).toEqual(['purchased', 'record s1'])
     expect(await past(31)).toEqual(['not_recorded', 'not_recorded s1'])
   })
 
-  it('is not known for a subscription that was announced and not read yet', async () => {
+  it('is not known for a subscription that was announced but not read yet', async () => {
     const past = world({ changes: [change(5, 's1', null, 'purchased')], rows: [row('s1', 'purchased', 9)] })
     expect(await past(7)).toEqual(['not_read_yet', 'record s1'])
   })
 
-  it('does not count subscriptions that moved to another business, and names those that are gone', async () => {
+  it('does not count subscriptions that moved to another business, and names those that are missing or revoked', async () => {
     const past = world({
       changes: [
         change(20, 's1', null, 'purchased'),
@@ -56,7 +56,7 @@ describe('the answer at an earlier time', () => {
     expect(await past(4)).toEqual(['revoked', 'change s2 null', 'change s1 null'])
   })
 
-  it('grants access for one subscription that entitles, whatever is unknown about others', async () => {
+  it('is yes if one subscription gives access, even if others are unknown', async () => {
     const past = world({
       changes: [change(9, 's1', null, 'purchased')],
       rows: [row('s1', 'purchased', 9), row('s2', 'canceled', 300)],
@@ -70,7 +70,7 @@ describe('the answer at an earlier time', () => {
   })
 })
 
-/** Asks for the answer so many days ago: its reason and its evidence. */
+/** Asks for the answer this many days ago. Returns its reason and its evidence. */
 function world({ changes, rows }: { changes: JournalEntry[]; rows: StoredSubscription[] }) {
   const newest = [...changes].sort((a, b) => Date.parse(b.receivedAt) - Date.parse(a.receivedAt))
   const explainAt = createExplainAt({

@@ -9,7 +9,7 @@ import { createScene, OUR_ITEM } from './support/scene.js'
 import { until } from './support/until.js'
 
 describe('while the store cannot accept a delivery', () => {
-  it('the reply is 503 with Retry-After, nothing is stored, and the next delivery is accepted when it can', async () => {
+  it('the reply is 503 with Retry-After, nothing is stored, and the next delivery after the failure is accepted', async () => {
     const { store, scene } = await faultyScene()
     const fault = store.faults.add({ on: 'accept', kind: 'unavailable' })
     const { status, headers, body } = await scene.deliver(notice('b1', 's1'))
@@ -22,7 +22,7 @@ describe('while the store cannot accept a delivery', () => {
     expect((await scene.marketplace.journal.list()).map((entry) => entry.id)).toEqual([id])
   })
 
-  it('a delivery that it stored without acknowledging is read all the same, and its repetition does no harm', async () => {
+  it('a delivery that it stored without acknowledging still causes a read, and its repetition does no harm', async () => {
     const { store, scene } = await faultyScene()
     const { uid } = purchased(scene)
     await scene.platform.settled()
@@ -30,13 +30,13 @@ describe('while the store cannot accept a delivery', () => {
     store.faults.add({ on: 'accept', kind: 'unacknowledged', times: 1 })
     scene.platform.paymentIssue(uid)
     expect((await scene.deliver(notice('b1', uid))).status).toBe(503)
-    await until('the change is seen', async () => !(await scene.marketplace.isEntitled('b1')))
+    await until('the handler gets the change', async () => !(await scene.marketplace.isEntitled('b1')))
     expect((await scene.deliver(notice('b1', uid))).status).toBe(200)
-    await until('all is read', async () => settled(await scene.marketplace.explain('b1')))
+    await until('all requested reads are done', async () => settled(await scene.marketplace.explain('b1')))
     expect(await scene.marketplace.isEntitled('b1')).toBe(false)
   })
 
-  it('the receiver waits for a store that does not answer until the deadline; a delivery that it stores later counts', async () => {
+  it('the receiver waits for an unresponsive store until the deadline; a delivery that the store writes later counts', async () => {
     const { store, scene } = await faultyScene({ receiver: { acceptTimeoutMs: 100 } })
     scene.platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = purchased(scene)
@@ -57,7 +57,7 @@ describe('J2 while the store cannot be read', () => {
     const fault = store.faults.add({ kind: 'unavailable' })
     expect(await scene.marketplace.isEntitled('b1')).toBe(true)
     expect(await scene.marketplace.isEntitled('b2')).toBe(false)
-    await until('it is too old', async () => !(await scene.marketplace.isEntitled('b1')))
+    await until('the answer is too old', async () => !(await scene.marketplace.isEntitled('b1')))
     expect(await scene.marketplace.explain('b1')).toMatchObject({ entitled: false })
     expect(await scene.marketplace.health()).toMatchObject({ status: 'failing', counts: null })
     fault.remove()
@@ -67,15 +67,18 @@ describe('J2 while the store cannot be read', () => {
 })
 
 describe('when the store fails the worker', () => {
-  it('a store that cannot be opened is opened eventually, and earlier deliveries are answered 503', async () => {
+  it('a store that cannot be opened is opened later, and deliveries before that get 503', async () => {
     const { store, scene } = await faultyScene({}, [{ on: 'open', kind: 'unavailable', times: 2 }])
     expect((await scene.deliver(notice('b1', 's1'))).status).toBe(503)
-    await until('a delivery is taken', async () => (await scene.deliver(notice('b1', 's1'))).status === 200)
+    await until(
+      'a delivery is accepted',
+      async () => (await scene.deliver(notice('b1', 's1'))).status === 200,
+    )
     expect(store.faults.held).toBe(0)
   })
 
   it.each(['unavailable', 'unacknowledged'] as const)(
-    'a read whose finish is %s is right eventually, and its change is delivered',
+    'a read whose finish is %s is finished later, and its change is delivered',
     async (kind) => {
       const { store, scene, changes } = await faultyScene()
       const fault = store.faults.add({ on: 'finishRead', kind, times: 2 })
@@ -87,12 +90,12 @@ describe('when the store fails the worker', () => {
     },
   )
 
-  it('a handler whose finish could not be written ends all the same, and this process does not call it again', async () => {
+  it('a handler whose finish could not be written has still ended, and this process does not call it again', async () => {
     const { store, scene, changes } = await faultyScene()
     const fault = store.faults.add({ on: 'finishLanes', kind: 'unavailable', times: 1 })
     purchased(scene)
     const ended = async () => (await scene.marketplace.journal.list({ kind: 'change' }))[0]
-    const change = await until('it has ended', async () => {
+    const change = await until('the entry is done', async () => {
       const entry = await ended()
       return entry?.status === 'done' && entry
     })
@@ -118,7 +121,7 @@ describe('when the store fails the worker', () => {
     await until('the change is handled', () => changes.length > 0)
   })
 
-  it('closing ends in time although the store no longer answers', async () => {
+  it('closing ends in time although the store does not answer any more', async () => {
     const { store, scene } = await faultyScene({ closeGraceMs: 200 })
     await scene.marketplace.start()
     store.faults.add({ on: ['claimReads', 'claimLanes'], kind: 'hang' })
@@ -146,7 +149,7 @@ describe('a store that fails at random', () => {
     const acknowledged: string[] = []
     let refused = 0
 
-    /** As a sender that retries: the app knows only acknowledged deliveries. */
+    /** Delivers like a sender that retries: the app knows only acknowledged deliveries. */
     async function deliverUntilAccepted(i: number) {
       for (;;) {
         const { status, id } = await scene.deliver(notice(businesses[i] as string, uids[i] as string))
@@ -173,7 +176,7 @@ describe('a store that fails at random', () => {
     expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
     const right = uids.map((uid) => platform.subscription(uid)?.purchase_state === 'purchased')
     await until(
-      'every decision is right and settled',
+      'every decision is correct and settled',
       async () => {
         const decisions = await Promise.all(businesses.map((each) => marketplace.explain(each)))
         return decisions.every((each, i) => settled(each) && each.entitled === right[i])
@@ -198,14 +201,14 @@ describe('a store that fails at random', () => {
 
 type Plan = NonNullable<Parameters<typeof withStoreFaults>[1]>['faults']
 
-/** An app on a store with these faults, and a handler that collects its changes. */
+/** An app on a store with these faults, with a handler that collects its changes. */
 async function faultyScene(
   options: Parameters<typeof createScene>[0] = {},
   faults: NonNullable<Plan> = [],
   seed = 1,
 ) {
   const store = withStoreFaults(storeFor('sqlite::memory:', systemClock), { seed, faults })
-  // Released before the marketplace is closed: clean-ups run from the last to the first.
+  // Released before the marketplace closes, because clean-ups run from the last to the first.
   const scene = await createScene({ store, worker: { pollMs: 20, leaseMs: 1_000 }, ...options })
   onCleanUp(() => store.faults.clear())
   const changes: PurchaseChange[] = []

@@ -15,7 +15,7 @@ describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
       const finished = await Promise.all(claims.map((claim) => store.finishRead(claim, purchased(claim))))
       expect(finished).toEqual(claims.map(() => true))
     })
-    // SQLite runs a statement for each row; the work of a transaction is done once.
+    // SQLite runs a statement for each row, but does the work of a transaction once.
     const texts = queries.map((each) => each.text)
     const each = name === 'SQLite' ? claims.length : 1
     expect(texts.filter((text) => /^\s*update subscriptions/.test(text))).toHaveLength(each)
@@ -25,7 +25,7 @@ describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
     expect(rows.map(({ id }) => id).sort()).toEqual(claims.map(({ id }) => `change of ${id}`).sort())
   })
 
-  it('look up no business when none has a change', async () => {
+  it('look up no business if no read has a change', async () => {
     const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
     const [claim] = (await claimed(store, 1)) as [ReadClaim]
     const { changes: _none, ...finish } = purchased(claim)
@@ -33,7 +33,7 @@ describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
     expect(queries.filter(({ text }) => /select subscriptions\.\*/.test(text))).toEqual([])
   })
 
-  it('do not fail with one that cannot be written', async () => {
+  it('do not fail because one of them cannot be written', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 6)
     const results = await Promise.allSettled(
@@ -54,7 +54,7 @@ describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
     expect(states).toEqual(claims.map((_claim, i) => (i === 2 ? null : 'purchased')))
   })
 
-  it('omit one whose lease belongs to another claimer', async () => {
+  it('leave out a read whose lease belongs to another claimer', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 4)
     const [first, ...others] = claims as [ReadClaim, ...ReadClaim[]]

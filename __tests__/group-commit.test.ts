@@ -5,19 +5,19 @@ import { gate } from './support/until.js'
 const MIB = 1024 * 1024
 
 describe('C26 a group commit', () => {
-  it('holds no more bytes than its bound, except one item that is larger alone', async () => {
+  it('contains no more bytes than its bound, except for a single item that is larger', async () => {
     const { submit, batches } = committer()
     await Promise.all([300, 300, 300, 2_000, 10].map((kib) => submit({ kib })))
     expect(batches).toEqual([[300, 300, 300], [2_000], [10]])
   })
 
-  it('holds no more rows than its bound', async () => {
+  it('contains no more rows than its bound', async () => {
     const { submit, batches } = committer()
     await Promise.all(Array.from({ length: 700 }, () => submit({ kib: 0 })))
     expect(batches.map(({ length }) => length)).toEqual([300, 300, 100])
   })
 
-  it('refuses at once what would wait beyond 64 MiB, and accepts more when there is room again', async () => {
+  it('refuses items at once when more than 64 MiB wait, and accepts them when there is room again', async () => {
     const hold = gate()
     const { submit, batches } = committer({ before: () => hold.opened })
     const first = submit({ kib: 1 })
@@ -30,7 +30,7 @@ describe('C26 a group commit', () => {
     expect(batches).toHaveLength(66)
   })
 
-  it('splits a batch that fails because of one item, and keeps the others', async () => {
+  it('splits a batch that fails because of one item, and commits the others', async () => {
     const { submit, batches } = committer({
       before: async (batch) => {
         if (batch.includes(7)) throw new Error('too large')
@@ -55,7 +55,7 @@ describe('C26 a group commit', () => {
     expect(tries).toBe(1)
   })
 
-  it('refuses beyond its bound of rows, and has room again after each batch', async () => {
+  it('refuses items beyond its bound of rows, and has room again after each batch', async () => {
     const { submit, batches } = committer({
       maxBatch: { rows: 1, bytes: MIB },
       maxWaiting: { rows: 3, bytes: MIB },
@@ -68,13 +68,13 @@ describe('C26 a group commit', () => {
     expect(batches).toHaveLength(9)
   })
 
-  it('accepts a lone item that is larger than all that may wait', async () => {
+  it('accepts a single item that is larger than the bound of everything that waits', async () => {
     const { submit, batches } = committer({ maxWaiting: { rows: 3, bytes: 1 } })
     await submit({ kib: 2_000 })
     expect(batches).toEqual([[2_000]])
   })
 
-  it('is settled when nothing waits and nothing is being committed', async () => {
+  it('is settled when no item waits and no commit runs', async () => {
     const hold = gate()
     const { submit, settled, batches } = committer({
       before: () => hold.opened,

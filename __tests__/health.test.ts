@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { mergeProblems } from '../lib/health.js'
 
 describe('the problems of several parts', () => {
-  it('are listed together, in their order', () => {
+  it('are listed together, in order', () => {
     expect(
       mergeProblems([
         { failing: ['a'], degraded: ['b'] },

@@ -51,7 +51,7 @@ describe('idle() of several processes', () => {
     })
     await worker.start()
     const receiver = openMarketplace(platform, { store, worker: false })
-    await until('the handler is known', async () => {
+    await until('the store knows the handler', async () => {
       await deliver(sampleDelivery('application/installed'))
       return (await worker.journal.list({ status: 'pending' })).length > 0
     })
@@ -62,7 +62,7 @@ describe('idle() of several processes', () => {
 })
 
 describe('idle()', () => {
-  it('waits for a running handler, and reports when it takes too long', async () => {
+  it('waits for a running handler, and rejects with its name when it takes too long', async () => {
     const { marketplace, deliver } = await createScene()
     const { opened, open } = gate()
     marketplace.on('application/installed', () => opened)
@@ -75,7 +75,7 @@ describe('idle()', () => {
     await marketplace.idle()
   })
 
-  it('waits for a retry that is near, and not for a distant one', async () => {
+  it('waits for a retry that is near, but not for a distant one', async () => {
     const { marketplace, deliver } = await createScene({
       worker: { pollMs: 20, handlerRetryDelaysMs: [20, HOUR] },
     })
@@ -99,7 +99,7 @@ describe('idle()', () => {
     await marketplace.start()
     const fault = store.faults.add({ on: 'accept', kind: 'hang' })
     const reply = deliver(sampleDelivery('application/installed'))
-    await until('the store holds it', () => store.faults.held === 1)
+    await until('the store holds the delivery', () => store.faults.held === 1)
     await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toThrow('a delivery is being accepted')
     fault.remove()
     const { id } = await reply
@@ -107,7 +107,7 @@ describe('idle()', () => {
     expect(handled).toEqual([id])
   })
 
-  it('does not wait for changes without a handler, nor for entries whose handler was removed', async () => {
+  it('waits neither for changes without a handler nor for entries whose handler was removed', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const off = marketplace.on('application/installed', () => {})
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })

@@ -10,14 +10,14 @@ describe('an identifier of the package', () => {
     for (const id of ids) expect(id.slice(0, 14)).toBe('00012345-6789-')
   })
 
-  it('never repeats, and is random in each of its other places', () => {
+  it('never repeats, and is random in every other place', () => {
     const ids = Array.from({ length: 2_000 }, () => newId(1))
     expect(new Set(ids).size).toBe(ids.length)
     for (const at of [15, 16, 17, 20, 21, 22, 24, 26, 28, 30, 32, 34, 35]) {
       expect(new Set(ids.map((id) => id[at])).size).toBe(16)
     }
     expect(new Set(ids.map((id) => id[19]))).toEqual(new Set(['8', '9', 'a', 'b']))
-    // Each of its ten random bytes is another one.
+    // Every identifier has ten different random bytes.
     expect(new Set(ids.map((id) => id.slice(24))).size).toBe(ids.length)
     expect(ids.filter((id) => id.slice(15, 18) === id.slice(24, 27)).length).toBeLessThan(20)
   })

@@ -21,13 +21,13 @@ const DEPENDENCIES = join(ROOT, 'node_modules')
 
 export interface Packed {
   tarball: string
-  /** Every file in it, by its path in the package. */
+  /** The content of every file, by its path in the package. */
   files: string[]
-  /** Bytes of all of them. */
+  /** The size of all files in bytes. */
   unpackedBytes: number
 }
 
-/** The package as it would be published, packed into `folder`. Throws as `requireBuild` does. */
+/** Packs the package into `folder`, as it would be published. Throws as `requireBuild` does. */
 export function packInto(folder: string): Packed {
   requireBuild()
   const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
@@ -46,7 +46,7 @@ export function packInto(folder: string): Packed {
 }
 
 let packedArchive: Buffer | undefined
-/** The tarball, packed once for a test file: npm takes 2 s of CPU. */
+/** The tarball, packed once for a test file, because npm takes 2 s of CPU time for it. */
 function archive(): Buffer {
   if (packedArchive) return packedArchive
   const folder = mkdtempSync(join(tmpdir(), 'marketplace-pack-'))
@@ -58,12 +58,12 @@ function archive(): Buffer {
   }
 }
 
-/** Throws when `dist` is older than its sources. A build here would replace the files that other tests use. */
+/** Throws if `dist` is older than its sources. A build here would replace files that other tests use. */
 export function requireBuild() {
   const built = modifiedAt(join(ROOT, 'dist', 'cjs', 'package.json'))
   const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
   if (sources.every((file) => modifiedAt(join(ROOT, 'lib', file)) <= built)) return
-  throw new Error('dist is missing or older than lib: run `npm run build` first, or `npm test`, which does')
+  throw new Error('dist is missing or older than lib: run `npm run build` first, or `npm test`, which builds')
 }
 
 export interface Result {
@@ -74,24 +74,27 @@ export interface Result {
 
 export interface Project {
   folder: string
-  /** Writes a file, and the folders on the way to it. */
+  /** Writes a file, and creates the folders of its path. */
   write(path: string, text: string): void
-  /** Runs plain `node` here. */
+  /** Runs plain `node` in the project. */
   node(args: string[], env?: Record<string, string>): Promise<Result>
-  /** Runs a script of package.json here. */
+  /** Runs a script of package.json in the project. */
   npm(args: string[], env?: Record<string, string>): Promise<Result>
   /** Runs a command of an installed package, without a network. */
   npx(args: string[]): Promise<Result>
-  /** Runs a TypeScript file here. */
+  /** Runs a TypeScript file in the project. */
   tsx(file: string, env?: Record<string, string>): Promise<Result>
-  /** Checks the types of files here, those of the installed packages included; with the project's TypeScript, or one in a folder. */
+  /**
+   * Checks the types of these files and of the installed packages, with the project's TypeScript or the one in a
+   * folder.
+   */
   tsc(files: string[], compilerOptions: Record<string, unknown>, typescript?: string): Promise<Result>
   remove(): void
 }
 
 /**
- * One of the examples as a project of its own: its files, and the dependencies in its package.json, for which the tests' own
- * packages stand in. Throws when the tests lack one.
+ * One of the examples as a project of its own: its files, and the dependencies of its package.json, which come from the
+ * packages of the tests. Throws if one is missing there.
  */
 export function createExample(name: string): Project {
   const source = join(ROOT, 'examples', name)
@@ -106,9 +109,8 @@ export function createExample(name: string): Project {
 }
 
 /**
- * A project of its own in a temporary folder that has installed the tarball. Beside it only what an app would have is
- * there: the package's dependencies, Express, a SQLite driver for Node 20, and types. So an import of anything else
- * fails here.
+ * A project in a temporary folder that has installed the tarball. Beside it are only the packages that an app has: the
+ * package's dependencies, Express, a SQLite driver for Node 20, and types. An import of anything else fails.
  */
 export function createProject(packages: readonly string[] = ['express', 'libsql']): Project {
   requireBuild()
@@ -162,7 +164,7 @@ function linkPackage(folder: string, name: string) {
   symlinkSync(join(DEPENDENCIES, name), link)
 }
 
-/** As npm does it: links to a package's programs, which the system may run. */
+/** Links the programs of a package, as npm does. */
 function linkCommands(folder: string, name: string) {
   const installed = join(folder, 'node_modules', name)
   const links = join(folder, 'node_modules', '.bin')

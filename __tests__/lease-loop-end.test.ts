@@ -3,7 +3,7 @@ import { SECOND } from '../lib/clock.js'
 import { POLL_MS, started } from './support/lease-loop.js'
 
 describe('the end of a loop', () => {
-  it('is at once when nothing runs, and no look follows', async () => {
+  it('comes at once when no item runs, and no look follows', async () => {
     const { loop, clock, looks } = await started()
     await loop.close(10 * SECOND)
     loop.wake()
@@ -28,7 +28,7 @@ describe('the end of a loop', () => {
     expect(clock.timers()).toBe(0)
   })
 
-  it('aborts items that do not end in time, and leaves them behind after another second', async () => {
+  it('aborts items that do not end in time, and leaves them behind after one more second', async () => {
     const { loop, clock, due, aborted } = await started()
     due('a')
     loop.wake()
@@ -44,7 +44,7 @@ describe('the end of a loop', () => {
     expect(closed.is).toBe(true)
   })
 
-  it('leaves items behind after no more than its grace', async () => {
+  it('leaves items behind after its grace at the latest', async () => {
     const { loop, clock, due } = await started()
     due('a')
     loop.wake()
@@ -56,7 +56,7 @@ describe('the end of a loop', () => {
     expect(closed.is).toBe(true)
   })
 
-  it('waits for a claim under way, and for what it has leased', async () => {
+  it('waits for a claim under way, and for the items that the claim leased', async () => {
     const { loop, clock, due, end, hold, looks } = await started({ concurrency: 5 })
     hold()
     due('a')
@@ -76,7 +76,7 @@ describe('the end of a loop', () => {
 })
 
 describe('a claim that does not end', () => {
-  it('holds the end of the loop no longer than its grace', async () => {
+  it('delays the end of the loop no longer than its grace', async () => {
     const { loop, clock, hold } = await started()
     hold()
     loop.wake()

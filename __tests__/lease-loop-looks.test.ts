@@ -4,7 +4,7 @@ import { loopOver, POLL_MS, started } from './support/lease-loop.js'
 import { gate } from './support/until.js'
 
 describe('a look for work', () => {
-  it('comes with the start, and then within a fifth of the poll interval', async () => {
+  it('follows the start, and then comes within a fifth of the poll interval', async () => {
     const { loop, clock, looks, lookedAt } = loopOver()
     loop.wake()
     await clock.advance(10 * POLL_MS)
@@ -21,7 +21,7 @@ describe('a look for work', () => {
     expect(lookedAt()).toBe(looks.at(-1)?.at)
   })
 
-  it('comes at once after a wake-up, and at most each 10 ms in a flood of them', async () => {
+  it('follows a wake-up at once, and comes at most every 10 ms during a flood of them', async () => {
     const { loop, clock, looks } = await started()
     await clock.advance(100)
     loop.wake()
@@ -44,7 +44,7 @@ describe('a look for work', () => {
     expect(clock.timers()).toBe(1)
   })
 
-  it('is not planned for what polls find anyway, more than two poll intervals ahead', async () => {
+  it('is not planned for a wake-up more than two poll intervals ahead, because a poll will find that work', async () => {
     const { loop, clock, looks } = await started()
     for (let ms = 0; ms < 1_000; ms += 10) loop.wake(2 * POLL_MS + 10 + ms)
     await clock.advance(5 * POLL_MS)
@@ -55,7 +55,7 @@ describe('a look for work', () => {
     expect(looks.filter(({ at }) => at >= now + 2 * POLL_MS)).toHaveLength(1)
   })
 
-  it('that fails is reported, and followed by the next', async () => {
+  it('that fails is reported, and another look follows', async () => {
     const { loop, clock, looks, errors, due } = loopOver({
       claims: () => {
         if (looks.length === 1) throw new Error('no database')
@@ -69,7 +69,7 @@ describe('a look for work', () => {
     expect(loop.items()).toEqual(['a'])
   })
 
-  it('that is under way is not joined by a second one', async () => {
+  it('is never followed by a second one before it has ended', async () => {
     const hold = gate()
     const { loop, clock, looks } = loopOver({ claims: () => hold.opened })
     loop.start()
@@ -86,7 +86,7 @@ describe('a look for work', () => {
 })
 
 describe('the slots of a loop', () => {
-  it('are never more than its concurrency, and are filled as soon as one is free', async () => {
+  it('are never more than the concurrency, and are filled as soon as one is free', async () => {
     const { clock, looks, due, end, loop } = await started({ concurrency: 2 })
     due('a', 'b', 'c', 'd')
     loop.wake()
@@ -99,7 +99,7 @@ describe('the slots of a loop', () => {
     expect(looks.at(-1)?.limit).toBe(1)
   })
 
-  it('become free when an item fails, which is reported', async () => {
+  it('become free when an item fails, and the failure is reported', async () => {
     const { clock, due, end, loop, errors } = await started({ concurrency: 1 })
     due('a', 'b')
     loop.wake()
@@ -122,7 +122,7 @@ describe('the slots of a loop', () => {
     expect(loop.items()).toEqual(['waiting 1', 'waiting 2', 'waiting 3', 'waiting 4', 'a'])
   })
 
-  it('are filled from items that are leased ahead, once half of those are missing', async () => {
+  it('are filled from items that are leased ahead; a look follows when half of those are used', async () => {
     const { clock, due, loop, end, looks } = await started({ concurrency: 2, ahead: () => 4 })
     due('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i')
     loop.wake()
@@ -140,7 +140,7 @@ describe('the slots of a loop', () => {
     expect(loop.items()).toHaveLength(6)
   })
 
-  it('that become free cost no look at once when the last claim has leased all that was due', async () => {
+  it('that become free cause no look at once if the last claim has leased all due items', async () => {
     for (const isExhaustive of [true, false]) {
       const { clock, due, loop, end, looks } = await started({ concurrency: 4, isExhaustive })
       due('a', 'b')
@@ -157,7 +157,7 @@ describe('the slots of a loop', () => {
     }
   })
 
-  it('that become free after a claim of as many as there were are filled at once', async () => {
+  it('that become free after a claim that reached its limit are filled at once', async () => {
     const { clock, due, loop, end, looks } = await started({ concurrency: 2, isExhaustive: true })
     due('a', 'b', 'c')
     loop.wake()
@@ -168,7 +168,7 @@ describe('the slots of a loop', () => {
     expect([looks.length - before, loop.items()]).toEqual([1, ['b', 'c']])
   })
 
-  it('that become free during a look are seen by the next one, without a rest', async () => {
+  it('that become free during a look are filled by the next look, without a rest', async () => {
     const { clock, due, loop, end, looks, hold } = await started({ concurrency: 2 })
     due('a')
     loop.wake()

@@ -4,7 +4,7 @@ import { createLeaseLoop } from '../lib/work/lease-loop.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 describe('the lease of running work', () => {
-  it('aborts the work as soon as a renewal answers that another claimer has it', async () => {
+  it('aborts the work as soon as a renewal answers that another claimer has the lease', async () => {
     const { clock, abortedAt, start } = loopWith(async () => false)
     await start()
     await clock.advance(20 * SECOND - 1)
@@ -29,14 +29,15 @@ describe('the lease of running work', () => {
     expect(renewals()).toBe(2)
   })
 
-  it('counts from before the renewal was sent', async () => {
+  it('counts from the time before the renewal was sent', async () => {
     const { clock, abortedAt, start } = loopWith(
       (passed) => new Promise((resolve) => passed(30 * SECOND, () => resolve(true))),
     )
     await start()
     await clock.advance(50 * SECOND)
     expect(abortedAt()).toBeUndefined()
-    // Renewed at 20 s, answered at 50 s, asked again at 70 s, and the answer comes after 80 s.
+    // The lease is renewed at 20 s. The answer comes at 50 s. The next renewal is sent at 70 s and answered after 80
+    // s.
     await clock.advance(60 * SECOND)
     expect(abortedAt()).toBe(80 * SECOND)
   })

@@ -5,7 +5,7 @@ import { gate } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 describe('a lease', () => {
-  it('that has ended when its renewal would begin is lost at once', () => {
+  it('that ended before its renewal would begin is lost at once', () => {
     for (const lateMs of [0, 1]) {
       const { lease, clock, lost } = leased()
       lease.startRenewal(clock.now() - lateMs, SECOND)

@@ -18,7 +18,7 @@ describe('lanes that are leased ahead', () => {
     expect(later.map(({ busy }) => busy)).toEqual(later.map(() => CONCURRENCY))
   })
 
-  it('are none while handlers are slow', async () => {
+  it('do not exist while handlers are slow', async () => {
     const { advance, dispatcher, claims } = scene(100)
     dispatcher.start()
     await advance(2_000)
@@ -27,7 +27,7 @@ describe('lanes that are leased ahead', () => {
   })
 })
 
-/** A store that never runs out of lanes, of one entry each, and for each claim the running handlers and its limit. */
+/** A store with any number of lanes of one entry each. For each claim it notes the running handlers and the limit. */
 function scene(handlerMs: number) {
   const time = createVirtualClock({ isBusy: () => false })
   const clock = time.forProcess()

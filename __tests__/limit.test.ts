@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals'
 import { createLimit } from '../lib/platform/limit.js'
 
 describe('createLimit', () => {
-  it('runs at most its number of calls at once, and the others in their order', async () => {
+  it('runs at most its number of calls at once, and the others in order', async () => {
     const limited = createLimit(2)
     const calls = Array.from({ length: 5 }, () => later())
     const begun: number[] = []
@@ -23,7 +23,7 @@ describe('createLimit', () => {
     expect(begun).toEqual([0, 1, 2, 3, 4])
   })
 
-  it('frees the place of a call that fails', async () => {
+  it('frees the place of a failed call', async () => {
     const limited = createLimit(1)
     await expect(limited(() => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
     await expect(limited(() => Promise.resolve('next'))).resolves.toBe('next')
@@ -41,7 +41,7 @@ describe('createLimit', () => {
     first.resolve('first')
     await running
     await expect(last).resolves.toBe('last')
-    // Free again for one, not for two.
+    // One place is free again, not two.
     const again = later()
     const begun: string[] = []
     const one = limited(() => {

@@ -7,7 +7,7 @@ import { gate } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 describe('a load of a decision', () => {
-  it('asks a database that does not respond once a second, and is answered from memory meanwhile', async () => {
+  it('queries an unresponsive database once a second, and answers from memory in between', async () => {
     const { clock, load, queries, end } = loading()
     const first = load()
     await clock.advance(SECOND)
@@ -24,7 +24,7 @@ describe('a load of a decision', () => {
     expect(queries()).toBe(2)
   })
 
-  it('asks again at once after an error that came soon', async () => {
+  it('queries again at once after an error that came soon', async () => {
     const { clock, load, queries, end } = loading()
     const first = load()
     await clock.advance(SECOND - 1)
@@ -41,10 +41,10 @@ describe('a load of a decision', () => {
     [[false, true], 0],
     [[false], 1],
     [[], 1],
-  ])('that commits outdated as superseded %j in turn is cached %d times', async (commits, cached) => {
+  ])('outdated by commits under way (superseded: %j) is cached %d times', async (commits, cached) => {
     const { clock, load, loads, end, kept } = loading()
     const loaded = load()
-    // So late that the question gets this answer, and no other query follows.
+    // The question is so late that it gets this answer, and no other query follows.
     await clock.advance(2 * SECOND)
     for (const isSuperseded of commits) loads.outdate('b', isSuperseded)
     end(0)

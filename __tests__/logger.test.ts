@@ -30,7 +30,7 @@ describe('the logger', () => {
     ])
   })
 
-  it('gets each change of health once, with any numbers', async () => {
+  it('gets each change of health once, whatever the numbers in it', async () => {
     quietWarnings()
     const { logger, lines } = collecting()
     const { marketplace, deliver } = await createScene({ logger, worker: { handlerRetryDelaysMs: [] } })
@@ -65,7 +65,7 @@ describe('the logger', () => {
 
   it('gets a change of health without a call of health()', async () => {
     quietWarnings()
-    // Looks of every 30 s come at once.
+    // The checks that come every 30 s come at once.
     const clock: Clock = {
       ...systemClock,
       setTimeout: (callback, ms) => systemClock.setTimeout(callback, ms === 30_000 ? 1 : ms),
@@ -81,7 +81,7 @@ describe('the logger', () => {
       clock,
     })
     onCleanUp(() => marketplace.close())
-    await until('it is reported', () =>
+    await until('the change is reported', () =>
       lines.some(([level, fields]) => level === 'error' && fields.status === 'failing'),
     )
   })

@@ -25,7 +25,7 @@ const customEvents = {
   }),
 }
 
-// As they stand in files of their own.
+// The handlers are typed as in separate files.
 const onInstalled: HandlerFor<'application/installed'> = ({ data }) => data.business_id.toUpperCase()
 const onPaid: HandlerFor<'invoice/paid', typeof customEvents> = ({ data }, { marketplace }) =>
   marketplace.isEntitled(data.business_uid.padEnd(data.total))
@@ -34,7 +34,7 @@ const onChange: ChangeHandler = async ({ business_uid, record }, { attempt, sign
   holds<Same<typeof attempt, number>>()
   return [record?.updated_at?.slice(0, 10), signal.aborted]
 }
-/** A part of an app without the types of its events. */
+/** A part of an app that does not know the types of its events. */
 const useMarketplace = (any: Marketplace) => any.explain
 
 describe('the types of a marketplace', () => {
@@ -47,7 +47,7 @@ describe('the types of a marketplace', () => {
     worker: false,
   })
 
-  it('accept one with events of its own where any is expected', () => {
+  it('accept one with its own events where any marketplace is expected', () => {
     onCleanUp(() => marketplace.close())
     expect(useMarketplace(marketplace)).toBe(marketplace.explain)
     // @ts-expect-error the other way round it would lack events

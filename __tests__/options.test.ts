@@ -14,7 +14,7 @@ const MINIMAL = {
 const KIB = 1_024
 const YEARS_10 = 3_650 * DAY
 
-/** The option, its default, the least and the most; times in ms. */
+/** The option, its default, its minimum and its maximum; times in ms. */
 const NUMBERS: [path: string, usual: number, min: number, max: number, unit: string][] = [
   ['platform.timeoutMs', 10 * SECOND, 10, 10 * MINUTE, ' ms'],
   ['platform.concurrency', 4, 1, 100, ''],
@@ -45,13 +45,13 @@ describe('options', () => {
     })
   })
 
-  it('try a failed handler again for four days, unless given', () => {
+  it('retry a failed handler for four days by default', () => {
     const delays = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE]
     for (const hours of [1, 2, 4, 8, 12, 24, 24]) delays.push(hours * HOUR)
     expect(readOptions(MINIMAL).worker).toMatchObject({ handlerRetryDelaysMs: delays })
   })
 
-  it.each(NUMBERS)('%s is %d unless given', (path, usual) => {
+  it.each(NUMBERS)('%s is %d by default', (path, usual) => {
     expect(valueAt(readOptions(MINIMAL), path)).toBe(usual)
   })
 
@@ -69,7 +69,7 @@ describe('options', () => {
     expect(JSON.stringify(readOptions({ ...MINIMAL, ...empty }))).toBe(JSON.stringify(readOptions(MINIMAL)))
   })
 
-  it.each(['freshness', 'worker', 'receiver', 'retention'])('have %s as an object of settings', (name) => {
+  it.each(['freshness', 'worker', 'receiver', 'retention'])('require an object of settings as %s', (name) => {
     for (const odd of [true, 'fast', 5, null]) {
       expect(faultsOf({ ...MINIMAL, [name]: odd })).toEqual([
         `${name}: expected an object of settings, or nothing for the defaults`,
@@ -82,7 +82,7 @@ describe('options', () => {
     expect(readOptions({ ...MINIMAL, worker: false }).worker).toBe(false)
   })
 
-  it('take pauses between tries of a handler, at most a hundred, each of at most thirty days', () => {
+  it('accept up to a hundred pauses between tries of a handler, each of at most thirty days', () => {
     const path = 'worker.handlerRetryDelaysMs'
     for (const fit of [[], [0, 0.5, 30 * DAY], Array(100).fill(1)]) {
       expect(valueAt(readOptions(withValue(path, fit)), path)).toEqual(fit)
@@ -93,13 +93,16 @@ describe('options', () => {
     }
   })
 
-  it.each(['app.purchasableUid', 'app.codeName', 'deliverySecrets'])('take one or several of %s', (path) => {
-    const more = 'p5GdXa-1KuEo6NsBjV4tWq'
-    expect(valueAt(readOptions(withValue(path, SECRET)), path)).toEqual([SECRET])
-    expect(valueAt(readOptions(withValue(path, [SECRET, more])), path)).toEqual([SECRET, more])
-    expect(faultsOf(withValue(path, []))).toEqual([`${path}: expected at least one`])
-    expect(faultsOf(withValue(path, 5))).toEqual([`${path}: expected a text, or several in an array`])
-  })
+  it.each(['app.purchasableUid', 'app.codeName', 'deliverySecrets'])(
+    'accept one or several of %s',
+    (path) => {
+      const more = 'p5GdXa-1KuEo6NsBjV4tWq'
+      expect(valueAt(readOptions(withValue(path, SECRET)), path)).toEqual([SECRET])
+      expect(valueAt(readOptions(withValue(path, [SECRET, more])), path)).toEqual([SECRET, more])
+      expect(faultsOf(withValue(path, []))).toEqual([`${path}: expected at least one`])
+      expect(faultsOf(withValue(path, 5))).toEqual([`${path}: expected a text, or several in an array`])
+    },
+  )
 
   it.each(['app.clientId', 'app.clientSecret', 'app.purchasableUid', 'app.codeName'])(
     'refuse an empty %s',
@@ -109,7 +112,7 @@ describe('options', () => {
     },
   )
 
-  it('pass on the faults of a secret unchanged', () => {
+  it('pass the faults of a secret on unchanged', () => {
     expect(faultsOf({ ...MINIMAL, deliverySecrets: [SECRET, 'a/b'] })).toEqual([
       expect.stringMatching(/^deliverySecrets\.1: a delivery secret must have at least 16 characters/),
       expect.stringMatching(/^deliverySecrets\.1: a delivery secret may hold only/),
@@ -160,12 +163,12 @@ describe('a plug-in of the app', () => {
     expect(faultsOf({ ...MINIMAL, store: 'marketplace.db' })).toHaveLength(1)
   })
 
-  it('is a store taken over from another app only when adoptStore is true', () => {
+  it('is a store taken over from another app only if adoptStore is true', () => {
     expect(readOptions({ ...MINIMAL, adoptStore: true }).adoptStore).toBe(true)
     expect(faultsOf({ ...MINIMAL, adoptStore: 'yes' })).toEqual(['adoptStore: expected true or false'])
   })
 
-  it('is a clock with wall time and timers, which then measures as well', () => {
+  it('is a clock with wall time and timers; without monotonic time its wall time measures too', () => {
     const clock = { now: () => 7, setTimeout() {}, clearTimeout() {} }
     expect(readOptions({ ...MINIMAL, clock }).clock.monotonic()).toBe(7)
     const { now, ...timers } = clock
@@ -176,7 +179,7 @@ describe('a plug-in of the app', () => {
     }
   })
 
-  it('includes events, whose own faults are listed', () => {
+  it('may define events, whose own faults are listed', () => {
     const own = defineEvent({ entity_name: 'a', event_type: 'b', data: z.object({}), tokens: ['app'] })
     expect(readOptions({ ...MINIMAL, events: { own } }).events).toEqual({ own })
     for (const odd of [5, null]) {
@@ -203,7 +206,7 @@ describe('faults of options', () => {
     expect(error.message).not.toMatch(/hunter2|canary/)
   })
 
-  it.each([undefined, null, 'text', 5])('are the options themselves when they are %j', (options) => {
+  it.each([undefined, null, 'text', 5])('are about the options themselves when they are %j', (options) => {
     expect(faultsOf(options)).toEqual([expect.stringMatching(/^options: /)])
   })
 })
@@ -230,7 +233,7 @@ function valueAt(options: object, path: string): unknown {
   return path.split('.').reduce((at: unknown, key) => (at as Record<string, unknown>)[key], options)
 }
 
-/** The least options with `value` at a dotted path. */
+/** The minimal options with `value` at a dotted path. */
 function withValue(path: string, value: unknown): object {
   const [name = '', key] = path.split('.')
   if (key === undefined) return { ...MINIMAL, [name]: value }

@@ -17,13 +17,13 @@ describe('the packed package', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it('holds the built files of lib in both forms, and nothing else but its papers', () => {
+  it('contains the built files of lib in both forms, and otherwise only its documents', () => {
     const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts') && !file.startsWith(join('console', 'page', '/')))
       .map((file) => file.replaceAll('\\', '/').replace(/\.ts$/, ''))
     const built = ['esm', 'cjs'].flatMap((form) =>
       sources
-        // A program needs one form.
+        // A program needs only one form.
         .filter((file) => form === 'esm' || !file.startsWith('cli/'))
         .flatMap((file) => [`dist/${form}/${file}.js`, `dist/${form}/${file}.d.ts`]),
     )
@@ -48,7 +48,7 @@ describe('the packed package', () => {
   })
 
   it('is resolved with the right types by every kind of import', () => {
-    // Fails by its exit code; without a network and a spinner.
+    // attw fails by its exit code; it runs without a network and a spinner.
     const report = run('attw', [packed.tarball, '--format', 'json'])
     expect(JSON.parse(report).problems).toEqual({})
   })
@@ -100,7 +100,8 @@ ${STORY}`,
   })
 
   describe('C30 and is bundled', () => {
-    // Each runs in a process of its own: in jest's, esbuild does not find its own kind of bytes.
+    // Each bundler runs in a process of its own: inside jest's process, esbuild does not recognise its own kind of
+    // bytes.
     const bundlers = {
       esbuild: `require(esbuild).buildSync({ entryPoints: ['entry.mjs'], outfile: 'esbuild.cjs', bundle: true,
         platform: 'node', format: 'cjs', logLevel: 'error' })`,
@@ -160,7 +161,7 @@ const COMMAND_OPTIONS = `
 const [baseUrl, authUrl] = ['http://127.0.0.1:1', 'http://127.0.0.1:2']
 export default ${OPTIONS.replace('sqlite::memory:', 'sqlite:command.db')}`
 
-/** From a purchase on the simulated platform to the answer, without an HTTP server of the app's own. */
+/** A purchase on the simulated platform and its answer, without an HTTP server of the app. */
 const STORY = `
 async function main() {
   const credentials = { clientId: 'my-app', clientSecret: 'my-client-secret' }
@@ -192,7 +193,7 @@ async function main() {
 }
 main()`
 
-/** With a database file, a driver, and a backup, which a thread of its own makes; then the error without pg. */
+/** Uses a database file, a driver, and a backup that runs on a thread; then the error without pg. */
 const BUNDLED = `
 import { createMarketplace, postgresStore } from 'marketplace-webhooks'
 import { createSimulator } from 'marketplace-webhooks/testing'

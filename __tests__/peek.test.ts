@@ -39,7 +39,7 @@ describe('peek', () => {
     }
   })
 
-  it('and isEntitled count only the named items, also for a number and from memory', async () => {
+  it('and isEntitled count only the given items, even from memory and for a number', async () => {
     const { peek, isEntitled } = remembered()
     for (const business of ['7', 7])
       for (const [item, expected] of [
@@ -51,7 +51,7 @@ describe('peek', () => {
       }
   })
 
-  it('is undefined as soon as the answer has reached its age, without another load', async () => {
+  it('is undefined as soon as the answer has reached its maximum age, without another load', async () => {
     const { peek, isEntitled, clock } = remembered()
     await isEntitled('b')
     await clock.advance(TTL_MS - 1)
@@ -114,7 +114,9 @@ describe('peek', () => {
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.settled()
     expect(await entitled()).toBe(true)
-    await until('it is remembered', () => marketplace.isEntitled('b1').then(() => marketplace.peek('b1')))
+    await until('the answer is in memory', () =>
+      marketplace.isEntitled('b1').then(() => marketplace.peek('b1')),
+    )
     platform.cancel(uid)
     await platform.settled()
     expect(marketplace.peek('b1')).not.toBe(true)
@@ -123,7 +125,7 @@ describe('peek', () => {
 })
 
 describe('an answer from memory', () => {
-  it('does not keep the process alive with a timer, and is the same promise each time', async () => {
+  it('does not keep the process alive with a timer, and is always the same promise', async () => {
     const marketplace = openMarketplace(
       { baseUrl: 'http://p.test', authUrl: 'http://a.test' },
       { worker: false },
@@ -141,7 +143,7 @@ describe('an answer from memory', () => {
   })
 })
 
-/** Entitlements over a store with one purchased subscription for each business but 'unknown'. */
+/** Entitlements over a store with one purchased subscription for each business except 'unknown'. */
 function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?: boolean } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
   let subscription: Subscription = {

@@ -51,7 +51,7 @@ describe('a requested item', () => {
     ['an item that is not the app’s', 'gold'],
     ['an invalid identifier', {}],
     ['a list of invalid identifiers', [null, '']],
-  ])('admits nobody when it is %s', async (_what, purchasableUid) => {
+  ])('gives no access when it is %s', async (_what, purchasableUid) => {
     const { marketplace } = await sold('sqlite::memory:')
     const options = { purchasableUid } as ItemOptions
     for (const _warmth of ['cold', 'warm']) {
@@ -127,7 +127,7 @@ describe('a requested item', () => {
       true,
       false,
     ])
-    // The same promise each time: a warm answer makes none.
+    // Always the same promise: an answer from memory makes no new one.
     const asked = { purchasableUid: 'pro' }
     expect(isEntitled('b', asked)).toBe(isEntitled('b', asked))
   })
@@ -166,7 +166,7 @@ describe('requireEntitlement with purchasableUid', () => {
     expect(await statusOf('/asked', 'b-basic', 'basic')).toBe(200)
     expect(await statusOf('/later', 'b-basic', 'basic')).toBe(200)
     expect(await statusOf('/asked', 'b-basic', 'pro')).toBe(402)
-    // A function that names no item denies every business.
+    // A function that returns no item denies every business.
     expect(await statusOf('/asked', 'b-basic')).toBe(402)
     expect(await statusOf('/later', 'b-basic')).toBe(402)
   })
@@ -199,7 +199,7 @@ describe('requireEntitlement with purchasableUid', () => {
   })
 })
 
-/** Businesses named after their purchases; that of `b-late` is suspended. */
+/** Businesses named after their purchases; the purchase of `b-late` is suspended. */
 async function sold(store: string, own: string[] | null = PLANS) {
   const platform = await startPlatform({
     apps: PLANS.map((uid) => ({ purchasableUid: uid, codeName: uid })) as never,

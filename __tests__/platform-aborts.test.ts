@@ -11,10 +11,10 @@ describe('a read whose lease is lost', () => {
     hold('reads')
     const first = read('b1')
     const second = read('b2')
-    await until('the first is under way', () => calls.reads.length === 1)
+    await until('the first read is under way', () => calls.reads.length === 1)
     first.abort()
     expect(await first.result).toEqual(ABORTED)
-    await until('the second is under way', () => calls.reads.length === 2)
+    await until('the second read is under way', () => calls.reads.length === 2)
     expect(calls.reads.map(({ signal }) => signal?.aborted)).toEqual([true, false])
     second.abort()
     await second.result
@@ -24,10 +24,10 @@ describe('a read whose lease is lost', () => {
     const { read, calls, hold } = client()
     hold('reads')
     const first = read('b1')
-    await until('the first is under way', () => calls.reads.length === 1)
+    await until('the first read is under way', () => calls.reads.length === 1)
     const waiting = read('b2')
-    await until('both have tokens', () => calls.tokens.length === 2)
-    // From its token on it waits for the slot.
+    await until('both reads have tokens', () => calls.tokens.length === 2)
+    // With its token it waits for the slot.
     for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
     waiting.abort()
     expect(await waiting.result).toEqual(ABORTED)
@@ -36,7 +36,7 @@ describe('a read whose lease is lost', () => {
     expect(calls.reads).toHaveLength(1)
   })
 
-  it('is not held by a token endpoint that does not answer when the token is refreshed', async () => {
+  it('is not delayed by a token endpoint that does not answer when the token is refreshed', async () => {
     const { read, calls, hold } = client({ readStatus: 401 })
     const reading = read('b1', () => hold('tokens'))
     await until('a second token is requested', () => calls.tokens.length === 2)
@@ -45,8 +45,8 @@ describe('a read whose lease is lost', () => {
   })
 })
 
-describe('a token that is refused', () => {
-  it('twice in a row is not used by the next read', async () => {
+describe('a refused token', () => {
+  it('makes the next read fetch a new one, even after the refusal of a second token', async () => {
     const { read, calls } = client({ readStatus: 401 })
     expect(await read('b1').result).toMatchObject({ kind: 'refused', status: 401 })
     expect([calls.tokens.length, calls.reads.length]).toEqual([2, 2])
@@ -56,7 +56,7 @@ describe('a token that is refused', () => {
 })
 
 describe('a token for a caller of the app', () => {
-  it('names the cause when no reply comes', async () => {
+  it('fails with its cause when no reply comes', async () => {
     const { fetchAppToken, refuse } = client()
     refuse()
     await expect(fetchAppToken('b1')).rejects.toMatchObject({
@@ -66,7 +66,7 @@ describe('a token for a caller of the app', () => {
   })
 })
 
-/** A client with one slot, on a platform whose every token is another one. */
+/** A client with one slot, on a platform that never gives the same token twice. */
 function client({ readStatus = 200 } = {}) {
   const calls = {
     tokens: [] as unknown[],

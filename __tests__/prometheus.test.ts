@@ -35,7 +35,7 @@ describe('docs/prometheus.md', () => {
     const store: Store = {
       ...inner,
       accept: (events) => (isFull ? Promise.reject(new Error('full')) : inner.accept(events)),
-      // As after ten minutes; the counts themselves are real.
+      // The age is as after ten minutes; the counts are real.
       async counts() {
         const counts = await inner.counts()
         const { oldestPendingMs: pending, oldestRequestMs: requested } = counts
@@ -60,7 +60,10 @@ describe('docs/prometheus.md', () => {
       throw new Error('never')
     })
     await deliver(sampleDelivery('application/installed'))
-    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length > 0)
+    await until(
+      'the entry is dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length > 0,
+    )
     marketplace.on('application/uninstalled', () => new Promise(() => {}))
     await deliver(sampleDelivery('application/uninstalled'))
     platform.faults.add({ on: 'read', kind: 'status', status: 429, retryAfter: 600 })
@@ -113,7 +116,7 @@ describe('docs/prometheus.md', () => {
 })
 
 /**
- * Whether an alert fires. The alerts have few forms: `max(name) > n`, the same with a pattern for the name, and
+ * Whether an alert fires. Alerts have one of few forms: `max(name) > n`, the same with a pattern for the name, and
  * `sum(increase(name{label}[5m])) > n` of a counter that began at 0.
  */
 function fires(expr: string, series: Map<string, number>): boolean {

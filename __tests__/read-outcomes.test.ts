@@ -12,8 +12,8 @@ const LOOK = 'look at platform.baseUrl, and whether the app may read subscriptio
 const LOOK_AT_TOKENS =
   'look at platform.authUrl, app.clientId and app.clientSecret, and whether the businesses have the app installed'
 
-describe('reads that are refused in numbers', () => {
-  it('are a problem when they are all, or at least three and more than half', () => {
+describe('refused reads', () => {
+  it('are a problem when all reads are refused, or at least three and more than half', () => {
     const words = (refused: number, good: number) => {
       const { note, problems } = outcomes()
       for (let i = 0; i < good; i++) note(`good ${i}`, true, FOUND)
@@ -52,7 +52,7 @@ describe('reads that are refused in numbers', () => {
     expect(problems()).toEqual([`the platform refuses the reads of 1 of 1 businesses (${code}): ${advice}`])
   })
 
-  it('are reported by the most common answer', () => {
+  it('are reported with the most common answer', () => {
     const { note, problems } = outcomes()
     note('a', true, { kind: 'refused', code: 'platform_refused', status: 403 })
     note('b', true, { kind: 'token_refused' })
@@ -68,7 +68,7 @@ describe('reads that are refused in numbers', () => {
     expect(problems()).toHaveLength(1)
     note('e', true, FOUND)
     expect(problems()).toEqual([])
-    // Earlier reads still count.
+    // The earlier reads still count.
     for (const uid of ['b', 'c']) note(uid, true, REFUSED)
     expect(problems()[0]).toContain('3 of 4 businesses')
   })
@@ -77,7 +77,7 @@ describe('reads that are refused in numbers', () => {
     const { note, problems } = outcomes()
     for (let i = 0; i < 11; i++) note(`good ${i}`, true, MISSING)
     for (let i = 0; i < 9; i++) note(`bad ${i}`, true, REFUSED)
-    // Read again, it is the latest and not the oldest.
+    // Its new read makes it the latest, not the oldest.
     note('good 0', true, MISSING)
     expect(problems()).toEqual([])
     for (let i = 9; i < 11; i++) note(`bad ${i}`, true, REFUSED)
@@ -104,7 +104,7 @@ describe('records that vanish', () => {
     }
   })
 
-  it('D26 count after they are believed to be gone, for a day, and no longer than they are missing', () => {
+  it('D26 count from the time they are accepted as missing, for a day, and only while they are missing', () => {
     const { note, manyVanished, pass } = outcomes()
     for (const uid of ['a', 'b', 'c']) note(uid, true, MISSING, true)
     note('a', true, MISSING, false)
@@ -119,7 +119,7 @@ describe('records that vanish', () => {
     expect(manyVanished()).toBe(false)
   })
 
-  it('D26 are not those that were gone before, and were never read', () => {
+  it('D26 do not include those that were missing before, or were never read', () => {
     const { note, manyVanished } = outcomes()
     for (const uid of ['a', 'b', 'c']) note(uid, true, MISSING, false)
     expect(manyVanished()).toBe(false)
@@ -160,7 +160,7 @@ describe('reads that fail', () => {
     expect(problems()).toEqual([])
   })
 
-  it('are not counted when the platform limits the rate, or refuses the whole app', () => {
+  it('are not counted if the platform limits the rate, or refuses the whole app', () => {
     for (const kind of ['throttled', 'credentials_refused'] as const) {
       const { note, problems } = outcomes()
       note('a', true, REFUSED)
@@ -170,8 +170,8 @@ describe('reads that fail', () => {
   })
 })
 
-describe('the test whether the platform has served others', () => {
-  it('holds when a read has succeeded since, and reads are not refused in numbers', () => {
+describe('the check whether the platform has served other reads', () => {
+  it('is true if a read has succeeded since, and not most reads are refused', () => {
     const { note, hasServedSince, now, pass } = outcomes()
     expect(hasServedSince(0)).toBe(false)
     pass(HOUR)
@@ -190,7 +190,7 @@ describe('the test whether the platform has served others', () => {
 })
 
 describe('the counts of the store', () => {
-  it('report that most reads were refused, to a process with few reads of its own', () => {
+  it('report that most reads were refused, even to a process with few reads of its own', () => {
     const words = `the last reads of 3 of 5 subscriptions were refused: ${LOOK}`
     const counts = { active: 5, refused: 3 }
     const { note, problems } = outcomes()

@@ -12,7 +12,7 @@ const NO_CREDENTIALS: ReadResult = { kind: 'credentials_refused' }
 
 describe('reads that pause because the platform limits the rate', () => {
   it.each([
-    ['a shorter pause that the platform asks for later', SHORT],
+    ['a shorter pause that the platform requests later', SHORT],
     ['a refusal of the credentials later', NO_CREDENTIALS],
   ])('E6 resume when the longer pause ends, despite %s', async (_what, later) => {
     const { clock, answer, claims, problems } = reads(2)
@@ -30,8 +30,8 @@ describe('reads that pause because the platform limits the rate', () => {
   })
 
   it.each([
-    ['a second where the platform names no time', { kind: 'throttled' } as const, SECOND],
-    ['ten seconds where it refuses the credentials', NO_CREDENTIALS, 10 * SECOND],
+    ['a second when the platform names no time', { kind: 'throttled' } as const, SECOND],
+    ['ten seconds when it refuses the credentials', NO_CREDENTIALS, 10 * SECOND],
   ])('E6 resume after %s', async (_what, result, pauseMs) => {
     const { clock, answer, claims } = reads(1)
     await clock.rest()
@@ -43,7 +43,7 @@ describe('reads that pause because the platform limits the rate', () => {
   })
 })
 
-/** A refresher with this many slots, over a store in which a read is always due. */
+/** A refresher with this many slots, over a store with a read that is always due. */
 function reads(concurrency: number) {
   const clock = createVirtualClock({ isBusy: () => false })
   const waiting: ((result: ReadResult) => void)[] = []

@@ -40,12 +40,12 @@ describe('the schedule of reads', () => {
     expect(at(0, 0, 0)).toBeUndefined()
   })
 
-  it('reads a missing record twice within a minute, and one that is gone more and more rarely', () => {
+  it('reads a missing record twice within a minute, and an accepted missing one more and more rarely', () => {
     expect(MISSING_RECHECK_MS).toEqual([20 * SECOND, 40 * SECOND])
     expect([0, 10 * MINUTE, HOUR].map(halfSince)).toEqual([5 * MINUTE, 5 * MINUTE, HOUR / 2])
   })
 
-  it('doubles the pause after refusals up to 5 min, then waits a tenth of their time, at most half an hour', () => {
+  it('doubles the pause after refusals up to 5 min, then waits a tenth of the time since the first, at most half an hour', () => {
     expect([1, 2, 8].map((refusals) => pauseAfterRefusal(refusals, 0))).toEqual(
       [2, 4, 256].map((s) => s * SECOND),
     )
@@ -60,7 +60,7 @@ describe('the schedule of reads', () => {
 })
 
 describe('two records', () => {
-  it('are compared by updated_at, and by all their fields when one has none', () => {
+  it('are compared by updated_at, and by all their fields if one has none', () => {
     const [before, after] = [record('purchased', 1), record('purchased', 2)]
     expect(isUpdated(before, null)).toBe(true)
     expect(isUpdated(after, before)).toBe(true)
@@ -72,7 +72,7 @@ describe('two records', () => {
     expect(isUpdated(undated, before)).toBe(true)
   })
 
-  it('are in the order of their updated_at', () => {
+  it('are ordered by their updated_at', () => {
     const [before, after] = [record('purchased', 1), record('purchased', 2)]
     expect(isOlder(before, after)).toBe(true)
     for (const than of [null, before, { ...before, updated_at: null }] as (SubscriptionRecord | null)[]) {
@@ -81,7 +81,7 @@ describe('two records', () => {
     expect(isOlder(after, before)).toBe(false)
   })
 
-  it('name an owner only when an earlier read exists', () => {
+  it('name an owner only if an earlier read exists', () => {
     const mismatch = { kind: 'refused', code: 'platform_record_mismatch', recordBusinessUid: 'x' } as const
     const known = { record: record('purchased', 1) }
     expect(ownerIn(mismatch, known)).toBe('x')
@@ -148,18 +148,18 @@ describe('the progress of a subscription', () => {
   })
 })
 
-describe('the turns of reads', () => {
+describe('the order of reads', () => {
   const ALL: SharedUrgency[] = [0, 2, 3, 4]
 
-  it('begin with the most urgent class', () => {
+  it('begins with the most urgent class', () => {
     expect(createReadTurns().order(() => false)).toEqual(ALL)
   })
 
-  it('skip a class without a slot', () => {
+  it('skips a class without a slot', () => {
     expect(createReadTurns().order((urgency) => urgency === 4)).toEqual([0, 2, 3])
   })
 
-  it('give each class that is due its share, so that none starves', () => {
+  it('gives each class with due reads its share, so that none starves', () => {
     const turns = createReadTurns()
     const taken: Record<SharedUrgency, number> = { 0: 0, 2: 0, 3: 0, 4: 0 }
     for (let reads = 0; reads < 81; reads++) {
@@ -171,9 +171,9 @@ describe('the turns of reads', () => {
     expect(taken).toEqual({ 0: 64, 2: 8, 3: 8, 4: 1 })
   })
 
-  it('let a class without due reads save up no turns', () => {
+  it('lets a class without due reads save up no turns', () => {
     const turns = createReadTurns()
-    // Only the reconcile is due for long.
+    // For a long time, only the reconcile is due.
     for (let reads = 0; reads < 100; reads++)
       turns.taken(
         4,
@@ -188,7 +188,7 @@ describe('the turns of reads', () => {
     expect(new Set(firsts)).toEqual(new Set(ALL))
   })
 
-  it('do not reduce a class that has had more than its share', () => {
+  it('does not reduce the share of a class that has had more', () => {
     const turns = createReadTurns()
     turns.taken(4, [4])
     turns.taken(0, ALL)

@@ -29,7 +29,7 @@ describe('readiness()', () => {
     expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['the disk is full'] })
   })
 
-  it('answers within a second when the store does not', async () => {
+  it('answers within a second even if the store does not', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const { marketplace } = await createScene({ store, worker: false })
     await marketplace.start()
@@ -40,7 +40,7 @@ describe('readiness()', () => {
     expect(await marketplace.readiness()).toMatchObject({ ready: true })
   })
 
-  it('stays ready while handlers fail: another instance would fail too', async () => {
+  it('stays ready while handlers fail, because they would fail in another instance too', async () => {
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())
     const { marketplace, deliver } = await createScene({ worker: { pollMs: 20, handlerRetryDelaysMs: [] } })

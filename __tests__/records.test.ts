@@ -99,8 +99,8 @@ describe('a record', () => {
   })
 })
 
-describe('a text that every database keeps', () => {
-  it('has a replacement for NUL and for each lone surrogate, and nothing else', () => {
+describe('a text for the database', () => {
+  it('has a replacement for NUL and for each lone surrogate, and for nothing else', () => {
     expect(storable('a\0b\0')).toBe('a\ufffdb\ufffd')
     expect(storable('\ud800x\udfff')).toBe('\ufffdx\ufffd')
     expect(storable('😀\n\t\u0085é')).toBe('😀\n\t\u0085é')

@@ -9,13 +9,13 @@ const AT = '2026-03-01T10:00:00+02:00'
 describe('the read that a notice requests', () => {
   const notice = { kind: 'notice', subscription_uid: 's', business_uid: 'b' } as const
 
-  it('is of its subscription, with the item that it names', () => {
+  it('concerns its subscription, with the item that it names', () => {
     const expected = { kind: 'subscription', ...NAMED, purchasableUid: 'p' }
     expect(requestedBy({ ...notice, purchasable_uid: 'p' })).toEqual(expected)
     expect(requestedBy({ ...notice, purchasable_uid: 'p' }, { purchasableUids: [] })).toEqual(expected)
   })
 
-  it('is of its subscription where it names no item', () => {
+  it('concerns its subscription if it names no item', () => {
     for (const purchasableUids of [[], ['p']])
       expect(requestedBy(notice, { purchasableUids })).toEqual({
         kind: 'subscription',
@@ -24,7 +24,7 @@ describe('the read that a notice requests', () => {
       })
   })
 
-  it('is kept apart for another item than those of the app', () => {
+  it("is recorded separately if its item is not one of the app's", () => {
     expect(requestedBy({ ...notice, purchasable_uid: 'q' })).toEqual({
       kind: 'other_item',
       ...NAMED,
@@ -40,8 +40,8 @@ describe('the read that a full record requests', () => {
     ['of an item of the app', 'p', ['o', 'p'], 'subscription'],
     ['without an item', null, ['p'], 'subscription'],
     ['of another item', 'q', ['p'], 'known'],
-    ['without an item, where the items of the app are not known', null, [], 'known'],
-    ['of any item, where the items of the app are not known', 'q', [], 'known'],
+    ['without an item, when the items of the app are not known', null, [], 'known'],
+    ['of any item, when the items of the app are not known', 'q', [], 'known'],
   ])('%s', (_what, purchasable_uid, purchasableUids, kind) => {
     expect(requestedBy({ ...record, purchasable_uid }, { purchasableUids })).toEqual(
       kind === 'known' ? { kind, ...NAMED } : { kind, ...NAMED, purchasableUid: purchasable_uid },
@@ -50,20 +50,23 @@ describe('the read that a full record requests', () => {
 })
 
 describe('the read that an install or uninstall requests', () => {
-  it.each(['installed', 'uninstalled'] as const)('is of the business, and notes that it was %s', (kind) => {
-    expect(requestedBy({ kind, business_uid: 'b', app: 'us', event_time: AT })).toEqual({
-      kind: 'business',
-      businessUid: 'b',
-      install: { installed: kind === 'installed', at: Date.parse(AT) },
-    })
-  })
+  it.each(['installed', 'uninstalled'] as const)(
+    'concerns the business, and notes that the app was %s',
+    (kind) => {
+      expect(requestedBy({ kind, business_uid: 'b', app: 'us', event_time: AT })).toEqual({
+        kind: 'business',
+        businessUid: 'b',
+        install: { installed: kind === 'installed', at: Date.parse(AT) },
+      })
+    },
+  )
 
   it.each([
     ['the app', 'us', ['them', 'us'], true],
     ['another app', 'other', ['us'], false],
     ['no app', null, ['us'], true],
-    ['any app, where the code names are not known', 'other', [], true],
-  ])('concerns us when it names %s', (_what, app, codeNames, isOurs) => {
+    ['any app, when the code names are not known', 'other', [], true],
+  ])('concerns this app if it names %s', (_what, app, codeNames, isOurs) => {
     expect(requestedBy({ kind: 'installed', business_uid: 'b', app }, { codeNames }) !== null).toBe(isOurs)
   })
 
@@ -82,7 +85,7 @@ describe('the read that an install or uninstall requests', () => {
     ['12026-03-01T10:00:00Z', null],
     ['soon', null],
     [null, null],
-  ])('has the time of %p only with an offset and after 1970 began: %p', (event_time, at) => {
+  ])('has the time of %p only if that has an offset and is after 1970 began: %p', (event_time, at) => {
     const request = requestedBy({ kind: 'installed', business_uid: 'b', event_time })
     expect(request).toMatchObject({ install: { at } })
   })

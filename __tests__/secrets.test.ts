@@ -188,7 +188,7 @@ describe('secrets', () => {
   })
 })
 
-/** Every debug line written from here on, all areas on. */
+/** Every debug line from here on, with all areas switched on. */
 function captureDebug(): string[] {
   const lines: string[] = []
   const { log } = createDebug

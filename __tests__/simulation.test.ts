@@ -15,11 +15,13 @@ import { until } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 /**
- * The whole system, some instances of it, in worlds that depend on a seed alone: a platform that lags, lies and fails,
- * deliveries that are lost, doubled and late, instances that are killed, frozen and cut off.
- * `npm run simulate` makes as many of them as you like, or one again.
+ * The whole system with several instances, in worlds that depend only on a seed. The platform lags, lies and fails.
+ * Deliveries are lost, doubled and late. Instances are killed, frozen and cut off. `npm run simulate` makes any number
+ * of worlds, or repeats one.
  */
-/** As many worlds as the time allows, within these bounds; on the package's SQL each takes some times longer. */
+/**
+ * Runs as many worlds as the time allows, within these bounds. On the package's SQL each takes several times longer.
+ */
 const LEAST = 8
 const MOST = 200
 const TIME_MS = 3_000
@@ -31,7 +33,7 @@ describe.each(Object.entries(STORES))('D19 a simulated world on %s', (store, ope
   it('keeps every promise, with any seed', async () => {
     const database = await open()
     const endAt = Date.now() + TIME_MS
-    // Different ones every time; a failure prints its seed.
+    // Every run uses other seeds; a failure prints its seed.
     const first = 1 + Math.floor(Math.random() * 1_000_000)
     for (let made = 0; made < MOST && (made < LEAST || Date.now() < endAt); made++) {
       const { seed, failures } = await simulate(first + made, database)
@@ -45,7 +47,7 @@ describe.each(Object.entries(STORES))('D19 a simulated world on %s', (store, ope
     const database = await open()
     const { trace } = await simulate(FIRST, database)
     expect(trace.length).toBeGreaterThan(20)
-    // Another in between: nothing of it may be left.
+    // Another world runs in between, and must leave nothing behind.
     await simulate(FIRST + 1, database)
     expect((await simulate(FIRST, database)).trace).toEqual(trace)
     await database.close()
@@ -62,19 +64,19 @@ describe('D19 a simulated world detects a sabotage:', () => {
       if (failures.some((each) => each.promised === promised)) return
       for (const each of failures) kept.add(each.promised)
     }
-    throw new Error(`not found out in 100 worlds; found were: ${[...kept].join(', ')}`)
+    throw new Error(`not detected in 100 worlds; detected were: ${[...kept].join(', ')}`)
   })
 })
 
 describe('the defects that simulated worlds found stay fixed:', () => {
   it.each([
-    ['as it was when it went', (record: SubscriptionRecord) => record],
+    ['with the state that it had before', (record: SubscriptionRecord) => record],
     [
-      'newer than when it went, which may still not be the last word',
+      'newer than before, which may still not be the latest state',
       (record: SubscriptionRecord) => ({ ...record, updated_at: EARLIER }),
     ],
     ['and was never read before', () => null],
-  ])('D7 a record that is back, %s, is not the change that an event announced', (_how, before) => {
+  ])('D7 a record that reappears, %s, is not the change that an event announced', (_how, before) => {
     const record = {
       uid: 's',
       business_uid: 'b',
@@ -124,7 +126,7 @@ describe('the defects that simulated worlds found stay fixed:', () => {
     expect(nextInMs).toBeLessThanOrEqual(5 * SECOND)
   })
 
-  it('D6 a result that a reader held while it was frozen longer than its lease does not count when it resumes', async () => {
+  it('D6 a read whose process was frozen longer than its lease has no effect when the process resumes', async () => {
     const database = await createDatabase()
     let now = Date.parse(AT)
     await database.begin(() => now)
@@ -179,12 +181,12 @@ describe('the defects that simulated worlds found stay fixed:', () => {
         onError() {},
       })
       loop.start()
-      await until('it has begun', () => begun.length > 0)
+      await until('the read has begun', () => begun.length > 0)
       expect(begun).toEqual([isOver])
     },
   )
 
-  it('a loop that was woken often goes back to one look per poll', async () => {
+  it('a loop that was woken often returns to one look per poll', async () => {
     const clock = createVirtualClock({ isBusy: () => false })
     let looks = 0
     const loop = createLeaseLoop<object>({

@@ -8,7 +8,7 @@ import { createVirtualClock } from './support/virtual-clock.js'
 const NEVER = new AbortController().signal
 
 describe('the queue for slots', () => {
-  it('gives each free slot to the one that waits longest', async () => {
+  it('gives each free slot to the item that has waited longest', async () => {
     const { queue, wait, ends, clock } = slotQueue()
     for (const name of ['a', 'b', 'c']) wait(name)
     expect(queue.size()).toBe(3)
@@ -19,14 +19,14 @@ describe('the queue for slots', () => {
     expect(queue.size()).toBe(1)
   })
 
-  it('has no effect when nobody waits', () => {
+  it('has no effect when no item waits', () => {
     const { queue } = slotQueue()
     queue.admit()
     queue.clear()
     expect(queue.size()).toBe(0)
   })
 
-  it('lets go whoever has waited too long, and reports it', async () => {
+  it('lets an item go that has waited too long, and reports it', async () => {
     const { queue, wait, ends, clock, late } = slotQueue()
     wait('a')
     await clock.advance(500)
@@ -42,7 +42,7 @@ describe('the queue for slots', () => {
     expect(late()).toBe(1)
   })
 
-  it('lets go whoever gives up, whose place stays with no slot', async () => {
+  it('lets an item go that gives up; its place in the queue gets no slot', async () => {
     const { queue, wait, ends, clock, late } = slotQueue()
     const gone = new AbortController()
     wait('a', gone.signal)
@@ -63,7 +63,7 @@ describe('the queue for slots', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  it('ends the waits of all when it is cleared', async () => {
+  it('ends all waits when it is cleared', async () => {
     const { queue, wait, ends, clock } = slotQueue()
     wait('a')
     wait('b')
@@ -75,7 +75,7 @@ describe('the queue for slots', () => {
 })
 
 describe('the slots of lanes', () => {
-  it('are as many as the concurrency; the next lanes wait in order', async () => {
+  it('are as many as the concurrency; further lanes wait in order', async () => {
     const { slots, take, taken, clock } = laneSlots()
     for (const name of ['a', 'b', 'c', 'd']) take(name)
     await clock.rest()
@@ -102,7 +102,7 @@ describe('the slots of lanes', () => {
     expect(taken).toEqual([])
   })
 
-  it('are not held for a lane that has waited for a second', async () => {
+  it('are not reserved for a lane that has waited for a second', async () => {
     const { slots, take, taken, clock } = laneSlots()
     for (const name of ['a', 'b', 'c']) take(name)
     await clock.advance(SECOND - 1)
@@ -115,13 +115,13 @@ describe('the slots of lanes', () => {
     expect(taken.at(-1)).toBe('d: true')
   })
 
-  it('are leased ahead as far as they are free within 40 ms, within the bound', () => {
+  it('are leased ahead, as many as will be free within 40 ms, within the bound', () => {
     const { slots, clock } = laneSlots()
     expect(slots.ahead()).toBe(0)
     slots.take(NEVER)
     slots.leave(clock.now() - 10)
     expect(slots.ahead()).toBe(8)
-    // A tenth of a new time counts: 0.9 × 10 + 0.1 × 20.
+    // A new time counts a tenth: 0.9 × 10 + 0.1 × 20.
     slots.take(NEVER)
     slots.leave(clock.now() - 20)
     expect(slots.ahead()).toBe(7)

@@ -16,7 +16,7 @@ afterEach(() => {
 })
 
 describe('the opening of a SQLite file', () => {
-  whereShown('puts the names of new files on disk: the folder that holds them is synced', async () => {
+  whereShown('puts the names of new files on disk, by syncing the folder that contains them', async () => {
     const { store, folder } = storeInFolder()
     disk.syncedFolders.length = 0
     await store.open()
@@ -25,7 +25,7 @@ describe('the opening of a SQLite file', () => {
 })
 
 describe('a SQLite file whose sync has failed', () => {
-  it('C24 stores nothing new while a reader prevents it from taking over everything', async () => {
+  it('C24 stores nothing new while a reader prevents the checkpoint that would copy all of the WAL', async () => {
     const { store, path } = storeInFolder()
     await store.open()
     await store.accept([eventOf('s1')])
@@ -41,7 +41,7 @@ describe('a SQLite file whose sync has failed', () => {
   })
 })
 
-/** With the library that the reader uses: two copies of SQLite would break each other's locks. */
+/** Uses the same library as the reader, because two copies of SQLite would break each other's locks. */
 function storeInFolder() {
   const folder = temporaryFolder()
   const path = join(folder, 'm.db')

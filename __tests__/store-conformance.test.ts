@@ -13,7 +13,7 @@ import { temporaryFolder } from './support/clean-up.js'
 import { type TestEngine, useEngine } from './support/engines.js'
 import { EVAL_TYPESCRIPT } from './support/processes.js'
 
-/** One line for each engine. */
+/** One entry for each engine. */
 const STORES: Record<string, StoreConformanceOptions> = {
   ...(hasNodeSqlite() ? { 'node:sqlite on a file': onFiles('node:sqlite', 'shared') } : {}),
   ...(hasNodeSqlite() ? { 'node:sqlite in memory': inMemory('node:sqlite') } : {}),
@@ -22,7 +22,7 @@ const STORES: Record<string, StoreConformanceOptions> = {
   PostgreSQL: onPostgres(useEngine('PostgreSQL')),
 }
 
-/** The rows of docs/faults.md that a check covers. */
+/** The rows of docs/faults.md that each check covers. */
 const ROWS: Record<string, string> = {
   'accept: stores the other events of a batch with an id that is already stored': 'C9',
   'accept: a NUL is stored, or refused alone: its siblings are stored and nothing blocks': 'B7, C9',
@@ -38,8 +38,8 @@ const ROWS: Record<string, string> = {
 }
 
 /**
- * libsql 0.5 aborts the process when it reads text that is not UTF-8, and SQLite makes such text of half a surrogate pair
- * in JSON: these checks are run apart, so that the others can be.
+ * libsql 0.5 aborts the process when it reads text that is not UTF-8, and SQLite makes such text from half a surrogate
+ * pair in JSON. So these checks run in processes of their own.
  */
 const BYTES = /half a surrogate pair|that cannot be stored|whatever characters/
 
@@ -54,7 +54,7 @@ describe.each(Object.entries(STORES))('the store on %s', (store, options) => {
 describe('the conformance suite', () => {
   const every = storeConformance({ createStore: never, reopen: never, beside: never })
 
-  it('has no two checks of one name', () => {
+  it('has no two checks with the same name', () => {
     expect(new Set(every.map(({ name }) => name)).size).toBe(every.length)
   })
 
@@ -88,7 +88,7 @@ function onFiles(driver: SqliteDriverName, file: 'shared' | 'exclusive'): StoreC
   }
 }
 
-/** In memory nothing outlives its connection; two stores share the engine. */
+/** A store in memory is lost with its connection, so the two stores share the engine. */
 function inMemory(driver: SqliteDriverName): StoreConformanceOptions {
   const { clock, advance } = movingClock()
   const engines = new WeakMap<Store, ReturnType<typeof createSqliteEngine>>()
@@ -108,7 +108,7 @@ function inMemory(driver: SqliteDriverName): StoreConformanceOptions {
   }
 }
 
-/** The system's, put forward by the suite. */
+/** The system's clock, which the suite can set forward. */
 function movingClock() {
   let ahead = 0
   return {
@@ -123,7 +123,7 @@ function movingClock() {
   }
 }
 
-/** Each store in a schema of its own: making a database takes 0.3 s, a schema 0.05 s. */
+/** Each store has a schema of its own: creating a database takes 0.3 s, a schema 0.05 s. */
 function onPostgres(server: TestEngine): StoreConformanceOptions {
   const schemas = new WeakMap<Store, string>()
   let address: Promise<string> | undefined
@@ -138,7 +138,7 @@ function onPostgres(server: TestEngine): StoreConformanceOptions {
   return { createStore: () => at(`conformance_${++made}`), reopen: again, beside: again }
 }
 
-/** The check on libsql in memory, in a process of its own. */
+/** Runs one check on libsql in memory, in a process of its own. */
 async function runApart(name: string): Promise<void> {
   const lib = (file: string) => `require(${JSON.stringify(join(__dirname, '../lib', file))})`
   const code = `

@@ -6,7 +6,7 @@ import { storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 
 describe('a store with faults', () => {
-  it('does nothing of an unavailable call, and all of an unacknowledged one', async () => {
+  it('does nothing in an unavailable call, and all of the work in an unacknowledged one', async () => {
     const store = await openFaulty()
     const first = store.faults.add({ on: 'accept', kind: 'unavailable', times: 2 })
     for (const id of ['a', 'b'])
@@ -42,7 +42,7 @@ describe('a store with faults', () => {
     await expect(second).rejects.toMatchObject({ code: 'store_unavailable' })
   })
 
-  it('fails in the same way for one seed, with any other calls in between', async () => {
+  it('fails in the same way for the same seed, whatever other calls come in between', async () => {
     const strikesOf = async (seed: number, isBusy: boolean) => {
       const store = await openFaulty(seed)
       store.faults.add({ kind: 'unavailable', probability: 0.5 })

@@ -14,7 +14,7 @@ import { eventOf } from './support/events.js'
 import { disk } from './support/failing-disk.js'
 import { EVAL_TYPESCRIPT } from './support/processes.js'
 
-// The promises of every store are in store-conformance.test.ts; these are for SQLite only.
+// The promises of every store are in store-conformance.test.ts; these are promises of SQLite only.
 
 const hasNodeSqlite = process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined
 const drivers: SqliteDriverName[] = hasNodeSqlite ? ['node:sqlite', 'libsql'] : ['libsql']
@@ -24,7 +24,7 @@ afterEach(() => {
 })
 
 describe.each(drivers)('the SQLite store on %s', (driver) => {
-  it('passes on at once the work of a process that died', async () => {
+  it('gives the work of a process that died to the next one at once', async () => {
     const { store, path } = await open(driver)
     await handling(store, EVERY_TOPIC)
     await store.accept([event('s1')])
@@ -127,11 +127,11 @@ describe('a lease token', () => {
 
   it.each([
     ['of this process', newLeaseToken(), false],
-    ['of another process that is alive', `${host}/${process.ppid}/another-life/1`, false],
+    ['of another living process', `${host}/${process.ppid}/another-life/1`, false],
     ['of another machine', `not-${host}/${dead}/another-life/1`, false],
-    ['of a process that is gone', `${host}/${dead}/another-life/1`, true],
-    ['of an earlier process with our process id', `${host}/${process.pid}/another-life/1`, true],
-  ])('%s is judged as abandoned or not', (_whose, token, expected) => {
+    ['of a dead process', `${host}/${dead}/another-life/1`, true],
+    ['of an earlier process with the same process id', `${host}/${process.pid}/another-life/1`, true],
+  ])('%s is recognised as abandoned or not', (_whose, token, expected) => {
     expect(isAbandoned(token)).toBe(expected)
   })
 })

@@ -39,7 +39,7 @@ describe('metrics', () => {
     expect([...new Set(seen.map(String))].sort()).toEqual(table.map(String).sort())
   })
 
-  it('count from the moment an SDK is registered, also after the first use', async () => {
+  it('count from the moment an SDK is registered, even if that is after the first use', async () => {
     const telemetry = createTelemetry({ clock: systemClock })
     telemetry.count('reads', { outcome: 'found' })
     expect(telemetry.isMeasuring()).toBe(false)
@@ -49,7 +49,7 @@ describe('metrics', () => {
     expect(await scrape()).toEqual(new Map([['marketplace_webhooks_reads_total{outcome="found"}', 1]]))
   })
 
-  it('read gauges from counts that are loaded once in five seconds, and omit unknown ones', async () => {
+  it('read gauges from counts that are loaded once in five seconds, and leave out unknown ones', async () => {
     const { scrape } = await startScraping()
     const inner = storeFor('sqlite::memory:', systemClock)
     let asked = 0
@@ -68,7 +68,7 @@ describe('metrics', () => {
     expect(asked).toBe(1)
     expect(series.get('marketplace_webhooks_entries_pending')).toBe(0)
     expect(series.get('marketplace_webhooks_schema_version')).toBeGreaterThanOrEqual(1)
-    // Without a worker nothing is read here, so nothing can be paused.
+    // Without a worker no reads happen, so none are paused.
     expect(series.has('marketplace_webhooks_reads_paused')).toBe(false)
   })
 
@@ -83,7 +83,7 @@ describe('metrics', () => {
     expect(asked).toBe(1)
   })
 
-  it('have durations in seconds', async () => {
+  it('give durations in seconds', async () => {
     const { scrape } = await startScraping()
     const telemetry = createTelemetry({ clock: systemClock })
     telemetry.record('read.duration', 1_500, { outcome: 'found' })
@@ -95,7 +95,7 @@ describe('metrics', () => {
 })
 
 describe('spans', () => {
-  it('are one each for accepting, reading and handling; the later two are traces of their own, linked to the delivery', async () => {
+  it('exist for accepting, reading and handling; the latter two are separate traces, linked to the delivery', async () => {
     const exporter = startTracing()
     const { marketplace, platform } = await createScene()
     marketplace.on('purchasable_subscription/create', () => trace.getActiveSpan()?.setAttribute('seen', true))
@@ -118,7 +118,7 @@ describe('spans', () => {
         [SpanKind.CONSUMER, 'event', 1],
       ],
     )
-    // It is the active one while the handler runs.
+    // The span is the active one while the handler runs.
     expect(handles.filter(({ attributes }) => attributes.seen)).toHaveLength(1)
     expect(spans.find(({ name }) => short(name) === 'read')?.attributes).toEqual({ outcome: 'found' })
     expect(JSON.stringify(spans.map(({ attributes }) => attributes))).not.toContain(uid)
@@ -139,7 +139,7 @@ describe('spans', () => {
     expect(span?.status.message).toBeUndefined()
   })
 
-  it('may throw: their work is done once, and its result stands', async () => {
+  it('may throw: their work is done once, and its result counts', async () => {
     startTracing()
     const tracer = { startSpan: () => fail('no span') }
     jest.spyOn(trace, 'getTracer').mockReturnValue(tracer as never)

@@ -50,7 +50,7 @@ describe('tokens', () => {
     expect(await tokens.get('b1')).toBe('b1-2')
   })
 
-  it('F2 are dropped only if still current', async () => {
+  it('F2 are dropped after a refusal only if they are still the current ones', async () => {
     const { tokens, fetched } = create()
     const first = await tokens.get('b1')
     tokens.drop('b1', 'another')

@@ -29,18 +29,18 @@ describe('the turns of a connection', () => {
     [12, 1],
     [14, 2],
   ])(
-    'let the event loop run once more than 5 ms of work were done in a row: %d turns of 1 ms',
+    'let the event loop run after more than 5 ms of work in a row: %d turns of 1 ms',
     async (turns, times) => {
       expect(await work(createTurns(true), turns)).toBe(times)
     },
   )
 
-  it('never let it run where nothing waits for it', async () => {
+  it('never let it run if no other work waits for it', async () => {
     expect(await work(createTurns(false), 20)).toBe(0)
   })
 })
 
-/** Takes turn after turn for a millisecond each, and counts how often the event loop ran meanwhile. */
+/** Takes turns of a millisecond each, one after the other, and counts how often the event loop ran in between. */
 async function work(turns: ReturnType<typeof createTurns>, count: number) {
   let now = 100
   jest.spyOn(performance, 'now').mockImplementation(() => now)

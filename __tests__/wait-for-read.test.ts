@@ -5,7 +5,7 @@ import type { Subscription } from '../lib/store/store.js'
 import { createReader, record } from './support/reader.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
-describe('how long a question waits for a read', () => {
+describe('the wait of a question for a read', () => {
   it('counts from the delivery, not from the question', async () => {
     const { clock, ask } = asked({ requestedMsAgo: 1_500 })
     const question = ask()
@@ -15,7 +15,7 @@ describe('how long a question waits for a read', () => {
     expect(question.answer).toBe(false)
   })
 
-  it('is the whole time for a delivery of this moment, and for one in the future', async () => {
+  it('lasts the whole time for a delivery that came just now, or has a time in the future', async () => {
     for (const requestedMsAgo of [0, -SECOND]) {
       const { clock, ask } = asked({ requestedMsAgo })
       const question = ask()
@@ -42,7 +42,7 @@ describe('how long a question waits for a read', () => {
     expect(question.answer).toBe(false)
   })
 
-  it('ends with the marketplace, which looks at its store a last time and hears of it no more', async () => {
+  it('ends when the marketplace closes, after a last look at its store', async () => {
     const { clock, ask, close, fail, subscribed } = asked({ requestedMsAgo: 0 })
     const question = ask()
     await clock.advance(100)
@@ -53,7 +53,7 @@ describe('how long a question waits for a read', () => {
     expect([question.answer, subscribed()]).toEqual([false, 0])
   })
 
-  it('lasts for a subscription that was never shown while it is verified', async () => {
+  it('lasts for a subscription that was never shown while it is being verified', async () => {
     const { clock, ask } = asked({ requestedMsAgo: 0, pending: false, verifying: true })
     const question = ask()
     await clock.advance(1_999)
@@ -63,7 +63,7 @@ describe('how long a question waits for a read', () => {
   })
 })
 
-/** A business of which one subscription was announced and never read, and which is waited for at most two seconds. */
+/** A business with one announced subscription that was never read. A question about it waits at most two seconds. */
 function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>) {
   const { requestedMsAgo, ...more } = given
   const clock = createVirtualClock({ isBusy: () => false })

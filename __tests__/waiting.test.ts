@@ -34,7 +34,7 @@ describe('waiting', () => {
     await asleep
   })
 
-  it('looks again after so long, after a quarter of a second at most, or as soon as it is ended', async () => {
+  it('looks again after the given time, after a quarter of a second at most, or as soon as it is ended', async () => {
     const clock = handClock()
     const recheck = createRecheck(clock)
     recheck.end()
@@ -48,7 +48,7 @@ describe('waiting', () => {
     expect(clock.cleared()).toBe(1)
   })
 
-  it('ends with the result before the deadline, and stops its timer', async () => {
+  it('ends with the result if that comes before the deadline, and stops its timer', async () => {
     const clock = handClock()
     await expect(withDeadline(Promise.resolve('good'), 50, clock, () => 'late')).resolves.toBe('good')
     await expect(withDeadline(Promise.reject(new Error('bad')), 50, clock, () => 'late')).rejects.toThrow(
@@ -57,7 +57,7 @@ describe('waiting', () => {
     expect([clock.delays(), clock.cleared()]).toEqual([[50, 50], 2])
   })
 
-  it('ends with the error for lateness at the deadline', async () => {
+  it("ends with the deadline's error at the deadline", async () => {
     const clock = handClock()
     const waiting = withDeadline(new Promise(() => {}), 50, clock, () => new Error('late'))
     clock.ring()
@@ -80,7 +80,7 @@ describe('waiting', () => {
   })
 })
 
-/** Timers ring when the test lets them. */
+/** A clock whose timers fire when the test lets them. */
 function handClock() {
   const timers: { ring: () => void; delayMs: number }[] = []
   const cleared = new Set<unknown>()

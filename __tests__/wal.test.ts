@@ -30,7 +30,7 @@ describe('the sync of a WAL', () => {
     expect(disk.syncs).toBe(syncs + 1)
   })
 
-  it('serves all commits before its beginning', async () => {
+  it('covers all commits before its beginning', async () => {
     const { wal, commit } = await openedWal()
     commit()
     commit()
@@ -39,7 +39,7 @@ describe('the sync of a WAL', () => {
     expect(disk.syncs).toBe(syncs + 1)
   })
 
-  it('does not serve a commit after its beginning: one next sync serves all of those', async () => {
+  it('does not cover a commit after its beginning: one next sync covers all of those', async () => {
     const { wal, commit } = await openedWal()
     disk.hold()
     commit()
@@ -63,7 +63,7 @@ describe('the sync of a WAL', () => {
     expect(disk.syncs).toBe(syncs + 2)
   })
 
-  it('that fails is reported before its callers are, and the next one is tried anew', async () => {
+  it('that fails is reported before its callers get the error, and the next sync is tried', async () => {
     const { wal, commit, failures } = await openedWal()
     disk.hold()
     commit()
@@ -93,7 +93,7 @@ describe('the opening of a WAL', () => {
     expect(disk.syncs).toBe(syncs + 1)
   })
 
-  whereShown('that fails leaves no file open', async () => {
+  whereShown('closes its file if it fails', async () => {
     const { path } = await openedWal()
     const before = descriptors()
     disk.syncsFail = true
@@ -159,7 +159,7 @@ describe('the length of a WAL', () => {
   })
 })
 
-/** A database in WAL mode that makes no checkpoint by itself, with a count of commits that the test advances. */
+/** A database in WAL mode that makes no checkpoints by itself, with a count of commits that the test advances. */
 async function openedWal() {
   const path = join(temporaryFolder(), 'm.db')
   const database = new Database(path)

@@ -19,7 +19,7 @@ const update = (purchasable_uid: string, subscription_uid = 's1') =>
 describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
   const engine = useEngine(name)
 
-  it('lists every event, also those that never came, by secret, and all other deliveries', async () => {
+  it('lists every event, including those that never came, by secret, and all other deliveries', async () => {
     const before = Date.now()
     const {
       marketplace,
@@ -97,7 +97,7 @@ describe('webhooks.check()', () => {
     expect(added).toEqual([1])
   })
 
-  it('keeps counts that an unreachable store did not take', async () => {
+  it('keeps its counts when the store cannot be reached, and adds them later', async () => {
     const { store, added, breakIt } = counting()
     const { marketplace, deliver: send } = await createScene({ store })
     await send(sampleDelivery('application/installed'))
@@ -145,7 +145,7 @@ describe('webhooks.check()', () => {
   })
 })
 
-/** A store in memory that notes how many rows each `addTallies` that succeeded had. */
+/** A store in memory that notes how many rows each successful `addTallies` had. */
 function counting() {
   const added: number[] = []
   const inner = storeFor('sqlite::memory:', systemClock)
