@@ -29,7 +29,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
     platform.faults.add({ on: 'read', kind: 'slow', ms: [0, 40] })
     platform.faults.add({ on: 'read', kind: 'status', status: 500, probability: 0.2 })
     const acknowledged = new Set<string>()
-    // The platform has changed, and the delivery of that change was not acknowledged: it is sent again.
+    // The platform has changed, but the delivery of that change was not acknowledged, so the sender repeats it.
     const unsure = new Set<number>(uids.keys())
     let receiver = loadReceiver(settings)
 
@@ -37,7 +37,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
       await receiver.begin()
       expect(await missingIn(receiver, acknowledged)).toEqual([])
       const next = loadReceiver(settings)
-      // The last life cannot read the subscriptions of its deliveries.
+      // The last process cannot read the subscriptions of its deliveries.
       if (round === ROUNDS) platform.faults.add({ on: 'read', kind: 'status', status: 500 })
       await sendUntilKilled(receiver, round)
       receiver = next
@@ -47,7 +47,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
     platform.faults.clear()
     await receiver.begin()
     expect(await missingIn(receiver, acknowledged)).toEqual([])
-    const decisions = await until('everything owed is read', () => settledDecisions(receiver), 15_000)
+    const decisions = await until('every requested read is done', () => settledDecisions(receiver), 15_000)
     const sure = [...uids.keys()].filter((i) => !unsure.has(i))
     expect(sure.length).toBeGreaterThanOrEqual(BUSINESSES.length - 1)
     expect(sure.map((i) => [BUSINESSES[i], decisions[i]?.entitled])).toEqual(
@@ -57,7 +57,10 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
       ]),
     )
 
-    /** Eight senders at once, in the last round one; until a number of replies has come that is drawn anew each time. */
+    /**
+     * Eight senders at once, and one in the last round. They send until a random number of replies has come, drawn anew
+     * for each round.
+     */
     async function sendUntilKilled(target: ReceiverProcess, round: number) {
       const count = round === ROUNDS ? 1 : 8
       const enough = (round === ROUNDS ? BUSINESSES.length : 1) + Math.floor(Math.random() * 25)
@@ -73,7 +76,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
         expect(reply.status).toBe(200)
         acknowledged.add(reply.id)
         unsure.delete(i)
-        // In the midst of a turn, or some microseconds into the next.
+        // The kill comes during a turn of the event loop, or some microseconds into the next one.
         if (++replies === enough) {
           if (round % 2) target.signal('SIGKILL')
           else setImmediate(() => target.signal('SIGKILL'))
@@ -82,7 +85,7 @@ describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any m
       }
 
       async function sendAll(sender: number) {
-        // Each has businesses of its own, so that no later delivery stands for an earlier one.
+        // Each sender has its own businesses, so that no later delivery can replace an earlier one.
         const own = [...uids.keys()].filter((i) => i % count === sender)
         for (const i of own) if (unsure.has(i) && !(await send(i))) return
         for (let n = round; ; n++) {
@@ -197,8 +200,8 @@ async function missingIn(receiver: ReceiverProcess, acknowledged: ReadonlySet<st
 }
 
 /**
- * The write that ends the transaction in which `id` was written into the WAL. A frame is a header of 24 bytes and a
- * page; the header of the last frame of a transaction has the size of the database at its bytes 4 to 7, others have 0.
+ * The write that ends the transaction which wrote `id` into the WAL. A frame has a header of 24 bytes and a page. In
+ * the header, bytes 4 to 7 are the size of the database if the frame is the last of its transaction, and otherwise 0.
  */
 function commitOf(id: string, calls: readonly SystemCall[], wal: string): SystemCall {
   const frames = calls.filter(({ name, file }) => name === 'pwrite64' && file === wal)

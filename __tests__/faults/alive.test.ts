@@ -47,7 +47,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
        print('closed')`,
     )
     expect(await script.ended).toBe(0)
-    // No worker reads here, so each waits as long as it may.
+    // No worker reads here, so each question waits for the maximum time.
     expect(script.output()).toContain('entitled false')
     expect(script.output()).toMatch(/reason \w+/)
     expect(script.output()).toContain('closed')
@@ -82,7 +82,7 @@ describe('K25 a process on SQLite', () => {
 describe('K25 a process on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('with only a worker stays while the server is stopped, and works again when it is back', async () => {
+  it('with only a worker stays while the server is stopped, and works again when the server is back', async () => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const store = await engine.freshAddress()
@@ -106,7 +106,7 @@ describe('K25 a process on PostgreSQL', () => {
     await sleep(A_WHILE_MS)
     expect(script.isAlive()).toBe(true)
     await engine.server().start()
-    await until('it is connected again', async () => {
+    await until('the process is connected again', async () => {
       const rows = await engine
         .server()
         .sql(`select 1 from pg_stat_activity where application_name = 'marketplace-webhooks'`)
@@ -116,7 +116,7 @@ describe('K25 a process on PostgreSQL', () => {
     expect(await script.ended).toBe(0)
   }, 60_000)
 
-  it('whose start is pending or fails while the server is down stays, and starts once it is up', async () => {
+  it('stays if its start is pending or fails while the server is down, and starts when the server is up', async () => {
     const store = await engine.freshAddress()
     await engine.server().stop('fast')
     const script = runScript(
@@ -155,7 +155,7 @@ describe('K27 the shutdown of the quickstart', () => {
        ${shutdown.replace('10_000', '2_000')}`,
     )
     await script.prints('port=')
-    const port = await until('its port', () => /port=(\d+)\./.exec(script.output())?.[1])
+    const port = await until('the port is printed', () => /port=(\d+)\./.exec(script.output())?.[1])
     const unused = connect(Number(port), '127.0.0.1')
     unused.on('error', () => {})
     const [idle, busy] = [1, 2].map(() => new Agent({ keepAlive: true, maxSockets: 1 })) as [Agent, Agent]
@@ -169,7 +169,7 @@ describe('K27 the shutdown of the quickstart', () => {
     const asking = (async () => {
       while (script.isAlive()) if ((await statusOf(Number(port), busy)) === 200) answered++
     })()
-    await until('the busy one is served', () => answered > 10)
+    await until('the busy connection is served', () => answered > 10)
     const begun = Date.now()
     script.signal('SIGTERM')
     expect(await script.ended).toBe(0)
@@ -177,7 +177,7 @@ describe('K27 the shutdown of the quickstart', () => {
     await asking
   }, 60_000)
 
-  /** 0 where there was no answer. */
+  /** The status of the reply; 0 without a reply. */
   function statusOf(port: number, agent: Agent): Promise<number> {
     return new Promise((resolve) => {
       const request = get({ host: '127.0.0.1', port, agent }, (response) => {

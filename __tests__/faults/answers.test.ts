@@ -7,7 +7,7 @@ import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from '../support/s
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
-describe('the answer about a new announcement', () => {
+describe('the answer after a new announcement', () => {
   it('D20 stays unknown after the process that was verifying it has been closed', async () => {
     const { store } = await openStoreWithSql('sqlite::memory:')
     const urls = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
@@ -27,14 +27,14 @@ describe('the answer about a new announcement', () => {
       },
     })
     await store.accept([eventOf('s1', 'b1')])
-    await until('it is read again', () => reads > 1)
+    await until('the second process reads it', () => reads > 1)
     await marketplace.close()
     expect(await store.subscriptionsOf('b1')).toMatchObject([{ record: null, verifying: true }])
   })
 })
 
 describe('D22 an event that names another business', () => {
-  it('does not take access away while the platform refuses its own business and does not show the record to the other', async () => {
+  it('does not take access away while the platform refuses tokens for its own business and does not show the record to the other', async () => {
     const { clock, jump } = jumpingClock()
     let isRefused = false
     let candidateReads = 0
@@ -55,7 +55,7 @@ describe('D22 an event that names another business', () => {
       },
     })
     await marketplace.track({ subscription_uid: 's1', business_uid: 'b1' })
-    await until('it is read', () => marketplace.isEntitled('b1'))
+    await until('the subscription is read', () => marketplace.isEntitled('b1'))
     isRefused = true
     await marketplace.track({ subscription_uid: 's1', business_uid: 'b2' })
     await until('it was read for the other business several times over minutes', () => {
@@ -84,7 +84,7 @@ describe('J32 a business that bought another item', () => {
 })
 
 describe('J21 a number as an identifier', () => {
-  it('is refused by every call that rejects when it is not a safe integer', async () => {
+  it('is refused by every call that rejects if it is not a safe integer', async () => {
     const { marketplace } = await createScene()
     for (const odd of [72.5, Number.NaN, 2 ** 60]) {
       const refused = expect.objectContaining({ code: 'argument_invalid' })

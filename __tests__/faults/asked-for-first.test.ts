@@ -5,7 +5,7 @@ import { OUR_ITEM, openMarketplace } from '../support/scene.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
-it('E22 an asked-for read begins within a second while very many forged rows name its business', async () => {
+it('E22 a requested read begins within a second while very many forged rows name its business', async () => {
   const { store } = await openStoreWithSql('sqlite::memory:')
   const record = { uid: 'real', business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
   let madeUp = 0
@@ -27,22 +27,22 @@ it('E22 an asked-for read begins within a second while very many forged rows nam
     },
   )
   await store.accept([eventOf('real', 'b1')])
-  await until('it is read', () => marketplace.isEntitled('b1'))
+  await until('the subscription is read', () => marketplace.isEntitled('b1'))
   await store.accept(Array.from({ length: 2_000 }, (_, i) => eventOf(`made up ${i}`, 'b1')))
-  await until('they are read', () => madeUp > 3)
+  await until('the forged rows are read', () => madeUp > 3)
   const waits: number[] = []
   for (let round = 0; round < 6; round++) {
     const begun = performance.now()
     await store.accept([eventOf('real', 'b1')])
-    await until('it is read again', () => isSettled(store), 20_000)
+    await until('the subscription is read again', () => isSettled(store), 20_000)
     waits.push(performance.now() - begun)
   }
   expect(Math.max(...waits)).toBeLessThan(1_000)
   const before = madeUp
-  await until('the made-up ones go on', () => madeUp > before + 3)
+  await until('reads of the forged rows continue', () => madeUp > before + 3)
 }, 60_000)
 
-it('E22 an asked-for read begins within a second while overdue reconciles hang', async () => {
+it('E22 a requested read begins within a second while overdue reconciles hang', async () => {
   const { store, sql } = await openStoreWithSql('sqlite::memory:')
   const begun: string[] = []
   let hangs = false
@@ -67,14 +67,15 @@ it('E22 an asked-for read begins within a second while overdue reconciles hang',
   )
   const uids = Array.from({ length: 8 }, (_, i) => `s${i}`)
   await store.accept([...uids, 'asked'].map((uid) => eventOf(uid, uid)))
-  for (const uid of [...uids, 'asked']) await until('it is read', () => marketplace.isEntitled(uid))
+  for (const uid of [...uids, 'asked'])
+    await until('the subscription is read', () => marketplace.isEntitled(uid))
   hangs = true
   begun.length = 0
   await sql(`update subscriptions set refresh_at = 1, urgency = 4 where subscription_uid <> 'asked'`)
-  await until('reconciles hang', () => begun.length >= 3)
+  await until('the reconciles hang', () => begun.length >= 3)
   await new Promise((resolve) => setTimeout(resolve, 300))
   await store.accept([eventOf('asked', 'asked')])
-  await until('the asked-for read has begun', () => begun.includes('asked'), 1_000)
+  await until('the requested read has begun', () => begun.includes('asked'), 1_000)
 }, 30_000)
 
 async function isSettled(store: Store): Promise<boolean> {

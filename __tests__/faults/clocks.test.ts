@@ -70,10 +70,10 @@ describe.each(ENGINE_NAMES)('H6 while the wall clock leaps by 70 s, on %s', (eng
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(calls).toEqual([first])
     held.open()
-    await until('the second is handled', () => calls.length === 2)
+    await until('the second change is handled', () => calls.length === 2)
     expect([calls, most]).toEqual([[first, second], 1])
     await until(
-      'both have ended',
+      'both handlers have ended',
       async () => (await marketplace.journal.list({ status: 'done' })).length === 2,
     )
   })

@@ -8,7 +8,7 @@ import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
-/** The folders in which the tests store their evidence; their names depend on the engine. */
+/** The engine of the running test. */
 let engine: TestEngine
 const storeAddress = () => engine.freshAddress()
 
@@ -20,8 +20,8 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     engine = own
   })
 
-  describe('H5 a process that ends after a side effect and before noting it', () => {
-    it('is followed by one that calls again, with the same id and the next attempt', async () => {
+  describe('H5 a process that ends after a side effect, but before it has recorded the result', () => {
+    it('is followed by one that calls the handler again, with the same id and the next attempt', async () => {
       const platform = await startPlatform()
       const store = storeFor(await storeAddress(), systemClock)
       const mails: { id: string; attempt: number; by: string }[] = []
@@ -36,11 +36,11 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       })
       const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
       await first.track({ subscription_uid: uid, business_uid: B1 })
-      await until('the side effect', () => mails.length === 1)
+      await until('the side effect has happened', () => mails.length === 1)
 
       const second = openMarketplace(platform, { store, worker: { pollMs: 50, leaseMs: 1_000 } })
       second.onPurchaseChange(({ id }, { attempt }) => void mails.push({ id, attempt, by: 'second' }))
-      await until('it is noted', async () => (await pendingChanges(second)) === 0)
+      await until('the result is recorded', async () => (await pendingChanges(second)) === 0)
       const { id } = mails[0] as { id: string }
       expect(mails).toEqual([
         { id, attempt: 1, by: 'first' },
@@ -70,24 +70,24 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const running = new Set<string>()
       const overlaps: string[] = []
       const handled = new Map<string, (string | null)[]>()
-      const tellers = new Set<number>()
-      // Each takes two of the four, and waits until the other has taken its own: both are certain to take part.
-      const bothTell = gate()
-      for (const [teller, marketplace] of marketplaces.entries()) {
+      const takers = new Set<number>()
+      // Each instance takes two of the four, and waits until the other has taken its own, so both take part.
+      const bothTake = gate()
+      for (const [taker, marketplace] of marketplaces.entries()) {
         marketplace.onPurchaseChange(async ({ business_uid, to }: PurchaseChange, { attempt }) => {
-          tellers.add(teller)
-          if (tellers.size === 2) bothTell.open()
+          takers.add(taker)
+          if (takers.size === 2) bothTake.open()
           if (running.has(business_uid)) overlaps.push(`${business_uid} ${to}`)
           running.add(business_uid)
-          await bothTell.opened
+          await bothTake.opened
           for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
           running.delete(business_uid)
-          // One that fails holds back the ones behind it, for any next claimer.
+          // A failing change holds back the changes after it, for every claimer.
           if (business_uid === 'b2' && to === 'suspended' && attempt === 1) throw new Error('not yet')
           handled.set(business_uid, [...(handled.get(business_uid) ?? []), to])
         })
       }
-      await until('all are handled', async () => (await pendingChanges(reader)) === 0)
+      await until('all changes are handled', async () => (await pendingChanges(reader)) === 0)
       expect(overlaps).toEqual([])
       expect(Object.fromEntries(handled)).toEqual(
         Object.fromEntries(businesses.map((each) => [each, states])),
@@ -96,7 +96,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 })
 
-/** A purchase, and moves until each of the states has been seen. */
+/** Makes a purchase, moves it through these states, and waits until each was seen. */
 
 async function bringAbout(
   platform: Simulator,
@@ -115,13 +115,13 @@ async function bringAbout(
   }
 }
 
-/** Changes that have not been handled to the end. */
+/** The number of changes that are not handled yet. */
 async function pendingChanges({ journal }: Marketplace): Promise<number> {
   const changes = await journal.list({ kind: 'change' })
   return changes.filter(({ status }) => status === 'pending' || status === 'waiting').length
 }
 
-/** The store of a process that ended before its result was written: none of its calls reaches the database any more. */
+/** The store of a process that ended before its result was written: none of its later calls reaches the database. */
 function endingBeforeNoted(store: Store, isDead: () => boolean): Store {
   const never = new Promise<never>(() => {})
   return {

@@ -17,7 +17,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     const { store, sql } = await open()
     await handling(store, [UPDATE])
     await store.accept([eventOf('s1')])
-    // As while the process hands over the waiting entries.
+    // The same state as while the process hands over the waiting entries.
     await sql('update handlers set ready = 0')
     // Another process, with other handlers.
     await handling(store, ['event:other'])
@@ -32,7 +32,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
       await store.accept(Array.from({ length: 300 }, (_, i) => eventOf(`s${batch}-${i}`)))
     const topics = [UPDATE, 'change']
     const handed = store.handleTopics({ topics, rescueMs: 0, retireMs: 3 * MINUTE })
-    await until('it has begun', async () => (await store.counts()).pending > 0)
+    await until('the handover has begun', async () => (await store.counts()).pending > 0)
     if (engineName === 'SQLite') jump(4 * MINUTE)
     else await sql(`update handlers set seen_at = seen_at - ${4 * MINUTE}`)
     await handed
@@ -41,7 +41,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     )
   })
 
-  it('H32 does not try an entry before its time because one before it was replayed', async () => {
+  it('H32 does not try an entry before its time because an earlier entry was replayed', async () => {
     const { store } = await open()
     await handling(store, EVERY_TOPIC)
     const [first, second] = [eventOf('s1'), eventOf('s1')]
@@ -66,7 +66,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     expect(await leasedEntries(store)).toEqual([])
   })
 
-  it('H33 counts the lapses of a head that was given back untried', async () => {
+  it('H33 counts the lapses of a head that was returned untried', async () => {
     const { store } = await open()
     await handling(store, EVERY_TOPIC)
     await store.accept([eventOf('s1'), eventOf('s1')])
@@ -80,7 +80,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     ])
   })
 
-  it('H34 frees the entries behind a head that has lost its handler, also when its next try is far away', async () => {
+  it('H34 frees the entries behind a head that has lost its handler, even if its next try is far away', async () => {
     const { store, sql } = await open()
     await handling(store, EVERY_TOPIC)
     const [head, next] = [eventOf('s1'), { ...eventOf('s1'), kind: 'unrecognised', name: '' } as const]
@@ -91,7 +91,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
       (await leasedEntries(store)).map((each) => ending(each, retry)),
     )
     await sql('update handlers set seen_at = 0')
-    // The next version of the app has a handler for the other alone.
+    // The next version of the app has a handler only for the other topic.
     await store.handleTopics({ topics: ['unrecognised'], rescueMs: 0, retireMs: 3 * MINUTE })
     expect(await leasedEntries(store, { topics: ['unrecognised'] })).toMatchObject([{ id: next.id }])
     expect(await store.listEntries({ status: 'waiting' })).toMatchObject([{ id: head.id, attempts: 1 }])

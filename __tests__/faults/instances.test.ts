@@ -43,7 +43,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
         )
       }
       await until(
-        'all is done',
+        'all work is done',
         async () => {
           const [row] = await sql<{ owed: number }>(
             `select (select count(*) from subscriptions where generation > settled_generation)
@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
       expect(leases.filter(({ what }) => what === 'read').length).toBeGreaterThanOrEqual(businesses.length)
       expect(leases.filter(({ what }) => what === 'entry').length).toBeGreaterThanOrEqual(businesses.length)
       for (const { finishes } of receivers) expect(finishes.length).toBeGreaterThan(0)
-      // A process that is frozen for a second loses its lease; then another claimer has taken the item.
+      // A process that is frozen for a second loses its lease, and another claimer takes the item.
       const late = receivers.flatMap(({ finishes }) => finishes.filter(({ isHeld }) => !isHeld))
       expect(late.length).toBeLessThanOrEqual(leases.filter(({ ended }) => Number(ended) > 0).length)
     },
@@ -131,22 +131,22 @@ describe('instances on PostgreSQL', () => {
     }
   })
 
-  it('G8 whose listening connection is half open detect it within 15 s, and keep polling meanwhile', async () => {
+  it('G8 whose listening connection is half open detect it within 15 s, and keep polling until then', async () => {
     const address = await engine.freshAddress()
     const proxy = await startProxy({ to: engine.server().port })
-    // Connections that are not in use are closed at once, so that one stays: the one that listens.
+    // Unused connections are closed at once, so only the listening one stays.
     const pool = new pg.Pool({ connectionString: proxy.through(address), idleTimeoutMillis: 1, max: 5 })
     pool.on('error', () => {})
     onCleanUp(() => pool.end())
     const platform = await startPlatform()
     const store = storeFor(pool, systemClock)
     const listening = openMarketplace(platform, { store, worker: { pollMs: 300 } })
-    // Another process of the same app, with notifications sent by hand.
+    // Another process of the same app, whose notifications the test sends.
     const { baseUrl, authUrl } = platform
     const scene = await createScene({ store: address, worker: false, platform: { baseUrl, authUrl } })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await scene.deliver(notice('b1', uid))
-    await until('it works', () => listening.isEntitled('b1'))
+    await until('the marketplace works', () => listening.isEntitled('b1'))
     let listens = 0
     proxy.onData('to server', (bytes) => {
       if (/listen "marketplace_webhooks"/.test(bytes.toString('latin1'))) listens++
@@ -160,11 +160,11 @@ describe('instances on PostgreSQL', () => {
 
     platform.paymentIssue(uid)
     await scene.deliver(notice('b1', uid))
-    await until('it has looked by itself', async () => !(await listening.isEntitled('b1')), 8_000)
+    await until('a poll has looked for work', async () => !(await listening.isEntitled('b1')), 8_000)
     expect(listens).toBe(0)
-    await until('it listens anew', () => listens > 0, 15_000 - (Date.now() - begun))
+    await until('another connection listens', () => listens > 0, 15_000 - (Date.now() - begun))
 
-    // And receives a notification: a poll alone would find the work, but no notification.
+    // It also receives a notification, which a poll alone would not show.
     await until('its new connection listens', async () => {
       const rows = await engine
         .server()
@@ -177,10 +177,10 @@ describe('instances on PostgreSQL', () => {
     const received: Hint[] = []
     store.subscribe((hint) => void received.push(hint))
     await scene.deliver(notice('b1', uid))
-    await until('it has the notification', () =>
+    await until('the notification has arrived', () =>
       received.some((hint) => hint.kind === 'requested' && hint.businessUid === 'b1'),
     )
-    await until('it has access', () => listening.isEntitled('b1'))
+    await until('the business has access', () => listening.isEntitled('b1'))
   }, 30_000)
 })
 
@@ -189,7 +189,7 @@ const NOW = {
   PostgreSQL: '(extract(epoch from clock_timestamp()) * 1000)::bigint',
 }
 
-/** Statements that make the database note every lease that is taken, and when the one before it was to end. */
+/** Statements that make the database record every lease taken, and when the previous lease was to end. */
 function watchLeases(engine: EngineName): string[] {
   const watched = [
     ['read', 'subscriptions', 'refresh_at'],

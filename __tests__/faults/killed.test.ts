@@ -8,9 +8,9 @@ import { OUR_ITEM } from '../support/settings.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { until } from '../support/until.js'
 
-/** The row, and the place where a process ends during a commit. */
+/** The row, and the point at which a process ends during a commit. */
 const DEATHS: Record<EngineName, [row: string, at: DeathPoint | 'when COMMIT is sent', more: boolean][]> = {
-  // More: unacknowledged deliveries are stored and worked on too.
+  // There is more than that: unacknowledged deliveries are stored and worked on too.
   SQLite: [
     ['C1', 'before the write', false],
     ['C1', 'before the commit', false],
@@ -45,12 +45,12 @@ describe.each(ENGINE_NAMES)('a receiver on %s that is killed', (engineName) => {
       ...(dies && { dies }),
     })
     await receiver.begin()
-    // It has opened the database.
+    // The receiver has opened the database.
     await receiver.get('/journal')
     let commits = 0
     if (!dies)
       proxy?.onData('to server', (bytes) => {
-        // Before it is passed on, which it is all the same.
+        // The process is killed before this COMMIT is passed on, and the COMMIT still arrives.
         if (/\bcommit\b/.test(bytes.toString('latin1')) && ++commits > 5) receiver.signal('SIGKILL')
       })
 
@@ -73,13 +73,13 @@ describe.each(ENGINE_NAMES)('a receiver on %s that is killed', (engineName) => {
     expect(await receiver.ended).toMatchObject({ signal: 'SIGKILL' })
 
     const next = openMarketplace(platform, { store: address })
-    const kept = await until('deliveries on their way have arrived', async () => {
+    const kept = await until('deliveries under way have arrived', async () => {
       const entries = await next.journal.list({ kind: 'event', limit: 1_000 })
       return (!more || entries.length > acknowledged.length) && entries
     })
     expect(acknowledged.length).toBeGreaterThanOrEqual(1)
     expect(acknowledged.filter((id) => !kept.some((entry) => entry.id === id))).toEqual([])
-    await until('all that is stored is worked on', async () =>
+    await until('everything stored is worked on', async () =>
       (await Promise.all(kept.map(({ business_uid }) => next.isEntitled(String(business_uid))))).every(
         Boolean,
       ),

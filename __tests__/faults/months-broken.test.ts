@@ -6,7 +6,7 @@ import { liveThrough } from '../support/months/world.js'
 
 jest.setTimeout(120_000)
 
-/** Each invariant of `months.test.ts` is broken on purpose, and the worlds must notice. */
+/** Each invariant of `months.test.ts` is broken on purpose, and the worlds must detect it. */
 describe('an invariant of months', () => {
   it.each(Object.entries(SABOTAGES))(
     'fails when it is broken on purpose: %s',

@@ -11,7 +11,7 @@ const HOUR = 3_600_000
 const MANY = 100_000
 /** As many rows as one statement can insert quickly. */
 const PART = 10_000
-/** Rows of a table that one statement may visit: its own limit and a margin. */
+/** The number of rows of a table that one statement may visit: its own limit and a margin. */
 const MAX_ROWS = 4_000
 
 const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
@@ -59,10 +59,10 @@ describe('G20 the statements of the queue visit few rows, with any number of wai
     const queries = (await queriesOf(() => call(store))).filter(({ text }) => /journal|lanes/.test(text))
     for (const query of new Map(queries.map((each) => [each.text, each])).values()) {
       const steps = await planOfSqlite(query)
-      // Values that are given are not looked up.
+      // Given values are not looked up.
       if (!/^\s*insert into \w+[^)]*\)\s*values \(/.test(query.text)) expect(steps.length).toBeGreaterThan(0)
       const scans = steps.filter((step) => /^SCAN (journal|lanes|last)\b/.test(step) && !/USING/.test(step))
-      // Of the index of lanes only the smallest topic is looked at.
+      // In the index of lanes, only the smallest topic is read.
       const walks = steps.filter((step) => /SEARCH journal USING INTEGER PRIMARY KEY \(rowid[<>]/.test(step))
       expect({ sql: query.text, scans, walks }).toEqual({ sql: query.text, scans: [], walks: [] })
     }
@@ -135,7 +135,7 @@ describe('G20 the statements of the queue visit few rows, with any number of wai
               .map(rowsOf),
           )
           const limit = name === 'counts' ? 6 * COUNTED_UP_TO : MAX_ROWS
-          if (most > limit) throw new Error(`${name} looks at ${most} rows: ${query.text}`)
+          if (most > limit) throw new Error(`${name} visits ${most} rows: ${query.text}`)
         }
       }
     },
@@ -143,15 +143,15 @@ describe('G20 the statements of the queue visit few rows, with any number of wai
   )
 
   async function planOfSqlite(query: Query): Promise<string[]> {
-    // Of its own: with libsql a statement that was explained stays in progress.
+    // A store of its own: with libsql an explained statement stays in progress.
     const lab = await openStoreWithSql('sqlite::memory:')
-    // The comment makes the driver answer rows.
+    // The comment makes the driver return rows.
     const answering = { ...query, text: `${query.text} -- returning` }
     return (await lab.explain('explain query plan', answering)).map(({ detail }) => String(detail))
   }
 })
 
-/** Hundreds of thousands of entries in every state, in a database with the statistics of two rows. */
+/** Inserts hundreds of thousands of entries in every state into a database whose statistics are those of two rows. */
 async function fillWithCrowds(address: string) {
   const { store, sql } = await openStoreWithSql(address)
   for (const table of ['journal', 'lanes', 'handlers', 'subscriptions'])
@@ -177,7 +177,7 @@ async function fillWithCrowds(address: string) {
   await store.close()
 }
 
-/** As if nothing had ever been analyzed: no values, and -1 for an unknown number of rows. */
+/** Removes the statistics, as if nothing had ever been analyzed: no values, and -1 for an unknown number of rows. */
 async function forgetStatistics(server: PostgresServer, address: string) {
   const ours = `(select oid from pg_class where relnamespace = 'marketplace_webhooks'::regnamespace)`
   await server.sql(

@@ -21,7 +21,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
     engine = own
   })
 
-  it('H20 loses, ends and delays nothing when a process without handlers runs', async () => {
+  it('H20 loses, ends and delays no event when a process without handlers runs', async () => {
     const store = storeFor(await engine.freshAddress(), systemClock)
     const retries = { pollMs: 20, handlerRetryDelaysMs: [200, 200, 200] }
     const { platform, marketplace, deliver } = await createScene({ store, worker: retries })
@@ -33,8 +33,11 @@ describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
     await until('the first try', () => calls === 1)
     const script = openMarketplace(platform, { store, worker: { pollMs: 20 } })
     await script.start()
-    await until('it is handled', () => calls === 3)
-    await until('it is done', async () => (await marketplace.journal.list({ status: 'done' })).length === 1)
+    await until('the event is handled', () => calls === 3)
+    await until(
+      'the entry is done',
+      async () => (await marketplace.journal.list({ status: 'done' })).length === 1,
+    )
     expect(await script.journal.list({})).toMatchObject([{ id, status: 'done', attempts: 3 }])
   })
 
@@ -63,14 +66,14 @@ describe('H22 100,000 events behind a handler that hangs', () => {
       for (let i = 0; i < 100; i++) expect(await store.claimLanes(options)).toEqual([])
       return (performance.now() - began) / 100
     }
-    // 40 ms when each look read all waiting entries; here a few statements.
+    // Took 40 ms when each look read all waiting entries; now it needs a few statements.
     expect(await look()).toBeLessThan(10)
     await store.close()
   }, 60_000)
 })
 
 describe('H23 a restart with thousands of events whose handler returns at once', () => {
-  it('leaves the event loop free, and keeps the order of each key', async () => {
+  it('lets the event loop run, and keeps the order of each key', async () => {
     const store = storeFor('sqlite::memory:', systemClock)
     await store.open()
     await handling(store, EVERY_TOPIC)
@@ -85,8 +88,8 @@ describe('H23 a restart with thousands of events whose handler returns at once',
     }
     setImmediate(turn)
     dispatcher.start()
-    await until('all are handled', () => seen.length === 5_000, 30_000)
-    // All in one turn of microtasks would leave two or three; a busy machine has been seen to leave 50.
+    await until('all events are handled', () => seen.length === 5_000, 30_000)
+    // If all ran in one turn of microtasks, there would be two or three turns; a busy machine once had only 50.
     expect(turns).toBeGreaterThan(20)
     for (const key of ['k0', 'k249']) {
       const ofKey = seen.filter((id) => id.endsWith(` ${key}`)).map((id) => Number(id.split(' ')[0]))
@@ -115,7 +118,7 @@ describe('H24 a wall clock that leaps', () => {
       running--
     })
     dispatcher.start()
-    await until('the first is called', () => calls.length === 1)
+    await until('the first handler is called', () => calls.length === 1)
     leap(ms)
     for (let i = 0; i < 20; i++) {
       dispatcher.wake()
@@ -123,7 +126,7 @@ describe('H24 a wall clock that leaps', () => {
     }
     expect(calls).toEqual([['e1', 1]])
     open.open()
-    await until('the second is called', () => calls.length >= 2)
+    await until('the second handler is called', () => calls.length >= 2)
     expect(calls.every(([, atOnce]) => atOnce === 1)).toBe(true)
     await dispatcher.close(1_000)
     await store.close()
@@ -131,7 +134,7 @@ describe('H24 a wall clock that leaps', () => {
 })
 
 describe('H25 a handler that fails', () => {
-  it('is reported at each try, warned about once, and shown by health while it is retried', async () => {
+  it('is reported at each try, causes one warning, and is shown by health while it is retried', async () => {
     const { marketplace, deliver } = await createScene({
       worker: { pollMs: 20, handlerRetryDelaysMs: [10, HOUR] },
     })
@@ -145,7 +148,7 @@ describe('H25 a handler that fails', () => {
       throw new TypeError('the mail server is away')
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
-    await until('two tries', () => failures.length === 2)
+    await until('two tries have failed', () => failures.length === 2)
     expect(failures.map(({ attempt, retryInMs }) => [attempt, retryInMs])).toEqual([
       [1, 10],
       [2, HOUR],
@@ -159,7 +162,7 @@ describe('H25 a handler that fails', () => {
       error: expect.objectContaining({ message: 'the mail server is away' }),
     })
     await until(
-      'it is retried',
+      'the entry is retried',
       async () => (await marketplace.journal.list({ status: 'retrying' })).length === 1,
     )
     const health = await marketplace.health()
@@ -173,29 +176,29 @@ describe('H25 a handler that fails', () => {
 })
 
 describe('H26 a change that waits longer than its retention', () => {
-  it('is dead and reported, and not deleted', async () => {
+  it('becomes dead and is reported, but is not deleted', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock, retention: { changesMs: 60_000 } })
     const dead: DeadEntry[] = []
     marketplace.onDead((entry) => void dead.push(entry))
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const waiting = () => marketplace.journal.list({ kind: 'change', status: 'waiting' })
-    const [change] = await until('it waits', async () => {
+    const [change] = await until('the change waits', async () => {
       const found = await waiting()
       return found.length > 0 && found
     })
     jump(2 * 60_000)
-    await until('it is reported', () => dead.length === 1, 15_000)
+    await until('the dead change is reported', () => dead.length === 1, 15_000)
     expect(dead).toMatchObject([{ id: change?.id, kind: 'change', attempts: 0 }])
     expect(await marketplace.journal.list({ status: 'dead' })).toMatchObject([{ id: change?.id }])
     const seen: string[] = []
     marketplace.onPurchaseChange(({ id }) => void seen.push(id))
     await marketplace.journal.replay(change?.id as string)
-    await until('the replay', () => seen.length === 1)
+    await until('the replay is handled', () => seen.length === 1)
   }, 30_000)
 })
 
-/** Events of one key, or of 250 in turn; the id holds its place and its key. */
+/** Events of one key, or of 250 keys in turn. The id contains the event's number and its key. */
 function many(count: number, key?: string, first = 0) {
   return Array.from({ length: count }, (_, i) => {
     const own = key ?? `k${(first + i) % 250}`

@@ -23,9 +23,9 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     const address = await engine.freshAddress()
     const { platform, marketplace } = await createScene({ store: address })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await until('it is read', () => marketplace.isEntitled('b1'))
+    await until('the subscription is read', () => marketplace.isEntitled('b1'))
 
-    // One SQLite library may share its file, another may not.
+    // Some SQLite libraries can share a file, others cannot.
     if (name === 'SQLite') await marketplace.close()
     const other = openMarketplace(platform, { store: address, app: { clientId: 'other-app' } })
     const error = await other.start().catch((reason) => reason)
@@ -52,7 +52,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const before = openMarketplace(platform, { store: address })
     await before.track({ subscription_uid: uid, business_uid: 'b1' })
-    await until('it is read', () => before.isEntitled('b1'))
+    await until('the subscription is read', () => before.isEntitled('b1'))
     await before.close()
 
     const moved = { store: address, platform: { baseUrl: 'http://moved.test' } }
@@ -71,20 +71,20 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     })
   })
 
-  it('with only failed reads is taken over silently: a restart corrects a wrong base URL', async () => {
+  it('with only failed reads is taken over silently, so a restart can correct a wrong base URL', async () => {
     const address = await engine.freshAddress()
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const wrong = openMarketplace(platform, { store: address, platform: { baseUrl: 'http://127.0.0.1:1' } })
     await wrong.track({ subscription_uid: uid, business_uid: 'b1' })
-    await until('it was tried', async () => (await wrong.explain('b1')).subscriptions[0]?.failure)
+    await until('the read was tried', async () => (await wrong.explain('b1')).subscriptions[0]?.failure)
     await wrong.close()
     const right = openMarketplace(platform, { store: address })
     await right.refresh('b1')
-    await until('it is read', () => right.isEntitled('b1'))
+    await until('the subscription is read', () => right.isEntitled('b1'))
   })
 
-  it('that another app has opened first is refused, also before the first read', async () => {
+  it('that another app opened first is refused, even before the first read', async () => {
     const address = await engine.freshAddress()
     const platform = await startPlatform()
     const first = openMarketplace(platform, { store: address })
@@ -95,7 +95,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
   })
 
   itWhereShared(name)(
-    'belongs to one app also when two open it at once',
+    'belongs to one app even if two open it at once',
     async () => {
       for (let round = 0; round < 5; round++) {
         const address = await engine.freshAddress()
@@ -133,7 +133,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
   it('holds no secret and no name of its app', async () => {
     const one = ownerOf(OURS)
     expect(one.fingerprint).toMatch(/^[0-9a-f]{64}$/)
-    // Another path on the same platform is the same platform.
+    // Another path on the same platform means the same platform.
     expect(ownerOf({ ...OURS, baseUrl: 'https://platform.test/v2/' }).fingerprint).toBe(one.fingerprint)
     expect(ownerOf({ ...OURS, baseUrl: 'https://other.test/v1' }).fingerprint).not.toBe(one.fingerprint)
   })

@@ -8,7 +8,7 @@ import { itWhereShared } from '../support/sharing.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
-/** A look for work, and a machine that is busy. */
+/** The time of a look for work on a busy machine. */
 const TAKEOVER_MS = 15_000
 
 describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
@@ -29,7 +29,9 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     platform.faults.add({ on: 'read', kind: 'hang', times: 1 })
     const read = platform.purchase({ business_uid: 'b1', payment: 'succeeded' }).uid
     await deliver(holder.target(), notice('b1', read))
-    await until('it reads', () => platform.requests.some(({ subscription_uid }) => subscription_uid === read))
+    await until('its read has begun', () =>
+      platform.requests.some(({ subscription_uid }) => subscription_uid === read),
+    )
 
     holder.signal('SIGKILL')
     await holder.ended
@@ -39,7 +41,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
       'both are taken over',
       () =>
         next.finishes.some(({ what, id }) => what === 'read' && id === read) &&
-        // The change that the holder had, and the one that this read has found.
+        // The change that the killed process held, and the one that this read has found.
         next.finishes.filter(({ what }) => what === 'entry').length >= 2,
       LEASE_MS + TAKEOVER_MS,
     )
@@ -68,7 +70,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
       const slow = platform.faults.add({ on: 'read', kind: 'slow', ms: 1_000, times: 1 })
       const read = platform.purchase({ business_uid: 'b1', payment: 'succeeded' }).uid
       await deliver(frozen.target(), notice('b1', read))
-      await until('it reads', () => slow.strikes > 0)
+      await until('its read has begun', () => slow.strikes > 0)
       void frozen.get('/freeze').catch(() => {})
       onCleanUp(() => frozen.signal('SIGCONT'))
 
@@ -79,7 +81,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
         () => [read, change?.id].every((id) => other.finishes.some((each) => each.id === id && each.isHeld)),
         TAKEOVER_MS,
       )
-      await until('the change of the other is delivered', async () => {
+      await until('the other process delivered its change', async () => {
         const [row] = await sql<{ left: number }>(
           `select count(*) as left from journal where status = 'pending'`,
         )
@@ -94,9 +96,9 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
       const before = await everything()
       frozen.signal('SIGCONT')
       await until(
-        'it has tried to finish both',
+        'the thawed process has tried to finish both',
         () =>
-          // An interrupted handler has no outcome. The dispatcher only returns the lane.
+          // An interrupted handler has no outcome: the dispatcher only returns the lane.
           [read, `subscription:${delivered}`].every((id) =>
             frozen.finishes.some((each) => each.id === id && !each.isHeld),
           ),
@@ -118,14 +120,14 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
       const next = deadly()
       expect(await receiver.ended).toMatchObject({ signal: 'SIGKILL' })
       receiver = next
-      // It may end before it listens.
+      // The process may end before it listens.
       await receiver.begin().catch(() => {})
     }
-    await until('it is dead', async () => {
+    await until('the entry is dead', async () => {
       const entries = await receiver.get<{ kind: string; status: string }[]>('/journal')
       return entries.find(({ kind, status }) => kind === 'change' && status === 'dead')
     })
-    // The one that gave it up goes on.
+    // The process that gave the entry up continues.
     expect((await deliver(receiver.target(), notice('b1', uid))).status).toBe(200)
   }, 40_000)
 

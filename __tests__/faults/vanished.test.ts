@@ -10,7 +10,7 @@ jest.setTimeout(60_000)
 const WORDS = /no longer shows the subscriptions of \d of 5 businesses: look at platform.baseUrl/
 
 describe('D26 when the platform suddenly shows most businesses no subscription, with status 200,', () => {
-  it('health is degraded, nobody loses access, and all is as before once it shows them again', async () => {
+  it('health is degraded, no business loses access, and all is as before once the platform shows them again', async () => {
     const { advance, answers, health, hide, changes, track } = await fiveBusinesses()
     hide(5)
     await track()
@@ -34,7 +34,7 @@ describe('D26 when the platform suddenly shows most businesses no subscription, 
     expect(await health()).toEqual(['ok'])
   })
 
-  it('few that vanish are believed to be gone', async () => {
+  it('a few that disappear are accepted as missing', async () => {
     const { advance, answers, health, hide, track } = await fiveBusinesses()
     hide(2)
     await track()
@@ -43,7 +43,7 @@ describe('D26 when the platform suddenly shows most businesses no subscription, 
     expect(await health()).toEqual(['ok'])
   })
 
-  it('access ends in the end all the same, when it is unconfirmed for too long', async () => {
+  it('access still ends when it has been unconfirmed for too long', async () => {
     const { advance, answers, health, hide } = await fiveBusinesses()
     hide(5)
     await advance(14 * HOUR)
@@ -54,7 +54,10 @@ describe('D26 when the platform suddenly shows most businesses no subscription, 
 
 const NUMBERS = [1, 2, 3, 4, 5]
 
-/** Five businesses that have bought, in virtual time; `hide` makes the platform show no subscription to the first of them. */
+/**
+ * Five businesses that have bought, in virtual time. `hide` stops the platform from showing any subscription to the
+ * first of them.
+ */
 async function fiveBusinesses() {
   let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
   let hidden = 0
