@@ -1,11 +1,14 @@
 import { ReflectionKind } from 'typedoc'
 
-/** Interfaces whose methods an app calls. The methods of the others are called by this package. */
+/** Interfaces whose methods an app calls. This package calls the methods of all others. */
 const CALLED = ['Marketplace', 'JournalApi']
-/** For tests: one example shows how their methods are used together. */
+/** Interfaces for tests: one example shows how their methods are used together. */
 const SHOWN_WHOLE = ['Simulator', 'Faults']
 
-/** The functions and classes that an app imports, the methods it calls and the options it gives, that show no example. */
+/**
+ * The functions and classes that an app imports, the methods that it calls, and the options that it gives, if they have
+ * no example.
+ */
 export function withoutExample(project) {
   const exported = project.children.flatMap((module) => module.children ?? [])
   const called = [
@@ -21,7 +24,7 @@ export function withoutExample(project) {
   return called.filter((each) => !hasExample(each)).map((each) => each.getFullName())
 }
 
-/** One of the signatures of a function may show it. */
+/** One signature of a function with an example is enough. */
 function hasExample(reflection) {
   const comments = [reflection, ...(reflection.signatures ?? [])].map(({ comment }) => comment)
   return comments.some((comment) => comment?.getTag('@example'))

@@ -17,7 +17,7 @@ export const OPTIONS = {
   excludeExternals: true,
   excludeInternal: true,
   githubPages: false,
-  // Short pages: they are part of the package.
+  // Short pages, because they are part of the package.
   hideBreadcrumbs: true,
   hidePageHeader: true,
   useCodeBlocks: true,
@@ -28,13 +28,13 @@ export const OPTIONS = {
   propertyMembersFormat: 'table',
   tableColumnSettings: { hideDefaults: true, hideInherited: true, hideModifiers: true, hideSources: true },
   validation: { notExported: true, invalidLink: true, notDocumented: false },
-  // Parts of public types, of no use by their own names.
+  // Parts of public types that nobody needs by name.
   intentionallyNotExported: [
     ...['ROLES', 'TOKEN_KINDS', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice', 'Warn'],
     ...['OnCall', 'OnRead', 'OnDelivery', 'StatusFault'],
-    // Requests, by shape.
+    // The shapes of requests.
     ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],
-    // What the public names of the same spelling are made of.
+    // The types behind public names of the same spelling.
     ...['work/handlers.ts:Handler', 'work/handlers.ts:HandlerContext'],
   ],
 }

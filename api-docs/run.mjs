@@ -1,6 +1,6 @@
 /**
- * Writes docs/api, or the folder that is given: a page for each entry point of the package. Fails when a name has no
- * docstring, or a function that people call has no example.
+ * Writes docs/api, or the given folder: a page for each entry point of the package. Fails when a name has no docstring,
+ * or a function that people call has no example.
  */
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'

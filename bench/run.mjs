@@ -48,7 +48,7 @@ function readArguments() {
   return { ...values, parts }
 }
 
-/** What stands in the project's and the benchmarks' `package-lock.json`. */
+/** The text of the `package-lock.json` files of the project and the benchmarks. */
 function prepare() {
   const require = createRequire(join(BENCH, 'package.json'))
   const { dependencies } = require('./package.json')
@@ -89,7 +89,7 @@ async function main() {
   }
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => end().finally(() => process.exit(1)))
 
-  /** Starts at the first call, ends with the run. */
+  /** Starts at the first call, and ends with the run. */
   const once = (start) => {
     let started
     return () => {

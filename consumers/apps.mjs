@@ -1,6 +1,6 @@
 /**
- * Apps that install the package, each with a framework of its own. `recipe` names the heading in docs/recipes.md whose code
- * is driven as it stands there; `code` is the app itself. Both find `marketplace`; `url` ends as the app's address.
+ * Apps that install the package, each with its own framework. `recipe` names the heading in docs/recipes.md whose code
+ * is tested unchanged; `code` is the app itself. Both can use `marketplace`; `url` is set to the app's address.
  */
 const GATE = `
 const gate = marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') })

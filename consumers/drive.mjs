@@ -1,4 +1,6 @@
-/** The program around an app: a simulated platform before it, and real requests behind it. Prints `passed` at its end. */
+/**
+ * The program around an app: a simulated platform in front of it, and real requests to it. Prints `passed` at its end.
+ */
 export const BEFORE = `
 import { createMarketplace } from 'marketplace-webhooks'
 import { createSimulator, sampleDelivery } from 'marketplace-webhooks/testing'

@@ -1,6 +1,7 @@
 /**
- * Installs the packed package beside each framework, in a folder of its own, and drives the app by HTTP: `npm run
- * test:consumers`, or `npm run test:consumers -- Fastify` for one. It downloads the frameworks, so `npm test` leaves it out.
+ * Installs the packed package beside each framework, in a folder of its own, and tests the app over HTTP: `npm run
+ * test:consumers`, or `npm run test:consumers -- Fastify` for one. It downloads the frameworks, so `npm test` leaves it
+ * out.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -41,7 +42,7 @@ function drive(name, { packages, before = '', recipe, code }, tarball) {
     ...packages,
   }
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'app', type: 'module', dependencies }))
-  // Of Nest's decorators.
+  // Nest's decorators need this.
   writeFileSync(
     join(folder, 'tsconfig.json'),
     JSON.stringify({ compilerOptions: { experimentalDecorators: true } }),

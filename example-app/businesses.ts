@@ -1,4 +1,4 @@
-/** Who plays. */
+/** The businesses of the demo. */
 export const BUSINESSES = [
   { uid: 'bakery-lindt', name: 'Bakery Lindt' },
   { uid: 'yoga-studio-mitte', name: 'Yoga Studio Mitte' },

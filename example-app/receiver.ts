@@ -1,4 +1,6 @@
-/** The app in a separate process, so that the demo can kill it. Settings come from the environment, as in production. */
+/**
+ * The app in a separate process, so that the demo can kill it. Settings come from the environment, as in production.
+ */
 import type { AddressInfo } from 'node:net'
 import { appToken } from '../lib/index.js'
 import { createReportsApp } from './app.js'

@@ -62,7 +62,7 @@ export async function openStage({ here }: { here: string }) {
     if (status === 200 || attempt === 1) timeline.add(wordsOfDelivery(delivery))
   })
   simulator.on('request', (request) => {
-    // The platform also answers the request of a process that was killed meanwhile.
+    // The platform also answers the request of a process that was killed in the meantime.
     const isReceived = request.at >= app.startedAt()
     const words = wordsOfRequest(request, isReceived)
     if (words) timeline.add(words)

@@ -42,7 +42,7 @@ export function watchDecisions(stage: Stage, onUpdate: () => void) {
         state.askedAt = Date.now()
       } while (state.isOutdated)
     } catch {
-      // The app was killed meanwhile. Its next start causes another question.
+      // The app was killed in the meantime. Its next start causes another question.
     }
     state.isChecking = false
     if (state.decision?.subscriptions.some(({ pending, failure }) => pending || failure)) {

@@ -19,7 +19,7 @@ const { outputFiles } = await build({
   charset: 'utf8',
 })
 const textOf = (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).text.trim()
-// Nothing in them may end the element that they stand in.
+// The texts must not contain the end tag of their element.
 const [script, style] = [textOf('.js').replace(/<\/(script)/gi, '<\\/$1'), textOf('.css')]
 if (/<\/style/i.test(style) || /<!--/.test(script)) throw new Error('the page cannot stand inside of HTML')
 

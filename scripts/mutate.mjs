@@ -67,7 +67,7 @@ const OTHERS = {
   'lib/work/refresh-subscription.ts': ['refresh-subscription.test.ts'],
   'lib/work/slot-queue.ts': ['slots.test.ts'],
 }
-/** The share of mutants that the tests of a pure module must notice. */
+/** The share of mutants that the tests of a pure module must detect. */
 const AIM = 90
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -100,7 +100,8 @@ function mutate(file, testFiles) {
       plugins: ['@stryker-mutator/jest-runner'],
       mutate: [file],
       coverageAnalysis: 'perTest',
-      // Stryker rewrites a tsconfig by TypeScript's API, which TypeScript 7 does not have; nothing here needs one.
+      // Stryker rewrites a tsconfig with TypeScript's API, which TypeScript 7 does not have. These tests need no
+      // tsconfig.
       tsconfigFile: 'none',
       reporters: ['clear-text', 'json'],
       jsonReporter: { fileName: report },
@@ -114,7 +115,7 @@ function mutate(file, testFiles) {
   const run = spawnSync('npx', ['stryker', 'run', settings], {
     cwd: root,
     stdio: 'inherit',
-    // Away from UTC, so that no time is right by chance.
+    // Not UTC, so that no time is correct by chance.
     env: { ...process.env, MUTATE_TESTS: testFiles.join(','), TZ: 'Asia/Kathmandu' },
   })
   if (run.status !== 0) process.exit(run.status ?? 1)

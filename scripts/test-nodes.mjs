@@ -1,9 +1,9 @@
 /**
- * Runs the tests on other versions of Node, which npm brings as packages:
+ * Runs the tests on other versions of Node, which npm installs as packages:
  *
  *   npm run test:nodes                                        the whole suite on 20, 22, 24 and the newest
  *   npm run test:nodes -- 22,26                               on these
- *   npm run test:nodes -- 24 __tests__/store.test.ts          only these files; what follows goes to jest
+ *   npm run test:nodes -- 24 __tests__/store.test.ts          only these files; jest gets all further arguments
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -38,7 +38,7 @@ function testOn(version, folder) {
   const node = join(bin, 'node')
   const { stdout } = spawnSync(node, ['--version'], { encoding: 'utf8' })
   console.log(`Node ${stdout.trim()}`)
-  // First in the path too: tests start programs of their own.
+  // First in the path too, because tests start programs of their own.
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` }
   const program = join(root, 'node_modules', 'jest', 'bin', 'jest.js')
   return spawnSync(node, [program, ...jest], { cwd: root, env, stdio: 'inherit' }).status === 0

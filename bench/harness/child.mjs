@@ -5,8 +5,8 @@ import { BENCH, pinned } from './machine.mjs'
 const children = new Set()
 
 /**
- * Starts `bench/<file>` in a process of its own, as an app is run: without a loader, in production mode. Resolves when
- * it is ready; `ready` contains its first message. `settings` is any JSON; see `servers/serve.mjs`.
+ * Starts `bench/<file>` in a process of its own, like an app: without a loader, in production mode. Resolves when it is
+ * ready; `ready` contains its first message. `settings` is any JSON; see `servers/serve.mjs`.
  */
 export async function startChild(file, settings, { node = process.execPath, cores, flags = [] } = {}) {
   const [program, args] = pinned(cores, node, [
@@ -46,7 +46,10 @@ export async function startChild(file, settings, { node = process.execPath, core
       process_.send({ question, args })
       return answer
     },
-    /** Waits until the process is nearly idle: background work of the start, such as the check of a large file, has ended. */
+    /**
+     * Waits until the process is nearly idle: background work of its start, such as the check of a large file, has
+     * ended.
+     */
     async calm(timeoutMs = 120_000) {
       const deadline = Date.now() + timeoutMs
       let before = await child.ask('cpu')

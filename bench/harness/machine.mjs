@@ -15,8 +15,8 @@ export function findProgram(name) {
 }
 
 /**
- * Which cores the server, the load generator and the databases run on, as `taskset` takes them. The server has a core
- * of its own; with two cores the databases share the other one with the load generator.
+ * The cores for the server, the load generator and the databases, in the form that `taskset` takes. The server has a
+ * core of its own; with two cores the databases share the other one with the load generator.
  */
 export function coresOf(count = availableParallelism()) {
   if (count < 2 || !findProgram('taskset')) return undefined
@@ -34,8 +34,8 @@ export function pinned(cores, program, args) {
 }
 
 /**
- * The versions of Node that are measured: the one in use, and Node 24 of the package `node-<platform>-<arch>`, where
- * speed is judged. One of them where they are the same.
+ * The versions of Node to measure: the one in use, and Node 24 from the package `node-<platform>-<arch>`, on which
+ * speed is judged. Only one of them if they are the same.
  */
 export function runtimes() {
   const own = {
@@ -71,8 +71,8 @@ export function describeCpu() {
 }
 
 /**
- * A new folder on a disk: where files are in memory, a sync costs nothing. Databases of another user must be able to
- * reach it.
+ * A new folder on a disk, because a sync costs nothing if files are in memory. Databases of another user must be able
+ * to reach it.
  */
 export function folderOnDisk() {
   const cache = join(BENCH, 'node_modules', '.cache')

@@ -48,7 +48,7 @@ const ROWS = [
   ],
 ]
 
-/** Writes the table of main figures in docs/performance.md anew, from a whole run. Returns a sentence about it. */
+/** Updates the table of main figures in docs/performance.md from a whole run. Returns a sentence about it. */
 export function mainFigures({ parts, node, cpu, date }, path) {
   const rows = ROWS.flatMap(([name, part, row, column, factor, unit]) => {
     const values = parts[part]?.rows.find(({ id }) => id === row)?.values[column]
@@ -68,7 +68,7 @@ ${END}`
   return `the main figures are in ${path}`
 }
 
-/** To two digits: the third differs from run to run. */
+/** Rounds to two digits, because the third differs from run to run. */
 function rounded(value) {
   return Number(value.toPrecision(2))
 }

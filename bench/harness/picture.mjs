@@ -9,8 +9,8 @@ const PANEL_HEAD = 44
 const MARGIN = 20
 
 /**
- * The main figures as an SVG picture: bars are medians, thin lines reach from the least to the most. It brings its own
- * background in both colour schemes, so it is readable on any page.
+ * The main figures as an SVG picture: bars are medians, thin lines reach from the minimum to the maximum. It has its
+ * own background in both colour schemes, so it is readable on any page.
  */
 export function picture({ parts, node, cpu, date }) {
   const panels = ['receiving', 'durable', 'draining'].flatMap((name) =>

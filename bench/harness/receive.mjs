@@ -1,7 +1,7 @@
 import { startChild } from './child.mjs'
 import { inRounds, medianOf } from './statistics.mjs'
 
-/** From this share of a core on, the load generator may be the bottleneck instead of the server. */
+/** Above this share of a core, the load generator may be the bottleneck instead of the server. */
 const BUSY = 0.9
 
 export const RECEIVING_COLUMNS = [
@@ -13,8 +13,9 @@ export const RECEIVING_COLUMNS = [
 ]
 
 /**
- * Puts servers under load in rounds, each alone and in a new process: `{ id, name, file, node, prepare(round) → settings,
- * path, after }`. Resolves with rows of RECEIVING_COLUMNS. A server that cannot be started is left out, aloud.
+ * Puts servers under load in rounds, each alone and in a new process: `{ id, name, file, node, prepare(round) →
+ * settings, path, after }`. Resolves with rows of RECEIVING_COLUMNS. A server that cannot be started is left out, with
+ * a message.
  */
 export async function compareReceiving({ servers, rounds, seconds, bench, body }) {
   const { load, cores, note, leaveOut } = bench
@@ -44,7 +45,7 @@ export async function compareReceiving({ servers, rounds, seconds, bench, body }
     const child = await startChild(file, await prepare(round), { node, cores: cores?.server })
     try {
       const target = { port: child.ready.port, path, body }
-      // By number: a fast server and a slow one are compiled alike.
+      // The warm-up is a number of requests, so that a fast server and a slow one are compiled alike.
       await load.post({ ...target, count: warmUp, durationMs: 4_000 })
       const before = await child.ask('cpu')
       const result = await load.post({ ...target, durationMs: ms })

@@ -7,8 +7,8 @@ import { picture } from './picture.mjs'
 import { ratios, spreadOf } from './statistics.mjs'
 
 /**
- * Writes `results.json`, `results.md` and `results.svg`, and prints every aim. `isForReaders`: the table in docs/performance.md is
- * written anew, too.
+ * Writes `results.json`, `results.md` and `results.svg`, and prints every aim. With `isForReaders` it also updates the
+ * table in docs/performance.md.
  */
 export function writeReport(results, folder, { print, isForReaders }) {
   const judged = AIMS.map((aim) => judge(aim, results))
@@ -22,7 +22,7 @@ export function writeReport(results, folder, { print, isForReaders }) {
   if (isForReaders) print(mainFigures(results, join(PROJECT, 'docs', 'performance.md')))
 }
 
-/** Of each aim `{ text, bound, figure, verdict }`: `reached`, `missed`, or `not measured`. */
+/** For each aim `{ text, bound, figure, verdict }`. The verdict is `reached`, `missed`, or `not measured`. */
 function judge({ text, part, row, column, over, overColumn, atLeast, atMost, digits }, { parts }) {
   const rowOf = (id) => parts[part]?.rows.find((each) => each.id === id)?.values
   let values = rowOf(row)?.[column]

@@ -1,4 +1,4 @@
-/** `{ median, min, max }` of some numbers; NaN of none. */
+/** `{ median, min, max }` of some numbers; NaN if there are none. */
 export function spreadOf(values) {
   const sorted = [...values].sort((a, b) => a - b)
   const at = (index) => sorted[index] ?? Number.NaN
@@ -12,7 +12,7 @@ export function spreadOf(values) {
 
 export const medianOf = (values) => spreadOf(values).median
 
-/** Measured in the same round, so that what else the machine did in it falls on both. */
+/** Divides figures of the same round, so that other work of the machine affects both. */
 export function ratios(of, by) {
   return of.slice(0, by.length).map((value, round) => value / by[round])
 }
@@ -23,8 +23,8 @@ export function rotated(list, by) {
 }
 
 /**
- * Measures each item once in every round; the order turns from round to round. `measure(item)` resolves with numbers by
- * column; the result has a list for each column, by the item's `id`.
+ * Measures each item once in every round; the order changes from round to round. `measure(item)` resolves with numbers
+ * by column. The result has a list for each column, by the item's `id`.
  */
 export async function inRounds({ items, rounds, measure, note }) {
   const results = new Map(items.map(({ id }) => [id, {}]))

@@ -6,10 +6,10 @@ import { BODY, install, notice, SECRET } from '../servers/deliveries.mjs'
 
 const FAILING_KEYS = 1_000
 const HUNG_KEYS = 8
-/** Envelopes in one delivery while the backlog is made. */
+/** The number of envelopes in one delivery while the backlog is created. */
 const BATCH = 250
 
-/** Receiving and handling while many entries stand behind a handler that fails and one that never returns. */
+/** Measures receiving and handling while many entries wait behind a handler that fails and one that never returns. */
 export async function backlog(bench) {
   const { quick, note } = bench
   const counts = quick ? { large: 20_000 } : { middle: 100_000, large: 1_000_000 }
@@ -89,7 +89,7 @@ async function startServer({ folder, platformUrl, runtimes, cores, postgres }, e
   )
 }
 
-/** Through the front door, many in one delivery. */
+/** Delivers many envelopes in one delivery. */
 async function add({ load }, server, count) {
   const envelopes = Array.from({ length: BATCH }, (_, i) =>
     i % 2 === 0

@@ -8,7 +8,10 @@ const CONCURRENCY = 16
 const PAUSE_MS = 20
 const BURST = 10_000
 
-/** Reading back from the platform: how long until everything asked for is known, and how many reads a burst costs. */
+/**
+ * Measures reading from the platform: how long until every requested subscription is known, and how many reads a burst
+ * costs.
+ */
 export async function convergence(bench) {
   const { quick, note } = bench
   const count = quick ? 500 : 10_000
@@ -83,7 +86,10 @@ async function readBurst({ folder, runtimes, cores, load }) {
   )
   try {
     await load.post({ port: server.ready.port, path: `/x/${SECRET}`, body: BODY, count: BURST })
-    await until('no read is owed', async () => (await server.ask('health')).counts?.requested === 0)
+    await until(
+      'every requested read is done',
+      async () => (await server.ask('health')).counts?.requested === 0,
+    )
     const reads = await platform.ask('readsOf', subscriptionOf(0))
     return {
       id: 'burst',
@@ -96,12 +102,12 @@ async function readBurst({ folder, runtimes, cores, load }) {
   }
 }
 
-/** In a quick run slower, and so under another name than the aim's. */
+/** A quick run is slower, and so has another name than the aim's. */
 async function watchInstances({ runtimes, quick, postgres, note }) {
   const { path: node } = runtimes.judged
   const perSecond = quick ? 100 : 1_000
   const seconds = quick ? 4 : 20
-  // Each is changed once, so that what an instance waits for does not pass.
+  // Each is changed only once, so that the state that an instance waits for stays.
   const count = perSecond * seconds
   const store = await (await postgres()).createDatabase('instances')
   const platform = await startChild('servers/platform.mjs', {}, { node })
@@ -119,7 +125,11 @@ async function watchInstances({ runtimes, quick, postgres, note }) {
     note(`four instances, ${perSecond} changes a second`)
     const [first] = instances
     await first.ask('trackAll', count)
-    await until('all is read', async () => (await first.ask('health')).counts?.requested === 0, 120_000)
+    await until(
+      'every subscription is read',
+      async () => (await first.ask('health')).counts?.requested === 0,
+      120_000,
+    )
     const lags = await platform.ask('change', {
       ports: instances.map(({ ready }) => ready.port),
       count,

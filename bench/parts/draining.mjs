@@ -8,7 +8,7 @@ const LANES_A_BATCH = 50
 const ENTRIES_A_LANE = 5
 const BATCH = LANES_A_BATCH * ENTRIES_A_LANE
 
-/** How fast a backlog is worked off by handlers that return at once. */
+/** Measures how fast handlers that return at once work off a backlog. */
 export async function draining(bench) {
   const { quick, note } = bench
   const count = quick ? 10_000 : 200_000
@@ -42,7 +42,7 @@ async function measure({ folder, platformUrl, runtimes, cores, load, postgres },
       : await (await postgres()).createDatabase(`draining_${round}`)
   const options = { node: runtimes.judged.path, cores: cores?.server }
   const settings = { store, platformUrl, front: 'plain' }
-  // Its handler never returns, so everything waits; then it is killed, as a crash would.
+  // Its handler never returns, so everything waits. Then it is killed, as in a crash.
   const receiver = await startChild(
     'servers/marketplace.mjs',
     {
@@ -67,7 +67,7 @@ async function measure({ folder, platformUrl, runtimes, cores, load, postgres },
     spread: count / BATCH,
   })
   receiver.kill()
-  // Until its leases are over, and PostgreSQL has noticed.
+  // Waits until its leases have expired and PostgreSQL has noticed its end.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
 
   const worker = await startChild(

@@ -2,7 +2,10 @@ import { join } from 'node:path'
 import { compareReceiving, RECEIVING_COLUMNS } from '../harness/receive.mjs'
 import { BODY, SECRET } from '../servers/deliveries.mjs'
 
-/** Servers that have a delivery on disk before they reply, all in Express 5; then the same with handlers at work. */
+/**
+ * Measures servers that have a delivery on disk before they reply, all in Express 5; then the same with running
+ * handlers.
+ */
 export async function durable(bench) {
   const { runtimes, folder, platformUrl, quick, leaveOut } = bench
   const { path: node, version } = runtimes.judged

@@ -2,7 +2,10 @@ import { join } from 'node:path'
 import { startChild } from '../harness/child.mjs'
 import { inRounds } from '../harness/statistics.mjs'
 
-/** The question on every request of an app, answered from memory. Cold ones are in "Sizes". */
+/**
+ * Measures the question that an app asks on every request, answered from memory. "Sizes" has the answers that are not
+ * in memory.
+ */
 export async function entitlement({ folder, platformUrl, runtimes, cores, quick, note, leaveOut }) {
   const rounds = quick ? 7 : 15
   const child = await startChild(
@@ -19,7 +22,7 @@ export async function entitlement({ folder, platformUrl, runtimes, cores, quick,
     note(`${rounds} rounds`)
     const usable = []
     for (const item of items) {
-      // Warms up, too.
+      // This call also warms up.
       if ((await child.ask('measure', item.id)) === null) leaveOut('peek: the package has none')
       else usable.push(item)
     }

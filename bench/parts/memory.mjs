@@ -5,7 +5,7 @@ import { BODY, SECRET } from '../servers/deliveries.mjs'
 
 const SLICES = 20
 
-/** Whether memory stays flat while deliveries come in and are handled. */
+/** Measures whether memory stays constant while deliveries are received and handled. */
 export async function memory({ folder, platformUrl, runtimes, cores, load, quick, note }) {
   const count = quick ? 50_000 : 1_000_000
   const server = await startChild(

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { compareReceiving, RECEIVING_COLUMNS } from '../harness/receive.mjs'
 import { BODY, SECRET } from '../servers/deliveries.mjs'
 
-/** The receive path beside servers that store nothing, on every installed Node. */
+/** Measures receiving beside servers that store nothing, on every installed Node. */
 export async function receiving(bench) {
   const { runtimes, folder, platformUrl, quick } = bench
   const servers = runtimes.all.flatMap((runtime) => {

@@ -5,7 +5,7 @@ import { until } from '../harness/databases.mjs'
 import { inRounds, medianOf } from '../harness/statistics.mjs'
 import { BODY, businessOf, notice, SECRET } from '../servers/deliveries.mjs'
 
-/** The same questions at 1,000, 100,000 and 1,000,000 subscriptions, on both engines. */
+/** Measures the same questions at 1,000, 100,000 and 1,000,000 subscriptions, on both engines. */
 export async function sizes(bench) {
   const { quick, note } = bench
   const counts = quick ? { small: 1_000, large: 20_000 } : { small: 1_000, middle: 100_000, large: 1_000_000 }
@@ -40,7 +40,7 @@ export async function sizes(bench) {
   }
 }
 
-/** One subscription comes about as in an app; the others are its copies. */
+/** One subscription is created as in an app; the others are its copies. */
 async function makeStore({ folder, platformUrl, runtimes, cores, load, postgres }, engine, role, count) {
   const store =
     engine === 'sqlite'
@@ -67,7 +67,10 @@ async function makeStore({ folder, platformUrl, runtimes, cores, load, postgres 
   return engine === 'sqlite' ? fileStore(store) : databaseStore(await postgres(), store)
 }
 
-/** `copy` has the rows of the beginning, whatever was measured before; where they are many, some more change nothing. */
+/**
+ * `copy` has the rows from the beginning, whatever was measured before. If there are many, a few more make no
+ * difference.
+ */
 const COPIED_UP_TO = 100_000
 
 function fileStore(store) {

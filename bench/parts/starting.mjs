@@ -5,7 +5,7 @@ import { startChild } from '../harness/child.mjs'
 import { PROJECT } from '../harness/machine.mjs'
 import { inRounds } from '../harness/statistics.mjs'
 
-/** What the package costs an app before the first request: time at the start, and disk. */
+/** Measures what the package costs an app before the first request: time at the start, and disk space. */
 export async function starting(bench) {
   const { folder, platformUrl, runtimes, cores, quick, note, postgres } = bench
   const rounds = quick ? 3 : 9
@@ -21,7 +21,7 @@ export async function starting(bench) {
     { id: 'sqlite-again', name: 'SQLite, again', node: runtimes.judged.path, store: () => kept },
     { id: 'postgres-again', name: 'PostgreSQL, again', node: runtimes.judged.path, store: () => url },
   ]
-  // The first start makes the tables.
+  // The first start creates the tables.
   for (const { node, store } of items.slice(-2)) await startOnce({ node, store: store(), platformUrl, cores })
   note(`${rounds} rounds`)
   const rows = await inRounds({

@@ -2,11 +2,11 @@ import { createMarketplace } from '../../dist/esm/index.js'
 import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { answer, settings } from './serve.mjs'
 
-/** Reads `count` subscriptions of the platform: through the package, and by a bare loop of the same two calls. */
+/** Reads `count` subscriptions from the platform: with the package, and with a plain loop of the same two calls. */
 const { platformUrl, count, concurrency } = settings
 
 const answers = {
-  /** Seconds from the first `track` until every subscription is read and nothing is owed. */
+  /** Seconds from the first `track` until every subscription is read and no read is requested. */
   async package(store, first) {
     let reads = 0
     let onEnough = () => {}
@@ -21,7 +21,7 @@ const answers = {
         concurrency,
         async fetch(...call) {
           const reply = await fetch(...call)
-          // A token and a record for each.
+          // A token and a record for each subscription.
           if (++reads === 2 * count) onEnough()
           return reply
         },

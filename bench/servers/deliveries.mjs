@@ -1,4 +1,4 @@
-/** What is delivered. `0000000` stands for a number; see `harness/load.mjs`. */
+/** The deliveries. `0000000` stands for a number; see `harness/load.mjs`. */
 export const PURCHASABLE_UID = '7c9e6679-7425-40de-944b-e07fc1f90ae7'
 export const SECRET = 'q8Zr3mW5xK1vT7yB9nL2cD4f'
 export const businessOf = (number) => `b6f0c6a2-1d7f-4a4e-9d3c-business${pad(number)}`

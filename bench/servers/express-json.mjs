@@ -1,7 +1,7 @@
 import express from 'express'
 import { serve } from './serve.mjs'
 
-/** The least that an app can do with a webhook: parse it, reply, store nothing. */
+/** The minimum that an app can do with a webhook: parse it, reply, store nothing. */
 const app = express()
 app.post('/x', express.json(), (_req, res) => {
   res.json({ received: true })

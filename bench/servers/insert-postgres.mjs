@@ -3,7 +3,7 @@ import express from 'express'
 import pg from 'pg'
 import { serve, settings } from './serve.mjs'
 
-/** What is usually written by hand: one insert for each request, over a pool of 10 connections. */
+/** The usual hand-written receiver: one insert for each request, over a pool of 10 connections. */
 const pool = new pg.Pool({ connectionString: settings.url, max: 10 })
 await pool.query(
   'create table deliveries (id uuid primary key, received_at timestamptz not null default now(), payload jsonb not null)',

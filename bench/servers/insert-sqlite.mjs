@@ -3,7 +3,7 @@ import express from 'express'
 import { serve, settings } from './serve.mjs'
 import { openSqlite } from './sqlite.mjs'
 
-/** What is usually written by hand: one insert for each request, on disk before the reply. */
+/** The usual hand-written receiver: one insert for each request, on disk before the reply. */
 const database = await openSqlite(settings.path)
 database.exec('pragma journal_mode = wal; pragma synchronous = full')
 database.exec(

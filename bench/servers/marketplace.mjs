@@ -59,9 +59,12 @@ const answers = {
       )
     }
   },
-  /** Of the entries handled so far: how many, and in how many seconds from the first to the last. */
+  /** The number of entries handled so far, and the seconds from the first to the last. */
   drained: () => ({ handled, seconds: (lastAt - firstAt) / 1_000 }),
-  /** ms from the reply to a delivery until its handler is called, each of `count` after the one before. */
+  /**
+   * The milliseconds from the reply to a delivery until its handler is called, for `count` deliveries one after the
+   * other.
+   */
   async untilHandled(port, bodies) {
     const times = []
     for (const body of bodies) {
@@ -89,7 +92,7 @@ async function listener() {
   return express().use('/x', marketplace.router)
 }
 
-/** The router below a path without a framework, as Express mounts it. */
+/** Mounts the router below a path without a framework, as Express does. */
 function adapted(router) {
   return (req, res) => {
     if (!req.url.startsWith('/x/')) return res.writeHead(404).end()
@@ -98,7 +101,7 @@ function adapted(router) {
   }
 }
 
-/** Beside deliveries, `GET /watch?business_uid=…&entitled=…`: replies when this instance answers so. */
+/** Adds `GET /watch?business_uid=…&entitled=…`, which replies as soon as this instance gives that answer. */
 function watched(next) {
   return async (req, res) => {
     if (!req.url.startsWith('/watch?')) return next(req, res)

@@ -2,8 +2,8 @@ import { businessOf, notice, PURCHASABLE_UID, SECRET, subscriptionOf } from './d
 import { serve, settings } from './serve.mjs'
 
 /**
- * The platform: any business gets a token, which is its own name, and with it every subscription it asks for is the
- * business's and purchased. Answers at once, or after `settings.pauseMs`.
+ * The platform: any business gets a token, which is its own name, and every subscription that it reads belongs to it
+ * and is purchased. The platform answers at once, or after `settings.pauseMs`.
  */
 const { pauseMs = 0 } = settings
 const reads = new Map()
@@ -47,13 +47,14 @@ function record(uid, authorization) {
   }
 }
 
-/** Of so many changes one is watched. */
+/** One of this many changes is watched. */
 const WATCHED = 25
 const TICK_MS = 10
 
 /**
- * Changes subscriptions 1 to `count`, `perSecond` of them, and delivers each change to the next of `ports`. Resolves with
- * `[{ atMs, lagMs }]` of those that were watched: how long after the change the last of all instances answered so.
+ * Changes subscriptions 1 to `count`, `perSecond` of them, and delivers each change to the next of `ports`. Resolves
+ * with `[{ atMs, lagMs }]` of the watched changes: how long after the change the last of all instances answered
+ * accordingly.
  */
 async function change({ ports, count, perSecond, seconds }) {
   const lags = []

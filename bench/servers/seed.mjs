@@ -3,9 +3,9 @@ import { answer, settings } from './serve.mjs'
 import { openSqlite } from './sqlite.mjs'
 
 /**
- * Fills a store with copies of what it has of one subscription. Every row that names it, in whatever table, is copied
- * `settings.count - 1` times by SQL with another number in place of `0000000`. So the copies are as the package
- * left the first: read, handled, with the next read due in a day.
+ * Fills a store with copies of one subscription. Every row of any table that names the subscription is copied
+ * `settings.count - 1` times by SQL, with another number in place of `0000000`. So the copies are in the state of the
+ * first: read, handled, with the next read due in a day.
  */
 const { store, count } = settings
 const NUMBER = '0000000'
@@ -21,7 +21,7 @@ async function seed() {
     const names = columns.map(({ name }) => name)
     const values = columns.map(({ name, isText }) => {
       if (!isText) return name
-      // Identifiers of entries are UUIDs, unique.
+      // Identifiers of entries are unique UUIDs.
       if (name === 'id') return `substr(id, 1, length(id) - ${NUMBER.length}) || number`
       return `replace(${name}, '${NUMBER}', number)`
     })

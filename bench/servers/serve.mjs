@@ -26,7 +26,7 @@ export function answer(answers, close, ready = {}) {
   process.send({ answer: ready })
 }
 
-/** Serves HTTP on a free port of the loopback address, which is in `ready`. */
+/** Serves HTTP on a free port of the loopback address; `ready` contains the port. */
 export function serve(listener, answers = {}, close = () => {}, ready = {}) {
   const server = createServer(listener)
   server.keepAliveTimeout = 60_000
@@ -51,7 +51,7 @@ function memory() {
   return { rss: rss / 1e6, heap: heapUsed / 1e6 }
 }
 
-/** A timer of 1 ms: how much later than that it ran at most. */
+/** Measures the greatest delay of a timer of 1 ms. */
 function watchLoop() {
   let last = performance.now()
   let longest = 0

@@ -4,7 +4,10 @@ import { storeFor } from '../../dist/esm/store-option.js'
 import { businessOf, PURCHASABLE_UID, SECRET } from './deliveries.mjs'
 import { answer, settings } from './serve.mjs'
 
-/** Questions to a marketplace over a store of some size. Its store is at hand too, for the bare point read. */
+/**
+ * Questions to a marketplace over a store of a certain size. Its store is also available, for the plain read of one
+ * row.
+ */
 const beganAt = performance.now()
 const store = storeFor(settings.store, systemClock)
 const marketplace = createMarketplace({
@@ -16,13 +19,14 @@ const marketplace = createMarketplace({
 marketplace.onPurchaseChange(() => {})
 await marketplace.start()
 const startMs = performance.now() - beganAt
-/** A prime: businesses far apart, none twice. */
+/** A prime: the businesses are far apart, and none comes twice. */
 const STEP = 7_919
 let asked = 0
 
 function nextBusiness() {
   asked++
-  if (asked >= settings.count) throw new Error('every business was asked for: none is cold any more')
+  if (asked >= settings.count)
+    throw new Error('every business has been asked for, so none is left that is not in memory')
   return businessOf(1 + ((asked * STEP) % (settings.count - 1)))
 }
 
@@ -37,7 +41,10 @@ function median(values) {
 }
 
 const answers = {
-  /** ms of a cold `isEntitled` and of the store's own point read, in turns, each of another business. */
+  /**
+   * The milliseconds of an `isEntitled` that is not in memory, and of the store's own read of a row, in turns, each for
+   * another business.
+   */
   async cold(count) {
     const cold = []
     const pointRead = []

@@ -1,4 +1,4 @@
-/** Opens a SQLite file with the library that the package would find: `{ name, exec, all, run(sql) → statement }`. */
+/** Opens a SQLite file with the library that the package would choose: `{ name, exec, all, run(sql) → statement }`. */
 export async function openSqlite(path) {
   if (process.getBuiltinModule?.('node:sqlite')) {
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')

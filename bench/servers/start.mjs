@@ -1,4 +1,4 @@
-/** How long an app waits for the package at its start. Sends one message and ends. */
+/** Measures how long an app waits for the package at its start. Sends one message and ends. */
 const { store, platformUrl } = JSON.parse(process.argv[2])
 const beganAt = performance.now()
 const { createMarketplace } = await import('../../dist/esm/index.js')

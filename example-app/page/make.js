@@ -1,4 +1,4 @@
-/** An element with its class, its text, and what stands in it. */
+/** An element with its class, its text and its content. */
 export function make(tag, className = '', ...content) {
   const element = document.createElement(tag)
   if (className) element.className = className
@@ -6,7 +6,9 @@ export function make(tag, className = '', ...content) {
   return element
 }
 
-/** Untouched when equal: a status line is read out only for news, and a selection stays. */
+/**
+ * An equal text is left unchanged: a screen reader announces a status line only when it changes, and a selection stays.
+ */
 export function setText(id, text) {
   const element = document.getElementById(id)
   if (element.textContent !== text) element.textContent = text

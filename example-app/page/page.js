@@ -50,7 +50,7 @@ source.addEventListener('state', ({ data }) => {
   show()
 })
 
-/** Without a connection to the demo the page is grey, and states that it may be out of date. */
+/** Without a connection to the demo the page is grey, and a message warns that it may be out of date. */
 function showLive(now) {
   const isNews = isLive !== now
   isLive = now
@@ -67,7 +67,7 @@ function showLive(now) {
 function show() {
   chosen ??= state.businesses[0].uid
   const { decision } = business()
-  // The shown report belongs to the answer before, so it is removed.
+  // The shown report belongs to the previous answer, so it is removed.
   const answer = `${chosen} ${decision?.entitled} ${decision?.known} ${state.isAppRunning}`
   if (answer !== shownAnswer) clearReport()
   shownAnswer = answer

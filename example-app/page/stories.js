@@ -72,7 +72,7 @@ export function createStories({ stories, code, playStep, choose, announce }) {
     element('strip').scrollIntoView({ block: 'nearest' })
     const why = await playStep(story.name, number)
     button.removeAttribute('aria-busy')
-    // The person may have opened another story meanwhile.
+    // The person may have opened another story in the meantime.
     if (why || chosen !== story || done !== number) return
     const hadFocus = document.activeElement === button
     done += 1

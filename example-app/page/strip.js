@@ -42,7 +42,7 @@ export function createStrip(strip, onPass) {
 
   function light(happening) {
     const { parts: passed, words } = PARTS[happening.kind]
-    // An action of a person begins a new way. The parts of the last way stay faintly lit until then.
+    // An action of a person starts a new webhook. The parts of the previous one stay faintly lit until then.
     if (happening.id === happening.cause) putOut()
     dim()
     for (const name of passed) {
@@ -80,7 +80,7 @@ export function createStrip(strip, onPass) {
 
   return {
     add(happening) {
-      // With reduced motion, the parts are lit at once and stay lit until the next way begins.
+      // With reduced motion, the parts are lit at once and stay lit until the next webhook begins.
       if (isStill.matches) {
         light(happening)
         return rested()

@@ -47,7 +47,7 @@ describe('GET /reports', () => {
     expect(await statusFor('business-1')).toBe(200)
   })
 
-  it('has the change handled', async () => {
+  it('handles the change', async () => {
     const change = new Promise<PurchaseChange>((resolve) => {
       marketplace.onPurchaseChange(resolve)
     })
