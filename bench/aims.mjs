@@ -1,6 +1,6 @@
 /**
- * The aims of the project. `part`, `row` and `column` select a figure; `over` a row, `overColumn` a column that it is
- * divided by, round by round. `atLeast` or `atMost` is the bound; the median decides.
+ * The aims of the project. `part`, `row` and `column` select a figure. With `over` (a row) or `overColumn` (a column),
+ * it is divided by another figure, round by round. `atLeast` or `atMost` is the bound; the median decides.
  */
 const both = (aim) => ['sqlite', 'postgres'].map((engine) => aim(engine, NAMES[engine]))
 const NAMES = { sqlite: 'SQLite', postgres: 'PostgreSQL' }

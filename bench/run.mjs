@@ -6,11 +6,11 @@ import { parseArgs } from 'node:util'
 import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes } from './harness/machine.mjs'
 
 /**
- * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the peers where they are
- * missing, builds the package, measures, and writes a table, JSON and a picture. The exit code is 0 unless something
- * broke: a missed aim is a figure.
+ * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the missing packages to
+ * compare with, builds the package, measures, and writes a table, JSON and a picture. The exit code is 0 unless an
+ * error occurred; a missed aim is not an error.
  *
- * The minutes are those of a machine with two cores, of a quick run and of a full one.
+ * The minutes apply to a machine with two cores, for a quick run and a full one.
  */
 const PARTS = {
   receiving: { minutes: [0.4, 6] },
@@ -48,13 +48,13 @@ function readArguments() {
   return { ...values, parts }
 }
 
-/** The text of the `package-lock.json` files of the project and the benchmarks. */
+/** Installs the packages of the benchmarks if one is missing, and builds the package. */
 function prepare() {
   const require = createRequire(join(BENCH, 'package.json'))
   const { dependencies } = require('./package.json')
   const isMissing = Object.keys(dependencies).some((name) => !existsSync(join(BENCH, 'node_modules', name)))
   if (isMissing) {
-    print('installing the peers: npm ci in bench')
+    print('installing the packages to compare with: npm ci in bench')
     run('npm', ['ci', '--no-audit', '--no-fund'], BENCH)
   }
   print('building the package')

@@ -36,7 +36,7 @@ export function createRecheck(clock: Clock, everyMs = RECHECK_MS) {
   }
 }
 
-/** The result of `promise`, or after `ms` a rejection with what `onLate` returns. The work behind it goes on. */
+/** The result of `promise`, or after `ms` a rejection with what `onLate` returns. The work behind it continues. */
 export async function withDeadline<T>(
   promise: Promise<T>,
   ms: number,
@@ -52,7 +52,7 @@ export async function withDeadline<T>(
 
 /**
  * The result of `promise`, or a rejection as soon as `signal` aborts, even if the promise itself ignores the signal.
- * The work behind it goes on for other callers, and its later result is dropped.
+ * The work behind it continues for other callers, and its later result is dropped.
  */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise

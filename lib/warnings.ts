@@ -21,7 +21,7 @@ export const WARNINGS = {
 export type WarningCode = keyof typeof WARNINGS
 export type Warn = (code: WarningCode, why?: string) => void
 
-/** The message of the table, with `why` in front; after a `why` of several lines, such as SQL, on a line of its own. */
+/** The message of the table after `why`. A `why` of several lines, such as SQL, is followed by a line break. */
 export function messageFor(code: WarningCode, why?: string): string {
   if (!why) return WARNINGS[code]
   return `${why}${why.includes('\n') ? '\n' : '. '}${WARNINGS[code]}`

@@ -6,24 +6,27 @@ import { faultsOf } from '../support/months/many.js'
 import { liveThrough, repeat, type WorldResult } from '../support/months/world.js'
 
 /**
- * Weeks and months of one app, with operators who make mistakes and correct them. `simulation.test.ts` mixes the faults
- * of seconds; these last for days: a wrong address over a weekend, a handler that fails for ever, a clock that leaps,
- * an app that was down. A world depends on its seed alone: a platform of its own behind `platform.fetch`, buyers who
- * pay, miss and leave, an operator who deploys, closes and kills, a real SQLite file, and a clock that jumps from timer to
- * timer, and further when nothing is under way. It uses the package by its public interface only, so the same worlds also
- * run on other versions (`MONTHS_LIB=/path/to/lib/index`): each invariant was seen to fail on 0.1.0.
+ * Weeks and months of one app, with operators who make mistakes and correct them. `simulation.test.ts` mixes faults that
+ * last for seconds. These faults last for days: a wrong address over a weekend, a handler that fails for ever, a clock
+ * that leaps, an app that is down.
  *
- * | Invariant | Its promise, checked again and again |
+ * A world depends only on its seed. It has its own platform behind `platform.fetch`, buyers who pay, miss and leave, an
+ * operator who deploys, closes and kills, a real SQLite file, and a clock that jumps from timer to timer, or further when
+ * no work is under way. It uses only the public interface of the package, so the same worlds also run on other versions
+ * (`MONTHS_LIB=/path/to/lib/index`). Every invariant was seen to fail on 0.1.0.
+ *
+ * | Invariant | What is checked again and again |
  * |---|---|
- * | in | `health()` is ok: a business that buys or pays again has access within 10 s, one that stops paying has none, and until a purchase could be read the answer is "not known", never "no" |
- * | honest | something is wrong and events make the app meet it: a minute later `health()` is not ok, with an explanation |
- * | healed | 1.2 reconciles and an hour after the correction: payers have access, others not, `health()` ok but for dead entries |
- * | ended | an entry is `done` after its handler returned, `dead` after `onDead`, and leaves the journal after one of them |
- * | apart | two handlers of one subscription never run at once |
- * | budget | settled for 30 h: at most a read and a token in 0.8 reconciles; half-hourly for a business that is refused |
- * | id | a change keeps its id, also over kills and power cuts |
+ * | in | While `health()` is ok, a business that buys or pays again has access within 10 s, and one that stops paying has none. Until a purchase could be read, the answer is "not known", never "no". |
+ * | honest | A minute after events have met a fault, `health()` is not ok and explains the fault. |
+ * | healed | 1.2 reconciles and an hour after the correction, payers have access, others do not, and `health()` is ok except for dead entries. |
+ * | ended | An entry is `done` after its handler returned, or `dead` after `onDead`. It leaves the journal only after one of the two. |
+ * | apart | Two handlers of one subscription never run at once. |
+ * | budget | A subscription that has been settled for 30 h costs at most a read and a token in 0.8 reconciles, and a refused business at most one of each in half an hour. |
+ * | id | A change has the same id at every try, even after kills and power cuts. |
  *
- * `MONTHS_SEED=7 npx jest __tests__/faults/months.test.ts` repeats a seed; `npm run simulate -- --months 50` makes many worlds.
+ * `MONTHS_SEED=7 npx jest __tests__/faults/months.test.ts` repeats a seed. `npm run simulate -- --months 50` makes many
+ * worlds.
  */
 const { MONTHS_SEED } = process.env
 const SEED = Number(MONTHS_SEED ?? 1 + Math.floor(Math.random() * 1_000_000))

@@ -3,9 +3,10 @@ import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliverie
 import { answer, serve, settings } from './serve.mjs'
 
 /**
- * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, `watched`, or `none`),
- * `handlers`, `options` for `createMarketplace`. Handlers are `none` (only for changes), `at-once`, `failing-and-hung`
- * (those of updates return at once, of installs fail, of uninstalls never return), `hung` or `draining` (of uninstalls).
+ * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, `watched`, or
+ * `none`), `handlers`, `options` for `createMarketplace`. Handlers are `none` (only for changes), `at-once`,
+ * `failing-and-hung` (handlers of updates return at once, of installs fail, of uninstalls never return), `hung` or
+ * `draining` (of uninstalls).
  */
 const { store, platformUrl, front = 'express', handlers = 'none', options = {} } = settings
 const beganAt = performance.now()

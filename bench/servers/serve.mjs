@@ -4,9 +4,9 @@ import { createServer } from 'node:http'
 export const settings = JSON.parse(process.argv[2] ?? '{}')
 
 /**
- * Answers the parent's questions, one at a time, and ends when the parent lets go. The first thing it sends is `ready`.
- * Every process answers `cpu`: µs of CPU used so far, all threads included; `gap`: the longest time in ms, since it was
- * last asked, that the event loop did not come round (only where `settings.watchLoop`); and `memory` in MB.
+ * Answers the parent's questions, one at a time, and ends when the parent disconnects. The first message is `ready`.
+ * Every process answers `cpu`: µs of CPU time used so far by all threads; `gap`: the longest time in ms for which the
+ * event loop was blocked since the last question (only with `settings.watchLoop`); and `memory` in MB.
  */
 export function answer(answers, close, ready = {}) {
   const longestGap = settings.watchLoop ? watchLoop() : () => Number.NaN

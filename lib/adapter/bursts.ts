@@ -20,7 +20,7 @@ export const BURSTS: readonly Check[] = [
   {
     name: 'accept: a burst of events after a read causes one read, due when the burst ends, at the latest after the longest interval',
     async check(lab) {
-      // A machine that stands still for longer than the pause shows nothing.
+      // If the machine pauses for longer than this time, the check proves nothing.
       for (let n = 1; n <= 20; n++) if ((await burst(lab, `s${n}`)) > 1) return
       assert.fail('no event followed another within the pause')
     },

@@ -50,7 +50,7 @@ export const STORE_METHODS = [
 /** A call that faults can strike. */
 export type StoreMethod = (typeof STORE_METHODS)[number]
 
-/** One thing that goes wrong. */
+/** A fault of the calls of a store. */
 export interface StoreFault {
   /** The call or calls it strikes, default every call. */
   on?: StoreMethod | readonly StoreMethod[]

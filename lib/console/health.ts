@@ -1,7 +1,7 @@
 import type { ConsoleMarketplace } from './needs.js'
 import type { HealthReply } from './shapes.js'
 
-/** What to do about a problem, by words of its sentence. The first match counts. */
+/** The advice for a problem, found by words of its sentence. The first match counts. */
 const TODO: readonly [RegExp, string][] = [
   [
     /refuse|no longer shows/,
@@ -41,7 +41,7 @@ const TODO: readonly [RegExp, string][] = [
     'Free space on the disk. Until then deliveries are refused, and the platform may send them again.',
   ],
 ]
-/** Problems with the words of a database or of the system. */
+/** Problems that quote an error of the database or the system. */
 const OTHER = 'Send this sentence and the time to an operator.'
 
 const STARTED_AT = new Date(Date.now() - process.uptime() * 1_000).toISOString()

@@ -26,7 +26,7 @@ export type RequestListener = (req: any, res: any) => unknown
  * passes every other request to `otherwise`. It answers every request at or below `path`, as `app.use(path, router)`
  * does: a wrong secret gets its 404 here.
  *
- * When `otherwise` throws or rejects, the process goes on: the request gets an empty 500, or its connection is closed if
+ * When `otherwise` throws or rejects, the process continues: the request gets an empty 500, or its connection is closed if
  * the reply has begun, and `onError` receives the error.
  *
  * Throws `argument_invalid` at once when an option is wrong.

@@ -169,14 +169,16 @@ function callNext(req: AppRequest, res: AppResponse, next: Next, error?: object)
   }
 }
 
-/** Express goes on to the route after `next(undefined)` and `next('route')`, so a thrown value must become an error. */
+/**
+ * Express continues with the route after `next(undefined)` and `next('route')`, so a thrown value must become an error.
+ */
 function asError(thrown: unknown): object {
   return typeof thrown === 'object' && thrown !== null
     ? thrown
     : new Error(`Cannot guard a route: ${messageOf(thrown)} was thrown`, { cause: thrown })
 }
 
-/** The items to ask for with each request. Only a function of the app's own makes the middleware wait. */
+/** The items to ask for with each request. Only a function of the app makes the middleware wait. */
 function itemsOfOptions(
   options: RequireEntitlementOptions,
   purchasableUids: readonly string[],

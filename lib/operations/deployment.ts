@@ -30,7 +30,7 @@ export interface InstanceStatus {
 }
 
 const REPORT_MS = MINUTE
-/** An instance that was killed is listed for so long: two reports may fail. */
+/** How long a killed instance stays listed. Two of its reports may fail. */
 const FORGET_MS = 3 * MINUTE
 const ANSWER_MS = 5 * SECOND
 const CLOSE_MS = SECOND

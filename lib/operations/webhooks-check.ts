@@ -116,7 +116,7 @@ function arrivals(tallies: readonly Tally[]): Arrivals {
   }
 }
 
-/** 32 bits under a key: without the key nobody can check a guess. */
+/** A keyed hash of 32 bits: without the key nobody can check a guess. */
 function fingerprintOf(secret: string, key: string): string {
   return createHmac('sha256', key).update(`delivery secret ${secret}`).digest('hex').slice(0, 8)
 }

@@ -18,7 +18,7 @@ export interface PlatformOptions {
   fetch?: typeof globalThis.fetch | undefined
   /** Deadline of one call; see `createHttp`. */
   timeoutMs: number
-  /** Concurrent reads; as many token calls beside them. */
+  /** The maximum number of concurrent reads. As many token calls may run beside them. */
   concurrency: number
   clock: Clock
 }
@@ -59,7 +59,7 @@ export function createPlatformClient(options: PlatformOptions) {
       token = await orAborted(tokens.get(businessUid), signal)
       reply = await read(subscriptionUid, token, signal)
     }
-    // The next try then asks whether the business still gets a token at all.
+    // The next try then shows whether the business still gets a token.
     if (reply.status === 401 || reply.status === 403) tokens.drop(businessUid, token)
     return failureIn(reply, clock.now()) ?? recordIn(reply, request)
   }

@@ -27,7 +27,7 @@ export interface PostgresConnection {
   release(destroy?: boolean): void
 }
 
-/** The longest statement. The database gives up before this process does, so that it does no work in vain. */
+/** The longest statement. The database gives up before this process does, so that it does no useless work. */
 export const STATEMENT_MS = 5 * SECOND
 const REPLY_MS = STATEMENT_MS + SECOND
 

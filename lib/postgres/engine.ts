@@ -17,7 +17,7 @@ const TRIES = 4
 
 /**
  * PostgreSQL 13 or newer, shared by any number of instances. The clock of the server decides about leases. A commit is
- * on disk when it returns, whatever the default of the role. Every call ends in bounded time.
+ * on disk when it returns, whatever the default of the role. Every call ends within a limit.
  */
 export function createPostgresEngine(options: {
   /** A `postgres://` address, or a pool of the app's own, which the app closes. */

@@ -15,7 +15,7 @@ import { createTurns } from './turns.js'
 import { watchCommits } from './watch.js'
 
 /**
- * SQLite in WAL mode. Commits become durable while the event loop goes on.
+ * SQLite in WAL mode. Commits become durable while the event loop continues.
  *
  * With `synchronous=NORMAL` a commit writes the WAL and does not sync it. `durable()` syncs the `-wal` file through a
  * descriptor of our own, on libuv's threads (`wal.ts`), and a delivery is acknowledged only then. That is as durable as

@@ -4,7 +4,7 @@ import type { Clock } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
 import { sleep } from '../waiting.js'
 
-/** Repeats `attempt` while SQLite is busy. Waits outside SQLite, so that the event loop goes on. */
+/** Repeats `attempt` while SQLite is busy. Waits outside SQLite, so that the event loop continues. */
 export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, clock: Clock): Promise<T> {
   const deadline = clock.monotonic() + patienceMs
   for (;;) {
@@ -66,7 +66,7 @@ export function unavailable(message: string, cause?: unknown): MarketplaceError 
 export function reasonOf(error: unknown, code: string, path: string): string | undefined {
   const system = (error as { code?: unknown } | null)?.code
   if (isRefusedWrite(error) || ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(String(system)))
-    return `${whyNoRoom(path, code, String(system))}; writing goes on by itself when there is room`
+    return `${whyNoRoom(path, code, String(system))}; writing continues by itself when there is room`
   if (code === 'IOERR' || system === 'EIO') return `the disk reports an I/O error (${messageOf(error)})`
   if (code === 'READONLY' || system === 'EROFS') return 'the file, its folder or its disk is read-only'
   if (code === 'BUSY') return 'another process has been writing to it for over 5 s'

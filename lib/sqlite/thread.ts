@@ -3,7 +3,7 @@ import type { SqliteLibrary } from './drivers.js'
 
 /**
  * A thread with a connection of its own, for long work of SQLite: checks of large files, checkpoints and backups. The
- * event loop goes on meanwhile. The thread starts with its first job, does not keep the process alive, and ends with
+ * event loop continues during it. The thread starts with its first job, does not keep the process alive, and ends with
  * `end()`.
  *
  * A library that must not share a file may still read it here while others write, because the bug needs two writers. For

@@ -3,7 +3,7 @@ import type { Dialect, Script } from './dialect.js'
 import type { Connection, Sql } from './sql.js'
 import type { Hint } from './store.js'
 
-/** A database: SQLite or PostgreSQL. Everything above it is the same SQL, but for its `Dialect`. */
+/** A database: SQLite or PostgreSQL. Everything above it is the same SQL, except for its `Dialect`. */
 export interface Engine extends Dialect {
   /** Whether all processes that use the database run on this machine. */
   isLocal: boolean

@@ -4,7 +4,10 @@ import { prepareQuery } from './script.js'
 import { type Sql, sql } from './sql.js'
 import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './store.js'
 
-/** A row of `handlers` beside the topics: there was a worker, so a new event of a topic without a row is unhandled. */
+/**
+ * This row of `handlers` is not a topic. It shows that there was a worker, so a new event of a topic without a row is
+ * unhandled.
+ */
 export const WORKER: Topic = 'worker'
 
 /**

@@ -45,7 +45,7 @@ export function createReadFinishes(options: {
       if (error === undefined) continue
       const isOfOne = batch.length > 1 && !(error instanceof MarketplaceError && error.retryable)
       for (const each of batch) {
-        // Alone, so that one that cannot be written does not fail the others.
+        // Each is written alone, so that a row that cannot be written does not fail the others.
         const own = isOfOne ? await writeTogether([each]) : error
         if (own !== undefined) each.reject(own)
       }

@@ -20,7 +20,8 @@ export function createInstances(
           insert into instances (id, version, has_worker, started_at, seen_at)
           values (${id}, ${version}, ${hasWorker ? 1 : 0}, ${now()} - ${Math.trunc(startedAgoMs)}, ${now()})
           on conflict (id) do update set seen_at = excluded.seen_at`.execute(trx)
-        // Passes by the rows that others report right now: instances that were frozen together would wait for each other.
+        // Skips the rows that other instances are writing: instances that were frozen together would wait for each
+        // other.
         await sql`
           delete from instances where id in (
             select id from instances

@@ -2,8 +2,9 @@ import { asEntry, type EntryRow } from './entry-row.js'
 import { type Entry, isTopicAmong, type Topic } from './store.js'
 
 /**
- * The entries of a leased lane to hand out, of its first pending ones, in order: those before the first that the caller
- * does not handle, or whose next try is not due because an entry before it was replayed. After a lapse only the head.
+ * The entries of a leased lane to hand out, in order. They are its first pending entries, up to the first that the
+ * caller does not handle, or whose next try is not due because an earlier entry was replayed. After a lapse it is only
+ * the head.
  */
 export function handedOut(
   rows: readonly EntryRow[],

@@ -24,7 +24,7 @@ export function isAbandoned(leaseToken: string): boolean {
 
 function isAlive(pid: number): boolean {
   try {
-    // Signal 0 ends nothing: it only finds out whether the process exists.
+    // Signal 0 ends nothing. It only shows whether the process exists.
     process.kill(pid, 0)
     return true
   } catch (error) {

@@ -7,7 +7,7 @@ export async function schemaVersion(db: Connection): Promise<number> {
   return Number(rows[0]?.version ?? 0)
 }
 
-/** Runs the migrations that the database has not seen, in a transaction that no other process runs beside. */
+/** Runs the missing migrations in one transaction, while no other process migrates. */
 export async function runMigrations(engine: Engine, trx: Connection, migrations: readonly Migration[]) {
   const version = await schemaVersion(trx)
   if (version >= migrations.length) return

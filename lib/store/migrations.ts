@@ -92,7 +92,7 @@ export const MIGRATIONS: readonly Migration[] = [
       where business_uid is not null and settled_at is not null`,
     // For the decision at an earlier time: the few changes among the many events of a business.
     sql`create index journal_change on journal (business_uid, received_at, seq) where kind = 'change'`,
-    // For a read that finds another business: whether that business was erased meanwhile.
+    // For a read that finds another business: whether that business was erased during the read.
     sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
     sql`create table lanes (
       key ${engine.sortedText} primary key,

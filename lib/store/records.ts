@@ -13,7 +13,7 @@ export interface SubscriptionFilter {
   limit: number
 }
 
-/** A subscription with everything the store has of it, but for its lease. */
+/** A subscription with everything that the store has of it, except for its lease. */
 export interface StoredSubscription extends Subscription {
   candidateBusinessUid: string | null
   /** When the newest known install or uninstall happened, as the platform dates it. */

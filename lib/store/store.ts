@@ -198,7 +198,7 @@ export interface Store extends StoreObservation {
   prune(retention: Retention): Promise<Pruned>
   /** The size of the store, for health and metrics. */
   counts(): Promise<StoreCounts>
-  /** Copies all data into the new file `path` while work goes on. Rejects `backup_failed`. */
+  /** Copies all data into the new file `path` while work continues. Rejects `backup_failed`. */
   backup(path: string): Promise<void>
   /** Why the last write or sync failed, in a sentence; null once a later one has succeeded. */
   problem?(): string | null

@@ -5,7 +5,9 @@ import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.
 /** The most subscriptions that were never read successfully and failed or were given up: far more than an app has at once. */
 const MAX_NEVER_READ = 100_000
 
-/** The most active subscriptions that are counted beside fewer refused ones: a higher count is normal, and no news. */
+/**
+ * The most active subscriptions that are counted beside fewer refused ones: a higher count is normal and means nothing.
+ */
 const SERVED_UP_TO = 1_000
 
 /** Failures by which the platform refuses a read, sorted as texts. */

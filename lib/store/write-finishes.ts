@@ -113,7 +113,7 @@ function written({ table }: Given) {
     returning subscription_uid`
 }
 
-/** Failures that are an answer of the platform, so that the request is no longer owed one. */
+/** Failures that are an answer of the platform, so they settle the request. */
 const REFUSALS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']
 
 /** A read was requested after the claim, so it may show something newer than this read. */

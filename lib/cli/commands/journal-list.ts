@@ -50,7 +50,7 @@ export function addJournalList(journal: Command, act: Act) {
     )
 }
 
-/** The status in the words of the filter. */
+/** The status as the filter names it. */
 export function statusOf({ status, attempts }: JournalEntry): string {
   return status === 'pending' && attempts > 0 ? 'retrying' : status
 }
