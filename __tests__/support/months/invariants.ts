@@ -1,9 +1,10 @@
 /** The promises that are checked in every world. */
 export const INVARIANTS = {
-  in: 'while health is ok, who buys is let in within 10 s, who stops paying is out, and "not yet" is never "no"',
+  in: 'while health is ok, buyers get access within 10 s, others lose it, and "not known yet" is never "no"',
   honest: 'health() explains a problem after a minute',
-  healed: 'when all is right again, payers are in, others out and health is ok, within the reconcile',
-  ended: 'an entry ends by a handler that returned, as dead and reported, or by retention after either',
+  healed: 'after the correction, payers have access, others do not, and health is ok, within the reconcile',
+  ended:
+    'an entry ends after its handler returned, or dead and reported; retention deletes it only after that',
   apart: 'two handlers of one subscription never run at once',
   budget: 'calls to the platform stay within the budget',
   id: 'one change has one id',
@@ -16,7 +17,7 @@ export interface Broken {
   message: string
 }
 
-/** Collects the violations, only the first of each kind. */
+/** Collects the violations, at most three of each kind. */
 export function createVerdict(when: () => string) {
   const broken: Broken[] = []
   return {
