@@ -85,7 +85,7 @@ export function createDecisionLoads(options: {
     const now = clock.now()
     const waits = subscriptions
       .filter((each) => each.requestedAt !== null && mayChange(each, entitled))
-      // A request in the future means that a clock leapt.
+      // A request with a time in the future means that a clock has leapt.
       .map((each) => waitMs - Math.max(0, now - (each.requestedAt as number)))
     return Math.max(0, ...waits)
   }

@@ -9,7 +9,7 @@ export interface EventSchema<Data = unknown> {
   ): { success: true; data: Data } | { success: false; error: { issues: readonly SchemaIssue[] } }
 }
 
-/** One thing that is wrong with the data of an event. */
+/** A fault in the data of an event. */
 export interface SchemaIssue {
   readonly path: readonly PropertyKey[]
   readonly message: string

@@ -17,7 +17,7 @@ export interface WebhookReport {
   secretWrong: Arrivals
 }
 
-/** How much of something came in, and when. */
+/** How often something arrived, and when. */
 export interface Arrivals {
   count: number
   firstAt: string | null

@@ -85,7 +85,7 @@ export function createConnections(
     try {
       return await withDeadline(connecting, CONNECT_MS, clock, () => noAnswer(CONNECT_MS))
     } catch (error) {
-      // A connection that comes in this moment is destroyed.
+      // A connection that arrives at this moment is destroyed.
       connecting.then((loan) => loan.release(true)).catch(() => {})
       throw error
     } finally {
