@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix, relative, sep } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 
-/** The imports from lib that each part of lib may have, beside files of its own folder. */
+/** The parts of lib that each part may import, besides files of its own folder. */
 const GROUND_FLOOR = [
   'errors.ts',
   'clock.ts',
@@ -25,20 +25,20 @@ const ARROWS: Record<string, readonly string[]> = {
   'events/': GROUND_FLOOR,
   'platform/': GROUND_FLOOR,
   'store/': GROUND_FLOOR,
-  // The two engines of the one SQL layer do not know each other.
+  // The two engines of the SQL layer do not import each other.
   'sqlite/': [...GROUND_FLOOR, 'store/'],
   'postgres/': [...GROUND_FLOOR, 'store/'],
   'entitlement/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'work/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/'],
   'operations/': [...GROUND_FLOOR, 'events/', 'platform/', 'store/', 'entitlement/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
-  // The public interface of the package is enough for the command line.
+  // The command line needs only the public interface of the package.
   'cli/': ['index.ts', 'testing/index.ts'],
   'console/': ['index.ts'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
   'adapter/': [...GROUND_FLOOR, 'store/store.ts', 'testing/cannot.ts', 'testing/random.ts'],
 }
-/** The files on top may import everything except the entry itself and files for tests only. */
+/** The files at the top may import everything except the entry itself and files for tests only. */
 const TOP = [
   'api.ts',
   'index.ts',
@@ -52,18 +52,18 @@ const TOP = [
 ]
 const NOT_FOR_TOP = ['index.ts', 'adapter/', 'testing/', 'cli/', 'console/']
 
-/** Packages that belong to one place. */
+/** Packages that only one place may import. */
 const OWNERS: Record<string, readonly string[]> = {
   debug: ['telemetry/'],
   '@opentelemetry/api': ['telemetry/'],
   commander: ['cli/'],
-  // Express 4 and 5 are known by shape only.
+  // lib knows Express 4 and 5 by shape only.
   express: [],
 }
-/** The platform is called from one place; the command line also delivers to an app, as the platform does. */
+/** One file calls the platform. The command line also delivers to an app, as the platform does. */
 const FETCHES = ['cli/post.ts', 'platform/http.ts']
 const MAX_LINES = 250
-/** A program of its own, which runs in browsers. */
+/** A separate program, which runs in browsers. */
 const PAGE = join(__dirname, '..', 'lib', 'console', 'page')
 const BUNDLE = join('console', 'page-bundle.ts')
 
@@ -94,7 +94,7 @@ describe('the checker of imports', () => {
       "import {\n  decide,\n} from '../entitlement/decide.js'",
       'work/refresher.ts must not import entitlement/decide.ts',
     ],
-    'a type going up': [
+    'a type importing from a higher layer': [
       'store/store.ts',
       "import type { A } from '../events/registry.js'",
       'store/store.ts must not import events/registry.ts',
@@ -104,7 +104,7 @@ describe('the checker of imports', () => {
       "export { a } from '../express/reply.js'",
       'events/a.ts must not import express/reply.ts',
     ],
-    'an import inside of a function': [
+    'an import inside a function': [
       'store/store.ts',
       "const m = await import('../marketplace.js')",
       'store/store.ts must not import marketplace.ts',
@@ -119,12 +119,12 @@ describe('the checker of imports', () => {
       "import { a } from './console/index.js'",
       'marketplace.ts must not import console/index.ts',
     ],
-    'the console going behind the methods': [
+    'the console bypassing the public methods': [
       'console/index.ts',
       "import type { Store } from '../store/store.js'",
       'console/index.ts must not import store/store.ts',
     ],
-    'a package that is not theirs': [
+    'a package that belongs to another part': [
       'work/refresher.ts',
       "import createDebug from 'debug'",
       'work/refresher.ts must not import the package debug',
@@ -139,16 +139,16 @@ describe('the checker of imports', () => {
       "import './registry.js'",
       'a circle: events/a.ts → events/registry.ts → events/a.ts',
     ],
-    'a file without a place': ['utils.ts', '', 'utils.ts belongs to no layer'],
-    'a file that is not there': [
+    'a file that belongs to no layer': ['utils.ts', '', 'utils.ts belongs to no layer'],
+    'an import of a missing file': [
       'errors.ts',
       "import { a } from './gone.js'",
-      'errors.ts imports gone.ts, which is not there',
+      'errors.ts imports gone.ts, which does not exist',
     ],
     'a long file': ['errors.ts', '\n'.repeat(MAX_LINES + 1), `errors.ts is longer than ${MAX_LINES} lines`],
   }
 
-  it('finds no violation in a tree that keeps to the arrows', () => {
+  it('finds no violation in a tree that follows the layers', () => {
     expect(faultsOf(fine)).toEqual([])
   })
 
@@ -158,7 +158,7 @@ describe('the checker of imports', () => {
     })
   }
 
-  it('reads code only: a word in a comment or a method of the same name is not a violation', () => {
+  it('reads code only: a word in a comment, or a method called fetch, is not a violation', () => {
     const source = "// import { a } from '../work/a.js' and fetch(url)\nconst a = options.fetch(1)"
     expect(faultsOf({ ...fine, 'store/store.ts': source })).toEqual([])
   })
@@ -167,7 +167,7 @@ describe('the checker of imports', () => {
 describe('lib', () => {
   const sources = readTree(join(__dirname, '..', 'lib'))
 
-  it('is checked completely', () => {
+  it('contains all expected files', () => {
     expect(Object.keys(sources)).toEqual(
       expect.arrayContaining([
         ...TOP,
@@ -177,7 +177,7 @@ describe('lib', () => {
     )
   })
 
-  it('keeps to the arrows, has no cycles and no long files', () => {
+  it('follows the layers, has no cycles and no long files', () => {
     expect(faultsOf(sources)).toEqual([])
   })
 
@@ -230,7 +230,7 @@ describe('__tests__/support/README.md', () => {
   })
 })
 
-/** The violations in a tree of sources by their paths below lib, one sentence each. */
+/** The violations in a tree of sources, one sentence each. The keys are paths below lib. */
 function faultsOf(sources: Record<string, string>): string[] {
   const faults: string[] = []
   const graph = new Map<string, string[]>()
@@ -244,7 +244,7 @@ function faultsOf(sources: Record<string, string>): string[] {
     const allowed = allowedFor(file)
     if (!allowed) faults.push(`${file} belongs to no layer`)
     for (const target of own) {
-      if (!(target in sources)) faults.push(`${file} imports ${target}, which is not there`)
+      if (!(target in sources)) faults.push(`${file} imports ${target}, which does not exist`)
       else if (!allowed?.(target)) faults.push(`${file} must not import ${target}`)
     }
     for (const name of imports.filter((path) => !path.startsWith('.'))) {
@@ -270,7 +270,7 @@ function isIn(file: string, part: string): boolean {
   return part.endsWith('/') ? file.startsWith(part) : file === part
 }
 
-/** A source without its comments. Naive about `//` inside of texts, so it leaves those after a colon alone (addresses). */
+/** The source without its comments. `//` after a colon or a quote stays, because it may be part of an address. */
 function codeOf(source: string): string {
   return source.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|[^:'"`])\/\/.*$/gm, '$1')
 }
@@ -284,12 +284,12 @@ function importsOf(code: string): string[] {
   )
 }
 
-/** `fetch(…)` itself; a method of that name on something else is not it. */
+/** Whether the code calls `fetch(…)` itself; a method of that name does not count. */
 function callsFetch(code: string): boolean {
   return /(?:(?<![\w.$])|\bglobalThis\.)fetch\s*\(/.test(code)
 }
 
-/** Every cycle once, written from its first file in the order of the alphabet. */
+/** Every cycle once, written from its alphabetically first file. */
 function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const circles = new Set<string>()
   const done = new Set<string>()
@@ -314,7 +314,7 @@ function readTree(root: string): Record<string, string> {
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !join(root, file).startsWith(join(PAGE, '/')),
   )
-  // The bundle of the page is checked in its sources.
+  // The bundle of the page is left out, because its sources are checked.
   const sourceOf = (file: string) => (file === BUNDLE ? '' : readFileSync(join(root, file), 'utf8'))
   return Object.fromEntries(files.map((file) => [file.replaceAll('\\', '/'), sourceOf(file)]))
 }

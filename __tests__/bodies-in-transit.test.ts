@@ -73,7 +73,7 @@ describe.each([
     expect(kept).toEqual([])
   })
 
-  it('that breaks off is not stored and does no harm', async () => {
+  it('that ends too early is not stored and does no harm', async () => {
     const outcomes: string[] = []
     const { port, post, kept } = await serve(express, {
       options: { count: (outcome) => outcomes.push(outcome) },
@@ -91,7 +91,7 @@ describe.each([
   })
 })
 
-/** All data until the other side closes. */
+/** Resolves with all data when the other side closes. */
 async function closed(socket: Socket): Promise<string> {
   let text = ''
   socket.on('data', (data) => {
@@ -103,7 +103,7 @@ async function closed(socket: Socket): Promise<string> {
 
 async function until(isTrue: () => boolean, deadline = Date.now() + 5_000): Promise<void> {
   while (!isTrue()) {
-    if (Date.now() > deadline) throw new Error('Not so within 5 s')
+    if (Date.now() > deadline) throw new Error('not true within 5 s')
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

@@ -7,7 +7,7 @@ describe.each([
   ['Express 4', express4],
   ['Express 5', express5],
 ])('a body on %s', (_name, express) => {
-  describe('B5 behind the app’s own middleware', () => {
+  describe("B5 behind the app's own middleware", () => {
     it.each([
       ['json', () => express.json(), null],
       ['json of any type', () => express.json({ type: () => true, strict: false }), null],
@@ -53,16 +53,16 @@ describe.each([
       expect(kept).toEqual([{ value: {}, text: null }])
     })
 
-    it('a body of {} without a content length is stored when express.json() marks it as read', async () => {
+    it('a body of {} without a content length is stored if express.json() marks it as read', async () => {
       const { port, kept } = await serve(express, { before: [express.json()] })
       const message = head({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
       const reply = await exchange(port, message + chunked('{}', 1))
-      // Express 5 leaves no sign that distinguishes it from an object of another middleware.
+      // In Express 5, nothing distinguishes this object from one of another middleware.
       expect(reply).toMatch(express === express4 ? / 200 / : / 500 /)
       expect(kept).toHaveLength(express === express4 ? 1 : 0)
     })
 
-    it('has the same limit where the size is known', async () => {
+    it('has the same limit if the size is known', async () => {
       const big = `"${'x'.repeat(70_000)}"`
       for (const middleware of [
         express.json({ strict: false }),
@@ -72,7 +72,7 @@ describe.each([
         const { post, kept } = await serve(express, { before: [middleware] })
         await post(big).expect(413)
         await post(gzipSync(big), { 'content-encoding': 'gzip' }).expect((reply) => {
-          // A value that was parsed from compressed JSON has no known size any more.
+          // The size of a value that was parsed from compressed JSON is not known.
           expect(reply.status).toBe(kept.some(({ text }) => text === null) ? 200 : 413)
         })
       }
@@ -246,7 +246,7 @@ describe.each([
       const reply = await post(broken).expect(400)
       expect(reply.body.code).toBe('body_not_utf8')
       expect(kept).toEqual([])
-      // Sent as such it is a character like any other.
+      // If the sender sent the character itself, it is valid.
       await post('{"a":"\ufffd"}').expect(200)
       await post(gzipSync('{"a":"\ufffd"}'), { 'content-encoding': 'gzip' }).expect(200)
       expect(kept).toHaveLength(2)
@@ -280,7 +280,7 @@ describe.each([
   })
 })
 
-/** A parser that reads the body and leaves something of its own. */
+/** A parser that reads the body and leaves a value of its own. */
 function readsAs(body: () => unknown, more: object = {}): Before {
   return (req, _res, next) => {
     req.resume().on('end', () => {

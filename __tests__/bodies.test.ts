@@ -20,13 +20,13 @@ describe.each([
     'application/octet-stream',
     'application/x-www-form-urlencoded',
     'nonsense',
-  ])('B4 is read with the content type %s', async (contentType) => {
+  ])('B4 is accepted with the content type %s', async (contentType) => {
     const { post, kept } = await serve(express)
     await post(TEXT, { 'content-type': contentType }).expect(200)
     expect(kept).toEqual([{ value: EVENT, text: TEXT }])
   })
 
-  it('B4 is read without a content type', async () => {
+  it('B4 is accepted without a content type', async () => {
     const { port, kept } = await serve(express)
     const message = head({ 'content-length': Buffer.byteLength(TEXT) }) + Buffer.from(TEXT).toString('latin1')
     const reply = await exchange(port, message)
@@ -59,7 +59,7 @@ describe.each([
     ['br', brotliCompressSync],
     ['identity', Buffer.from],
     ['', Buffer.from],
-  ])('is read with the content encoding %j', async (encoding, compress: (text: string) => Buffer) => {
+  ])('is accepted with the content encoding %j', async (encoding, compress: (text: string) => Buffer) => {
     const { post, kept } = await serve(express)
     await post(compress(TEXT), { 'content-encoding': encoding }).expect(200)
     expect(kept).toEqual([{ value: EVENT, text: TEXT }])
@@ -75,7 +75,7 @@ describe.each([
     },
   )
 
-  it('is refused with 400 when it does not decompress', async () => {
+  it('is refused with 400 if it cannot be decompressed', async () => {
     const { post, kept } = await serve(express)
     const whole = gzipSync(TEXT)
     for (const [encoding, body] of [
@@ -91,7 +91,7 @@ describe.each([
     expect(kept).toEqual([])
   })
 
-  it('B3 counts at its decompressed size, and a bomb is not unpacked', async () => {
+  it('B3 is limited by its decompressed size, and a bomb is not unpacked', async () => {
     const { post, kept } = await serve(express)
     const bomb = Buffer.alloc(50 * 1024 * 1024, 32)
     for (const [encoding, compress] of [
@@ -109,7 +109,7 @@ describe.each([
     expect(kept).toHaveLength(1)
   })
 
-  it('B1, B2 may have exactly the length of the limit, with a content length or in chunks', async () => {
+  it('B1, B2 may have exactly the size of the limit, with a content length or in chunks', async () => {
     const { post, port, kept } = await serve(express)
     const fits = `"${'é'.repeat(32_767)}"`
     await post(fits).expect(200)
@@ -134,7 +134,7 @@ describe.each([
     ['a surrogate', [0xed, 0xa0, 0x80]],
     ['a lone continuation byte', [0x80]],
     ['a cut character', [0xe2, 0x82]],
-  ])('B6 is refused with 400 when it is not UTF-8: %s', async (_what, bytes) => {
+  ])('B6 is refused with 400 if it is not UTF-8: %s', async (_what, bytes) => {
     for (const before of [[], [express.raw({ type: () => true })]]) {
       const { post, kept } = await serve(express, { before })
       const body = Buffer.concat([Buffer.from('{"a":"'), Buffer.from(bytes), Buffer.from('"}')])
@@ -145,7 +145,7 @@ describe.each([
   })
 
   it.each(['', ' ', '{', '{"a":}', 'undefined', "{'a':1}", '<html>', '[1', '\u0000', '{"a":1}x'])(
-    'B12 is refused with 400 when it is not JSON: %j',
+    'B12 is refused with 400 if it is not JSON: %j',
     async (text) => {
       const { post, kept } = await serve(express)
       const reply = await post(text).expect(400)
@@ -155,7 +155,7 @@ describe.each([
     },
   )
 
-  it('B8, B9, B10 is accepted as parsed, however strange', async () => {
+  it('B8, B9, B10 is stored as parsed, however strange', async () => {
     const { post, kept } = await serve(express)
     const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
     for (const text of [

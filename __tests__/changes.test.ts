@@ -20,9 +20,9 @@ describe('every change', () => {
       expect([attempt, given === marketplace, signal.aborted]).toEqual([1, true, false])
     })
     const record = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('both', () => first.length + second.length === 2)
+    await until('both handlers get the change', () => first.length + second.length === 2)
     platform.cancel(record.uid)
-    await until('both again', () => first.length + second.length === 4)
+    await until('both handlers get the second change', () => first.length + second.length === 4)
 
     expect(first).toEqual(second)
     expect(first[0]).toEqual({
@@ -49,11 +49,11 @@ describe('every change', () => {
     const seen: [string | null, boolean][] = []
     marketplace.onPurchaseChange(({ to, entitled }) => void seen.push([to, entitled]))
     const old = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('the first', () => seen.length === 1)
+    await until('the first purchase is handled', () => seen.length === 1)
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('the second', () => seen.length === 2)
+    await until('the second purchase is handled', () => seen.length === 2)
     platform.cancel(old.uid)
-    await until('the end of the first', () => seen.length === 3)
+    await until('the end of the first purchase is handled', () => seen.length === 3)
     expect(seen).toEqual([
       ['purchased', true],
       ['purchased', true],
@@ -61,7 +61,7 @@ describe('every change', () => {
     ])
   })
 
-  it('D1 is delivered once for many deliveries about it, and never when the state stays the same', async () => {
+  it('D1 is delivered once for many deliveries about it, and never if the state stays the same', async () => {
     const { platform, marketplace } = await createScene()
     const seen: PurchaseChange[] = []
     marketplace.onPurchaseChange((change) => void seen.push(change))
@@ -72,7 +72,7 @@ describe('every change', () => {
     await marketplace.refresh(B1)
     platform.cancel(uid)
     await platform.settled()
-    await until('the end', () => seen.some(({ to }) => to === 'canceled'))
+    await until('the last change is handled', () => seen.some(({ to }) => to === 'canceled'))
     expect(seen.map(({ from, to }) => [from, to])).toEqual([
       [null, 'purchased'],
       ['purchased', 'canceled'],
@@ -85,12 +85,12 @@ describe('every change', () => {
     expect(await marketplace.journal.list({ kind: 'change', status: 'waiting' })).toHaveLength(3)
     const seen: (string | null)[] = []
     marketplace.onPurchaseChange(({ to }) => void seen.push(to))
-    await until('all three', () => seen.length === 3)
+    await until('all three changes are handled', () => seen.length === 3)
     expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
-    await until('the journal is done', async () => (await pendingChanges(marketplace)) === 0)
+    await until('the journal has no pending changes', async () => (await pendingChanges(marketplace)) === 0)
   })
 
-  it('H5 is delivered again under the same id by the next process when a process ends during its handler', async () => {
+  it('H5 is delivered again with the same id by the next process if a process ends during its handler', async () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const ids: string[] = []
@@ -106,15 +106,15 @@ describe('every change', () => {
 
     const second = openMarketplace(platform, { store })
     second.onPurchaseChange(({ id }) => void ids.push(id))
-    await until('it is called again', () => ids.length === 2)
+    await until('the handler is called again', () => ids.length === 2)
     expect(ids[1]).toBe(ids[0])
-    await until('it is done', async () => (await pendingChanges(second)) === 0)
+    await until('the change is done', async () => (await pendingChanges(second)) === 0)
     expect(ids).toHaveLength(2)
   })
 })
 
 describe('the changes of one subscription', () => {
-  it('H6 arrive in order and never two at once, while changes of other subscriptions go on', async () => {
+  it('H6 arrive in order and never two at once, while changes of other subscriptions continue', async () => {
     const { platform, marketplace } = await createScene({ worker: { ...QUICK, concurrency: 4 } })
     const states = ['purchased', 'suspended', 'purchased', 'suspended', 'canceled']
     const uids = []
@@ -126,7 +126,7 @@ describe('the changes of one subscription', () => {
     let most = 0
     const overlaps: string[] = []
     marketplace.onPurchaseChange(async ({ subscription_uid: uid, to }) => {
-      // Not an `expect`: an error in a handler is retried, and the test would not see it.
+      // This is not an `expect`, because the package catches errors of handlers, and the test would not see it.
       if ((running.get(uid) ?? 0) > 0) overlaps.push(`${uid} ${to}`)
       running.set(uid, (running.get(uid) ?? 0) + 1)
       most = Math.max(
@@ -137,14 +137,14 @@ describe('the changes of one subscription', () => {
       seen.set(uid, [...(seen.get(uid) ?? []), to])
       running.set(uid, 0)
     })
-    await until('all of them', async () => (await pendingChanges(marketplace)) === 0)
+    await until('all changes are handled', async () => (await pendingChanges(marketplace)) === 0)
     expect(overlaps).toEqual([])
     expect([...seen]).toEqual(expect.arrayContaining(uids.map((uid) => [uid, states])))
     expect(most).toBeGreaterThan(1)
     expect(await marketplace.journal.list({ status: 'dead' })).toEqual([])
   })
 
-  it('H6 wait behind a change that fails, while changes of other subscriptions go on', async () => {
+  it('H6 wait behind a change that fails, while changes of other subscriptions continue', async () => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     const failing = await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b1')
     await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b2')
@@ -153,7 +153,7 @@ describe('the changes of one subscription', () => {
       seen.push(`${business_uid} ${to} ${attempt}`)
       if (subscription_uid === failing && to === 'purchased' && attempt < 3) throw new Error('not yet')
     })
-    await until('all of them', async () => (await pendingChanges(marketplace)) === 0)
+    await until('all changes are handled', async () => (await pendingChanges(marketplace)) === 0)
     expect(seen.filter((each) => each.startsWith('b1'))).toEqual([
       'b1 purchased 1',
       'b1 purchased 2',

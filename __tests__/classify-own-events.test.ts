@@ -8,7 +8,7 @@ import { classify, purchase } from './support/classify.js'
 
 const NOTICE = { business_id: 'b-1', purchasable_uid: 'p-1', subscription_uid: 's-1' }
 
-describe('an event of the app’s own', () => {
+describe('an event that the app defines', () => {
   const renewal = defineEvent({
     entity_name: 'purchasable_subscription',
     event_type: 'renewed',
@@ -35,7 +35,7 @@ describe('an event of the app’s own', () => {
     expect(own(purchase('update', NOTICE))).toEqual(classify(purchase('update', NOTICE)))
   })
 
-  it('has nothing to act on unless its definition names a subject', () => {
+  it('requests no read unless its definition has a subject', () => {
     const { subject, ...plain } = renewal
     const own = createClassifier(createRegistry({ plain }))
     expect(typeof subject).toBe('function')
@@ -81,7 +81,7 @@ describe('an event of the app’s own', () => {
     }
   })
 
-  it('has at most ten issues, of the closest option of a union, none of which repeats a value', () => {
+  it('has at most ten issues, of the closest option of a union, and none of them repeats a value', () => {
     const many = defineEvent({
       entity_name: 'many',
       event_type: 'many',

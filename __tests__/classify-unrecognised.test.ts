@@ -6,15 +6,15 @@ import { classify, purchase, RECORD, subjectOf } from './support/classify.js'
 
 const NOTICE = { business_id: 'b-1', purchasable_uid: 'p-1', subscription_uid: 's-1' }
 
-describe('an envelope that is not recognised', () => {
+describe('the unrecognised envelopes', () => {
   it.each([[null], [undefined], ['text'], [1], [true], [[]], [[purchase('update', NOTICE)]]])(
-    'includes one that is not an object: %j',
+    'include one that is not an object: %j',
     (envelope) => {
       expect(classify(envelope)).toEqual({ recognised: false, issues: ['envelope: expected object'] })
     },
   )
 
-  it('B11 includes one of an unknown pair, named without its values', () => {
+  it("B11 include one with an unknown pair, and the issue does not contain the pair's values", () => {
     for (const envelope of [
       { entity_name: 'canary', event_type: 'created', data: NOTICE },
       { entity_name: 'purchasable_subscription', event_type: 'canary', data: NOTICE },
@@ -29,7 +29,7 @@ describe('an envelope that is not recognised', () => {
     expect(issuesOf({ entity_name: 'application', event_type: 7 })).toEqual(['event_type: expected string'])
   })
 
-  it('has its missing fields listed by path, for the shape that was probably meant', () => {
+  it('get a list of missing fields by path, for the shape that was probably meant', () => {
     expect(issuesOf(purchase('update', { business_id: 'b', purchasable_uid: 'p' }))).toEqual([
       'data.subscription_uid: expected an identifier, got none',
     ])
@@ -43,7 +43,7 @@ describe('an envelope that is not recognised', () => {
     }
   })
 
-  it.each([[undefined], [null], [[]], ['text'], [5]])('includes one whose data is %j', (data) => {
+  it.each([[undefined], [null], [[]], ['text'], [5]])('include one whose data is %j', (data) => {
     for (const { entity_name, event_type } of Object.values(EVENTS)) {
       const issues = issuesOf({ entity_name, event_type, data })
       expect(issues).toHaveLength(1)
@@ -67,7 +67,7 @@ describe('an envelope that is not recognised', () => {
     ['not a number', Number.NaN],
     ['beyond 2^53', 2 ** 53],
     ['a fraction', 1.5],
-  ])('includes one with an identifier that is %s', (_, bad) => {
+  ])('include one with an identifier that is %s', (_, bad) => {
     for (const field of ['business_id', 'subscription_uid']) {
       for (const type of ['created', 'update']) {
         const issues = issuesOf(purchase(type, { ...NOTICE, [field]: bad }))
@@ -86,7 +86,7 @@ describe('an envelope that is not recognised', () => {
     }
   })
 
-  it('never includes one with an odd but well-formed identifier', () => {
+  it('never include one with an odd but well-formed identifier', () => {
     for (const id of [
       'x'.repeat(255),
       '/..%2f',
@@ -126,7 +126,7 @@ describe('hostile data', () => {
     expect(classify(purchase('update', data)).recognised).toBe(false)
   })
 
-  it('B9 nested 500,000 levels deep in an unknown field is kept unchanged', () => {
+  it('B9 nested 500,000 levels deep in an unknown field is returned unchanged', () => {
     const depth = 500_000
     for (const [open, close] of [
       ['[', ']'],
@@ -145,7 +145,7 @@ describe('hostile data', () => {
     }
   })
 
-  it('never makes classify throw, and issues stay few, short and printable', () => {
+  it('never makes classify throw, and the issues stay few, short and printable', () => {
     const pair = fc.constantFrom(...Object.values(EVENTS).map((e) => [e.entity_name, e.event_type] as const))
     const field = fc.constantFrom(...Object.keys(NOTICE), ...Object.keys(RECORD), 'app_id', '__proto__')
     const data = fc.oneof(fc.jsonValue(), fc.dictionary(field, fc.jsonValue()))
@@ -165,7 +165,7 @@ describe('hostile data', () => {
     )
   })
 
-  it('that throws when it is read is not recognised', () => {
+  it('that throws when it is read is unrecognised', () => {
     const trap = () => {
       throw new Error('canary')
     }

@@ -8,7 +8,7 @@ const ESSENTIALS = ['uid', 'business_uid'] as const
 
 const READ_ESSENTIALS = [...ESSENTIALS, 'purchasable_uid', 'purchase_state'] as const
 
-/** Values that an optional field may hold instead of the documented ones. */
+/** Values that an optional field may have instead of the documented ones. */
 const ODD = [null, '', undefined, true, 7, 1.5, [], ['p-1'], {}, { odd: [true] }, 'a\u0000', 'x'.repeat(256)]
 
 describe('classify', () => {
@@ -17,7 +17,7 @@ describe('classify', () => {
     expect(nameOf(purchase('update', RECORD))).toBe('purchasable_subscription/updated')
   })
 
-  it('takes data that has both shapes as a record', () => {
+  it('treats data that have both shapes as a record', () => {
     const both = { ...NOTICE, ...RECORD, subscription_uid: 's-other' }
     expect(classify(purchase('update', both))).toMatchObject({
       name: 'purchasable_subscription/updated',
@@ -30,7 +30,7 @@ describe('classify', () => {
     })
   })
 
-  it('takes a notice that carries part of a record as a notice', () => {
+  it('treats a notice that contains part of a record as a notice', () => {
     for (const type of ['created', 'update']) {
       expect(classify(purchase(type, { ...NOTICE, uid: 's-2', purchase_state: 'purchased' }))).toMatchObject({
         recognised: true,
@@ -39,7 +39,7 @@ describe('classify', () => {
     }
   })
 
-  it('reads created with a full record as create, with identifiers from the record and all its fields', () => {
+  it('treats created with a full record as create, with identifiers from the record and all its fields', () => {
     expect(classify(purchase('created', RECORD))).toEqual({
       recognised: true,
       name: 'purchasable_subscription/create',
@@ -55,7 +55,7 @@ describe('classify', () => {
     })
   })
 
-  it('names the subject of every event', () => {
+  it('finds the subject of every event', () => {
     const install = { subscription_uid: null, business_uid: 'b-1', purchasable_uid: null, event_time: null }
     const ids = { subscription_uid: 's-1', business_uid: 'b-1', purchasable_uid: 'p-1' }
     const notice = { ...ids, app: null, event_time: null }
@@ -83,7 +83,7 @@ describe('classify', () => {
     }
   })
 
-  it('takes identifiers that are numbers as strings', () => {
+  it('converts identifiers that are numbers to strings', () => {
     const data = { business_id: 0, app_id: 72 }
     expect(classify({ entity_name: 'app_subscription', event_type: 'installed', data })).toMatchObject({
       data: { business_id: '0', app_id: '72' },
@@ -97,7 +97,7 @@ describe('classify', () => {
     })
   })
 
-  it.each([[null], [''], [undefined]])('takes %j in an optional field as absent', (none) => {
+  it.each([[null], [''], [undefined]])('treats %j in an optional field as absent', (none) => {
     expect(classify(purchase('created', { ...NOTICE, purchasable_uid: none }))).toMatchObject({
       name: 'purchasable_subscription/create',
       data: { purchasable_uid: null },
@@ -122,7 +122,7 @@ describe('classify', () => {
     })
   })
 
-  it('keeps event_time in any form', () => {
+  it('accepts event_time in any form, unchanged', () => {
     for (const event_time of [
       '2024-05-01T12:00:00.123+02:00',
       '2024-05-01T10:00:00Z',
@@ -134,7 +134,7 @@ describe('classify', () => {
     }
   })
 
-  it('keeps prices, states and unknown fields unchanged', () => {
+  it('returns prices, states and unknown fields unchanged', () => {
     const forms = {
       purchase_price: [99.99, 10, '5.00', null],
       purchase_state: ['expired', 'pending', 'cancelled', ''],
@@ -150,7 +150,7 @@ describe('classify', () => {
     expect(classify(purchase('update', { ...NOTICE, extra }))).toMatchObject({ data: { ...NOTICE, extra } })
   })
 
-  it('B22 needs only the identifiers of the subscription and of the business in a record', () => {
+  it('B22 needs only the identifiers of the subscription and the business in a record', () => {
     const bare = Object.fromEntries(ESSENTIALS.map((field) => [field, RECORD[field]]))
     const none = { purchasable_uid: null, purchase_state: null }
     for (const [type, name, kind] of [
@@ -203,7 +203,7 @@ describe('classify', () => {
     }
   })
 
-  it('is stricter with a record from a read: without an item and a state nothing can be decided', () => {
+  it('is stricter with a record from a read, because a decision needs its item and state', () => {
     const bare = Object.fromEntries(READ_ESSENTIALS.map((field) => [field, RECORD[field]]))
     expect(parseRecord(bare)).toEqual(bare)
     for (const field of READ_ESSENTIALS) expect(parseRecord({ ...bare, [field]: null })).toBeUndefined()

@@ -39,7 +39,7 @@ describe('close', () => {
     ['a handler that never returns', 'handler'],
     ['a read that hangs', 'read'],
     ['a token that never comes', 'token'],
-  ] as const)('does not wait longer than its grace for %s', async (_what, hung) => {
+  ] as const)('waits no longer than its grace for %s', async (_what, hung) => {
     const { platform, store, marketplace } = await createFileScene({
       closeGraceMs: 200,
       platform: { timeoutMs: 60_000 },
@@ -53,19 +53,19 @@ describe('close', () => {
     if (hung !== 'handler') platform.faults.add({ on: hung, kind: 'hang' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await marketplace.track({ subscription_uid: uid, business_uid: B1 })
-    await until('it hangs', () =>
+    await until('the call hangs', () =>
       hung === 'handler' ? called.opened.then(() => true) : platform.requests.length > 0,
     )
     const begun = Date.now()
     await marketplace.close()
     expect(Date.now() - begun).toBeLessThan(8_000)
 
-    // The next process goes on at once, not when a lease expires.
+    // The next process continues at once, and does not wait for a lease to expire.
     platform.faults.clear()
     const next = openMarketplace(platform, { store })
     const again = gate()
     next.onPurchaseChange(() => again.open())
-    await until('access', () => next.isEntitled(B1))
+    await until('the business has access', () => next.isEntitled(B1))
     await until('the change is handled', () => again.opened.then(() => true))
   })
 
@@ -92,7 +92,7 @@ describe('close', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
-  it('waits for nothing without grace', async () => {
+  it('does not wait without grace', async () => {
     const { platform, marketplace } = await createFileScene({ closeGraceMs: 0 })
     const called = gate()
     marketplace.onPurchaseChange(() => {
@@ -107,7 +107,7 @@ describe('close', () => {
     expect(Date.now() - begun).toBeLessThan(8_000)
   })
 
-  it('loses no delivery that arrives meanwhile: each is acknowledged and stored, or refused', async () => {
+  it('loses no delivery that arrives during it: each is acknowledged and stored, or refused', async () => {
     const { platform, store, marketplace } = await createFileScene()
     const url = await serve(express().use('/hooks', marketplace.router))
     const target = marketplace.targetUrl(`${url}/hooks`)

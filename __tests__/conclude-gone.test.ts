@@ -19,7 +19,7 @@ describe('the conclusion from a read', () => {
     expect(third.found).toMatchObject({ gone: 'missing', state: null })
   })
 
-  it('D26 believes no record to be gone while those of most businesses vanish, and then reads it three times more', () => {
+  it('D26 accepts no record as missing while those of most businesses disappear, and then reads it three times more', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     const many = { manyVanished: () => true }
@@ -76,7 +76,7 @@ describe('the conclusion from a read', () => {
     expect(reader.readAt()).toBe(readAt + HOUR)
   })
 
-  it('D12 forgets two reads without the record when the third shows it', () => {
+  it('D12 forgets two reads without the record if the third shows it', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.reads({ kind: 'missing' })
@@ -86,7 +86,7 @@ describe('the conclusion from a read', () => {
     expect(reader.reads({ kind: 'missing' }).moved).toBeUndefined()
   })
 
-  it('D17 revokes when the business has uninstalled and the platform refuses its token', () => {
+  it('D17 revokes if the business has uninstalled and the platform refuses its token', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
@@ -103,7 +103,7 @@ describe('the conclusion from a read', () => {
     expect(uninstalledOnly.reads(found_('purchased', 1)).moved).toBeUndefined()
   })
 
-  it('forgets an uninstall when the platform serves the business an hour later', () => {
+  it('forgets an uninstall if the platform serves the business an hour later', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
@@ -120,7 +120,7 @@ describe('the conclusion from a read', () => {
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
   })
 
-  it('D22 takes a record of another business as the end of one access and the start of another', () => {
+  it('D22 treats a record of another business as the end of one access and the start of another', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     const there: ReadResult = { kind: 'found', record: { ...record('purchased', 2), business_uid: 'other' } }
@@ -144,11 +144,11 @@ describe('the conclusion from a read', () => {
     const dropped: unknown[] = []
     for (let reads = 0; reads < 5; reads++)
       dropped.push(reader.reads({ kind: 'missing' }, { ofCandidate: { kind: 'missing' } }).candidate)
-    // It may lag as any other: the last verification ends it.
+    // The answer may lag like any other: the last verification ends it.
     expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
   })
 
-  it('D23 reads a revoked or missing record again, more rarely the longer it is gone', () => {
+  it('D23 reads a revoked or missing record again, more rarely the longer it is in this state', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
@@ -166,7 +166,7 @@ describe('the conclusion from a read', () => {
     }
     for (const pause of pauses.slice(1, 4)) expect(pause).toBeCloseTo(0.5, 1)
     expect((pauses[4] as number) * reader.elapsed()).toBe(24 * HOUR)
-    // An event is followed up at once.
+    // An event is verified at once.
     reader.event()
     expect(reader.reads({ kind: 'token_refused' }).nextInMs).toBe(5 * SECOND)
   })

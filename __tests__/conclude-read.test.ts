@@ -9,7 +9,7 @@ import { EVAL_TYPESCRIPT } from './support/processes.js'
 import { createReader, found_, record } from './support/reader.js'
 
 describe('the conclusion from a read', () => {
-  it('takes the first record of a subscription as a change from nothing', () => {
+  it('treats the first record of a subscription as a change from nothing', () => {
     const reader = createReader()
     const { moved, found, nextInMs } = reader.reads(found_('purchased', 1))
     expect(moved).toMatchObject({ from: null, to: 'purchased' })
@@ -37,7 +37,7 @@ describe('the conclusion from a read', () => {
     expect(late.nextInMs).toBe(24 * HOUR)
   })
 
-  it('D7 does not take unrelated fields that change as the change of the event', () => {
+  it('D7 does not treat changes of unrelated fields as the change of the event', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.event()
@@ -54,7 +54,7 @@ describe('the conclusion from a read', () => {
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
   })
 
-  it('D9 keeps the newer record when the platform shows an older one', () => {
+  it('D9 keeps the newer record if the platform shows an older one', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.event()
@@ -64,7 +64,7 @@ describe('the conclusion from a read', () => {
     expect(older.nextInMs).toBe(5 * SECOND)
   })
 
-  it('D9 does not take a read of an older record as a confirmation', () => {
+  it('D9 does not count a read of an older record as a confirmation', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 5))
     const readAt = reader.readAt()
@@ -73,7 +73,7 @@ describe('the conclusion from a read', () => {
     expect(reader.readAt()).toBe(readAt)
   })
 
-  it('D9 accepts an older record that the platform has shown for an hour: its clock was set back', () => {
+  it("D9 accepts an older record that the platform has shown for an hour, because the platform's clock was set back", () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.event()
@@ -87,7 +87,7 @@ describe('the conclusion from a read', () => {
     expect(reader.elapsed()).toBeGreaterThanOrEqual(HOUR)
   })
 
-  it('D9 accepts it after the hour also when further events arrive', () => {
+  it('D9 accepts it after the hour even if further events arrive', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     let conclusion = reader.reads(found_('purchased', 4))
@@ -100,7 +100,7 @@ describe('the conclusion from a read', () => {
     expect(conclusion.moved).toMatchObject({ from: 'suspended', to: 'purchased' })
   })
 
-  it('D9 restarts the hour when the platform shows a different older record', () => {
+  it('D9 restarts the hour if the platform shows a different older record', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 5))
     reader.reads(found_('purchased', 3))
@@ -108,7 +108,7 @@ describe('the conclusion from a read', () => {
     expect(reader.reads(found_('canceled', 4)).moved).toBeUndefined()
   })
 
-  it('D8 takes the later of two reads with the same updated_at', () => {
+  it('D8 applies the later of two reads with the same updated_at', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 5))
     expect(reader.reads(found_('suspended', 5)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
@@ -127,7 +127,7 @@ describe('the conclusion from a read', () => {
     },
   )
 
-  it.each(['UTC', 'Asia/Kathmandu', 'America/New_York'])('D9 takes updated_at as UTC, also in %s', (TZ) => {
+  it.each(['UTC', 'Asia/Kathmandu', 'America/New_York'])('D9 reads updated_at as UTC, even in %s', (TZ) => {
     const times = [
       '2026-01-02T03:04:05.678Z',
       '2026-01-02T03:04:05.678',
@@ -151,7 +151,7 @@ describe('the conclusion from a read', () => {
     expect(reader.reads(found_('cancelled', 2)).moved).toBeUndefined()
   })
 
-  it('D21 accepts an older record after an hour although its unknown fields and its date change', () => {
+  it('D21 accepts an older record after an hour even if its unknown fields and its date change', () => {
     const reader = createReader()
     reader.reads(found_('suspended', 9))
     let moved: Move | undefined

@@ -72,7 +72,7 @@ describe('the conclusion from a read', () => {
       most = Math.max(most, nextInMs as number)
       expect(reads).toBeLessThan(5_000)
     }
-    // Finally as often as the reconcile, and soon again after a request.
+    // In the end it is read as often as the reconcile, and soon again after a request.
     expect(most).toBe(24 * HOUR)
     reader.event()
     expect(reader.reads(result).nextInMs).toBe(5 * SECOND)
@@ -91,7 +91,8 @@ describe('the conclusion from a read', () => {
     expect(reader.elapsed()).toBeGreaterThan(72 * HOUR)
     const asked: number[] = []
     expect(reader.reads(REFUSED, { hasServedSince: (time) => asked.push(time) > 0 }).nextInMs).toBeNull()
-    // Served since the last try: an earlier answer proves nothing about the present.
+    // The question is whether the platform has served a read since the last try: an earlier read proves nothing about
+    // the present.
     expect(asked).toEqual([lastTry])
   })
 

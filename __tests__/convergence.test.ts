@@ -14,17 +14,17 @@ import { createReceiverLives } from './support/receiver-lives.js'
 import { deliver } from './support/scene.js'
 import { DELIVERY_SECRET, OUR_ITEM } from './support/settings.js'
 
-/** Two subscriptions of one business and one of another: enough for all ways in which they can meet. */
+/** Two subscriptions of one business and one of another are enough for every interaction between them. */
 const BUSINESS_OF: Record<string, string> = { s1: 'b1', s2: 'b1', s3: 'b2' }
 const UIDS = Object.keys(BUSINESS_OF)
 const BUSINESSES = ['b1', 'b2']
 
 const LAGS_MS = [0, 400, 3_000, 20_000]
 const LATENCIES_MS = [0, 10, 200, 2_000]
-/** After each command. A look for work takes up to 10 ms, a token and a read 10 ms each. */
+/** The pause after each command. A look for work takes up to 10 ms, a token and a read 10 ms each. */
 const PAUSES_MS = [0, 0, 1, 12, 25, 40, 400, 6_000]
 
-/** The events on the platform, in transit, and of the receiver; each with its frequency. */
+/** The events on the platform, on the network, and of the receiver, each with its frequency. */
 function anyCommands({ lags, drops }: { lags: number; drops: number }) {
   const uid = fc.constantFrom(...UIDS)
   const which = fc.nat(20)
@@ -85,8 +85,8 @@ afterEach(() => void jest.restoreAllMocks())
 
 jest.setTimeout(90 * SECOND)
 
-describe('D5, D19 after any events on the platform and in transit', () => {
-  it('a refresh makes the store equal the platform once faults have ended', async () => {
+describe('D5, D19 after any events on the platform and on the network', () => {
+  it('a refresh makes the store equal the platform once the faults have ended', async () => {
     await check(40, async (run) => {
       await run.advance(30 * SECOND)
       await run.refreshAll()
@@ -96,7 +96,7 @@ describe('D5, D19 after any events on the platform and in transit', () => {
     })
   })
 
-  it('the reconcile alone does so, with or without lost events', async () => {
+  it('the reconcile alone makes them equal, with or without lost events', async () => {
     await check(
       15,
       async (run) => {
@@ -121,11 +121,11 @@ describe('D5, D19 after any events on the platform and in transit', () => {
 
   const stories: [string, Command[], { reconcileEveryMs?: number }?][] = [
     [
-      'D7 two events that come together, and a read that lags between them',
+      'D7 two simultaneous events, with a read that lags between them',
       [CHANGE, { do: 'lag', ms: 3_000 }, CHANGE, DELIVER, { do: 'wait', ms: HOUR }],
     ],
     [
-      'D2 an event that comes during a read',
+      'D2 an event during a read',
       [
         CHANGE,
         { do: 'slow', ms: 2_000 },
@@ -137,7 +137,7 @@ describe('D5, D19 after any events on the platform and in transit', () => {
       ],
     ],
     [
-      'D9 a read that shows an older record once more',
+      'D9 a read that shows an older record again',
       [
         CHANGE,
         CHANGE,
@@ -159,7 +159,7 @@ describe('D5, D19 after any events on the platform and in transit', () => {
       [{ do: 'fail', fault: 'network', times: 25 }, CHANGE, DELIVER, { do: 'wait', ms: 2 * HOUR }],
     ],
     [
-      'an end in the midst of a read',
+      'an end of the process during a read',
       [
         CHANGE,
         { do: 'slow', ms: 2_000 },
@@ -181,7 +181,7 @@ describe('D5, D19 after any events on the platform and in transit', () => {
     },
   )
 
-  it('a receiver that is killed and restarted on the same file continues where it was', async () => {
+  it('a receiver that is killed and restarted on the same file continues', async () => {
     const inFile = () => join(temporaryFolder(), 'm.db')
     await check(
       8,
@@ -198,9 +198,8 @@ describe('D5, D19 after any events on the platform and in transit', () => {
 })
 
 /**
- * Any commands, then calm; `inTheEnd` holds the promises for then. fast-check prints the seed of a failure; that one run
- * does not come to its end is one, too. A slow machine makes fewer runs in its time, and no fewer
- * than a quarter.
+ * Runs any commands, then a calm period. `inTheEnd` checks the promises for the end. fast-check prints the seed of a
+ * failure, also when that run does not end. A slow machine makes fewer runs in its time, but at least a quarter.
  */
 async function check(
   numRuns: number,
@@ -312,7 +311,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     }
   }
 
-  /** The next step of a subscription: a purchase, then payments that fail and arrive in turn. */
+  /** The next change of a subscription: a purchase, then payments that fail and arrive in turn. */
   function change(uid: string, pays: boolean) {
     const state = platform.state(uid)
     if (state === 'purchased') return move(uid, 'Payment issue received')
@@ -324,7 +323,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     uid: string,
     ...how: Parameters<typeof platform.move> extends [string, string, ...infer H] ? H : never
   ) {
-    // No two changes in one millisecond: `updated_at` could not distinguish them.
+    // No two changes come in one millisecond, because `updated_at` could not distinguish them.
     await advance(1)
     const event = platform.move(uid, BUSINESS_OF[uid] as string, ...how)
     if (event) waiting.push(event)
@@ -338,7 +337,10 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     sent.push(event)
   }
 
-  /** A payload that claims a purchase; whole: a full record, and else a notice of a subscription that is not there. */
+  /**
+   * Delivers a payload that claims a purchase. If `whole`, it is a full record, and otherwise a notice of a
+   * subscription that does not exist.
+   */
   async function forge(uid: string, whole: boolean) {
     const business_uid = BUSINESS_OF[uid]
     const claim = {
@@ -361,7 +363,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     return (await Promise.all(BUSINESSES.map((each) => lives.rows(each)))).flat()
   }
 
-  /** The promises that hold at every moment. */
+  /** Checks the promises that hold at every moment. */
   async function expectNothingForbidden() {
     const all = await rows()
     for (const { subscriptionUid, state, record } of all) {
@@ -400,7 +402,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       await refreshed
     },
 
-    /** Of these, those that the receiver knows equal the platform. */
+    /** Checks that those of these subscriptions that the receiver knows equal the platform's. */
     async expectEqual(uids: readonly string[]) {
       const known = (await rows()).filter(({ subscriptionUid }) => uids.includes(subscriptionUid))
       const expected = known.map(({ subscriptionUid: each }) => [each, platform.state(each) ?? null])
@@ -411,7 +413,9 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       await expectNothingForbidden()
     },
 
-    /** Each change was delivered, and the changes of one subscription follow one another without a gap. */
+    /**
+     * Checks that each change was delivered, and that the changes of one subscription follow one another without a gap.
+     */
     expectChangesInOrder() {
       for (const uid of UIDS) {
         const delivered = new Map(

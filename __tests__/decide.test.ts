@@ -18,7 +18,7 @@ const RULES: DecisionRules = {
 }
 
 describe('the table of reasons', () => {
-  it('grants access for one reason only, and knows the answer for all but four', () => {
+  it('has one reason that grants access, and all but four mean that the answer is known', () => {
     const names = Object.keys(REASONS)
     expect(names.filter((name) => REASONS[name as keyof typeof REASONS].entitled)).toEqual(['purchased'])
     expect(names.filter((name) => !REASONS[name as keyof typeof REASONS].known)).toEqual([
@@ -44,11 +44,11 @@ describe('a subscription that was read', () => {
     expect(reasonOf(read('purchased', { readAt: null }))).toBe('stale')
   })
 
-  it('is confirmed also when the clock of this machine is behind', () => {
+  it('counts as confirmed even if the clock of this machine is behind', () => {
     expect(reasonOf(read('purchased', { readAt: NOW + HOUR }))).toBe('purchased')
   })
 
-  it('denies in any other state, however old', () => {
+  it('denies access in any other state, however old', () => {
     for (const state of ['suspended', 'canceled', 'Purchased', '']) {
       expect(reasonOf(read(state, { readAt: NOW - 100 * DAY }))).toBe('not_purchased')
     }
@@ -59,7 +59,7 @@ describe('a subscription that was read', () => {
     expect(reasonOf(read('purchased', { gone: 'missing', state: null }))).toBe('missing')
   })
 
-  it('counts for each of the app’s own items, and for every item when none is configured', () => {
+  it("counts if it is for one of the app's own items, and always if none is configured", () => {
     expect(reasonOf(read('purchased', {}, 'p2'))).toBe('purchased')
     expect(reasonOf(read('purchased', {}, 'q'))).toBe('other_app')
     expect(reasonOf(read('purchased', {}, 'q'), { purchasableUids: [] })).toBe('purchased')
@@ -67,14 +67,14 @@ describe('a subscription that was read', () => {
 
   it.each([
     ['throws', () => JSON.parse('{')],
-    ['answers a truthy value', () => 'yes'],
-    ['answers with a promise', () => Promise.resolve(true)],
-    ['answers with a promise that rejects', () => Promise.reject(new Error('no database'))],
+    ['returns a truthy value', () => 'yes'],
+    ['returns a promise', () => Promise.resolve(true)],
+    ['returns a promise that rejects', () => Promise.reject(new Error('no database'))],
     ['answers nothing', () => undefined],
-  ])('denies when the app’s own rule %s', async (_what, rule) => {
+  ])("denies access if the app's own rule %s", async (_what, rule) => {
     const entitledWhen = rule as () => boolean
     expect(reasonOf(read('purchased'), { entitledWhen })).toBe('not_purchased')
-    // An unhandled rejection ends the process here.
+    // An unhandled rejection would end the process here.
     await new Promise((resolve) => setImmediate(resolve))
   })
 
@@ -100,25 +100,25 @@ describe('a subscription that was never read', () => {
     }
   })
 
-  it('is missing once the platform has answered so, and no later event names it', () => {
+  it('is missing after the platform has answered so, unless a later event names it', () => {
     const failure = 'platform_record_missing'
     expect(reasonOf(unread({ failure, pending: false }))).toBe('missing')
     expect(reasonOf(unread({ failure, pending: true }))).toBe('not_read_yet')
   })
 
   it.each(['platform_refused', 'platform_record_mismatch', 'token_refused'])(
-    'is unreadable when the answer was %s',
+    'is unreadable if the answer was %s',
     (failure) => {
       expect(reasonOf(unread({ failure }))).toBe('unreadable')
     },
   )
 
-  it('is unreadable once it was given up', () => {
+  it('is unreadable after it was given up', () => {
     expect(reasonOf(unread({ refreshAt: null, pending: true }))).toBe('unreadable')
     expect(reasonOf(unread({ refreshAt: null, pending: false, purchasableUid: 'p' }))).toBe('unreadable')
   })
 
-  it('is of another app only when no read was ever requested, and an item was named', () => {
+  it("counts as another app's only if no read was ever requested and an item was named", () => {
     const remembered = { refreshAt: null, pending: false, purchasableUid: 'q' }
     expect(reasonOf(unread(remembered))).toBe('other_app')
     expect(reasonOf(unread({ ...remembered, refreshAt: NOW }))).toBe('not_read_yet')
@@ -156,13 +156,13 @@ describe('the decision', () => {
     })
   })
 
-  it('names the item of the record, or else the one that was announced', () => {
+  it('names the item of the record, or otherwise the announced one', () => {
     const items = (subscription: Subscription) => of([subscription]).subscriptions[0]?.purchasable_uid
     expect(items(read('purchased', { purchasableUid: 'announced' }))).toBe('p')
     expect(items(unread({ purchasableUid: 'announced' }))).toBe('announced')
   })
 
-  it('is stale when it rests on old evidence, or on no evidence', () => {
+  it('is stale if it rests on old evidence, or on none', () => {
     const stale = of([read('purchased', { readAt: NOW - 80 * HOUR })])
     expect(stale).toMatchObject({ entitled: false, known: false, stale: true })
     expect(decisionWithout('b', 'store_unavailable', NOW)).toEqual({
@@ -183,7 +183,7 @@ describe('the decision', () => {
     expect(of([])).toMatchObject({ reason: 'unknown_business', known: true, asOf: null, stale: false })
   })
 
-  it('rests on the subscription with the best reason, and among two on the one confirmed last', () => {
+  it('rests on the subscription with the best reason, and of two such on the one confirmed last', () => {
     const suspended = read('suspended', { subscriptionUid: 'no', readAt: NOW })
     const older = read('purchased', { subscriptionUid: 'older', readAt: NOW - 2 * HOUR })
     const newer = read('purchased', { subscriptionUid: 'newer', readAt: NOW - HOUR })
@@ -195,7 +195,7 @@ describe('the decision', () => {
       const decision = of(order)
       expect(decision).toMatchObject({ reason: 'purchased', asOf: '2030-01-09T23:00:00.000Z' })
       expect(decision.explanation).toMatch(/Subscription newer.*Subscription older.*Subscription no:/)
-      // Subscriptions keep the order of the store.
+      // The subscriptions are in the order of the store.
       expect(decision.subscriptions.map(({ subscription_uid }) => subscription_uid)).toEqual(
         order.map(({ subscriptionUid }) => subscriptionUid),
       )
@@ -209,7 +209,7 @@ describe('the decision', () => {
     expect(of([once, never]).asOf).not.toBeNull()
   })
 
-  it('names both items when all known subscriptions are of another', () => {
+  it('names both items if all known subscriptions are for another item', () => {
     expect(of([read('purchased', {}, 'q')]).explanation).toBe(
       `${REASONS.other_app.meaning} Subscription s: purchased, confirmed 0 s ago. ` +
         'It is of the item q, and app.purchasableUid is p, p2.',

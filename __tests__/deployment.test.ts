@@ -20,7 +20,7 @@ const { version: VERSION } = JSON.parse(readFileSync(join(__dirname, '..', 'pack
 describe.each(ENGINE_NAMES)('deployment() on %s', (name) => {
   const engine = useEngine(name)
 
-  it('lists the schema version and this instance, also at once after construction', async () => {
+  it('lists the schema version and this instance, even directly after construction', async () => {
     const before = Date.now()
     const { marketplace } = await createScene({ store: await engine.freshAddress() })
     const { schemaVersion, instances } = await marketplace.deployment()
@@ -41,7 +41,7 @@ describe.each(ENGINE_NAMES)('deployment() on %s', (name) => {
     }
   })
 
-  it('lists an instance that only receives, from its start on, and not the one before it that was closed', async () => {
+  it('lists an instance that only receives from its start, and not the earlier one that was closed', async () => {
     const store = await engine.freshAddress()
     const platform = await startPlatform()
     const before = openMarketplace(platform, { store })
@@ -89,18 +89,18 @@ describe('instances on PostgreSQL', () => {
     expect((await marketplace.deployment()).instances).toMatchObject([{ isThis: true }])
   })
 
-  it('list one that was killed for three minutes', async () => {
+  it('list a killed one for three more minutes', async () => {
     const store = await engine.freshAddress()
     const { platform, marketplace } = await createScene({ store })
     const child = loadReceiver(childSettings(platform, store, { works: false }))
     await child.begin()
-    const killed = await until('the other is listed', async () =>
+    const killed = await until('the other instance is listed', async () =>
       (await marketplace.deployment()).instances.find(({ isThis }) => !isThis),
     )
     child.signal('SIGKILL')
     await child.ended
     expect((await marketplace.deployment()).instances).toHaveLength(2)
-    // The clock is the database's, so that its row is aged instead.
+    // The database's clock decides, so the test makes the row older.
     const { sql } = await openStoreWithSql(store)
     const age = (ms: number) =>
       sql(`update instances set seen_at = seen_at - ${ms} where id = '${killed.id}'`)
@@ -130,7 +130,7 @@ describe('instances on PostgreSQL', () => {
 })
 
 describe('the reports of an instance', () => {
-  it('follow each other about once a minute, and delete one that was killed three minutes ago', async () => {
+  it('follow each other about once a minute, and delete an instance that was killed three minutes ago', async () => {
     const { time, store, instance } = await minutes()
     const [living, killed] = [instance(), instance()]
     await time.rest()
@@ -143,11 +143,11 @@ describe('the reports of an instance', () => {
     await time.advance(1.3 * MINUTE)
     expect(await seen()).toHaveLength(1)
     await time.advance(1.1 * MINUTE)
-    // Not only left out.
+    // The row is deleted, not only left out of the list.
     expect(await store.instances({ withinMs: 60 * MINUTE })).toHaveLength(1)
   })
 
-  it('continue after the database was away, and that is all its failure does', async () => {
+  it('continue after the database was away; its failure has no other effect', async () => {
     const { time, store, instance } = await minutes()
     const fault = store.faults.add({ on: 'reportInstance', kind: 'unavailable' })
     const living = instance()
@@ -159,11 +159,11 @@ describe('the reports of an instance', () => {
     await time.advance(1.1 * MINUTE)
     const { instances } = await living.deployment()
     expect(instances).toMatchObject([{ isThis: true }])
-    // The start of the instance, not its first report.
+    // This is the time of the instance's start, not of its first report.
     expect(time.now() - Date.parse(String(instances[0]?.startedAt))).toBeGreaterThan(6 * MINUTE)
   })
 
-  it('begin again by one loop, however often the start is reported', async () => {
+  it('restart in one loop only, however often the start is reported', async () => {
     const { time, store, instance } = await minutes()
     const fault = store.faults.add({ on: 'reportInstance', kind: 'unavailable' })
     const living = instance()
@@ -186,7 +186,7 @@ describe('the reports of an instance', () => {
     expect(await store.instances({ withinMs: 60 * MINUTE })).toEqual([])
   })
 
-  it('do not restore an instance that ends during one', async () => {
+  it('do not restore an instance that ends during a report', async () => {
     const { time, store, instance } = await minutes()
     const hang = store.faults.add({ on: 'reportInstance', kind: 'hang' })
     const ended = instance()
@@ -198,7 +198,7 @@ describe('the reports of an instance', () => {
   })
 
   it.each(['reportInstance', 'forgetInstance'] as const)(
-    'delay the end of the instance by a second at most when %s hangs',
+    'delay the end of the instance by a second at most if %s hangs',
     async (method) => {
       const { time, store, instance } = await minutes()
       store.faults.add({ on: method, kind: 'hang' })
@@ -216,7 +216,7 @@ describe('the reports of an instance', () => {
     },
   )
 
-  it('answer within five seconds, also when the database does not', async () => {
+  it('give deployment() an answer within five seconds, even if the database does not answer', async () => {
     const { time, store, instance } = await minutes()
     const living = instance()
     store.faults.add({ on: 'schemaVersion', kind: 'hang' })
@@ -245,7 +245,7 @@ describe('the reports of an instance', () => {
   }, 30_000)
 })
 
-/** A database in memory whose time, and that of its instances, passes only by `advance`. */
+/** A database in memory. Its time, and that of its instances, passes only by `advance`. */
 async function minutes() {
   let calls = 0
   const time = createVirtualClock({ isBusy: () => calls > store.faults.held })
@@ -262,7 +262,7 @@ async function minutes() {
   return {
     time,
     store,
-    /** An instance that has started. */
+    /** Starts an instance. */
     instance() {
       const clock = time.forProcess()
       const errors: unknown[] = []

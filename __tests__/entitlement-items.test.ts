@@ -7,7 +7,7 @@ const B1 = 'business-one'
 
 const B2 = 'business-two'
 
-describe('subscriptions for another item than the app’s', () => {
+describe("subscriptions for another item than the app's", () => {
   it('of another app of the same owner change no answer', async () => {
     const { platform, marketplace } = await createScene()
     const other = platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
@@ -16,7 +16,7 @@ describe('subscriptions for another item than the app’s', () => {
     expect(readsOf(platform, other.uid)).toBe(0)
   })
 
-  it('D16 are detected by the read when a notice names them as the app’s', async () => {
+  it("D16 are detected by the read if a notice names them as the app's", async () => {
     const { platform, marketplace, deliver } = await createScene()
     const main = platform.mainSubscription({ business_uid: B1 })
     const { status } = await deliver(notice({ subscription_uid: main.uid }))
@@ -35,7 +35,7 @@ describe('subscriptions for another item than the app’s', () => {
     expect(readsOf(platform, main.uid)).toBe(0)
   })
 
-  it('are distinguished for an app with several items, each of which is enough', async () => {
+  it('are told apart from those of an app with several items, each of which is enough', async () => {
     const { platform, marketplace } = await createScene({ app: { purchasableUid: [OUR_ITEM, OTHER_ITEM] } })
     platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
     platform.purchase({ business_uid: B2, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
@@ -43,8 +43,8 @@ describe('subscriptions for another item than the app’s', () => {
     expect(await Promise.all([B1, B2].map((each) => marketplace.isEntitled(each)))).toEqual([true, true])
   })
 
-  describe('when the app does not name its own item', () => {
-    it('there is one warning, and none when it does', async () => {
+  describe('if the app does not configure its own item', () => {
+    it('there is one warning, and none if it does', async () => {
       const emitWarning = silenced('emitWarning')
       const { platform } = await createScene()
       expect(emitWarning).not.toHaveBeenCalled()
@@ -57,7 +57,7 @@ describe('subscriptions for another item than the app’s', () => {
       ])
     })
 
-    it('D16 a notice counts as its own, and a main subscription still gives no access', async () => {
+    it("D16 a notice counts as the app's own, and a main subscription still gives no access", async () => {
       silenced('emitWarning')
       const { platform, marketplace, target } = await createScene({ app: { purchasableUid: undefined } })
       await platform.register('purchasable_subscription/updated', target)

@@ -90,7 +90,7 @@ describe('access to the app', () => {
     platform.set(uid, { purchase_state: 'purchased' })
     await platform.settled()
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    await until('all changes', () => changes.length === 3)
+    await until('all changes are handled', () => changes.length === 3)
     expect(changes).toEqual([
       [null, 'purchased'],
       ['purchased', 'canceled'],
@@ -98,7 +98,7 @@ describe('access to the app', () => {
     ])
   })
 
-  it('follows the app’s own rule, and is denied when that rule throws or answers anything but true', async () => {
+  it("follows the app's own rule, and is denied if that rule throws or returns anything but true", async () => {
     let rule = (_record: Record<string, unknown>): unknown => true
     const { platform, marketplace } = await createScene({
       entitledWhen: (record) => rule(record) as boolean,
@@ -135,13 +135,13 @@ describe('access to the app', () => {
     await platform.settled()
     expect(await status(B2)).toBe(503)
     platform.faults.clear()
-    await until('the report for the second', async () => (await status(B2)) === 200)
+    await until('the second business gets the report', async () => (await status(B2)) === 200)
   })
 })
 
 describe('several subscriptions of one business', () => {
   it.each(['the canceled one first', 'the purchased one first'])(
-    'D15 entitle with one purchased, %s',
+    'D15 give access if one is purchased, %s',
     async (order) => {
       const { platform, marketplace } = await createScene()
       const uids = ['old', 'new']
@@ -158,7 +158,7 @@ describe('several subscriptions of one business', () => {
     },
   )
 
-  it('entitle while one of two is suspended, and the explanation lists each', async () => {
+  it('give access while one of two is suspended, and the explanation lists each', async () => {
     const { platform, marketplace } = await createScene()
     const first = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const second = platform.purchase({ business_uid: B1, payment: 'failed' })
@@ -171,7 +171,7 @@ describe('several subscriptions of one business', () => {
     ])
   })
 
-  it('never entitle another business', async () => {
+  it('never give access to another business', async () => {
     const { platform, marketplace } = await createScene()
     await buy(platform, marketplace)
     platform.purchase({ business_uid: B2, payment: 'failed' })
@@ -183,7 +183,7 @@ describe('several subscriptions of one business', () => {
 })
 
 describe('the explanation', () => {
-  it('gives reason, evidence and age in words', async () => {
+  it('gives reason, evidence and age in a sentence', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock })
     expect(await marketplace.explain(B1)).toEqual({

@@ -11,7 +11,7 @@ const B1 = 'business-one'
 const QUICK = { pollMs: 50, handlerRetryDelaysMs: [10, 10, 10] }
 
 describe('a handler that fails', () => {
-  it('H1 is called again under the same id until its entry is dead, reported once, and revived by a replay', async () => {
+  it('H1 is called again with the same id until its entry is dead and reported once; a replay revives the entry', async () => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     const calls: { id: string; attempt: number }[] = []
     const dead: DeadEntry[] = []
@@ -22,7 +22,7 @@ describe('a handler that fails', () => {
       if (isBroken) throw new TypeError('the mail server is away')
     })
     const uid = await bringAbout(platform, marketplace, ['purchased'])
-    await until('it is dead', () => dead.length > 0)
+    await until('the entry is dead', () => dead.length > 0)
     expect(calls.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4])
     expect(new Set(calls.map(({ id }) => id)).size).toBe(1)
     expect(dead).toEqual([
@@ -43,19 +43,19 @@ describe('a handler that fails', () => {
       error: 'TypeError: the mail server is away',
     })
     expect((await marketplace.health()).status).toBe('degraded')
-    // It delays no caller, and access does not depend on it.
+    // The failing handler delays no caller, and access does not depend on it.
     await bringAbout(platform, marketplace, ['purchased'], 'b2')
     expect(await marketplace.isEntitled(B1)).toBe(true)
 
     isBroken = false
     calls.splice(0)
     expect(await marketplace.journal.replay(entry?.id as string)).toBe(true)
-    await until('the replay', () => calls.some(({ id }) => id === entry?.id))
+    await until('the replay is handled', () => calls.some(({ id }) => id === entry?.id))
     expect(calls.find(({ id }) => id === entry?.id)?.attempt).toBe(1)
     expect(await marketplace.journal.replay('no-such-id')).toBe(false)
   })
 
-  it('is called again alone: handlers that returned are not called again', async () => {
+  it('is called again alone: handlers that have returned are not called again', async () => {
     const { platform, marketplace } = await createScene({ worker: QUICK })
     const calls = { good: 0, bad: 0 }
     marketplace.onPurchaseChange(() => void calls.good++)
@@ -67,7 +67,7 @@ describe('a handler that fails', () => {
     expect(calls).toEqual({ good: 1, bad: 3 })
   })
 
-  it('is called by a replay together with the handlers that returned', async () => {
+  it('is called by a replay, and so are the handlers that have returned', async () => {
     const { marketplace, deliver } = await createScene({
       worker: { pollMs: 50, handlerRetryDelaysMs: [HOUR] },
     })
@@ -82,7 +82,7 @@ describe('a handler that fails', () => {
       (await marketplace.journal.list({})).some(({ error }) => error !== null),
     )
     expect(await marketplace.journal.replay(id)).toBe(true)
-    await until('the second', () => calls.bad === 2)
+    await until('the second try has ended', () => calls.bad === 2)
     expect(calls).toEqual({ good: 2, bad: 2 })
   })
 
@@ -93,8 +93,8 @@ describe('a handler that fails', () => {
     marketplace.onDead(({ id }) => void dead.push(id))
     marketplace.on('application/installed', () => explode())
     const ids = [await deliver(sampleDelivery('application/installed'))].map(({ id }) => id)
-    await until('it is dead', () => dead.length === 1)
-    // An unhandled rejection would have ended this process by now.
+    await until('the entry is dead', () => dead.length === 1)
+    // By now, an unhandled rejection would have ended this process.
     await new Promise((resolve) => setImmediate(resolve))
     expect(dead).toEqual(ids)
   })
@@ -104,7 +104,7 @@ describe('a handler that fails', () => {
     ['null', () => null],
     ['a frozen object', () => Object.freeze({})],
     ['an object without a prototype', () => Object.create(null)],
-    ['an error that throws when looked at', () => hostileError()],
+    ['an error that throws when it is read', () => hostileError()],
     ['a thenable that throws', () => thenable(explode)],
     ['a thenable that never settles', () => thenable(() => {})],
     ['a symbol', () => Symbol('s')],
@@ -122,7 +122,7 @@ describe('a handler that fails', () => {
     })
     marketplace.onPurchaseChange(() => Promise.reject(thing()))
     await bringAbout(platform, marketplace, ['purchased'])
-    await until('it is dead', () => dead.length > 0)
+    await until('the entry is dead', () => dead.length > 0)
     expect(calls).toBe(4)
     expect(dead[0]?.error.length).toBeLessThanOrEqual(500)
     expect(await marketplace.isEntitled(B1)).toBe(true)
@@ -134,7 +134,7 @@ describe('a handler that fails', () => {
     marketplace.onDead((entry) => void dead.push(entry))
     marketplace.onPurchaseChange(thing)
     await bringAbout(platform, marketplace, ['purchased'])
-    await until('it has ended', async () => (await pendingChanges(marketplace)) === 0)
+    await until('the handler has ended', async () => (await pendingChanges(marketplace)) === 0)
     expect(dead).toHaveLength(/thenable|proxy/.test(what) ? 1 : 0)
   })
 
@@ -145,7 +145,7 @@ describe('a handler that fails', () => {
     marketplace.onDead(({ id }) => void dead.push(id))
     marketplace.onPurchaseChange(() => explode())
     await bringAbout(platform, marketplace, ['purchased', 'suspended'])
-    await until('both', () => dead.length === 2)
+    await until('both listeners are called', () => dead.length === 2)
   })
 })
 
@@ -165,7 +165,7 @@ describe('H2 a handler that never settles', () => {
     })
     await bringAbout(platform, marketplace, ['purchased'])
     await bringAbout(platform, marketplace, ['purchased'], 'b2')
-    await until('the other', () => seen.includes('b2'))
+    await until('the other entry is handled', () => seen.includes('b2'))
     expect(reasons).toEqual([expect.objectContaining({ code: 'handler_timeout' })])
     expect(dead).toEqual([
       expect.objectContaining({ business_uid: B1, error: expect.stringContaining('0.1 s') }),
@@ -186,7 +186,7 @@ describe('H2 a handler that never settles', () => {
     )
     late.fail(new Error('too late'))
     await bringAbout(platform, marketplace, ['purchased'], 'b2')
-    await until('the next', () => calls === 3)
+    await until('the next entry is handled', () => calls === 3)
     expect(await marketplace.journal.list({ status: 'dead' })).toEqual([])
   })
 })

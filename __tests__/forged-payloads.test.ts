@@ -32,7 +32,7 @@ describe('deliveries of every form', () => {
     expect(platform.deliveries.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  it('take effect one by one when an array mixes good, foreign and broken ones', async () => {
+  it('take effect one by one if an array mixes correct, foreign and broken ones', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const announced: string[] = []
     const purchase = (business_uid: string, purchasable_uid = OUR_ITEM) =>
@@ -56,7 +56,7 @@ describe('deliveries of every form', () => {
     expect(await marketplace.isEntitled(B2)).toBe(false)
   })
 
-  it('with a new event or without a purchasable_uid do not lose a purchase', async () => {
+  it('do not lose a purchase, even with a new event or without a purchasable_uid', async () => {
     const { platform, marketplace, deliver } = await createScene()
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -84,7 +84,10 @@ describe('a forged payload', () => {
     async (event_type) => {
       const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 300 } })
       const { uid } = platform.purchase({ business_uid: B1, payment: 'failed' })
-      await until('it is read', async () => (await marketplace.explain(B1)).subscriptions[0]?.purchase_state)
+      await until(
+        'the forged subscription is read',
+        async () => (await marketplace.explain(B1)).subscriptions[0]?.purchase_state,
+      )
       expect(await marketplace.isEntitled(B1)).toBe(false)
       await deliver({ ...forgedRecord({ uid }), event_type })
       await deliver({ ...forgedRecord({ uid: 'made-up' }), event_type })
@@ -99,32 +102,35 @@ describe('a forged payload', () => {
     },
   )
 
-  it('never takes access away, with canceled', async () => {
+  it('never takes access away, even with canceled', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     await deliver(forgedRecord({ uid, purchase_state: 'canceled', is_active: false }))
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
-  it('A10 costs at most one immediate read, as a notice', async () => {
+  it('A10 causes at most one immediate read, if it is a notice', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     const before = readsOf(platform, uid)
     await deliver(notice({ subscription_uid: uid }))
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    // A purchase of another business is read meanwhile, so every read that was due at once has been made.
+    // The purchase of another business is read after it, so by then every immediate read has been made.
     await buy(platform, marketplace, B2)
     expect(readsOf(platform, uid) - before).toBe(1)
   })
 
-  it('costs at most four reads a second, as a flood of one notice', async () => {
+  it('causes at most four reads a second, if it is a flood of one notice', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     const before = readsOf(platform, uid)
     const begun = Date.now()
     for (let i = 0; i < 100; i++) await deliver(notice({ subscription_uid: uid }))
-    await until('the last read', async () => !(await marketplace.explain(B1)).subscriptions[0]?.pending)
-    // One at once, and one more in each 250 ms in which others arrived.
+    await until(
+      'the last read has begun',
+      async () => !(await marketplace.explain(B1)).subscriptions[0]?.pending,
+    )
+    // One at once, and one more for each 250 ms in which others arrived.
     expect(readsOf(platform, uid) - before).toBeLessThanOrEqual(2 + (Date.now() - begun) / 250)
   })
 
@@ -135,7 +141,10 @@ describe('a forged payload', () => {
       platform: { fetch: answering({ data: { subscriptions: [foreign] } }) },
     })
     await deliver(notice({ subscription_uid: 's1', business_id: B1 }))
-    await until('the read', async () => (await marketplace.explain(B1)).subscriptions[0]?.failure)
+    await until(
+      'the subscription is read',
+      async () => (await marketplace.explain(B1)).subscriptions[0]?.failure,
+    )
     expect(await marketplace.isEntitled(B1)).toBe(false)
     expect(await marketplace.isEntitled(B2)).toBe(false)
     expect(await marketplace.explain(B1)).toMatchObject({
@@ -147,7 +156,7 @@ describe('a forged payload', () => {
   })
 
   it.each(['extraRecords', 'wrongRecord'] as const)(
-    'D13 never replaces a record, which is found by its uid alone: %s',
+    'D13 never replaces a record, which is found only by its uid: %s',
     async (kind) => {
       const { platform, marketplace } = await createScene()
       platform.purchase({ business_uid: B1, payment: 'failed' })
@@ -157,14 +166,14 @@ describe('a forged payload', () => {
       const states = async () =>
         (await marketplace.refresh(B1)).subscriptions.map((each) => each.purchase_state)
       expect(await states()).toEqual(['suspended', 'purchased'])
-      // The other is the newer one, and comes first.
+      // The other record is newer, and comes first.
       platform.touch(other.uid)
       platform.faults.add({ on: 'read', kind })
       expect(await states()).toEqual(['suspended', 'purchased'])
     },
   )
 
-  it('never moves a subscription that has been read, as a notice of another business', async () => {
+  it('never moves a subscription that has been read, if it is a notice of another business', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     platform.addBusiness(B2)
@@ -173,13 +182,13 @@ describe('a forged payload', () => {
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
-  it('never takes a subscription that waits for its first read, as a notice of another business', async () => {
+  it('never takes over a subscription that waits for its first read, if it is a notice of another business', async () => {
     const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
     platform.addBusiness(B2)
     const outage = platform.faults.add({ on: 'read', kind: 'status', status: 503 })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
-    await until('the first try', () => readsOf(platform, uid) > 0)
+    await until('the first try has failed', () => readsOf(platform, uid) > 0)
     await deliver(notice({ subscription_uid: uid, business_id: B2 }))
     outage.remove()
     await until('the purchase is seen', () => marketplace.isEntitled(B1))

@@ -6,7 +6,7 @@ import { until } from './support/until.js'
 
 const B1 = 'business-one'
 
-describe('right after an acknowledged delivery', () => {
+describe('directly after an acknowledged delivery', () => {
   it('the answer waits for the read', async () => {
     const { platform, marketplace } = await createScene()
     platform.faults.add({ on: 'read', kind: 'slow', ms: 300 })
@@ -53,7 +53,7 @@ describe('right after an acknowledged delivery', () => {
     expect(readsOf(platform, uid)).toBe(1)
   })
 
-  it('it waits at most waitMs for a read that hangs, and is right later', async () => {
+  it('it waits at most waitMs for a read that hangs, and is correct later', async () => {
     const { platform, marketplace } = await createScene({
       freshness: { waitMs: 300 },
       platform: { timeoutMs: 2_500 },
@@ -67,7 +67,7 @@ describe('right after an acknowledged delivery', () => {
     expect(Date.now() - begun).toBeLessThan(2_000)
     expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'not_read_yet' })
     hanging.remove()
-    await until('the read after its time limit', () => marketplace.isEntitled(B1))
+    await until('the read ends at its time limit', () => marketplace.isEntitled(B1))
   })
 
   it('a known business keeps its last answer while the read hangs', async () => {
@@ -95,27 +95,27 @@ describe('D20 a purchase that reads show only later', () => {
     ['the read', 'read', { kind: 'status', status: 200, body: { data: { subscriptions: [] } } }],
     ['the token', 'token', { kind: 'status', status: 401, body: { error: 'access_denied' } }],
   ] as const)(
-    'is granted within waitMs when %s lags, and until then it is not known',
+    'is granted within waitMs if %s lags, and is not known until then',
     async (_what, on, fault) => {
       const { platform, marketplace } = await createScene()
       const lag = platform.faults.add({ on, ...fault })
       platform.purchase({ business_uid: B1, payment: 'succeeded' })
       await platform.settled()
       const answer = marketplace.isEntitled(B1)
-      await until('the first read', () => lag.strikes > 0)
+      await until('the first read has ended', () => lag.strikes > 0)
       lag.remove()
       expect(await answer).toBe(true)
     },
   )
 
-  it('is not known, rather than denied, when reads show it even later', async () => {
+  it('is not known, rather than denied, if reads show it even later', async () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 100 } })
     const body = { data: { subscriptions: [] } }
     const lag = platform.faults.add({ on: 'read', kind: 'status', status: 200, body })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
-    await until('a read', () => lag.strikes > 0)
+    await until('a read has ended', () => lag.strikes > 0)
     expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'not_read_yet' })
     await until('the verifications have been made', async () => {
       jump(11 * 60_000)

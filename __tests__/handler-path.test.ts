@@ -50,7 +50,7 @@ describe('the path of the handler', () => {
     expect([kept, seen]).toEqual([[], []])
   })
 
-  it('A25 leaves a path that only looks like it to the app, with the request target unchanged', async () => {
+  it('A25 leaves a similar path to the app, with the request target unchanged', async () => {
     const { port, kept, seen } = await serve({ path: PATH, otherwise: note })
     const targets = [
       ...[
@@ -91,7 +91,7 @@ describe('the path of the handler', () => {
     [{ path: '/hooks', otherwise: {} }, 'otherwise must be a function'],
     [{ path: '/hooks', otherwise: null }, 'otherwise must be a function'],
     [{ path: '/', otherwise: () => {} }, 'leaves none for otherwise'],
-  ])('is refused at once when it could never work: %j', (options, why) => {
+  ])('is refused at construction if it could never work: %j', (options, why) => {
     expect(() => createHandler(OPTIONS, options as never)).toThrow(
       expect.objectContaining({ code: 'argument_invalid', message: expect.stringContaining(why) }),
     )
@@ -135,7 +135,7 @@ describe('the number of parameters, which adapters of other frameworks check,', 
     expect([guarding.name, guarding.length]).toEqual(['requireEntitlementMiddleware', 3])
   })
 
-  it('lets adapters wait for the end of the request, as next is never called', async () => {
+  it('lets adapters wait for the end of the request, because next is never called', async () => {
     const next = jest.fn()
     const receive = createReceiver(OPTIONS)
     const port = await listen(createServer((req, res) => receive(req, res, next)))
@@ -144,7 +144,7 @@ describe('the number of parameters, which adapters of other frameworks check,', 
   })
 })
 
-/** An app that records the request targets that it gets. */
+/** An app that records the targets of its requests. */
 function note(req: IncomingMessage, res: ServerResponse): void {
   const server = (req.socket as unknown as { server: Server }).server
   seenBy.get(server)?.push(req.url ?? '')

@@ -20,7 +20,7 @@ describe.each([
   ['Express 4', express4],
   ['Express 5', express5],
 ])('the handler in front of %s', (_name, express) => {
-  it('takes deliveries, and leaves the app all its own requests, with bodies and not-found pages', async () => {
+  it('receives deliveries, and leaves all other requests to the app, with bodies and not-found pages', async () => {
     const app = express()
     app.use(express.json())
     app.post('/own', (req, res) => void res.json({ url: req.originalUrl, body: req.body }))
@@ -41,7 +41,7 @@ describe.each([
     expect(kept).toHaveLength(1)
   })
 
-  it('serves the routers of the app beside its own, including guarded ones', async () => {
+  it('serves the routers of the app too, including guarded ones', async () => {
     const guard = createRequireEntitlement({
       isEntitled: async (uid) => uid === 'in',
       explain: async () => ({ entitled: false, known: true, reason: 'not_purchased', explanation: '' }),
@@ -81,7 +81,7 @@ describe('the app behind the handler', () => {
       },
     ],
   ] as [string, RequestListener][])(
-    'A24 gives an empty 500 when it %s: the error is reported, and the next request is served',
+    'A24 gives an empty 500 if it %s: the error is reported, and the next request is served',
     async (_what, otherwise) => {
       const { url, port, errors } = await serve({ path: PATH, otherwise })
       const reply = await fetch(`${url}/own`, { method: 'POST', body: 'x'.repeat(100_000) })
@@ -91,7 +91,7 @@ describe('the app behind the handler', () => {
     },
   )
 
-  it('A24 may fail after its reply has begun: the connection is cut off, so that no client takes it as complete', async () => {
+  it('A24 may fail after its reply has begun: the connection is cut, so that no client treats the reply as complete', async () => {
     const { url, port, errors } = await serve({
       path: PATH,
       otherwise: async (_req, res) => {

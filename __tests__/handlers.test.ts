@@ -30,7 +30,7 @@ describe('a handler', () => {
     })
     await bringAbout(platform, marketplace, ['purchased'])
     await until(
-      'it has returned',
+      'the handler has returned',
       async () => answers.length > 0 && (await pendingChanges(marketplace)) === 0,
     )
     expect(answers).toEqual([true, true, 'purchased', undefined, true, 'ok'])
@@ -44,11 +44,11 @@ describe('a handler', () => {
       closed.open()
     })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('closed', async () => (await closed.opened) === undefined)
+    await until('the marketplace is closed', async () => (await closed.opened) === undefined)
   })
 
   it.each([{ state: 'dead' }, { status: 'ded' }, { limit: '10' }, { businessUid: '' }, null, 'dead'])(
-    'of an operator gets an error, not all entries, when it lists %j',
+    'of an operator gets an error, and not all entries, when it lists %j',
     async (filter) => {
       const marketplace = openMarketplace(await startPlatform())
       await expect(marketplace.journal.list(filter as never)).rejects.toMatchObject({
@@ -58,7 +58,7 @@ describe('a handler', () => {
     },
   )
 
-  it('H6 is never called twice at once, also when its entry is replayed', async () => {
+  it('H6 is never called twice at once, even when its entry is replayed', async () => {
     const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, leaseMs: 1_000 } })
     const [running, calls]: [Set<number>, number[]] = [new Set(), []]
     let attempts = 0
@@ -66,18 +66,18 @@ describe('a handler', () => {
       const own = ++attempts
       running.add(own)
       calls.push(running.size)
-      // Until its signal aborts, because its entry is leased to another claimer.
+      // The handler waits for its signal, which aborts because another claimer leases the entry.
       if (own === 1) await new Promise((resolve) => signal.addEventListener('abort', resolve))
       running.delete(own)
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
-    await until('it runs', () => attempts === 1)
+    await until('the handler runs', () => attempts === 1)
     expect(await marketplace.journal.replay(id)).toBe(true)
-    await until('it is called again', () => attempts === 2)
+    await until('the handler is called again', () => attempts === 2)
     expect(calls).toEqual([1, 1])
   })
 
-  it('that unsubscribes while a change is on its way leaves the change to the next handler', async () => {
+  it('that unsubscribes while a change is under way leaves the change to the next handler', async () => {
     const inner = storeFor('sqlite::memory:', systemClock)
     let leave = () => {}
     const store = new Proxy(inner, {
@@ -100,13 +100,13 @@ describe('a handler', () => {
       unsubscribe()
     }
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('it is on its way', () => hasLeft)
+    await until('the change is under way', () => hasLeft)
     expect(await marketplace.journal.list({ kind: 'change' })).toMatchObject([
       { status: 'pending', attempts: 0 },
     ])
     leave = () => {}
     marketplace.onPurchaseChange(() => void seen.push('the next'))
-    await until('it is called', () => seen.length > 0)
+    await until('the handler is called', () => seen.length > 0)
     expect(seen).toEqual(['the next'])
   })
 
@@ -143,7 +143,7 @@ describe('a handler', () => {
     })
     marketplace.onPurchaseChange((change) => void kept.push(change))
     await bringAbout(platform, marketplace, ['purchased'])
-    await until('both', () => kept.length === 1 && faults.length === 3)
+    await until('both handlers get the change', () => kept.length === 1 && faults.length === 3)
     expect(kept[0]).toMatchObject({ entitled: true, record: { purchase_state: 'purchased' } })
     expect(await marketplace.explain(B1)).toMatchObject({ entitled: true })
   })
@@ -154,11 +154,11 @@ describe('a handler', () => {
     const unsubscribe = marketplace.onPurchaseChange(() => void seen.push('first'))
     marketplace.onPurchaseChange(() => void seen.push('second'))
     const uid = await bringAbout(platform, marketplace, ['purchased'])
-    await until('both', () => seen.length === 2)
+    await until('both handlers get the change', () => seen.length === 2)
     unsubscribe()
     unsubscribe()
     platform.cancel(uid)
-    await until('the second alone', () => seen.length === 3)
+    await until('only the second handler gets the change', () => seen.length === 3)
     expect(seen).toEqual(['first', 'second', 'second'])
   })
 
@@ -172,7 +172,7 @@ describe('a handler', () => {
     await until('two calls', () => calls === 2)
     unsubscribe()
     platform.cancel(uid)
-    await until('one more', async () => calls === 3 && (await pendingChanges(marketplace)) === 0)
+    await until('one more call', async () => calls === 3 && (await pendingChanges(marketplace)) === 0)
   })
 
   it('of events gets each by its name, and onAny gets all, at least once and in order per subscription', async () => {
@@ -181,7 +181,7 @@ describe('a handler', () => {
     const tries: { id: string; receivedAt: string }[] = []
     marketplace.on('purchasable_subscription/update', ({ name, data, id, receivedAt }) => {
       named?.push(name, data.subscription_uid)
-      // Checked at the end, because an error in a handler does not fail this test.
+      // The test checks this at the end, because an error in a handler does not fail the test.
       tries.push({ id, receivedAt })
     })
     marketplace.on('purchasable_subscription/update', ({ id, receivedAt }, { attempt }) => {
@@ -193,7 +193,7 @@ describe('a handler', () => {
     const uid = await bringAbout(platform, marketplace, ['purchased', 'suspended'])
     platform.install(B1)
     await deliver('"what is this"')
-    await until('all', () => (any?.length ?? 0) >= 3 && (odd?.length ?? 0) >= 1)
+    await until('all events are handled', () => (any?.length ?? 0) >= 3 && (odd?.length ?? 0) >= 1)
     expect(named).toEqual(['purchasable_subscription/update', uid])
     expect(any).toEqual([
       'purchasable_subscription/create',
@@ -201,7 +201,7 @@ describe('a handler', () => {
       'application/installed',
     ])
     expect(odd).toEqual(['what is this'])
-    await until('the second try', () => tries.length === 3)
+    await until('the second try has ended', () => tries.length === 3)
     const [entry] = (await marketplace.journal.list({ kind: 'event' })).filter(({ name }) =>
       /update/.test(name),
     )

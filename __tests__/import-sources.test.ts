@@ -40,7 +40,7 @@ describe('importSubscriptions', () => {
     await until('the source is released', () => isOver)
   })
 
-  it('gives the results of earlier lines while the source waits for its next', async () => {
+  it('returns the results of earlier lines while the source waits for its next', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     const [first, second] = sell(platform, 2) as [Line, Line]
@@ -54,7 +54,7 @@ describe('importSubscriptions', () => {
     expect(summary).toMatchObject({ read: 2 })
   })
 
-  it('ends at once when it is aborted while the source waits', async () => {
+  it('ends at once if it is aborted while the source waits', async () => {
     const marketplace = openMarketplace(await startPlatform())
     const aborting = new AbortController()
     async function* lines() {
@@ -77,7 +77,7 @@ describe('importSubscriptions', () => {
       throw new Error('line 2 is no CSV')
     }
     await expect(marketplace.importSubscriptions(lines())).rejects.toThrow('line 2 is no CSV')
-    await until('it is read', () => marketplace.isEntitled('business-0'))
+    await until('the first line is read', () => marketplace.isEntitled('business-0'))
   })
 
   it('rejects with the error of onProgress', async () => {
@@ -90,18 +90,18 @@ describe('importSubscriptions', () => {
     await expect(importing).rejects.toThrow('the report is full')
   })
 
-  it('rejects when the marketplace is closed meanwhile, and after', async () => {
+  it('rejects if the marketplace is closed during it or before it', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { worker: false })
     const importing = marketplace.importSubscriptions(sell(platform, 1))
     const rejected = expect(importing).rejects.toMatchObject({ code: 'closed' })
-    await until('it is asked for', async () => (await marketplace.health()).counts?.requested === 1)
+    await until('the read is requested', async () => (await marketplace.health()).counts?.requested === 1)
     await marketplace.close()
     await rejected
     await expect(marketplace.importSubscriptions([])).rejects.toMatchObject({ code: 'closed' })
   })
 
-  it('continues with the results of the others when one line keeps failing, which ends as pending', async () => {
+  it('continues with the other lines if one line keeps failing, and that one ends as pending', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     platform.faults.add({ on: 'token', kind: 'status', status: 500, times: 1_000_000 })
@@ -139,13 +139,13 @@ describe('importSubscriptions', () => {
 })
 
 describe('track', () => {
-  it('makes no change for handlers when the option disables it', async () => {
+  it('makes no change for handlers if the option disables it', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     const changes = changesOf(marketplace)
     const [quiet, loud] = sell(platform, 2) as [Line, Line]
     await marketplace.track(quiet, { announce: false })
-    await until('it is read', () => marketplace.isEntitled(quiet.business_uid))
+    await until('the subscription is read', () => marketplace.isEntitled(quiet.business_uid))
     await marketplace.track(loud)
     await until('the change is handled', () => changes.length > 0)
     expect(changes.map(({ business_uid }) => business_uid)).toEqual([loud.business_uid])

@@ -9,7 +9,7 @@ import { until } from './support/until.js'
 describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('reads many and gives each line its result once, with its number', async () => {
+  it('reads many and returns the result of each line once, with its number', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
     const changes = changesOf(marketplace)
@@ -39,7 +39,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     await until('all changes are handled', () => changes.length === 36)
   })
 
-  it('requests no read again in a second run, also after an abort', async () => {
+  it('requests no read again in a second run, even after an abort', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
     const sold = sell(platform, 40)
@@ -57,7 +57,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     expect([read.length, new Set(read).size]).toEqual([40, 40])
   })
 
-  it('makes no changes without announcements, also after a restart; a later change is announced', async () => {
+  it('makes no changes without announcements, even after a restart; a later change is announced', async () => {
     const platform = await startPlatform()
     const store = await engine.freshAddress()
     const sold = sell(platform, 5)
@@ -65,14 +65,14 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const before = openMarketplace(platform, { store })
     const aborting = new AbortController()
     const importing = before.importSubscriptions(sold, { announce: false, signal: aborting.signal })
-    await until('all are asked for', async () => (await before.health()).counts?.requested === 5)
+    await until('all reads are requested', async () => (await before.health()).counts?.requested === 5)
     aborting.abort()
     expect(await importing).toMatchObject({ ended: 'aborted', pending: 5, done: 5 })
     await before.close()
     outage.remove()
     const marketplace = openMarketplace(platform, { store })
     const changes = changesOf(marketplace)
-    await until('all are read', async () => (await marketplace.health()).counts?.active === 5)
+    await until('all subscriptions are read', async () => (await marketplace.health()).counts?.active === 5)
     platform.paymentIssue('subscription-3')
     await marketplace.refresh('business-3')
     await until('the change is handled', () => changes.length > 0)
@@ -91,7 +91,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const sold = sell(platform, 2)
     await platform.settled()
     const importing = marketplace.importSubscriptions(sold, { announce: false })
-    await until('both are asked for', async () => (await marketplace.health()).counts?.requested === 2)
+    await until('both reads are requested', async () => (await marketplace.health()).counts?.requested === 2)
     platform.cancel('subscription-1')
     await platform.settled()
     outage.remove()
@@ -102,18 +102,18 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     ])
   })
 
-  it('leaves the reads to a running app when its own worker is off, and finds their results', async () => {
+  it('leaves the reads to a running app if its own worker is off, and finds their results', async () => {
     const platform = await startPlatform()
     const store = await engine.freshAddress()
     const sold = sell(platform, 30)
     const app = openMarketplace(platform, { store })
     await app.start()
-    // libsql has a SQLite file to itself: the script is the app then.
+    // libsql does not share a SQLite file, so there the script is the app itself.
     const script = engine.name === 'SQLite' ? app : openMarketplace(platform, { store, worker: false })
     expect(await script.importSubscriptions(sold)).toMatchObject({ ended: 'complete', read: 30 })
   })
 
-  it('ends with pending lines and an explanation when no worker runs', async () => {
+  it('ends with pending lines and an explanation if no worker runs', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress(), worker: false })
     const { seen, onProgress } = collector()
@@ -129,7 +129,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     expect((await marketplace.health()).counts).toMatchObject({ requested: 3 })
   })
 
-  it('gives the lines of one subscription their results one after the other, for any business', async () => {
+  it('returns the results for several lines of one subscription one after the other, for any business', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
     const [sold] = sell(platform, 1)
@@ -169,7 +169,7 @@ function line(
   return { line: number, subscription_uid, business_uid, result, why: expect.stringContaining(why) }
 }
 
-/** The subscriptions that were read, each as often as it was. */
+/** The subscriptions that were read, each as often as it was read. */
 function readsOf(platform: Simulator): string[] {
   return platform.requests
     .filter(({ endpoint }) => endpoint === 'read')

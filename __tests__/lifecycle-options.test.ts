@@ -80,7 +80,7 @@ describe('options', () => {
       { deliverySecrets: 'q8Zr3mW5' },
       'deliverySecrets.0: a delivery secret must have at least 16 characters: make one with `openssl rand -hex 24`',
     ],
-  ])('such as %j explain in their own words what was expected', (wrong: object, fault) => {
+  ])('such as %j get a sentence about what was expected', (wrong: object, fault) => {
     const { app, platform, ...rest } = wrong as { app?: object; platform?: object }
     const given = {
       app: { ...CLIENT, ...app },

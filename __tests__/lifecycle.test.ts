@@ -38,7 +38,7 @@ describe('start and close', () => {
     }
   })
 
-  it('K2 works on the same file life after life', async () => {
+  it('K2 can be repeated on the same file', async () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -67,7 +67,7 @@ describe('a process', () => {
     const receiver = loadReceiver(settingsFor(platform))
     await receiver.begin()
     await deliver(receiver.target(), notice(uid))
-    await until('its read', async () => {
+    await until('the subscription is read', async () => {
       const [decision] = await receiver.get<{ entitled: boolean }[]>(`/decisions?of=${B1}`)
       return decision?.entitled
     })
@@ -75,7 +75,7 @@ describe('a process', () => {
     expect(await endOf(receiver.ended, 10_000)).toEqual({ code: 0, signal: null, stderr: '' })
   })
 
-  it('K1 ends by itself with code 0 at SIGTERM with everything in flight', async () => {
+  it('K1 ends by itself with code 0 at SIGTERM while reads and handlers are under way', async () => {
     const platform = await startPlatform()
     const uids = ['b1', 'b2', 'b3', 'b4', 'b5', 'b6'].map(
       (business_uid) => platform.purchase({ business_uid, payment: 'succeeded' }).uid,
@@ -120,7 +120,7 @@ describe('two marketplaces in one app', () => {
     expect(await statusAt('ours', secrets[1])).toBe(404)
     expect(await statusAt('ours', secrets[0])).toBe(200)
     expect([await ours.isEntitled(B1), await theirs.isEntitled(B1)]).toEqual([true, false])
-    await until('ours is handled', () => received.length > 0)
+    await until("the first app's change is handled", () => received.length > 0)
     await ours.close()
     expect(await statusAt('theirs', secrets[1])).toBe(200)
     expect((await theirs.health()).status).not.toBe('failing')
@@ -129,7 +129,7 @@ describe('two marketplaces in one app', () => {
 })
 
 describe('before the store is open', () => {
-  it('a question waits for it', async () => {
+  it('a question waits until it is open', async () => {
     const { platform, store, marketplace } = await createFileScene()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await marketplace.track({ subscription_uid: uid, business_uid: B1 })
@@ -149,7 +149,7 @@ describe('before the store is open', () => {
     expect(await answer).toBe(true)
   })
 
-  it('a database that starts later is found without a restart; until then every business is denied and nothing acknowledged', async () => {
+  it('a database that starts later is found without a restart; until then every business is denied and nothing is acknowledged', async () => {
     const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => emitWarning.mockRestore())
     const platform = await startPlatform()
@@ -167,7 +167,7 @@ describe('before the store is open', () => {
     expect((await marketplace.health()).problems).toEqual([expect.stringContaining(folder)])
 
     mkdirSync(folder)
-    await until('it is taken', async () => (await deliver(target, notice(uid))).status === 200)
+    await until('a delivery is accepted', async () => (await deliver(target, notice(uid))).status === 200)
     expect(await marketplace.isEntitled(B1)).toBe(true)
     expect((await marketplace.health()).status).toBe('ok')
   })
@@ -178,13 +178,13 @@ function settingsFor({ baseUrl, authUrl }: Simulator): ChildSettings {
   return { store, baseUrl, authUrl, works: true, handler: 'returns', closeGraceMs: 2_000 }
 }
 
-/** Locks the database file as another process would. Returns the function that releases it. */
+/** Locks the database file as another process does. Returns the function that releases the lock. */
 async function lockFile(store: string): Promise<() => void> {
   const connection = (await findSqlite()).open(store.slice('sqlite:'.length))
   connection.exec('pragma locking_mode = exclusive')
   connection.exec('begin exclusive')
   let isOpen = true
-  // Closed, because a connection whose first use of a WAL is exclusive keeps its lock until then.
+  // The connection is closed, because it keeps its lock until then if its first use of the WAL was exclusive.
   function release() {
     if (isOpen) connection.close()
     isOpen = false

@@ -8,7 +8,7 @@ import { gate } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 describe('a listener', () => {
-  it('begins with the hint that anything may have changed, once its own probe has arrived', async () => {
+  it('begins with the hint that anything may have changed, after its own probe has arrived', async () => {
     const { hints, server } = await listening()
     expect(hints).toEqual(ANYTHING)
     expect(server.messages()).toEqual(['<self> probe'])
@@ -22,14 +22,14 @@ describe('a listener', () => {
     ['superseded b', { kind: 'decided', businessUid: 'b', superseded: true }],
     ['superseded', { kind: 'decided', businessUid: null, superseded: true }],
     ['decided %E0%A4%A', { kind: 'decided', businessUid: null, superseded: false }],
-  ])('passes on what another process sends: %s', async (text, hint) => {
+  ])('passes on the message of another process: %s', async (text, hint) => {
     const { hints, server } = await listening()
     hints.length = 0
     server.notify(`another ${text}`)
     expect(hints).toEqual([hint])
   })
 
-  it('ignores what is unknown, of another channel, or its own', async () => {
+  it('ignores messages that are unknown, its own, or of another channel', async () => {
     const { hints, server, self } = await listening()
     hints.length = 0
     for (const payload of [
@@ -47,14 +47,14 @@ describe('a listener', () => {
     expect(hints).toEqual([])
   })
 
-  it('listens once, however often it is started, and with two connections', async () => {
+  it('listens once, however often it is started, and even with two connections', async () => {
     const { clock, server, hints, listener } = listenerOn({ max: 2 })
     for (let i = 0; i < 3; i++) listener.start((hint) => hints.push(hint))
     await clock.advance(SECOND)
     expect([server.listens(), hints]).toEqual([1, ANYTHING])
   })
 
-  it('does not take the probe of another process for its own', async () => {
+  it('does not mistake the probe of another process for its own', async () => {
     const { clock, server, hints, listener } = listenerOn()
     server.isPooler = true
     listener.start((hint) => hints.push(hint))
@@ -98,7 +98,7 @@ describe('the hints that a listener sends', () => {
     expect(server.sends()).toBe(3)
   })
 
-  it('name no business once one of any business waits, or twenty do', async () => {
+  it('name no business if one of any business waits, or twenty do', async () => {
     const { clock, server, listener } = await listening()
     listener.announce({ kind: 'requested', businessUid: null })
     listener.announce({ kind: 'requested', businessUid: 'a' })
@@ -124,7 +124,7 @@ describe('the hints that a listener sends', () => {
     expect(server.borrowed()).toBe(1)
   })
 
-  it('are none before the start and after the end', async () => {
+  it('are not sent before the start and after the end', async () => {
     const { clock, server, listener, hints } = listenerOn()
     listener.announce({ kind: 'journal' })
     await listener.close()
@@ -167,7 +167,7 @@ describe('a listener whose connection', () => {
     },
   )
 
-  it.each(['is lost', 'is closed'])('%s during a heartbeat has no other one', async (how) => {
+  it.each(['is lost', 'is closed'])('%s during a heartbeat has no second heartbeat', async (how) => {
     const { clock, server, listener } = await listening()
     const heartbeat = gate()
     server.heartbeat = heartbeat.opened
@@ -179,7 +179,7 @@ describe('a listener whose connection', () => {
     expect([server.misused(), server.borrowed()]).toEqual([0, how === 'is lost' ? 1 : 0])
   })
 
-  it('cannot be had is tried again, with pauses of at most half a minute', async () => {
+  it('cannot be opened tries again, with pauses of at most half a minute', async () => {
     const { clock, server, listener, hints } = listenerOn()
     server.isDown = true
     listener.start((hint) => hints.push(hint))
@@ -194,7 +194,7 @@ describe('a listener whose connection', () => {
 })
 
 describe('a listener behind a pooler, which no message reaches,', () => {
-  it('gives up after three probes of two seconds, with one warning, and tries again each ten minutes', async () => {
+  it('gives up after three probes of two seconds, with one warning, and tries again every ten minutes', async () => {
     const { clock, server, listener, hints, warnings } = listenerOn()
     server.isPooler = true
     listener.start((hint) => hints.push(hint))
@@ -213,7 +213,7 @@ describe('a listener behind a pooler, which no message reaches,', () => {
     expect([server.listens(), hints]).toEqual([5, ANYTHING])
   })
 
-  it('once works again counts lost probes anew', async () => {
+  it('that once works counts lost probes from zero', async () => {
     const { clock, server, warnings } = await listening()
     for (let round = 0; round < 3; round++) {
       server.isPooler = true
@@ -227,7 +227,7 @@ describe('a listener behind a pooler, which no message reaches,', () => {
 })
 
 describe('the end of a listener', () => {
-  it('returns a connection that listens no more, and leaves no timer', async () => {
+  it('returns a connection that does not listen any more, and leaves no timer', async () => {
     const { clock, server, listener, hints } = await listening()
     hints.length = 0
     listener.announce({ kind: 'journal' })
@@ -245,7 +245,7 @@ describe('the end of a listener', () => {
     expect([server.borrowed(), server.listens(), hints]).toEqual([0, 0, []])
   })
 
-  it('while it fails to connect tries no more', async () => {
+  it('while it fails to connect ends the tries', async () => {
     const { clock, server, listener, hints } = listenerOn()
     server.isDown = true
     listener.start((hint) => hints.push(hint))
@@ -264,7 +264,7 @@ describe('the end of a listener', () => {
     expect([server.borrowed(), server.listens(), hints, warnings]).toEqual([0, 1, [], []])
   })
 
-  it('during a pause tries no more', async () => {
+  it('during a pause ends the tries', async () => {
     const { clock, server, listener } = await listening()
     server.lose()
     await listener.close()

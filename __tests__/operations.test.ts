@@ -19,7 +19,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
         subscription_uid: uid,
       })
     await platform.settled()
-    await until('all are read', async () => {
+    await until('all subscriptions are read', async () => {
       const listed = await marketplace.subscriptions.list()
       return listed.length === 4 && listed.every(({ readAt }) => readAt !== null)
     })
@@ -49,7 +49,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     expect(await marketplace.subscriptions.get('nobody')).toBeUndefined()
   })
 
-  it('show a delivery, the change it caused, the result of both, and the action of a person', async () => {
+  it('show a delivery, the change that it caused, the result of both, and the action of a person', async () => {
     const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
     marketplace.onAny(() => {})
     marketplace.onPurchaseChange(() => {
@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     platform.purchase({ business_uid: 'b1', payment: 'succeeded', subscription_uid: 's1' })
     await platform.settled()
     const shown = (items: HistoryItem[]) => items.map(({ kind }) => kind).sort()
-    const all = await until('all of it has happened', async () => {
+    const all = await until('the delivery and its change are handled', async () => {
       const items = await marketplace.history('b1')
       return shown(items).join() === 'change,delivery,handled,handled' && items
     })
@@ -123,7 +123,10 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
         event_type: 'installed',
         data: { business_id, app_code_name: 'ours', event_time: '2026-01-01T00:00:00Z' },
       })
-    await until('all are dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 3)
+    await until(
+      'all entries are dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length === 3,
+    )
     await marketplace.journal.recordAction({ actor: 'ada', action: 'look', business_uid: 'b1' })
     works = true
     const dead = { status: 'dead', name: 'application/installed' } as const
@@ -140,7 +143,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       ids: ids.slice(0, 2),
     })
     await until(
-      'they are handled',
+      'the entries are handled',
       async () => (await marketplace.journal.list({ status: 'done', kind: 'event' })).length === 2,
     )
     expect(handled.sort()).toEqual(['b1', 'b2'])
@@ -161,13 +164,13 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     await tick()
     platform.purchase({ business_uid: 'b1', payment: 'succeeded', subscription_uid: 's1' })
     await platform.settled()
-    await until('it has access', () => marketplace.isEntitled('b1'))
+    await until('the business has access', () => marketplace.isEntitled('b1'))
     await tick()
     const paid = new Date()
     await tick()
     platform.paymentIssue('s1')
     await platform.settled()
-    await until('it is denied', async () => !(await marketplace.isEntitled('b1')))
+    await until('the business is denied', async () => !(await marketplace.isEntitled('b1')))
     await tick()
     const changes = await marketplace.journal.list({ kind: 'change', businessUid: 'b1' })
     expect(changes).toHaveLength(2)
@@ -204,7 +207,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     const of = marketplace as unknown as Loose
     const bad: [string, () => Promise<unknown>, RegExp][] = [
       [
-        'a filter misspelt',
+        'a misspelt filter',
         () => of.subscriptions.list({ bussinessUid: 'b' }),
         /businessUid, purchasableUid/,
       ],
@@ -223,21 +226,21 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       ['to replay actions', () => of.journal.replayAll({ status: 'done', kind: 'action' }), /action/],
       ['to replay a page', () => of.journal.replayAll({ status: 'dead', limit: 5 }), /limit/],
       [
-        'a dry run misspelt',
+        'a misspelt dry run',
         () => of.journal.replayAll({ status: 'dead' }, { dryrun: true }),
         /limit, dryRun/,
       ],
       ['an action without an actor', () => of.journal.recordAction({ action: 'look' }), /actor/],
-      ['an erasure that is none', () => of.journal.recordAction({ actor: 'a', action: 'erase' }), /erase/],
+      ['an empty erasure', () => of.journal.recordAction({ actor: 'a', action: 'erase' }), /erase/],
       ['a business', () => of.history({}), /business_uid/],
       ['a place', () => of.history('b', { before: '1-2' }), /before/],
-      ['a time of no sense', () => of.history('b', { before: new Date(Number.NaN) }), /before/],
+      ['an invalid time', () => of.history('b', { before: new Date(Number.NaN) }), /before/],
       ['at what', () => of.explain('b', { at: 'then' }), /at: .*ISO 8601/],
       ['the future', () => of.explain('b', { at: new Date(Date.now() + HOUR) }), /future/],
-      ['no business then', () => of.explain('', { at: new Date() }), /business_uid/],
-      ['to erase no business', () => of.erase(null), /business_uid/],
-      ['to erase with more', () => of.erase('b', { really: true }), /actor/],
-      ['to export no business', () => of.exportData(1.5), /business_uid/],
+      ['no business at that time', () => of.explain('', { at: new Date() }), /business_uid/],
+      ['an erasure without a business', () => of.erase(null), /business_uid/],
+      ['an erasure with unknown options', () => of.erase('b', { really: true }), /actor/],
+      ['an export without a business', () => of.exportData(1.5), /business_uid/],
     ]
     for (const [what, call, message] of bad) {
       const error = await call().then(

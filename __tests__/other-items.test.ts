@@ -30,7 +30,7 @@ describe('the read that an event requests', () => {
     ['create with a record', 'mine', 'subscription'],
     ['create with a record', undefined, 'subscription'],
     ['create with a record', 'theirs', 'other_item'],
-    // Sent for every subscription of the business: another item is nothing odd there.
+    // This event is sent for every subscription of the business, so another item is normal.
     ['updated', 'mine', 'subscription'],
     ['updated', null, 'subscription'],
     ['updated', ['mine'], 'subscription'],
@@ -64,7 +64,7 @@ describe('the read that an event requests', () => {
 })
 
 describe('notices for other items', () => {
-  it('J32 degrade the health, naming their item and app.purchasableUid, until a notice for the own item arrives', async () => {
+  it('J32 degrade the health, with a problem that names their item and app.purchasableUid, until a notice for the own item arrives', async () => {
     const { accept, intake, noted } = setUp(['mine', 'mine-too'])
     expect(intake.problems().degraded).toEqual([])
     await accept('create', 'theirs')
@@ -101,7 +101,7 @@ describe('notices for other items', () => {
     expect(intake.problems().degraded).toHaveLength(1)
   })
 
-  it('J32 count only once they are on disk, and few of them are listed', async () => {
+  it('J32 count only once they are on disk, and only a few of them are listed', async () => {
     const { accept, intake, noted, fail } = setUp(['mine'])
     fail(new Error('disk full'))
     await expect(accept('update', 'theirs')).rejects.toThrow('disk full')
@@ -142,7 +142,7 @@ describe('known subscriptions for other items', () => {
     intake.noteKnownItems(['theirs', 'mine-too'])
     intake.noteKnownItems(['theirs'])
     expect(intake.problems().degraded).toEqual([])
-    // As after a notice for the own item.
+    // The same holds after a notice for the own item.
     await accept('update', 'theirs')
     expect(intake.problems().degraded).toEqual([])
   })
@@ -163,7 +163,10 @@ describe('known subscriptions for other items', () => {
     const marketplace = openMarketplace(platform, { app: { purchasableUid: 'misspelt' } })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await marketplace.track({ subscription_uid: uid, business_uid: 'b1' })
-    await until('it is read', async () => (await marketplace.explain('b1')).reason === 'other_app')
+    await until(
+      'the subscription is read',
+      async () => (await marketplace.explain('b1')).reason === 'other_app',
+    )
     await expectMisspelt(marketplace)
   })
 
@@ -175,7 +178,7 @@ describe('known subscriptions for other items', () => {
       const before = openMarketplace(platform, { store })
       const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
       await before.track({ subscription_uid: uid, business_uid: 'b1' })
-      await until('it is read', () => before.isEntitled('b1'))
+      await until('the subscription is read', () => before.isEntitled('b1'))
       await before.close()
       const after = openMarketplace(platform, { store, worker, app: { purchasableUid: 'misspelt' } })
       await after.start()

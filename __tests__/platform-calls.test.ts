@@ -7,7 +7,7 @@ import { appToken, businessToken, directoryToken } from '../lib/platform/token.j
 import { type Answer, found, html, json, outage, read, start } from './support/platform-calls.js'
 
 describe('a token endpoint that never answers', () => {
-  it('does not hold a caller that aborts, nor cancels the call for the others', async () => {
+  it('does not delay a caller that aborts, and does not cancel the call for the others', async () => {
     const waiting: ServerResponse[] = []
     const { client, requests } = await start({ token: (_req, res) => waiting.push(res), timeoutMs: 10_000 })
     const controller = new AbortController()
@@ -43,7 +43,7 @@ describe('a token endpoint that never answers', () => {
 })
 
 describe('the call of fetch', () => {
-  it('ends at the deadline also when the app’s own fetch ignores the signal', async () => {
+  it("ends at the deadline even if the app's own fetch ignores the signal", async () => {
     const { send } = createHttp({ fetch: () => new Promise(() => {}), timeoutMs: 50, clock: systemClock })
     const call = send({ method: 'GET', url: new URL('http://platform.example') })
     await expect(call).rejects.toMatchObject({ code: 'platform_timeout' })
@@ -112,7 +112,7 @@ describe('registering a webhook', () => {
     },
   )
 
-  it('shows neither token nor target when the platform quotes them', async () => {
+  it('shows neither token nor target if the platform quotes them', async () => {
     const quoting = json(400, {
       error: 'app-token cannot register https://app.example/hooks/secret-path for client-secret',
     })
@@ -126,7 +126,7 @@ describe('registering a webhook', () => {
     ['its last segment', ({ targetUrl }: Sent) => targetUrl.split('/').pop()],
     ['the encoded target', ({ targetUrl }: Sent) => encodeURIComponent(targetUrl)],
     ['a token longer than the message', ({ token }: Sent) => token.value],
-  ])('shows no part of the target when the platform quotes %s', async (_name, quoted) => {
+  ])('shows no part of the target if the platform quotes %s', async (_name, quoted) => {
     const sent = { ...registration(), token: appToken(`secret-${'x'.repeat(900)}`) }
     const { client } = await start({ register: json(400, { error: `bad: ${quoted(sent)}` }) })
     await expect(client.registerWebhook(sent)).rejects.toMatchObject({
@@ -141,7 +141,7 @@ describe('registering a webhook', () => {
     expect(requests).toEqual([])
   })
 
-  it('refuses a token of a kind the event does not accept before any call', async () => {
+  it('refuses a kind of token that the event does not accept before any call', async () => {
     const { client, requests } = await start()
     const wrong = { ...registration(), token: businessToken('business-token') }
     await expect(client.registerWebhook(wrong)).rejects.toMatchObject({ code: 'token_kind_not_accepted' })
@@ -175,7 +175,7 @@ function registration() {
 async function until(condition: () => boolean) {
   const deadline = Date.now() + 5_000
   while (!condition()) {
-    if (Date.now() > deadline) throw new Error('the condition did not come true')
+    if (Date.now() > deadline) throw new Error('the condition did not become true')
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

@@ -15,7 +15,7 @@ import {
 } from './support/platform-calls.js'
 
 describe('reading a subscription', () => {
-  it('makes the calls of the interface document, exactly as written', async () => {
+  it('makes exactly the calls of the interface document', async () => {
     const { client, requests } = await start({ base: '/api/', auth: '/login' })
     expect(await read(client)).toEqual({ kind: 'found', record: RECORD })
     expect(requests).toEqual([
@@ -64,7 +64,7 @@ describe('reading a subscription', () => {
     expect(await read(client)).toMatchObject({ kind: 'found', record: { uid: 's1' } })
   })
 
-  it('D13 takes the one updated last of several with the same uid', async () => {
+  it('D13 uses the one updated last of several with the same uid', async () => {
     const newer = { ...RECORD, purchase_state: 'suspended', updated_at: '2026-02-01T00:00:00.000Z' }
     const undated = { ...RECORD, purchase_state: 'undated', updated_at: null }
     const { client } = await start({ read: records(undated, newer, RECORD) })
@@ -144,7 +144,7 @@ describe('reading a subscription', () => {
       outage('reply_invalid'),
     ],
   ] as [string, Answer, object][])('%s is classified', async (_name, answer, expected) => {
-    // Only where it is the time limit that ends it, it is short.
+    // The time limit is short only in the cases that it ends.
     const timeoutMs = 'code' in expected && expected.code === 'platform_timeout' ? 400 : 10_000
     const { client } = await start({ read: answer, timeoutMs })
     expect(await read(client)).toMatchObject(expected)
@@ -183,7 +183,7 @@ describe('reading a subscription', () => {
     },
   )
 
-  it('E9 refuses a redirect, and sends on neither secret nor token', async () => {
+  it('E9 refuses a redirect, and sends neither secret nor token to it', async () => {
     const other = await start()
     const away = (_req: IncomingMessage, res: ServerResponse) =>
       res.writeHead(307, { location: `${other.origin}/stolen` }).end()
@@ -221,7 +221,7 @@ describe('reading a subscription', () => {
     expect(requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'POST', 'GET'])
   })
 
-  it('E12 reads at most four at once', async () => {
+  it('E12 makes at most four reads at once', async () => {
     let now = 0
     let most = 0
     const counted = (req: IncomingMessage, res: ServerResponse) => {
@@ -240,7 +240,7 @@ describe('reading a subscription', () => {
     expect(most).toBe(4)
   })
 
-  it('gives up at once when its signal is aborted', async () => {
+  it('gives up at once if its signal is aborted', async () => {
     const { client } = await start({ read: () => {}, timeoutMs: 60_000 })
     const controller = new AbortController()
     const reading = client.readSubscription({

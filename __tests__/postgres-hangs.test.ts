@@ -11,7 +11,7 @@ import { until } from './support/until.js'
 const engine = useEngine('PostgreSQL')
 
 describe('a database that stops answering', () => {
-  it('has its connections given up, not reused, and never more than the maximum', async () => {
+  it('loses its connections: they are given up, not reused, and there are never more than the maximum', async () => {
     const address = await engine.freshAddress()
     const store = postgresStore(address, { maxConnections: 3 })
     onCleanUp(() => store.close())
@@ -35,7 +35,7 @@ describe('a database that stops answering', () => {
     expect(asked).toEqual(['store_unavailable', 'store_unavailable', 'store_unavailable'])
     await engine.server().thaw()
     await until(
-      'it answers',
+      'the database answers',
       () =>
         store.counts().then(
           () => true,
@@ -43,14 +43,14 @@ describe('a database that stops answering', () => {
         ),
       10_000,
     )
-    await until('those that did not answer are gone', async () => {
+    await until('the unresponsive connections are gone', async () => {
       const now = await backends(address)
       return inUse.every((pid) => !now.includes(pid)) && now.length <= 3
     })
     expect(await store.listEntries({})).toHaveLength(1)
   }, 30_000)
 
-  it('gets never more connections than the maximum, also when it is only busy', async () => {
+  it('never gets more connections than the maximum, even if it is only busy', async () => {
     const address = await engine.freshAddress()
     const { platform, deliver } = await createScene({ store: postgresStore(address, { maxConnections: 4 }) })
     let most = 0
@@ -89,7 +89,7 @@ describe('two transactions in a deadlock', () => {
     })
     await other.connect()
     onCleanUp(() => other.end())
-    // So that the delivery is the one that is given up.
+    // This makes the delivery the one that is aborted.
     await other.query(`set deadlock_timeout = '1min'`)
     const lock = (uid: string) =>
       other.query('select 1 from marketplace_webhooks.subscriptions where subscription_uid = $1 for update', [
@@ -98,7 +98,7 @@ describe('two transactions in a deadlock', () => {
     await other.query('begin')
     await lock('s2')
     const delivered = scene.deliver([notice('b1', 's1'), notice('b1', 's2')])
-    await until('the delivery waits for it', async () => {
+    await until('the delivery waits for the lock', async () => {
       const rows = await engine
         .server()
         .sql(`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = $1`, [
@@ -124,7 +124,7 @@ describe('two transactions in a deadlock', () => {
   })
 })
 
-/** The processes of the server that serve this package. */
+/** The server's processes that serve this package. */
 async function backends(address: string, condition = 'true'): Promise<number[]> {
   const rows = await engine.server().sql<{ pid: number }>(
     `select pid from pg_stat_activity

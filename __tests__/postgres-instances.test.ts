@@ -19,7 +19,7 @@ describe('a process that was frozen in the middle of a transaction', () => {
     await sqlEngine.write(async (trx) => {
       const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx)
       backends.push(rows[0]?.pid as number)
-      // The database's farewell is not read: the next query goes to a closed connection.
+      // The process does not read the end of the connection: its next query goes to a closed connection.
       if (backends.length === 1) standStill(2_300)
       await sql`select 1`.execute(trx)
     })
@@ -29,7 +29,7 @@ describe('a process that was frozen in the middle of a transaction', () => {
 })
 
 describe('two instances', () => {
-  it('see each other’s changes within a second', async () => {
+  it("see each other's changes within a second", async () => {
     const address = await engine.freshAddress()
     const { platform, marketplace: here } = await createScene({ store: address })
     const there = openMarketplace(platform, { store: address, worker: false })
@@ -39,19 +39,23 @@ describe('two instances', () => {
     const laterMs: number[] = []
     for (const trigger of ['paymentIssue', 'confirmPayment', 'paymentIssue', 'confirmPayment'] as const) {
       const expected = trigger === 'confirmPayment'
-      // Remembered, so that only a hint can end it sooner than in five seconds.
+      // The answer is cached, so only a notification can end it before five seconds have passed.
       expect(await there.isEntitled('b1')).toBe(!expected)
       platform[trigger](uid)
-      await until('the change is seen here', async () => (await here.isEntitled('b1')) === expected)
+      await until('this instance sees the change', async () => (await here.isEntitled('b1')) === expected)
       const seenAt = Date.now()
-      await until('and there', async () => (await there.isEntitled('b1')) === expected, 4_000)
+      await until(
+        'the other instance sees it',
+        async () => (await there.isEntitled('b1')) === expected,
+        4_000,
+      )
       laterMs.push(Date.now() - seenAt)
     }
-    // A machine that is busy may make some wait.
+    // On a busy machine some may take longer.
     expect(Math.min(...laterMs)).toBeLessThan(1_000)
   })
 
-  it('notify each other of every decision and its business, also without a delivery', async () => {
+  it('notify each other of every decision and its business, even without a delivery', async () => {
     const address = await engine.freshAddress()
     const [here, there] = [postgresStore(address), postgresStore(address)] as const
     for (const store of [here, there]) {
@@ -74,7 +78,7 @@ describe('two instances', () => {
     expect(received).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
   })
 
-  it('deliver the final truth in the last change when they decide two subscriptions of one business at once', async () => {
+  it('deliver the latest state in the last change if they decide two subscriptions of one business at once', async () => {
     const address = await engine.freshAddress()
     const stores = [postgresStore(address), postgresStore(address)] as const
     for (const store of stores) {
@@ -90,7 +94,7 @@ describe('two instances', () => {
         await stores[0].accept([eventOf(uid, business)])
       }
       const claims = await Promise.all(
-        stores.map((store) => until('it is due', () => claim(store).catch(() => undefined))),
+        stores.map((store) => until('the entry is due', () => claim(store).catch(() => undefined))),
       )
       await Promise.all(stores.map((store, i) => finish(store, claims[i] as ReadClaim, 'suspended')))
       const changes = await stores[0].listEntries({ kind: 'change', businessUid: business })
@@ -146,14 +150,14 @@ describe('behind a pooler in transaction mode', () => {
     expect(handled).toEqual(['purchased', 'suspended'])
     expect((await marketplace.health()).status).toBe('ok')
     const missing = () => warnings.filter(([, options]) => options?.code === 'listen_unavailable')
-    await until('it is found out', () => missing().length === 2, 10_000)
+    await until('the warning appears', () => missing().length === 2, 10_000)
 
     expect(await asked.isEntitled('b1')).toBe(false)
     platform.confirmPayment(uid)
     await until('the change is seen', () => marketplace.isEntitled('b1'))
-    // Five seconds from before the change, and a query.
-    await until('and by the other, that only answers', () => asked.isEntitled('b1'), 5_200)
-    // Of each instance one.
+    // Five seconds from before the change, and the time of a query.
+    await until('the other instance, which only answers, sees it too', () => asked.isEntitled('b1'), 5_200)
+    // One warning of each instance.
     expect(missing()).toHaveLength(2)
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })
   }, 30_000)

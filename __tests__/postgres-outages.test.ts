@@ -12,7 +12,7 @@ import { until } from './support/until.js'
 
 const engine = useEngine('PostgreSQL')
 
-/** ReadyForQuery, and BackendKeyData up to the number of the server's process. */
+/** ReadyForQuery, and BackendKeyData up to the process number. */
 const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 
 const KEY = Buffer.from([0x4b, 0, 0, 0, 12])
@@ -26,7 +26,7 @@ describe('deliveries while the database fails', () => {
     '%s: nothing acknowledged is lost, and work resumes without a restart',
     async (_what, strike) => {
       const store = await engine.freshAddress()
-      // Work in hand when the database went away is leased to a lost claimer until its lease expires.
+      // Work that was under way when the database failed stays leased to a lost claimer until its lease expires.
       const scene = await createScene({ store, worker: { pollMs: 50, leaseMs: 1_000 } })
       const { platform, marketplace } = scene
       const handled = new Set<unknown>()
@@ -36,7 +36,7 @@ describe('deliveries while the database fails', () => {
         purchasable_uid: OUR_ITEM,
         payment: 'succeeded',
       })
-      await until('it works', () => marketplace.isEntitled('b0'))
+      await until('the marketplace works', () => marketplace.isEntitled('b0'))
 
       const acknowledged: string[] = []
       let isOver = false
@@ -50,10 +50,10 @@ describe('deliveries while the database fails', () => {
         }
       })
       for (const enough of [15, 30]) {
-        await until('some are acknowledged', () => acknowledged.length >= enough, 15_000)
+        await until('some deliveries are acknowledged', () => acknowledged.length >= enough, 15_000)
         await strike(store)
       }
-      await until('more are acknowledged', () => acknowledged.length >= 45, 15_000)
+      await until('more deliveries are acknowledged', () => acknowledged.length >= 45, 15_000)
       isOver = true
       await Promise.all(senders)
       await platform.settled()
@@ -92,7 +92,7 @@ describe('a network that drops every packet to the database', () => {
     const refused = await Promise.all(Array.from({ length: 5 }, (_, i) => deliver(notice('b1', `s${i}`))))
     expect(refused.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503])
     expect(Date.now() - begun).toBeLessThan(2_500)
-    // The cached answer has to be reloaded by now, and cannot be.
+    // By now the cached answer has to be loaded again, but that is not possible.
     const askedAt = Date.now()
     const answers = await Promise.all(['b1', 'nobody'].map((each) => marketplace.isEntitled(each)))
     expect(answers).toEqual([true, false])
@@ -100,9 +100,17 @@ describe('a network that drops every packet to the database', () => {
     expect(await marketplace.explain('b1')).toMatchObject({ entitled: true, known: true })
 
     await proxy.heal()
-    await until('a delivery is taken', async () => (await deliver(notice('b1', uid))).status === 200, 10_000)
+    await until(
+      'a delivery is accepted',
+      async () => (await deliver(notice('b1', uid))).status === 200,
+      10_000,
+    )
     platform.paymentIssue(uid)
-    await until('it is read and seen', async () => !(await marketplace.isEntitled('b1')), 15_000)
+    await until(
+      'the subscription is read and the change is handled',
+      async () => !(await marketplace.isEntitled('b1')),
+      15_000,
+    )
   }, 60_000)
 
   it('does not prevent closing', async () => {
@@ -113,13 +121,13 @@ describe('a network that drops every packet to the database', () => {
     const late = scene.deliver(notice('b1', 's1'))
     const begun = Date.now()
     await scene.marketplace.close()
-    // Closing may wait for two queries, each with 6 s to be answered.
+    // Closing may wait for two queries of up to 6 s each.
     expect(Date.now() - begun).toBeLessThan(16_000)
     expect((await late).status).toBe(503)
   }, 30_000)
 })
 
-describe('a connection that ends in the packet it begins with', () => {
+describe('a connection that the server ends in its first packet', () => {
   it.each(['our own pool', 'the app\u2019s'])('ends neither the process nor the call: %s', async (whose) => {
     const address = await startTyingProxy(await engine.freshAddress())
     const pool = new pg.Pool({ connectionString: address, max: 3 })
@@ -131,7 +139,7 @@ describe('a connection that ends in the packet it begins with', () => {
   })
 })
 
-describe('a network that has silently forgotten all connections', () => {
+describe('a network that silently drops all connections', () => {
   it('costs one call, not one for each connection', async () => {
     const proxy = await startProxy({ to: engine.server().port })
     const store = postgresStore(proxy.through(await engine.freshAddress()), { maxConnections: 4 })
@@ -160,7 +168,7 @@ function terminateAll(address: string) {
     ])
 }
 
-/** The first connection through it is ended by the server as soon as it is made; word of both comes at once. */
+/** The server ends the first connection through this proxy as soon as it is open. The client learns of both at once. */
 async function startTyingProxy(address: string): Promise<string> {
   let isFirst = true
   const proxy = createServer((client) => {

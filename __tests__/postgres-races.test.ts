@@ -14,7 +14,7 @@ const KEEP = { doneMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
 
 describe('the sweeper, which waits for a row that another connection has locked,', () => {
   it.each(['accept', 'requestRefresh'] as const)(
-    'does not delete a subscription that %s has marked meanwhile',
+    'does not delete a subscription that %s has marked in between',
     async (how) => {
       const { address, stores, sql } = await open()
       const [store, sweeping] = stores
@@ -31,7 +31,7 @@ describe('the sweeper, which waits for a row that another connection has locked,
     },
   )
 
-  it('does not delete an entry that has been replayed meanwhile', async () => {
+  it('does not delete an entry that has been replayed in between', async () => {
     const { address, stores, sql } = await open()
     const [store, sweeping] = stores
     const event = eventOf('s1')
@@ -50,7 +50,7 @@ describe('the sweeper, which waits for a row that another connection has locked,
     expect(await store.listEntries({})).toMatchObject([{ id: event.id, status: 'pending' }])
   })
 
-  it('deletes them when no other connection changed them', async () => {
+  it('deletes both if no other connection changed them', async () => {
     const { stores, sql } = await open()
     await handling(stores[0], [])
     await stores[0].accept([eventOf('s1')])
@@ -64,7 +64,7 @@ describe('deliveries to several instances', () => {
   it('never deadlock, whether they name subscriptions or businesses', async () => {
     const { stores, sql } = await open()
     const businesses = ['b1', 'b2', 'b3', 'b4']
-    // In small and capital letters, which people sort otherwise than machines.
+    // The uids have small and capital letters, which a collation sorts differently than bytes.
     const uids = businesses.flatMap((business) =>
       ['z', 'M', 'a'].map((letter) => [`${letter}-${business}`, business] as const),
     )
@@ -78,7 +78,7 @@ describe('deliveries to several instances', () => {
       const batches = stores.map((_store, i) => {
         const at = (round * (i + 1)) % uids.length
         const order = [...uids.slice(at), ...uids.slice(0, at)]
-        // In turn: subscriptions of both kinds, of one kind alone, and a business beside them.
+        // In turn: subscriptions of both kinds, of one kind, and a business beside them.
         const known = round % 3 === 0 || i === 1 ? order.slice(0, 5) : []
         const named = order.slice(5)
         return [
@@ -89,7 +89,7 @@ describe('deliveries to several instances', () => {
       })
       await Promise.all(stores.map((store, i) => store.accept(batches[i] as NewEvent[])))
     }
-    // Counted when a transaction ends, and reported a second later at most.
+    // The server counts a transaction when it ends, and reports it up to a second later.
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     expect(await deadlocks()).toBe(0)
   })
@@ -146,7 +146,7 @@ describe('G21 accepting and finishing of one key on several connections', () => 
   }, 60_000)
 })
 
-it('G21 an entry that is accepted while the last before it is finished keeps its lane', async () => {
+it('G21 an entry that is accepted while the last one before it is finished keeps its lane', async () => {
   const { address, stores } = await open()
   const [store] = stores
   await handling(store, EVERY_TOPIC)
@@ -175,7 +175,7 @@ it('G21 an entry that is accepted while the last before it is finished keeps its
 }, 30_000)
 
 describe('K20 a store without any completed read', () => {
-  it('is written by many at once, but by none while another app takes it', async () => {
+  it('is written by many at once, but by none while another app takes it over', async () => {
     const address = await engine.freshAddress()
     const [one, another] = [storeOf(address), storeOf(address)]
     await one.open({ fingerprint: 'one', label: 'one', adopt: false })
@@ -183,7 +183,7 @@ describe('K20 a store without any completed read', () => {
     onCleanUp(() => holder.end())
     await holder.connect()
     await holder.query('set search_path = marketplace_webhooks')
-    // A transaction of another instance that writes. It has checked the owner of the store, and continues.
+    // A writing transaction of another instance, which continues after it has checked the owner of the store.
     await holder.query('begin')
     await holder.query('select from store_owner where id = 1 for key share')
     await one.accept([eventOf('s1')])
@@ -205,12 +205,12 @@ describe('K20 a store without any completed read', () => {
   }, 30_000)
 })
 
-describe('G22 an event whose receiver looked for handlers just before one was added', () => {
+describe('G22 an event whose receiver read the handlers just before one was added', () => {
   it('is handed to the handler', async () => {
     const { address, stores, sql } = await open()
     const [receiver, worker] = stores
     const event = eventOf('s1')
-    // The receiver has found no handler, and waits for the row of the subscription before it commits.
+    // The receiver has found no handler. Before it commits, it waits for the row of the subscription.
     const holder = new pg.Client({ connectionString: address })
     onCleanUp(() => holder.end())
     await holder.connect()
@@ -244,7 +244,10 @@ function storeOf(address: string): Store {
   return store
 }
 
-/** Starts each call when the one before waits for the row, which is then let go: locks are granted in order. */
+/**
+ * Starts each call when the previous one waits for the row, and then releases the row. PostgreSQL grants locks in
+ * order.
+ */
 async function inTurn(address: string, row: string, calls: (() => Promise<unknown>)[]) {
   const holder = new pg.Client({ connectionString: address })
   onCleanUp(() => holder.end())
@@ -262,8 +265,8 @@ async function inTurn(address: string, row: string, calls: (() => Promise<unknow
 }
 
 async function waiters(client: pg.Client, count: number) {
-  await until('it waits for the row', async () => {
-    // A transaction sees the activity of its first look again and again.
+  await until('the call waits for the row', async () => {
+    // Within a transaction, pg_stat_activity does not change after it was first read.
     await client.query('select pg_stat_clear_snapshot()')
     const { rows } = await client.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,

@@ -10,7 +10,7 @@ import { freePort } from './support/tcp-proxy.js'
 import { until } from './support/until.js'
 
 describe('a role that did not create the tables', () => {
-  it('K23 gets the missing SQL in the error, and works once it was run, without a restart', async () => {
+  it('K23 gets the missing SQL in the error, and works after that SQL was run, without a restart', async () => {
     const { address, database, sql } = await withRole('app')
     const early = postgresStore(address)
     onCleanUp(() => early.close())
@@ -38,7 +38,7 @@ describe('a role that did not create the tables', () => {
   })
 
   it.each(['usage on schema marketplace_webhooks', 'update on marketplace_webhooks.journal'])(
-    'K23 gets it also when only %s is missing',
+    'K23 gets the SQL even if only %s is missing',
     async (right) => {
       const { address, database, sql } = await withRole('app')
       const owner = postgresStore(engine.server().url(database))
@@ -62,7 +62,7 @@ describe('a role that did not create the tables', () => {
     expect(store.grants('my "app"')).toContain('grant usage on schema "Other_1" to "my ""app""";')
   })
 
-  it('may create its own schema when it may create schemas in the database', async () => {
+  it('may create its own schema if it may create schemas in the database', async () => {
     const { address, sql } = await withRole('tenant')
     await sql('create schema marketplace_webhooks authorization tenant')
     const store = postgresStore(address)
@@ -87,17 +87,17 @@ describe('a database that cannot be used', () => {
   it.each<[what: string, broken: (address: URL) => unknown, words: RegExp]>([
     ['a wrong password', (url) => (url.password = 'wrong-canary'), /the user name or the password is wrong/],
     [
-      'a role that is not there',
+      'a role that does not exist',
       (url) => (url.username = 'nobody-here'),
       /the user name or the password is wrong/,
     ],
     [
-      'a database that is not there',
+      'a database that does not exist',
       (url) => (url.pathname = '/missing'),
       /the database does not exist.*create it/,
     ],
     ['a server that is down', (url) => (url.port = `${closedPort}`), /ECONNREFUSED/],
-    ['a host that is not there', (url) => (url.hostname = 'db.invalid'), /ENOTFOUND|EAI_AGAIN/],
+    ['a host that does not exist', (url) => (url.hostname = 'db.invalid'), /ENOTFOUND|EAI_AGAIN/],
   ])('is reported for %s, without the password', async (_what, broken, words) => {
     closedPort = await freePort()
     const address = new URL(await engine.freshAddress())
@@ -128,9 +128,13 @@ describe('a database that cannot be used', () => {
     const { platform, marketplace, deliver } = await createScene({ store: address })
     expect((await deliver(notice('b1', 's1'))).status).toBe(503)
     await engine.server().start()
-    await until('a delivery is taken', async () => (await deliver(notice('b1', 's1'))).status === 200, 10_000)
+    await until(
+      'a delivery is accepted',
+      async () => (await deliver(notice('b1', 's1'))).status === 200,
+      10_000,
+    )
     platform.purchase({ business_uid: 'b2', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('it works', () => marketplace.isEntitled('b2'), 10_000)
+    await until('the marketplace works', () => marketplace.isEntitled('b2'), 10_000)
   })
 
   let closedPort = 0

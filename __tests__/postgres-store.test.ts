@@ -53,8 +53,8 @@ describe('a marketplace on PostgreSQL', () => {
   })
 })
 
-describe('a schema of the app\u2019s own', () => {
-  it('holds all tables, and leaves the other schema alone', async () => {
+describe('a schema that the app names', () => {
+  it('contains all tables, and the other schema stays unchanged', async () => {
     const address = await engine.freshAddress()
     const database = new URL(address).pathname.slice(1)
     const stores = ['billing', 'Other_1'].map((schema) => postgresStore(address, { schema }))
@@ -78,14 +78,14 @@ describe('a schema of the app\u2019s own', () => {
     for (const { tables } of rows) expect(tables).toContain('journal')
   })
 
-  it.each(['with space', '"quoted"', 'a;drop', ''])('is refused at once when its name is %j', (schema) => {
+  it.each(['with space', '"quoted"', 'a;drop', ''])('is refused at once if its name is %j', (schema) => {
     expect(() => postgresStore('postgres://localhost/x', { schema })).toThrow(
       expect.objectContaining({ code: 'config_invalid' }),
     )
   })
 })
 
-describe('a pool of the app\u2019s own', () => {
+describe('a pool that the app passes', () => {
   it('stays open and unchanged, and an idle connection that breaks ends nothing', async () => {
     const address = await engine.freshAddress()
     const pool = new pg.Pool({ connectionString: address, max: 4 })
@@ -95,15 +95,19 @@ describe('a pool of the app\u2019s own', () => {
     await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await listeners(1, address)
 
-    // Without a listener of the app's own, the next line would end the process.
+    // Without a listener of the app, the next line would end the process.
     await terminateAll(address)
-    await until('it goes on', async () => (await marketplace.health()).status === 'ok', 10_000)
+    await until(
+      'the marketplace works again',
+      async () => (await marketplace.health()).status === 'ok',
+      10_000,
+    )
     await listeners(1, address)
     await marketplace.close()
     expect([pool.ended, pool.ending, pool.listenerCount('error')]).toEqual([false, false, 0])
-    await until('it has given back every connection', () => pool.idleCount === pool.totalCount)
+    await until('every connection is returned', () => pool.idleCount === pool.totalCount)
     expect(pool.totalCount).toBeGreaterThan(0)
-    // All of them at once: the pool would hand out the same one again and again.
+    // All are taken at once, because otherwise the pool would return the same one again and again.
     const clients = await Promise.all(Array.from({ length: pool.totalCount }, () => pool.connect()))
     for (const client of clients) {
       const { rows } = await client.query(`select array(select pg_listening_channels()) as channels,
@@ -125,7 +129,7 @@ describe('a pool of the app\u2019s own', () => {
     expect((await marketplace.health()).counts).toMatchObject({ subscriptions: 1 })
   })
 
-  it('may have one connection', async () => {
+  it('may have only one connection', async () => {
     const pool = new pg.Pool({ connectionString: await engine.freshAddress(), max: 1 })
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: pool })

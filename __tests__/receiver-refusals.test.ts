@@ -87,7 +87,7 @@ describe.each([
       if (!options.count) expect(outcomes).toEqual(['delivery_not_accepted'])
     }
 
-    it('gets 503 when accept rejects, throws or answers nonsense, without the text of the error', async () => {
+    it('gets 503 if accept rejects, throws or returns nonsense, without the text of the error', async () => {
       const failure = new Error('connection to postgres://user:hunter2@db refused')
       await notKept({ accept: () => Promise.reject(failure) })
       await notKept({
@@ -102,7 +102,7 @@ describe.each([
     it.each([
       ['success', undefined],
       ['failure', new Error('too late for anybody to hear')],
-    ])('gets 503 when accept takes too long, and its later %s is not counted', async (_what, result) => {
+    ])('gets 503 if accept takes too long, and its later %s is not counted', async (_what, result) => {
       const gate = barrier()
       const counted: string[] = []
       await notKept({
@@ -116,7 +116,7 @@ describe.each([
       expect(counted).toEqual(['delivery_not_accepted'])
     })
 
-    it('or that was stored gets its reply also when the count of it throws', async () => {
+    it('or that was stored gets its reply even if the count of it throws', async () => {
       const count = () => {
         throw new Error('no meter')
       }

@@ -23,7 +23,7 @@ describe.each([
       expect(kept).toHaveLength(1)
     })
 
-    it('stores a delivery that it approves later, also behind express.json(), where it gets no text', async () => {
+    it('stores a delivery that it approves later, even behind express.json(), where it gets no text', async () => {
       const seen: unknown[] = []
       const { receiver, kept } = setUp(express, {
         verifyDelivery: async ({ text }) => {
@@ -37,7 +37,7 @@ describe.each([
       expect(kept).toHaveLength(1)
     })
 
-    it.each([false, undefined, null, 'yes', 1])('refuses with 403 when it answers %j', async (answer) => {
+    it.each([false, undefined, null, 'yes', 1])('refuses with 403 if it returns %j', async (answer) => {
       for (const verifyDelivery of [() => answer as boolean, async () => answer as boolean]) {
         const { app, kept } = setUp(express, { verifyDelivery })
         const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT).expect(403)
@@ -46,7 +46,7 @@ describe.each([
       }
     })
 
-    it('answers 503 at once when it rejects, or the write after it', async () => {
+    it('replies 503 at once if it rejects, or the write after it', async () => {
       const failure = new Error('no key')
       for (const options of [
         { verifyDelivery: () => Promise.reject(failure) },
@@ -57,7 +57,7 @@ describe.each([
       }
     })
 
-    it('answers 503 when it throws or takes too long, and then stores nothing', async () => {
+    it('replies 503 if it throws or takes too long, and then stores nothing', async () => {
       let gate = barrier()
       for (const verifyDelivery of [
         () => {
@@ -94,7 +94,7 @@ describe.each([
     const { receiver } = setUp(express)
     const app = express().use((_req, res, next) => {
       const { writeHead } = res
-      // As on-headers did before 1.1.0, by which compression and express-session work.
+      // on-headers before 1.1.0, which compression and express-session use, does not.
       res.writeHead = ((status: number, headers?: object) => {
         for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(`x-${name}`, value)
         return writeHead.call(res, status)

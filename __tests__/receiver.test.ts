@@ -17,7 +17,7 @@ describe.each([
   ['Express 5', express5],
 ])('the receiver on %s', (_name, express) => {
   describe('stores', () => {
-    it('one envelope, and answers with its id', async () => {
+    it('one envelope, and replies with its id', async () => {
       const { app, kept } = setUp(express)
       const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT).expect(200)
       expect(reply.body).toEqual({ received: true, id: 'e1' })
@@ -35,7 +35,7 @@ describe.each([
       expect(kept[0]?.[0]?.text).toBe(text)
     })
 
-    it('B12 an array as one envelope each, in one call, and answers with all ids', async () => {
+    it('B12 an array as one envelope each, in one call, and replies with all ids', async () => {
       const { app, kept } = setUp(express)
       const reply = await request(app).post(`/hooks/${SECRET}`).send([EVENT, null, 7]).expect(200)
       expect(reply.body).toEqual({ received: true, id: 'e1', ids: ['e1', 'e2', 'e3'] })
@@ -58,7 +58,7 @@ describe.each([
       },
     )
 
-    it('up to 1,000 elements separately, and more than that as a whole', async () => {
+    it('up to 1,000 elements separately, and a longer array as one', async () => {
       const { app, kept } = setUp(express)
       await request(app).post(`/hooks/${SECRET}`).send(Array(1_000).fill(0)).expect(200)
       await request(app).post(`/hooks/${SECRET}`).send(Array(1_001).fill(0)).expect(200)
@@ -108,8 +108,8 @@ describe.each([
     })
   })
 
-  describe('finds the secret', () => {
-    it.each(['', '/', '?a=1&a=2&a[b]=%', '/?x', '?%E0%A4%A'])('A4 with %j behind it', async (suffix) => {
+  describe('accepts the secret', () => {
+    it.each(['', '/', '?a=1&a=2&a[b]=%', '/?x', '?%E0%A4%A'])('A4 with %j after it', async (suffix) => {
       const { app, kept } = setUp(express)
       await request(app).post(`/hooks/${SECRET}${suffix}`).send(EVENT).expect(200)
       expect(kept).toHaveLength(1)
@@ -151,7 +151,7 @@ describe.each([
     })
   })
 
-  it('counts requests with a wrong secret, and passes on which secret a delivery came with', async () => {
+  it('counts requests with a wrong secret, and notes by which secret a delivery came', async () => {
     const secrets: unknown[] = []
     const { app, outcomes } = setUp(express, {
       whichSecret: (candidate) => [SECRET].indexOf(candidate) + 7,

@@ -14,7 +14,7 @@ const MISSING: ReadResult = { kind: 'missing' }
 const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }
 
 describe('a leased read', () => {
-  it('reads with the business of the row, and writes the record and its change', async () => {
+  it('reads for the business of the row, and writes the record and its change', async () => {
     const { refresh, reads, finishes, noted } = reading([found_('purchased', 1)])
     expect(await refresh()).toMatchObject({ settled: true, found: { state: 'purchased' } })
     expect(reads).toEqual([['s', 'b']])
@@ -24,7 +24,7 @@ describe('a leased read', () => {
     expect(noted()).toEqual(['found'])
   })
 
-  it('is given back, and concludes nothing, when its lease was lost meanwhile', async () => {
+  it('is given back, and concludes nothing, if its lease was lost during it', async () => {
     const lost = new AbortController()
     const { refresh, reads, finishes, noted, isPaused } = reading(
       [{ kind: 'throttled', retryAfterMs: HOUR }, found_('purchased', 1)],
@@ -53,7 +53,7 @@ describe('a leased read', () => {
     expect(reads).toEqual([['s', 'b']])
   })
 
-  it('lets others go first, and asks nobody, when it may have ended the process several times', async () => {
+  it('lets other reads go first, and makes no call, if it may have ended the process several times', async () => {
     const { refresh, reads, finishes } = reading([found_('purchased', 1)], { claim: { lapses: MAX_LAPSES } })
     expect(await refresh()).toBeUndefined()
     expect(reads).toEqual([])
@@ -87,7 +87,7 @@ describe('a leased read', () => {
     expect(steps).toEqual(['read', 'writing', 'noted'])
   })
 
-  it('counts for what health reports, apart for subscriptions that were never shown', async () => {
+  it('counts in the results that health reports; subscriptions that were never shown count separately', async () => {
     const { subscription } = createReader().claim
     const never = reading([MISSING])
     await never.refresh()
@@ -99,7 +99,7 @@ describe('a leased read', () => {
     expect(known.counted).toEqual([['b', true, 'refused']])
   })
 
-  it('concludes nothing when another claimer has the lease by then', async () => {
+  it('concludes nothing if another claimer has the lease by then', async () => {
     const { refresh, noted, finishes } = reading([found_('purchased', 1)], { write: async () => false })
     expect(await refresh()).toBeUndefined()
     expect([finishes.length, noted()]).toEqual([1, []])
@@ -130,7 +130,7 @@ describe('the candidate business of a subscription', () => {
     ['refuses it', REFUSED],
     ['refuses a token for it', TOKEN_REFUSED],
   ] as [string, ReadResult][])(
-    'is read where the platform %s for the business of the row',
+    'is read if the platform %s for the business of the row',
     async (_how, result) => {
       const { refresh, reads, noted } = reading([result, found_('purchased', 1)], { claim })
       await refresh()
@@ -153,7 +153,7 @@ describe('the candidate business of a subscription', () => {
     expect(reads).toEqual([['s', 'b']])
   })
 
-  it('is not read twice where it is the business of the row, nor without one', async () => {
+  it('is not read if there is none, or if it is the business of the row', async () => {
     for (const candidateBusinessUid of ['b', null]) {
       const { refresh, reads } = reading([MISSING], { claim: { candidateBusinessUid } })
       await refresh()

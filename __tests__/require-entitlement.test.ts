@@ -31,7 +31,7 @@ describe.each([
   ['Express 4', express4],
   ['Express 5', express5],
 ])('requireEntitlement on %s', (_name, express) => {
-  it('admits an entitled business, without asking for reasons', async () => {
+  it('admits an entitled business without loading the reasons', async () => {
     const { app, port } = setUp(express, { isEntitled: async (uid) => uid === 'b-1' })
     await request(app).get('/report').set('x-business', 'b-1').expect(200, 'the report')
     expect(port.explain).not.toHaveBeenCalled()
@@ -54,7 +54,7 @@ describe.each([
     })
   })
 
-  it('answers 503 with Retry-After while the answer is not known', async () => {
+  it('replies 503 with Retry-After while the answer is not known', async () => {
     const { app } = setUp(express, { explain: async () => UNKNOWN })
     const reply = await request(app).get('/report').set('x-business', 'b-2').expect(503)
     expect(reply.headers['retry-after']).toBe('5')
@@ -67,7 +67,7 @@ describe.each([
     })
   })
 
-  it('accepts the yes that arrived between the two questions', async () => {
+  it('accepts a yes that arrived between the two questions', async () => {
     const { app } = setUp(express, { explain: async () => ({ ...DENIED, entitled: true }) })
     await request(app).get('/report').set('x-business', 'b-2').expect(200)
   })
@@ -89,7 +89,7 @@ describe.each([
     'b\u0000',
     'b\ud800',
     'b'.repeat(256),
-  ])('J31 answers 401, without a lookup, when the request names no business: %p', async (uid) => {
+  ])('J31 replies 401, without a lookup, if the request names no business: %p', async (uid) => {
     for (const businessUid of [() => uid, async () => uid]) {
       const { app, port } = setUp(
         express,
@@ -115,7 +115,7 @@ describe.each([
     expect(port.isEntitled).toHaveBeenCalledWith('72', undefined)
   })
 
-  it('denies when the lookup fails or answers anything but true', async () => {
+  it('denies access if the lookup fails or returns anything but true', async () => {
     const failing = async () => {
       throw new Error('database is gone: postgres://user:hunter2@db')
     }
@@ -138,7 +138,7 @@ describe.each([
     }
   })
 
-  it('passes an error of the app’s businessUid to the app’s error handler', async () => {
+  it("passes an error of the app's businessUid to the app's error handler", async () => {
     for (const businessUid of [
       () => {
         throw new Error('no session')
@@ -167,7 +167,7 @@ describe.each([
     ['text/html;q=2', 'problem'],
     ['text/html;q=x', 'problem'],
     [',;,/;q=;q=1,'.repeat(500), 'problem'],
-  ])('J30 answers Accept: %s with %s', async (accept, kind) => {
+  ])('J30 replies to Accept: %s with %s', async (accept, kind) => {
     for (const [decision, status] of [
       [DENIED, 402],
       [UNKNOWN, 503],
@@ -188,13 +188,13 @@ describe.each([
     }
   })
 
-  it('J30 answers a browser without a business with a page', async () => {
+  it('J30 replies to a browser without a business with a page', async () => {
     const { app } = setUp(express, {})
     const reply = await request(app).get('/report').set('accept', 'text/html').expect(401)
     expect(reply.text).toContain('<p>Please sign in: this request is not made for a business.</p>')
   })
 
-  it('J30 passes every denying decision to the log, and still denies when the log fails', async () => {
+  it('J30 passes every denying decision to the log, and still denies access if the log fails', async () => {
     const noted: GuardDecision[] = []
     const onDenied = (decision: GuardDecision) => {
       noted.push(decision)
@@ -207,7 +207,7 @@ describe.each([
   })
 
   it.each([undefined, null, 0, '', false, 'route', 'router'])(
-    'J33 denies when the app’s businessUid throws %p, which Express takes as a way on',
+    'J33 denies access if the app\'s businessUid throws %p, which means "continue" to Express',
     async (thrown) => {
       for (const businessUid of [
         () => {
@@ -222,7 +222,7 @@ describe.each([
     },
   )
 
-  it('lets the app answer in its own way, with the decision as an argument', async () => {
+  it('lets the app reply in its own way, with the decision as an argument', async () => {
     for (const decision of [DENIED, UNKNOWN]) {
       const { app } = setUp(
         express,
@@ -234,7 +234,7 @@ describe.each([
     }
   })
 
-  it('lets the app’s onDenied continue, and passes its error on', async () => {
+  it("lets the app's onDenied continue, and passes its error on", async () => {
     const { app } = setUp(express, {}, { onDenied: (_req, _res, next) => next() })
     await request(app).get('/report').set('x-business', 'b').expect(200)
     for (const onDenied of [
@@ -275,7 +275,7 @@ describe('the options of requireEntitlement', () => {
   })
 })
 
-/** An app with one guarded route; no business is entitled unless `answers` include it. */
+/** An app with one guarded route. Only the businesses in `answers` are entitled. */
 function setUp(
   express: typeof express5,
   answers: Partial<EntitlementPort>,

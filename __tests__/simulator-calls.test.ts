@@ -57,7 +57,7 @@ describe('the token endpoint', () => {
     expect(platform.servesTokens('b1')).toBe(false)
   })
 
-  it('announces the end of tokens in expires_in, and they end then', async () => {
+  it('announces the lifetime of tokens in expires_in, and they end then', async () => {
     const clock = { ...realClock(), ahead: 0 }
     const { platform } = await start({ tokenLifetimeMs: 60_000, clock })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -75,7 +75,7 @@ describe('the token endpoint', () => {
 })
 
 describe('the read call', () => {
-  it('needs an app token of the business that it knows', async () => {
+  it('needs an app token of the right business', async () => {
     const { platform } = await start()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     expect((await read(platform, uid, '')).status).toBe(401)
@@ -86,7 +86,7 @@ describe('the read call', () => {
     expect(await read(platform, uid, platform.appToken('b1'))).toMatchObject({ records: [{ uid }] })
   })
 
-  it('gives an empty array for an unknown or removed uid, and 400 without one', async () => {
+  it('returns an empty array for an unknown or removed uid, and 400 without one', async () => {
     const { platform } = await start()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const token = await accessToken(platform, 'b1')
@@ -96,7 +96,7 @@ describe('the read call', () => {
     expect((await read(platform, '', token)).status).toBe(400)
   })
 
-  it('shows states and fields beyond the document once they are set', async () => {
+  it('shows undocumented states and fields after they were set', async () => {
     const { platform } = await start()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     platform.set(uid, { purchase_state: 'expired', loyalty: { level: 3 } })
@@ -107,7 +107,7 @@ describe('the read call', () => {
 })
 
 describe('the register call', () => {
-  it.each(NAMES)('accepts %s with the documented kinds of token only, once', async (event) => {
+  it.each(NAMES)('accepts %s once, and only with the documented kinds of token', async (event) => {
     const { platform, target } = await start()
     const tokens = {
       app: platform.appToken('b1'),

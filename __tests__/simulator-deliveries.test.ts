@@ -61,7 +61,7 @@ describe('deliveries', () => {
     )
   })
 
-  it('accept the styles that are common in practice', async () => {
+  it('can have the styles that are common in practice', async () => {
     const { platform, target } = await start({
       deliveryStyle: {
         fullRecordCreate: true,
@@ -102,7 +102,7 @@ describe('deliveries', () => {
     expect(again.platform.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
   })
 
-  it('give the reason of a missing answer, and never the address', async () => {
+  it('report why an answer is missing, but never the address', async () => {
     const { platform, target } = await start({ deliveryTimeoutMs: 50 })
     await platform.register('application/installed', target.url)
     target.status = 0
@@ -157,7 +157,7 @@ describe('faults of deliveries', () => {
       ]),
     )
     expect(platform.deliveries).toHaveLength(5)
-    // The sender of b3 was gone before the target had read it, but all of it had been sent.
+    // The sender of b3 disconnected before the target had read the delivery, but it had sent all of it.
     await until(() => target.bodies.length === 4)
     expect(target.bodies.map(parse)).toContainEqual(
       expect.objectContaining({ data: expect.objectContaining({ business_id: 'b3' }) }),
@@ -234,12 +234,12 @@ describe('sampleDelivery', () => {
 async function until(condition: () => boolean): Promise<void> {
   const deadline = Date.now() + 5_000
   while (!condition()) {
-    if (Date.now() > deadline) throw new Error('It did not come to pass within 5 s')
+    if (Date.now() > deadline) throw new Error('not true within 5 s')
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }
 
-/** The event, as the package's own receiver would name it. */
+/** The name that the package gives the event. */
 function namesOf(envelope: unknown): string[] {
   const found = createClassifier(EVENTS)(envelope)
   return found.recognised ? [found.name] : found.issues

@@ -83,7 +83,7 @@ describe('faults of calls', () => {
       },
     ],
     [
-      'extraRecords puts others in front',
+      'extraRecords puts other records first',
       { on: 'read', kind: 'extraRecords' },
       async (platform, uid, token) => {
         const { records } = await read(platform, uid, token)
@@ -103,7 +103,7 @@ describe('faults of calls', () => {
     handle.remove()
     expect(await read(platform, uid, token)).toMatchObject({ status: 200, records: [{ uid }] })
     expect((await tokenReply(platform, 'b1')).json.access_token).toMatch(/^app-/)
-    // A connection that a down platform never accepts does not count as a strike.
+    // A platform that is down never accepts the connection, so it is not a strike.
     if (fault.kind !== 'down') {
       expect(handle.strikes).toBeGreaterThan(0)
       expect(platform.requests[0]).toMatchObject({ faults: [fault.kind], business_uid: 'b1', inFlight: 1 })
@@ -122,7 +122,7 @@ describe('faults of calls', () => {
     await broken
   })
 
-  it('strikes a number of times, and only at its target', async () => {
+  it('strike a number of times, and only at their target', async () => {
     const { platform } = await start()
     const one = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const two = platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
@@ -141,7 +141,7 @@ describe('faults of calls', () => {
     expect((await tokenReply(platform, 'b2')).status).toBe(200)
   })
 
-  it('lags behind by a number of reads, by time, or until removed', async () => {
+  it('lag behind by a number of reads, by time, or until removed', async () => {
     const clock = { ...realClock(), ahead: 0 }
     const { platform } = await start({ clock })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'failed' })
@@ -189,7 +189,7 @@ describe('faults of calls', () => {
 })
 
 describe('the documentation', () => {
-  it('lists every kind of fault in its table, in the words of the code', () => {
+  it('lists every kind of fault in its table, with the description of the code', () => {
     const page = readFileSync('docs/simulator.md', 'utf8')
     const rows = page.matchAll(/^\| `(\w+)` \| (?:calls|read|deliveries) \| (.+?) \|/gm)
     expect([...rows].map(([, kind, does]) => [kind, does])).toEqual(

@@ -85,7 +85,7 @@ describe('one seed', () => {
     const statuses: number[] = []
     for (let i = 0; i < 6; i++) {
       const { uid } = platform.purchase({ business_uid: 'b0', payment: 'succeeded' })
-      // Requests in between must not change the result of the others.
+      // Requests in between must not change the results of the others.
       if (noise) await read(platform, 'unknown', platform.appToken('b9'))
       for (let j = 0; j < 3; j++) statuses.push((await read(platform, uid, token)).status)
     }
@@ -103,14 +103,14 @@ describe('one seed', () => {
     expect((await run(8, false)).ids).not.toEqual(first.ids)
   })
 
-  it('is reported when it was drawn at random', () => {
+  it('is reported if it was drawn at random', () => {
     const one = createSimulator({ clientId: 'client', clientSecret: 'secret' })
     const two = createSimulator({ clientId: 'client', clientSecret: 'secret', seed: one.seed })
     expect(two.apps).toEqual(one.apps)
   })
 })
 
-describe('life and limits', () => {
+describe('the life and limits of a simulator', () => {
   it('refuses invalid options, all at once', () => {
     const options = {
       clientId: '',

@@ -14,7 +14,7 @@ const engines = ENGINE_NAMES.map(useEngine)
 const postgres = () => engineOf('PostgreSQL').server()
 
 describe('engines', () => {
-  it.each(ENGINE_NAMES)('gives every caller an address of its own on %s', async (name) => {
+  it.each(ENGINE_NAMES)('gives every caller its own address on %s', async (name) => {
     const addresses = [await engineOf(name).freshAddress(), await engineOf(name).freshAddress()]
     expect(new Set(addresses).size).toBe(2)
     const scheme =
@@ -26,7 +26,7 @@ describe('engines', () => {
 })
 
 describe('PostgreSQL for tests', () => {
-  it('gives an empty database to an ordinary role, for its password', async () => {
+  it('gives a role without special rights an empty database, for its password', async () => {
     const address = await engineOf('PostgreSQL').freshAddress()
     const client = await connectTo(address)
     await client.query('create table kept (id int)')
@@ -39,7 +39,7 @@ describe('PostgreSQL for tests', () => {
     await expect(connectTo(wrong.href)).rejects.toMatchObject({ code: '28P01' })
   })
 
-  it('keeps committed rows, and nothing else, when it is stopped at once and started again', async () => {
+  it('keeps exactly the committed rows when it is stopped at once and started again', async () => {
     const address = await engineOf('PostgreSQL').freshAddress()
     const client = await connectTo(address)
     await client.query('create table kept (id int)')
@@ -52,7 +52,7 @@ describe('PostgreSQL for tests', () => {
     expect(await idsIn(address)).toEqual([1])
   })
 
-  it('takes connections and answers nothing while it is frozen', async () => {
+  it('accepts connections but answers nothing while it is frozen', async () => {
     const address = await engineOf('PostgreSQL').freshAddress()
     const before = await connectTo(address)
     await postgres().freeze()
@@ -66,7 +66,7 @@ describe('PostgreSQL for tests', () => {
     await (await during).end()
   })
 
-  it('ends and leaves no file when its process is killed', async () => {
+  it('ends and leaves no file when the process that started it is killed', async () => {
     const { process, port, data } = await startInOtherProcess()
     expect([await isListening(port), existsSync(data)]).toEqual([true, true])
     process.kill('SIGKILL')
@@ -75,7 +75,7 @@ describe('PostgreSQL for tests', () => {
   })
 })
 
-describe('a wire to PostgreSQL', () => {
+describe('a proxy to PostgreSQL', () => {
   it('loses the reply to a commit that the server has made', async () => {
     const { address, proxy, client } = await wired()
     await client.query('begin; insert into kept values (1)')
@@ -83,14 +83,14 @@ describe('a wire to PostgreSQL', () => {
     await expect(client.query('commit')).rejects.toThrow(/ECONNRESET|terminated/)
     await struck
     expect(await idsIn(address)).toEqual([1])
-    // Once only: the next one gets through.
+    // This happens once: the next connection works.
     const next = await connectTo(proxy.through(address))
     await next.query('begin; insert into kept values (2)')
     await next.query('commit')
     expect(await idsIn(address)).toEqual([1, 2])
   })
 
-  it('loses a commit before the server has it', async () => {
+  it('loses a commit before the server receives it', async () => {
     const { address, proxy, client } = await wired()
     await client.query('begin; insert into kept values (1)')
     const struck = proxy.cutBefore((bytes) => bytes.includes('commit'))
@@ -110,11 +110,11 @@ describe('a wire to PostgreSQL', () => {
     await (await connectTo(proxy.through(address))).end()
   })
 
-  it('accepts connections and holds back everything while it is a black hole', async () => {
+  it('accepts connections and holds everything back while it is a black hole', async () => {
     const { address, proxy, client } = await wired()
     proxy.blackHole()
     const answers = [client.query('insert into kept values (1)'), connectTo(proxy.through(address))]
-    await until('the new connection is taken', () => proxy.connections() === 2)
+    await until('the new connection is accepted', () => proxy.connections() === 2)
     expect(await Promise.race([...answers, aWhile()])).toBe('a while')
     expect(await idsIn(address)).toEqual([])
     await proxy.heal()
@@ -122,7 +122,7 @@ describe('a wire to PostgreSQL', () => {
     expect(await idsIn(address)).toEqual([1])
   })
 
-  it('is silent for existing connections and works for new ones while it is half open', async () => {
+  it('passes nothing for existing connections, but works for new ones, while it is half open', async () => {
     const { address, proxy, client } = await wired()
     proxy.halfOpen()
     const asked = client.query('insert into kept values (1)')
@@ -137,13 +137,13 @@ describe('a wire to PostgreSQL', () => {
   })
 })
 
-describe('a wire to anything', () => {
-  it('passes on all data and its end, and reports both', async () => {
+describe('a proxy to any server', () => {
+  it('passes on all data and their end, and reports both', async () => {
     const proxy = await startProxy({ to: await echo() })
     const received: string[] = []
     proxy.onData('to server', (bytes) => received.push(`> ${bytes}`))
     const stop = proxy.onData('to client', (bytes) => received.push(`< ${bytes}`))
-    // The client has ended its half before the answer comes: it must come all the same.
+    // The client has ended its side before the answer comes, and must still get the answer.
     expect(await exchange(proxy.port, 'one')).toMatchObject({ answer: 'one' })
     stop()
     await exchange(proxy.port, 'two')
@@ -157,7 +157,7 @@ describe('a wire to anything', () => {
     expect((await exchange(proxy.port, 'there and back')).ms).toBeGreaterThanOrEqual(195)
     await proxy.heal()
     proxy.trickle(200)
-    // 40 bytes in slices of 10, with 50 ms between them, there and back at the same time.
+    // 40 bytes in slices of 10, with 50 ms between them, in both directions at the same time.
     const { answer, ms } = await exchange(proxy.port, 'x'.repeat(40))
     expect(answer).toBe('x'.repeat(40))
     expect(ms).toBeGreaterThanOrEqual(145)
@@ -165,7 +165,7 @@ describe('a wire to anything', () => {
     expect((await exchange(proxy.port, 'x'.repeat(100_000))).answer).toHaveLength(100_000)
   })
 
-  it('resets a connection when nothing listens behind it', async () => {
+  it('resets a connection if no server listens behind it', async () => {
     const proxy = await startProxy({ to: await freePort() })
     await expect(exchange(proxy.port, 'anybody?')).rejects.toMatchObject({ code: 'ECONNRESET' })
   })
@@ -184,7 +184,7 @@ async function connectTo(address: string): Promise<pg.Client> {
   return client
 }
 
-/** A client of a database with one empty table, by way of a proxy that ends with the test. */
+/** A client of a database with one empty table, through a proxy that ends with the test. */
 async function wired() {
   const address = await engineOf('PostgreSQL').freshAddress()
   const proxy = await startProxy({ to: postgres().port })
@@ -200,14 +200,14 @@ async function idsIn(address: string): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Long enough for an answer that is not kept back: a query takes 1 ms, a connection 10. */
+/** Long enough for an answer that is not held back: a query takes 1 ms, a connection 10 ms. */
 function aWhile(): Promise<string> {
   return new Promise((resolve) => setTimeout(() => resolve('a while'), 150))
 }
 
-/** A process with a server that it will not close. */
+/** Starts a process with a server that the process will not close. */
 async function startInOtherProcess(): Promise<{ process: ChildProcess; port: number; data: string }> {
-  // Hooks belong to Jest, which is not there.
+  // Hooks belong to Jest, which does not run there.
   const script = `
     const id = require.resolve('@jest/globals')
     require.cache[id] = { id, loaded: true, exports: { afterEach() {}, afterAll() {} } }
@@ -236,7 +236,7 @@ function isListening(port: number): Promise<boolean> {
   })
 }
 
-/** Sends back its input, and ends when the other side has. */
+/** A server that returns its input, and ends when the other side has ended. */
 async function echo(): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, (socket) => {

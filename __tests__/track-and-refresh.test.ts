@@ -18,7 +18,7 @@ describe('track and refresh', () => {
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
-  it('change nothing when track is repeated', async () => {
+  it('change nothing if track is repeated', async () => {
     const { platform, marketplace } = await createScene()
     const { uid } = await buy(platform, marketplace)
     await Promise.all(
@@ -29,7 +29,7 @@ describe('track and refresh', () => {
     expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
   })
 
-  it('D10 find the change of a lost event, and refresh answers with it', async () => {
+  it('D10 find the change of a lost event, and refresh returns it', async () => {
     const { platform, marketplace } = await createScene()
     const { uid } = await buy(platform, marketplace)
     platform.faults.add({ on: 'delivery', kind: 'drop' })
@@ -43,12 +43,12 @@ describe('track and refresh', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
-  it('wait for the read, in refresh', async () => {
+  it('wait for the read in refresh', async () => {
     const { platform, marketplace } = await createScene({ freshness: { waitMs: 0 } })
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await marketplace.track({ subscription_uid: uid, business_uid: B1 })
-    await until('the first read', () => marketplace.isEntitled(B1))
+    await until('the first read has begun', () => marketplace.isEntitled(B1))
     platform.cancel(uid)
     platform.faults.add({ on: 'read', kind: 'slow', ms: 150 })
     expect(await marketplace.refresh(B1)).toMatchObject({ entitled: false, reason: 'not_purchased' })
@@ -68,14 +68,14 @@ describe('track and refresh', () => {
       },
     })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('the purchase', () => marketplace.isEntitled(B1))
+    await until('the purchase is seen', () => marketplace.isEntitled(B1))
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.cancel(uid)
     isFailing = true
     await deliver(notice({ subscription_uid: uid }))
-    await until('the read that will fail', () => failed === 1)
+    await until('the read that will fail has begun', () => failed === 1)
     const refreshed = marketplace.refresh(B1)
-    // Commits follow one another: when this one is through, so is the one that `refresh` asked for.
+    // Commits are made in order: when this one has ended, so has the one of `refresh`.
     await marketplace.track({ subscription_uid: 'another', business_uid: B2 })
     failing.fail(new TypeError('fetch failed'))
     expect(await refreshed).toMatchObject({ entitled: false, reason: 'not_purchased' })
@@ -85,7 +85,7 @@ describe('track and refresh', () => {
     ['is down', 'down', 20_000],
     ['hangs', 'hang', 200],
   ] as const)(
-    'answer with the last known state in bounded time when the platform %s',
+    'answer with the last known state within a limit if the platform %s',
     async (_what, kind, timeoutMs) => {
       const { platform, marketplace } = await createScene({ platform: { timeoutMs } })
       await buy(platform, marketplace)
@@ -116,7 +116,7 @@ describe('track and refresh', () => {
   })
 })
 
-it('D22 a subscription that moved to another business is repaired by track: one business loses it, the other gets it', async () => {
+it('D22 track repairs a subscription that moved to another business: one business loses it, the other gets it', async () => {
   let owner = B1
   const fetchAs: typeof fetch = async (input, init) => {
     const url = new URL(String(input))
@@ -132,12 +132,12 @@ it('D22 a subscription that moved to another business is repaired by track: one 
     handled.push([business_uid, from, to, entitled])
   })
   await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
-  await until('the one', () => marketplace.isEntitled(B1))
+  await until('the first business has access', () => marketplace.isEntitled(B1))
   owner = B2
   await marketplace.track({ subscription_uid: 's1', business_uid: B2 })
-  await until('the other', () => marketplace.isEntitled(B2))
+  await until('the other business has access', () => marketplace.isEntitled(B2))
   expect(await marketplace.isEntitled(B1)).toBe(false)
-  await until('both are handled', () => handled.length === 3)
+  await until('both changes are handled', () => handled.length === 3)
   expect(handled).toEqual([
     [B1, null, 'purchased', true],
     [B1, 'purchased', null, false],
@@ -145,10 +145,10 @@ it('D22 a subscription that moved to another business is repaired by track: one 
   ])
 })
 
-it('D22 naming another business for a subscription costs at most one read, and moves nothing', async () => {
+it('D22 a delivery that names another business for a subscription causes at most one read, and moves nothing', async () => {
   const { platform, marketplace } = await createScene()
   const { uid } = await buy(platform, marketplace)
   await marketplace.track({ subscription_uid: uid, business_uid: B2 })
-  await until('it is read', () => readsOf(platform, uid) >= 2)
+  await until('the subscription is read', () => readsOf(platform, uid) >= 2)
   expect([await marketplace.isEntitled(B1), await marketplace.isEntitled(B2)]).toEqual([true, false])
 })

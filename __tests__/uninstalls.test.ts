@@ -9,7 +9,7 @@ const B1 = 'business-one'
 describe('D17 an uninstall', () => {
   const uninstalled = sampleDelivery('application/uninstalled', { business_id: B1, app_code_name: 'ours' })
 
-  it('takes no access away alone', async () => {
+  it('alone takes no access away', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)
     const before = readsOf(platform, uid)
@@ -18,7 +18,7 @@ describe('D17 an uninstall', () => {
     expect(readsOf(platform, uid)).toBe(before + 1)
   })
 
-  it('takes no access away alone, nor does the refusal of a token', async () => {
+  it('takes no access away alone, and neither does the refusal of a token', async () => {
     const { platform, marketplace } = await createScene()
     await buy(platform, marketplace)
     platform.refuseTokens(B1)
@@ -38,15 +38,15 @@ describe('D17 an uninstall', () => {
     platform.refuseTokens(B1)
     if (order === 'before') await deliver(uninstalled)
     else await marketplace.refresh(B1)
-    // The token in memory is tried first and found to have ended; the retry asks for another.
-    await until('the revocation', async () => !(await marketplace.isEntitled(B1)))
+    // The read tries the token in memory first, finds that it has expired, and requests another one.
+    await until('the business is revoked', async () => !(await marketplace.isEntitled(B1)))
     expect(await marketplace.explain(B1)).toMatchObject({ known: true, reason: 'revoked' })
-    await until('the change', () => changes.length === 2)
+    await until('the change is handled', () => changes.length === 2)
     expect(changes[1]).toEqual({ from: 'purchased', to: null, entitled: false })
 
     platform.refuseTokens(B1, false)
     await deliver(sampleDelivery('application/installed', { business_id: B1, app_code_name: 'ours' }))
-    await until('access again', () => marketplace.isEntitled(B1))
+    await until('the business has access again', () => marketplace.isEntitled(B1))
   })
 
   it.each([
@@ -75,7 +75,7 @@ describe('D17 an uninstall', () => {
     expect([entitled, reason]).toEqual(stays ? [true, 'purchased'] : [false, 'revoked'])
   })
 
-  it('of another app takes no access away even when a token is refused', async () => {
+  it('of another app takes no access away, even if a token is refused', async () => {
     const { platform, marketplace, deliver } = await createScene()
     await buy(platform, marketplace)
     await deliver({ ...uninstalled, data: { ...uninstalled.data, app_code_name: 'other' } })
@@ -84,13 +84,13 @@ describe('D17 an uninstall', () => {
     expect(await marketplace.refresh(B1)).toMatchObject({ entitled: true })
   })
 
-  it('on the platform ends access when the cancellation is lost', async () => {
+  it('on the platform ends access if the cancellation is lost', async () => {
     const { platform, marketplace } = await createScene()
     platform.install(B1)
     await buy(platform, marketplace)
     platform.faults.add({ on: 'delivery', kind: 'drop', event: 'purchasable_subscription/update' })
     platform.uninstall(B1)
     await platform.settled()
-    await until('the end', async () => !(await marketplace.isEntitled(B1)))
+    await until('the access has ended', async () => !(await marketplace.isEntitled(B1)))
   })
 })

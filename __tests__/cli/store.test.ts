@@ -18,13 +18,13 @@ import { until } from '../support/until.js'
 
 describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
   const engine = useEngine(name)
-  /** For the tests that write nothing. */
+  /** Used by the tests that write nothing. */
   let unchanged: Seeded
   beforeAll(async () => {
     unchanged = await forWholeFile(seeded)
   })
 
-  it('explains: 0 for yes, 1 for no, 2 for an invalid identifier; with the next step', async () => {
+  it('explains with 0 for yes, 1 for no, 2 for an invalid identifier, and prints the next step', async () => {
     const { runEach } = unchanged
     const [yes, no, unknown, ...invalid] = (await runEach([
       ['explain', 'b-paid'],
@@ -115,7 +115,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     ])
   })
 
-  it('tracks a subscription and refreshes a business; without a worker it reports that, and the request stays stored', async () => {
+  it('tracks a subscription and refreshes a business; without a worker it prints a warning, and the request stays stored', async () => {
     const { run, platform, open } = await seeded()
     platform.purchase({ business_uid: 'b-lost', payment: 'succeeded', subscription_uid: 's-lost' })
     expect(await run(['track', 's-lost'])).toMatchObject({ code: 2 })
@@ -142,7 +142,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     ])
   })
 
-  it('exports a business, and erases it after its uid is typed again', async () => {
+  it('exports a business, and erases it after the user has typed its uid again', async () => {
     const { run, runEach, env } = await seeded()
     const cwd = temporaryFolder()
     const exported = await run(['export', 'b-paid'])
@@ -205,7 +205,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(await run(['backup', copy])).toMatchObject({ code: 3 })
   })
 
-  it('prints the next step beside an app that holds its SQLite file, and works beside one on PostgreSQL', async () => {
+  it('prints the next step while an app holds its SQLite file, and works beside an app on PostgreSQL', async () => {
     const { run, open } = unchanged
     const marketplace = open()
     await marketplace.start()
@@ -217,7 +217,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     }
   })
 
-  it('prints colours on a terminal only, and not with NO_COLOR', async () => {
+  it('prints colours only on a terminal, and not with NO_COLOR', async () => {
     const { run, env } = unchanged
     const inTerminal = (more: Record<string, string>) =>
       startInTerminal(['explain', 'b-paid'], { env: { ...env, ...more } }).ended
@@ -232,7 +232,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(plain.stdout).not.toContain('\u001b')
   })
 
-  /** A database with two businesses, one of them suspended; the app that wrote it is closed. */
+  /** A database with two businesses, one of them suspended. The app that wrote it is closed. */
   async function seeded({ failing = false } = {}): Promise<Seeded> {
     const store = await engine.freshAddress()
     const options = { store, worker: { pollMs: 50, handlerRetryDelaysMs: [] } }
@@ -258,7 +258,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
       platform,
       env,
       run: (args) => runCli(args, { env }),
-      // Where one process holds the file, the others would only wait for it.
+      // If one process holds the file, other processes would only wait for it.
       runEach: (commands) =>
         runEachCli(commands, { env, atOnce: name === 'PostgreSQL' || isShareable() ? 3 : 1 }),
       open: () => openMarketplace(platform, options),
@@ -271,7 +271,7 @@ interface Seeded {
   env: Record<string, string>
   run(args: readonly string[]): Promise<CliResult>
   runEach(commands: readonly (readonly string[])[]): Promise<CliResult[]>
-  /** The app again, with a worker. */
+  /** Opens the app again, with a worker. */
   open(): Marketplace
 }
 

@@ -6,12 +6,12 @@ import { consoleCaller, mountConsole, PEOPLE, type RoleName } from '../support/c
 import { createScene, type Scene, serve } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-// Its types are those of Express 5, as far as this file uses them.
+// The types of Express 5 also fit Express 4, as far as this file uses them.
 const express4 = require('express-4') as typeof express
 const ACTS = namesOf('act')
 
 describe('consoleRouter', () => {
-  it('is not created without authorize, with a short key, or with invalid limits', async () => {
+  it('cannot be created without authorize, with a short key, or with invalid limits', async () => {
     const { marketplace } = await createScene({ worker: false })
     const authorize = () => null
     for (const options of [
@@ -141,7 +141,7 @@ describe('consoleRouter', () => {
       }
     })
 
-    it('is cut off at the limit of bytes also without a content length', async () => {
+    it('is cut off at the size limit, even without a content length', async () => {
       const { url, operator } = await stage()
       const { token } = (await operator.read('session')).body
       const headers = { 'x-person': 'operator', 'x-console-token': token, 'content-type': 'application/json' }
@@ -285,7 +285,7 @@ async function stage(
   const url = `${scene.url}/ops`
   scene.platform.install('business-1')
   await scene.platform.settled()
-  const [entry] = await until('it came in', () =>
+  const [entry] = await until('the install is stored', () =>
     scene.marketplace.journal.list({ businessUid: 'business-1' }),
   )
   return {

@@ -11,7 +11,7 @@ import { mountConsole, type RoleName } from '../support/console.js'
 import { createScene, OTHER_ITEM, deliver as post, type Scene, serve } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** The folder for pictures of the page. */
+/** The folder for screenshots of the page. */
 const SCREENSHOTS = join(tmpdir(), 'console-page-screenshots')
 const LOOKS = {
   'phone by night': { viewport: { width: 360, height: 740 }, colorScheme: 'dark' },
@@ -22,20 +22,20 @@ const CHAPTERS = ['Business', 'Needs attention', 'Live', 'Health', 'Privacy']
 useBrowser()
 beforeAll(async () => {
   await mkdir(SCREENSHOTS, { recursive: true })
-  // The page is tested as bundled, so the bundle must match its sources.
+  // The test opens the bundled page, so the bundle must match its sources.
   const bundle = join(__dirname, '..', '..', 'lib', 'console', 'page-bundle.ts')
   const before = await readFile(bundle, 'utf8')
   execFileSync(process.execPath, [join(__dirname, '..', '..', 'scripts', 'build-console-page.mjs')])
   if ((await readFile(bundle, 'utf8')) !== before)
-    throw new Error('the page was older than its sources: `npm run build`, then test again')
+    throw new Error('the page was older than its sources: run `npm run build`, then test again')
 })
 
 describe('the page of the console', () => {
-  it('takes a support person from "I paid and cannot get in" to the next step in two steps, and to the repair in one more', async () => {
+  it('leads a support person from "I paid and cannot get in" to the next step in two steps, and to the repair in one more', async () => {
     const { platform, url, marketplace } = await createStage()
     const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'failed' })
     await until(
-      'it is read',
+      'the subscription is read',
       async () => (await marketplace.explain('business-1')).reason === 'not_purchased',
     )
     // The customer pays, and the event of the payment is lost.
@@ -45,7 +45,7 @@ describe('the page of the console', () => {
     const page = await open(url, 'support')
     let steps = 0
     const box = page.getByLabel('Business or subscription')
-    await until('the search has the focus', () => askPage(page, 'hasFocusInSearch'))
+    await until('the search field has the focus', () => askPage(page, 'hasFocusInSearch'))
     await page.keyboard.insertText(` "${uid}" `)
     steps++
     await page.keyboard.press('Enter')
@@ -80,7 +80,7 @@ describe('the page of the console', () => {
     await page.getByText('track by sue@example.com (support)').waitFor()
   })
 
-  it('shows the answer at a time, the timeline, and an entry without its values', async () => {
+  it('shows the answer at a given time, the timeline, and an entry without its values', async () => {
     const { platform, url } = await createStage()
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
     const page = await open(url, 'support', '#/business/business-1')
@@ -108,7 +108,7 @@ describe('the page of the console', () => {
     for (const n of [1, 2, 3]) platform.install(`business-${n}`)
     await platform.settled()
     await until(
-      'three are dead',
+      'three entries are dead',
       async () => (await marketplace.journal.list({ status: 'dead' })).length === 3,
     )
 
@@ -125,7 +125,7 @@ describe('the page of the console', () => {
     await press(page, 'Replay 3 entries')
     await page.getByText('3 entries were replayed.').waitFor()
     await until(
-      'all are done',
+      'all entries are done',
       async () => (await marketplace.journal.list({ status: 'done', kind: 'event' })).length >= 3,
     )
     const [action] = await marketplace.journal.list({ kind: 'action' })
@@ -141,7 +141,10 @@ describe('the page of the console', () => {
   it('shows failures to support, without a way to replay them', async () => {
     const { url, platform, marketplace } = await createStage({ isBroken: true })
     platform.install('business-1')
-    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
+    await until(
+      'the entry is dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
+    )
     const page = await open(url, 'support', '#/attention')
     await page.getByText('1 entry', { exact: true }).waitFor()
     expect(await page.getByRole('button', { name: /Replay/ }).count()).toBe(0)
@@ -162,7 +165,7 @@ describe('the page of the console', () => {
     await page.locator('dt:text("Requests with a wrong secret") + dd').getByText('1, last').waitFor()
   })
 
-  it('shows new entries live, and after a pause continues where it was', async () => {
+  it('shows new entries live, and after a pause continues at the same entry', async () => {
     const { url, platform } = await createStage()
     platform.install('business-1')
     await platform.settled()
@@ -180,7 +183,10 @@ describe('the page of the console', () => {
   it('shows a problem with its next step', async () => {
     const { url, platform, marketplace } = await createStage({ isBroken: true })
     platform.install('business-1')
-    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
+    await until(
+      'the entry is dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
+    )
     const page = await open(url, 'support', '#/health')
     await page.getByText('It works, but needs attention').waitFor()
     await page.getByText('fix the cause of the error, then replay the group').waitFor()
@@ -189,7 +195,7 @@ describe('the page of the console', () => {
   it('exports a business as a file, and erases it after its identifier was typed', async () => {
     const { url, platform, marketplace } = await createStage()
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
-    await until('it is read', () => marketplace.isEntitled('business-1'))
+    await until('the subscription is read', () => marketplace.isEntitled('business-1'))
     const page = await open(url, 'operator', '#/privacy')
     await page.getByLabel('Business to export').fill('business-1')
     await page.getByLabel('Reason of the export').fill('request 12')
@@ -206,10 +212,13 @@ describe('the page of the console', () => {
     expect(await marketplace.explain('business-1')).toMatchObject({ reason: 'unknown_business' })
   })
 
-  it('works with the keyboard alone', async () => {
+  it('can be used with the keyboard alone', async () => {
     const { url, platform, marketplace } = await createStage({ isBroken: true })
     platform.install('business-1')
-    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
+    await until(
+      'the entry is dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
+    )
     const page = await open(url, 'operator')
     await tabTo(page, 'Needs attention', 'Shift+Tab')
     expect(await askPage(page, 'outlineOfFocus')).toBe('solid')
@@ -250,7 +259,11 @@ describe('the page of the console', () => {
         await post(target, sampleDelivery('application/installed', { business_id: `business-${left}` }))
     }
     await Promise.all(Array.from({ length: 40 }, deliver))
-    await until('all are dead', async () => (await marketplace.health()).counts?.dead === 1_100, 60_000)
+    await until(
+      'all entries are dead',
+      async () => (await marketplace.health()).counts?.dead === 1_100,
+      60_000,
+    )
 
     const page = await open(url, 'operator', '#/attention')
     await page.getByText('1100 entries', { exact: true }).waitFor()
@@ -326,7 +339,7 @@ interface Stage extends Omit<Scene, 'url'> {
   repair(): void
 }
 
-/** An app with a console behind a path of its own; `isBroken`: its handler of installs fails until it is repaired. */
+/** An app with a console behind its own path. `isBroken`: its handler of installs fails until it is repaired. */
 async function createStage(options: { isBroken?: boolean; worker?: false } = {}): Promise<Stage> {
   const scene = await createScene({
     worker: options.worker ?? { pollMs: 50, handlerRetryDelaysMs: [] },
@@ -346,7 +359,7 @@ async function createStage(options: { isBroken?: boolean; worker?: false } = {})
   }
 }
 
-/** At least one row of each kind. */
+/** Creates at least one row of each kind. */
 async function furnish({ platform, deliver, marketplace }: Stage) {
   platform.install('business-1')
   platform.purchase({ business_uid: 'business-1', payment: 'failed' })
@@ -355,7 +368,7 @@ async function furnish({ platform, deliver, marketplace }: Stage) {
   await deliver({ entity_name: 'invoice', event_type: 'paid', data: { id: 'i-1', total: 12 } })
   await platform.settled()
   await until(
-    'all is read',
+    'all subscriptions are read',
     async () =>
       (await marketplace.isEntitled('business-2')) &&
       (await marketplace.explain('business-1')).reason === 'not_purchased',

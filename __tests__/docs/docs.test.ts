@@ -75,7 +75,7 @@ describe('the pages on events', () => {
 })
 
 describe('the pages on errors', () => {
-  it('have every code with its status and whether to try again', () => {
+  it('have every code with its status and whether it is retryable', () => {
     const written = tableWith('code', 'Status', 'Retryable', 'Meaning').map(
       ({ code, Status, Retryable, Meaning }) => {
         expect(Meaning).toMatch(/\S\.$/)
@@ -104,7 +104,7 @@ describe('the pages on errors', () => {
     )
   })
 
-  it('name only codes that exist, each with the status it has', () => {
+  it('name only existing codes, each with its status', () => {
     for (const { 'The request': _, Reply, Code } of tableWith('The request', 'Reply', 'Code')) {
       const [code] = names(Code) as [ErrorCode | undefined]
       if (code)
@@ -117,7 +117,7 @@ describe('the pages on errors', () => {
 })
 
 describe('the pages on decisions', () => {
-  it('have every reason as in the code', () => {
+  it('have every reason with the meaning that the code states', () => {
     const written = tableWith('reason', 'entitled', 'known', 'Meaning').map(
       ({ reason, entitled, known, Meaning }) => [
         names(reason)[0],
@@ -164,7 +164,7 @@ describe('the pages on operating', () => {
     expect([...written].sort()).toEqual([...inCode].sort())
   })
 
-  it('have everything that can be imported', () => {
+  it('have every import path', () => {
     const { name, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const paths = Object.keys(exports).filter((path) => !path.endsWith('.json'))
     expect(tableWith('Import from', 'What it has').map((row) => names(row['Import from'])[0])).toEqual(
@@ -184,7 +184,7 @@ describe('the pages on operating', () => {
     ).toEqual(Object.keys(WARNINGS))
   })
 
-  it('have problems in the words of the code', () => {
+  it('have the problems as the code writes them', () => {
     const source = PROBLEMS_COME_FROM.map((file) => readFileSync(join(LIB, file), 'utf8'))
       .join('\n')
       .replace(/\$\{[^}]*\}/g, '…')

@@ -22,11 +22,11 @@ describe('C8 while a sync of the disk is slow', () => {
     [2_000, 3],
   ]
   if (!canDelay) {
-    it.skip('the event loop goes on (NOT TESTED: strace cannot be used here)', () => {})
+    it.skip('the event loop continues (NOT TESTED: strace cannot be used here)', () => {})
     return
   }
 
-  // The kernel's own call is delayed, for any caller on any thread.
+  // The kernel's call itself is delayed, for any caller on any thread.
   it.each(lasts)('such as %s ms, the event loop pauses for less than 50 ms', async (ms, deliveries) => {
     const platform = await startPlatform()
     const receiver = loadReceiver(
@@ -39,7 +39,7 @@ describe('C8 while a sync of the disk is slow', () => {
         closeGraceMs: 500,
       },
       [
-        // Calls are counted for each thread: those of the opening are spared, on each.
+        // Calls are counted per thread. The first ones, which opening makes, are not delayed.
         ...['env', 'UV_THREADPOOL_SIZE=1'],
         ...['strace', '-f', '-qq', '--seccomp-bpf', '-o', '/dev/null', '-e', 'trace=fdatasync,fsync'],
         ...['-e', `inject=fdatasync,fsync:delay_enter=${ms * 1_000}:when=10+`],
@@ -55,7 +55,7 @@ describe('C8 while a sync of the disk is slow', () => {
       expect(Date.now() - begun).toBeGreaterThanOrEqual(ms - 10)
       standstills.push(await receiver.get<number>('/longest-standstill'))
     }
-    // A machine that is busy makes one wait, too; a loop that waits for the disk does so every time.
+    // A busy machine can cause a pause too, but a loop that waits for the disk pauses every time.
     expect(Math.min(...standstills)).toBeLessThan(50)
   })
 })
@@ -63,7 +63,7 @@ describe('C8 while a sync of the disk is slow', () => {
 describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('C9 is stored except the one row that cannot be', async () => {
+  it('C9 is stored except for the one row that cannot be', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(
       engineName === 'SQLite'
@@ -90,7 +90,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect(rows.map(({ generation }) => Number(generation))).toEqual([5])
   })
 
-  it('C12 that waits for a stalled database is bounded, and any excess is refused at once', async () => {
+  it('C12 that waits for a stalled database is limited, and what exceeds the limit is refused at once', async () => {
     const address = await engine.freshAddress()
     const { store } = await openStoreWithSql(address)
     const { deliver } = await createScene({ store, worker: false, receiver: { acceptTimeoutMs: 200 } })
@@ -102,7 +102,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     await standstill.begin()
 
     const under = store.accept([eventOf('first')]).then(kept, refused)
-    // It is taken in the next turn or two; later items wait for it.
+    // The first item is taken within a turn or two; later items wait for it.
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
     const waiting = Array.from({ length: 10_000 }, (_, i) =>
       store.accept([eventOf(`s${i}`)]).then(kept, refused),
@@ -138,7 +138,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     const received: unknown[] = []
     next.onPurchaseChange((change) => void changed.push(change.business_uid))
     next.on('purchasable_subscription/create', (event) => void received.push(event.data.business_id))
-    await until('all is done', () => changed.length === 4 && received.length === 4)
+    await until('all work is done', () => changed.length === 4 && received.length === 4)
     expect(changed.sort()).toEqual(['b0', ...businesses])
     expect(received.sort()).toEqual(['b0', ...businesses])
     expect(platform.requests.length).toBeGreaterThan(reads)

@@ -39,7 +39,7 @@ Promise.all(Array.from({ length: 8 }, send)).then((all) => process.stdout.write(
 
 describe('a body that is too large', () => {
   it.each([
-    ['B1 announced as 1 GiB, and sent all the same', 'content-length: 1073741824', ''],
+    ['B1 announced as 1 GiB, and sent in spite of the 413', 'content-length: 1073741824', ''],
     ['B2 in chunks without an end', 'transfer-encoding: chunked', '10000\r\n'],
   ])('%s gets 413, and takes no memory', async (_what, header, beforeChunk) => {
     const { target } = await receiving()
@@ -48,7 +48,8 @@ describe('a body that is too large', () => {
     const grownBytes = peak()
     expect(senders).toHaveLength(8)
     for (const { reply } of senders) expect(reply).toMatch(/^HTTP\/1\.1 413 .*\r\nconnection: close\r\n/is)
-    // Buffers that were read and dropped wait for the garbage collector: 20 to 80 MiB. Kept, they would be 512.
+    // Buffers that were read and dropped wait for the garbage collector: 20 to 80 MiB. If they were retained, they
+    // would take 512.
     expect(grownBytes).toBeLessThan(256 * MiB)
   })
 })
@@ -114,7 +115,9 @@ describe.each([
   )
 })
 
-/** Looks every few milliseconds; answers how far the memory of this process's own objects has risen at most. */
+/**
+ * Measures the memory of this process's own objects every few milliseconds. The result returns the greatest increase.
+ */
 function watchMemory(): () => number {
   const used = () => {
     const { heapUsed, external } = process.memoryUsage()
@@ -132,7 +135,10 @@ function watchMemory(): () => number {
   }
 }
 
-/** Eight senders in a process of their own, so that their memory is not ours; each ends when cut off, or at 64 MiB. */
+/**
+ * Eight senders in a process of their own, so that their memory does not count here. Each ends when its connection is
+ * cut, or after 64 MiB.
+ */
 async function sendWithoutEnd(
   target: string,
   header: string,

@@ -18,16 +18,16 @@ const HOUR = 3_600_000
 const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
 
 const STATISTICS = {
-  // Only an operator causes these.
+  // SQLite creates these statistics only if an operator asks for them.
   SQLite: ['none', 'fresh'],
   PostgreSQL: ['none', 'of before', 'fresh'],
 } as const
 
-describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engineName) => {
+describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engineName) => {
   const engine = useEngine(engineName)
 
   it.each(STATISTICS[engineName])(
-    'G6 the cost of a claim of a read stays the same (statistics: %s)',
+    'G6 the claim of a read costs as much as with few rows (statistics: %s)',
     async (statistics) => {
       await costsTheSame({
         statistics,
@@ -97,7 +97,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     60_000,
   )
 
-  it('E22 an asked-for read begins at once beside very many overdue reconciles, imports and forged rows', async () => {
+  it('E22 a requested read begins at once beside very many overdue reconciles, imports and forged rows', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     const overdue = Number(process.env.OVERDUE ?? 50_000)
@@ -129,13 +129,15 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
         },
       },
     })
-    await until('it is busy', () => begun.length >= 20, 30_000)
+    await until('the refresher is busy', () => begun.length >= 20, 30_000)
     const waits: number[] = []
     for (let i = 1; i <= 5; i++) {
       const asked = performance.now()
       await store.accept([eventOf(`asked ${i}`, `business ${i}`)])
       waits.push(
-        (await until('its read', () => begun.find(([uid]) => uid === `asked ${i}`), 30_000))[1] - asked,
+        (
+          await until('the subscription is read', () => begun.find(([uid]) => uid === `asked ${i}`), 30_000)
+        )[1] - asked,
       )
     }
     if (process.env.OVERDUE)
@@ -148,7 +150,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
   it('E24 a purchase is among the next few reads although ten thousand forged rows wait for theirs', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(subscriptions('made up', '1', MANY, 1, 'null', 1, 1))
-    // The oldest, which must not wait for ever either.
+    // The oldest forged row, which must not wait for ever either.
     await sql(`update subscriptions set refresh_at = 0 where subscription_uid = 'made up 7777'`)
     await store.accept([eventOf('purchased', 'customer')])
     const begun: string[] = []
@@ -165,14 +167,14 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
         },
       },
     })
-    await until('some are read', () => begun.length >= 40, 30_000)
+    await until('some rows are read', () => begun.length >= 40, 30_000)
     expect(begun.slice(0, 8)).toContain('purchased')
     expect(begun.slice(0, 8)).toContain('made up 7777')
     const later = begun.length
     await store.accept([eventOf('purchased later', 'another customer')])
-    await until('it is read', () => begun.includes('purchased later'), 30_000)
+    await until('the purchase is read', () => begun.includes('purchased later'), 30_000)
     const readBefore = begun.indexOf('purchased later') - later
-    // Leased already, or in the same claim.
+    // These were already leased, or leased in the same claim.
     expect(readBefore).toBeLessThanOrEqual(24)
   }, 60_000)
 
@@ -192,7 +194,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(await problems()).toEqual([expect.stringMatching(/refused/)])
   })
 
-  it('E25 counts the refused further than the others, so that it sees whether they are most', async () => {
+  it('E25 the count of refused reads goes further than that of other reads, so that it shows whether they are most', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     await sql(subscriptions('read', `${Date.now() + HOUR}`, 3_000, 1, 'null', 0))
     await sql(`update subscriptions set state = 'purchased'`)
@@ -203,7 +205,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     expect(knownRefused(await store.counts())).toEqual([expect.stringMatching(/refused/)])
   })
 
-  it('a question about a business visits at most a thousand rows, beginning with those that were read', async () => {
+  it('a question about a business visits at most a thousand rows, first those that were read', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     await store.accept([eventOf('s1')])
@@ -236,7 +238,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     if (statistics === 'of before') await sql('analyze')
     const queries = await lab.queriesOf(() => claim(store))
     const query = queries.find((each) => /with due as|as "class_/.test(each.text)) as Query
-    // The claimed ones are due again.
+    // The claimed rows are due again.
     await sql(`update subscriptions set refresh_at = 1, lease_token = null where lease_token is not null`)
     const isPostgres = engineName === 'PostgreSQL'
     const alone = isPostgres ? costOf(await planOf(lab, query)) : undefined
@@ -248,7 +250,7 @@ describe.each(ENGINE_NAMES)('with ten thousands of rows in front, on %s', (engin
     const crowded = costOf(plan)
     expect(plan.map((node) => node['Node Type'])).not.toContain('Seq Scan')
     expect(plan.map((node) => node['Index Name'])).toContain(index)
-    // An index of 10,000 rows has a level or two more than one of 8.
+    // An index of 10,000 rows has one or two more levels than an index of 8.
     expect(crowded.rows).toBeLessThanOrEqual(alone.rows + 30)
     expect(crowded.pages).toBeLessThanOrEqual(alone.pages + 60)
   }
@@ -261,7 +263,7 @@ async function planOf({ explain }: StoreWithSql, query: Query): Promise<PlanNode
   return allOf(Plan)
 }
 
-/** Rows that it looked at in tables, and pages. */
+/** The number of rows that the plan visited in tables, and of pages. */
 function costOf(plan: PlanNode[]) {
   const [top] = plan as [PlanNode]
   return {
@@ -270,11 +272,11 @@ function costOf(plan: PlanNode[]) {
   }
 }
 
-/** SQLite does not count: its plan shows how each table is read. */
+/** SQLite counts no rows, but its plan shows how each table is read. */
 function goesByIndex(plan: Record<string, unknown>[], index: string) {
   const steps = plan.map(({ detail }) => String(detail))
   expect(steps.filter((step) => /^SCAN (subscriptions|journal|leased|earlier)\b/.test(step))).toEqual([])
-  // The few that a claim of a read has found are sorted once more.
+  // The few rows that the claim of a read has found are sorted once more.
   const sorted = steps.filter((step) => /TEMP B-TREE FOR ORDER BY/.test(step))
   expect(sorted.length).toBeLessThanOrEqual(index === 'subscriptions_due' ? 1 : 0)
   const taken = steps.find((step) => step.includes(`USING INDEX ${index} `)) ?? steps.join('; ')

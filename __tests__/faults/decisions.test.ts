@@ -9,7 +9,7 @@ import { EVAL_TYPESCRIPT } from '../support/processes.js'
 import { gate } from '../support/until.js'
 
 describe('J1 a million unknown businesses', () => {
-  it('cannot evict the known ones, and ten thousand of them at most are cached', async () => {
+  it('cannot evict the known ones, and at most ten thousand of them are cached', async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [
       '--expose-gc',
       ...EVAL_TYPESCRIPT,
@@ -17,11 +17,11 @@ describe('J1 a million unknown businesses', () => {
     ])
     const { grownBytes, ...counted } = JSON.parse(stdout)
     expect(counted).toEqual({ loads: 1_001_000, loadsOfKnown: 0, kept: 10_000 })
-    // Thirty times less than a million decisions would be, at a kilobyte each.
+    // This is a thirtieth of a million decisions of a kilobyte each.
     expect(grownBytes).toBeLessThan(30_000_000)
   }, 30_000)
 
-  it('cannot grow memory, nor can any number of known ones', async () => {
+  it('cannot increase memory, and neither can any number of known ones', async () => {
     const { ask, loads, startCounting } = create()
     for (let at = 0; at < 12_000; at++) await ask(`known-${at}`)
     startCounting()
@@ -48,7 +48,7 @@ describe('J4 a thousand callers', () => {
     expect(loads()).toBe(2)
   })
 
-  it('cause two loads at most when a change arrives while the first is under way', async () => {
+  it('cause at most two loads when a change arrives while the first is under way', async () => {
     const { ask, loads, hold, notify, set } = create()
     const first = hold()
     const early = Array.from({ length: 500 }, () => ask('known-1'))
@@ -69,7 +69,7 @@ describe('J5 a load that began before a change', () => {
     const { ask, loads, hold, notify, set } = create()
     const first = hold()
     const asked = ask('known-1')
-    // The load has seen purchased, and its result is still on its way back.
+    // The load has read purchased, but its result has not arrived yet.
     set('suspended')
     notify({ kind: 'decided', businessUid, superseded: true })
     first.open()
@@ -78,7 +78,7 @@ describe('J5 a load that began before a change', () => {
     expect(loads()).toBe(2)
   })
 
-  it('does not overwrite it when the change comes between two loads and no caller waits', async () => {
+  it('does not overwrite it if the change comes between two loads and no caller waits', async () => {
     const { ask, hold, notify, set, pass } = create()
     expect(await ask('known-1')).toBe(true)
     pass(6 * SECOND)
@@ -89,7 +89,7 @@ describe('J5 a load that began before a change', () => {
     second.open()
     await asked
     set('purchased')
-    // No change announced this one: the earlier answer stands for its time.
+    // No change announced this, so the earlier answer stays valid for its time.
     expect(await ask('known-1')).toBe(false)
     pass(6 * SECOND)
     expect(await ask('known-1')).toBe(true)
@@ -107,7 +107,7 @@ describe('J5 a load that began before a change', () => {
 })
 
 describe('J20 a decision that was superseded', () => {
-  it('is not shown again when the store is down, unlike one that was only reloaded', async () => {
+  it('is not returned again when the store is down, unlike one that was only reloaded', async () => {
     const { ask, notify, fail, pass } = create()
     for (const business of ['known-1', 'known-2']) expect(await ask(business)).toBe(true)
     notify({ kind: 'decided', businessUid: 'known-1', superseded: true })
@@ -118,7 +118,7 @@ describe('J20 a decision that was superseded', () => {
     expect([await ask('known-1'), await ask('known-2')]).toEqual([false, true])
   })
 
-  it('is not cached by a load that it overtook', async () => {
+  it('is not cached by a load that ended after it', async () => {
     const { ask, hold, notify, fail, set, pass } = create()
     const load = hold()
     const asked = ask('known-1')
@@ -146,8 +146,8 @@ describe('J2 a business whose last subscription belongs to another business', ()
 })
 
 /**
- * Runs in a process of its own, where a million questions take a third of the time that they take in jest's sandbox, and where
- * memory can be weighed. Uses nothing from outside of it.
+ * Runs in a process of its own: there a million questions take a third of the time that they take in jest's sandbox,
+ * and memory can be measured. The function uses nothing outside of itself.
  */
 function askAMillion(path: string) {
   const { createEntitlements } = require(path)
@@ -161,7 +161,7 @@ function askAMillion(path: string) {
     },
     rules: { purchasableUids: [], entitledWhen: () => true, maxStaleMs: 1_000 },
     waitMs: 0,
-    // It stands still: nothing runs out.
+    // The clock stands still, so no answer expires.
     clock: { now: () => 1, monotonic: () => 1, setTimeout: () => 0, clearTimeout() {} },
   })
   const weigh = () => {
@@ -177,7 +177,7 @@ function askAMillion(path: string) {
     loads = 0
     for (let at = 0; at < 1_000; at++) if (!(await isEntitled(`known-${at}`))) throw new Error('not known')
     const loadsOfKnown = loads
-    // The latest first: a cached answer needs no load, and asking does not evict it.
+    // The latest comes first: a cached answer needs no load, and a question does not evict it.
     let kept = 0
     for (loads = 0; ; kept++) {
       await isEntitled(`unknown-${999_999 - kept}`)
@@ -188,7 +188,7 @@ function askAMillion(path: string) {
   run()
 }
 
-/** Answers over a store in which every `known-…` business has bought, and no other is known. The clock stands. */
+/** Answers over a store in which every `known-…` business has bought, and no other is known. The clock stands still. */
 function create() {
   let now = Date.UTC(2030, 0, 1)
   let loads = 0
@@ -228,7 +228,7 @@ function create() {
     startCounting() {
       loads = 0
     },
-    /** The next load has read, and comes back when the gate opens. */
+    /** The next load has read its result, which arrives when the gate opens. */
     hold() {
       held = gate<void>()
       return held
@@ -250,7 +250,7 @@ function create() {
   }
 }
 
-// Shared, because a million of them are asked for.
+// One shared promise, because a million questions get it.
 const NOTHING = Promise.resolve<Subscription[]>([])
 
 function subscription(businessUid: string, state: string, now: number): Subscription {

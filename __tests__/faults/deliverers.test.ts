@@ -27,7 +27,7 @@ const express4 = require('express-4') as typeof express5
 const B1 = 'business-one'
 
 describe('a sender without the secret', () => {
-  it('A1 causes no work of the database and no line in the log', async () => {
+  it('A1 causes no work in the database and no line in the log', async () => {
     const { store, calls } = createWatchedStore()
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store, worker: false })
@@ -54,7 +54,7 @@ describe('a sender without the secret', () => {
       }
     }
     expect({ calls, lines }).toEqual({ calls: [], lines: [] })
-    // The watch works: a delivery is kept, and one that is not leads to a line.
+    // The control: a delivery is stored, and a failed one causes a log line.
     await deliver(target, noticeOf('s'))
     expect(calls).toEqual(['accept'])
     await store.close()
@@ -64,11 +64,11 @@ describe('a sender without the secret', () => {
 })
 
 describe('a sender with the secret', () => {
-  it('A9 that sends a flood of forged ids does not delay known customers by more than seconds', async () => {
+  it('A9 that sends a flood of forged ids delays known customers by a few seconds at most', async () => {
     const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('access', () => marketplace.isEntitled(B1))
-    // 4 at once, 80 a second: the flood keeps the token endpoint busy for 20 s.
+    await until('the business has access', () => marketplace.isEntitled(B1))
+    // At 4 at once and 80 a second, the flood keeps the token endpoint busy for 20 s.
     platform.faults.add({ on: 'token', kind: 'slow', ms: 50 })
     platform.faults.expireTokens()
     const flood = Array.from({ length: 1_600 }, (_, i) => noticeOf(`made-up-${i}`, `nobody-${i}`))
@@ -79,14 +79,14 @@ describe('a sender with the secret', () => {
     }
     platform.paymentIssue(uid)
     const begun = Date.now()
-    await until('access ends', async () => !(await marketplace.isEntitled(B1)))
+    await until('the access has ended', async () => !(await marketplace.isEntitled(B1)))
     platform.confirmPayment(uid)
-    await until('access again', () => marketplace.isEntitled(B1))
-    // Not after the flood.
+    await until('the business has access again', () => marketplace.isEntitled(B1))
+    // This is before the end of the flood.
     expect(Date.now() - begun).toBeLessThan(10_000)
 
     const { counts } = await marketplace.health()
-    // One row for each made-up subscription, however often it was named; and the flood is still going on.
+    // There is one row for each forged subscription, however often it was named, and the flood still goes on.
     expect(counts?.subscriptions).toBe(1_601)
     expect(counts?.requested).toBeGreaterThan(1_000)
     const tokenCalls = platform.requests.filter(({ endpoint }) => endpoint === 'token')
@@ -107,7 +107,7 @@ describe('a sender with the secret', () => {
     const before = await seenOf(platform, marketplace, uid)
     await deliver(noticeOf(uid, B1))
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    // A purchase of another business is read meanwhile, so every read that was due at once has been made.
+    // The purchase of another business is read after it, so by then every immediate read has been made.
     platform.purchase({ business_uid: 'business-two', payment: 'succeeded' })
     await platform.settled()
     expect(await marketplace.isEntitled('business-two')).toBe(true)
@@ -163,7 +163,7 @@ describe('the record of another business', () => {
       { store: `sqlite:${join(folder, 'm.db')}` },
     )
     await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
-    const decision = await until('the read', async () => {
+    const decision = await until('the subscription is read', async () => {
       const decision = await marketplace.explain(B1)
       return decision.subscriptions[0]?.failure && decision
     })
@@ -210,7 +210,7 @@ describe('a sender on a bad connection', () => {
     expect(await marketplace.journal.list()).toEqual([])
   })
 
-  it('A15 that leaves before the reply has its delivery stored once', async () => {
+  it('A15 that disconnects before the reply has its delivery stored once', async () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const marketplace = openMarketplace(platform, { store, worker: false })
@@ -227,8 +227,8 @@ describe('a sender on a bad connection', () => {
     }
     const subjects = async () =>
       (await marketplace.journal.list()).map(({ subscription_uid }) => subscription_uid).sort()
-    await until('all are kept', async () => (await subjects()).length >= 5)
-    // Later deliveries are stored later: all of the sender's have arrived.
+    await until('every delivery is stored', async () => (await subjects()).length >= 5)
+    // Later deliveries are stored later, so all deliveries of the sender have arrived.
     await deliver(url.href, noticeOf('last'))
     expect(await subjects()).toEqual(['last', 's0', 's1', 's2', 's3', 's4'])
   })
@@ -246,7 +246,7 @@ async function seenOf(
   }
 }
 
-/** A database in memory, and the names of the calls it gets, in their order. */
+/** A database in memory, and the names of the calls that it gets, in order. */
 function createWatchedStore() {
   const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
   const calls: string[] = []
@@ -275,7 +275,7 @@ function captureDebug(): string[] {
   return lines
 }
 
-/** The outcomes under which reads have been counted from here on. */
+/** The outcomes under which reads are counted from now on. */
 function countReads() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })

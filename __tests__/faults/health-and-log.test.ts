@@ -40,7 +40,7 @@ describe('health', () => {
 
     isStuck = true
     const before = looks[stuckCall]
-    await until('it hangs', () => looks[stuckCall] > before)
+    await until('the call hangs', () => looks[stuckCall] > before)
     await hasLooked(otherCall)
     expect((await marketplace.health()).status).toBe('ok')
     jump(2 * MINUTE)
@@ -52,7 +52,7 @@ describe('health', () => {
     })
     isStuck = false
     over.open([])
-    await until('well again', async () => (await marketplace.health()).status === 'ok')
+    await until('health is ok again', async () => (await marketplace.health()).status === 'ok')
   })
 
   it('K6 does not fail while every handler is slow', async () => {
@@ -69,23 +69,26 @@ describe('health', () => {
       const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
       await marketplace.track({ subscription_uid: uid, business_uid })
     }
-    await until('all are at work', () => handling === 2)
+    await until('all handlers are running', () => handling === 2)
     for (let i = 0; i < 3; i++) {
       jump(2 * MINUTE)
-      await until('it has looked', async () => (await marketplace.health()).status !== 'failing')
+      await until(
+        'the worker has looked for work',
+        async () => (await marketplace.health()).status !== 'failing',
+      )
     }
   })
 
-  it('K6 fails when the worker has stopped: its timers are gone', async () => {
+  it('K6 fails if the worker has stopped because its timers are lost', async () => {
     const { clock, jump } = jumpingClock()
     const dead = { now: false }
     const setTimeout: Clock['setTimeout'] = (...args) => (dead.now ? {} : clock.setTimeout(...args))
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { clock: { ...clock, setTimeout } })
     await marketplace.start()
-    await until('well', async () => (await marketplace.health()).status === 'ok')
+    await until('health is ok', async () => (await marketplace.health()).status === 'ok')
     dead.now = true
-    await until('red', async () => {
+    await until('health is failing', async () => {
       jump(10 * SECOND)
       return (await marketplace.health()).status === 'failing'
     })
@@ -96,7 +99,7 @@ describe('health', () => {
     const { clock, jump } = jumpingClock()
     const marketplace = openMarketplace(await startPlatform(), { clock, worker: { pollMs: MINUTE } })
     await marketplace.start()
-    await until('well', async () => (await marketplace.health()).status === 'ok')
+    await until('health is ok', async () => (await marketplace.health()).status === 'ok')
     jump(1.2 * MINUTE)
     expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
     jump(3 * MINUTE)
@@ -110,15 +113,18 @@ describe('health', () => {
       const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
       const payment = which === 'a new' ? 'succeeded' : 'failed'
       const known = platform.purchase({ business_uid: 'b0', payment: 'failed' })
-      await until('the first read', async () => (await marketplace.explain('b0')).reason === 'not_purchased')
+      await until(
+        'the first read is done',
+        async () => (await marketplace.explain('b0')).reason === 'not_purchased',
+      )
       leap(-HOUR)
       if (payment === 'failed') platform.confirmPayment(known.uid)
       else platform.purchase({ business_uid: 'b1', payment })
-      await until('the read', () => marketplace.isEntitled(payment === 'failed' ? 'b0' : 'b1'))
+      await until('the read is done', () => marketplace.isEntitled(payment === 'failed' ? 'b0' : 'b1'))
     },
   )
 
-  it('K6 does not expect a worker when the option disables it', async () => {
+  it('K6 does not expect a worker if the option disables it', async () => {
     const { clock, jump } = jumpingClock()
     const marketplace = openMarketplace(await startPlatform(), { clock, worker: false })
     await marketplace.start()
@@ -130,7 +136,7 @@ describe('health', () => {
 describe('health on PostgreSQL', () => {
   const engine = useEngine('PostgreSQL')
 
-  it('K6 fails in bounded time when the database no longer answers, and recovers without a restart', async () => {
+  it('K6 fails within a limit when the database does not answer, and recovers without a restart', async () => {
     const address = await engine.freshAddress()
     const proxy = await startProxy({ to: Number(new URL(address).port) })
     const marketplace = openMarketplace(await startPlatform(), { store: proxy.through(address) })
@@ -141,7 +147,7 @@ describe('health on PostgreSQL', () => {
     expect((await marketplace.health()).status).toBe('failing')
     expect(Date.now() - begun).toBeLessThan(10_000)
     await proxy.heal()
-    await until('well', async () => (await marketplace.health()).status === 'ok', 10_000)
+    await until('health is ok', async () => (await marketplace.health()).status === 'ok', 10_000)
   }, 30_000)
 })
 
@@ -169,7 +175,7 @@ describe('the log', () => {
       thrown++
       throw new Error('the app cannot')
     })
-    // The platform is down, a handler fails at every try, and then the database does.
+    // The platform is down, a handler fails at every try, and then the database fails too.
     for (let i = 0; i < 5; i++) platform.purchase({ business_uid: `b${i}`, payment: 'succeeded' })
     await until('handlers fail', () => thrown > 30)
     platform.faults.add({ on: 'platform', kind: 'down' })
@@ -189,10 +195,10 @@ describe('the log', () => {
     expect(first).toEqual([...new Set(first)])
     jump(5 * SECOND)
     await outage()
-    // A class may be new: a call made only now and then did not fail in the first outage.
+    // A class may be new, because a rare call may not have failed in the first outage.
     expect(classesOf(lines)).toEqual([...new Set(classesOf(lines))])
 
-    // Then one more of each that continues, with the number of withheld lines.
+    // Then each class that continues has one more line, with the number of withheld lines.
     jump(6 * SECOND)
     const before = lines.length
     await outage()
@@ -204,7 +210,7 @@ describe('the log', () => {
   })
 })
 
-/** A database in memory, each call of which goes through `odd`. */
+/** A database in memory whose every call goes through `odd`. */
 function createOddStore(odd: (method: keyof Store, call: () => unknown) => unknown): Store {
   const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
   return new Proxy(inner, {
@@ -230,7 +236,7 @@ function captureDebug(): string[] {
   return lines
 }
 
-/** The area and the first word of a line: an error's name, or the kind of an entry. */
+/** The area and the first word of a line: the name of an error, or the kind of an entry. */
 function classOf(line: string): string {
   return /marketplace-webhooks:\w+ \S+/.exec(line)?.[0] ?? line
 }

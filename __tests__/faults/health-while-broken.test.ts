@@ -41,7 +41,7 @@ describe('K26 health while the disk is broken', () => {
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
     broken = false
-    await until('it is well', async () => {
+    await until('health is ok', async () => {
       jump(2 * SECOND)
       return (await marketplace.health()).status === 'ok'
     })
@@ -52,7 +52,7 @@ describe('K26 health while the disk is broken', () => {
     expect((await marketplace.health()).status).toBe('ok')
   })
 
-  it('is failing also when only the worker writes, and ok after that', async () => {
+  it('is failing even if only the worker writes, and ok after that', async () => {
     const { clock, jump } = jumpingClock()
     let broken = false
     const plain = createSqliteEngine({ path: ':memory:', clock })
@@ -71,25 +71,25 @@ describe('K26 health while the disk is broken', () => {
     const marketplace = openMarketplace(await startPlatform(), { store, clock })
     await marketplace.start()
     broken = true
-    const problems = await until('it is failing', async () => {
+    const problems = await until('health is failing', async () => {
       const health = await marketplace.health()
       return health.status === 'failing' && health.problems
     })
     expect(problems).toContainEqual(expect.stringContaining('database or disk is full'))
     broken = false
-    await until('it is well', async () => {
+    await until('health is ok', async () => {
       jump(SECOND)
       return (await marketplace.health()).status === 'ok'
     })
   })
 
-  it('does not count a row that cannot be stored, nor a mistake of the caller', async () => {
+  it('counts neither a row that cannot be stored nor a mistake of the caller', async () => {
     const { store } = await openStoreWithSql('sqlite::memory:')
     await expect(store.accept([eventOf('s\0')])).rejects.toMatchObject({ code: 'argument_invalid' })
     expect(store.problem?.()).toBeNull()
   })
 
-  it('is not ended by a write that may have written nothing, but by a probe, some time after the last failure', async () => {
+  it('stays failing after a write that may have written nothing; only a probe some time after the last failure ends it', async () => {
     const { clock, jump } = jumpingClock()
     const health = createWriteHealth({ probe: async () => {}, isDataError: () => false, clock })
     await health.watch(() => Promise.reject(new Error('disk is full')), true).catch(() => {})
@@ -97,7 +97,7 @@ describe('K26 health while the disk is broken', () => {
     expect(health.problem()).toBe('disk is full')
     jump(3 * SECOND)
     await health.watch(async () => {}, false)
-    await until('the probe has ended it', () => health.problem() === null)
+    await until('the probe has ended the failure', () => health.problem() === null)
   })
 
   it('reports a write that takes too long, and probes at most once a second', async () => {
@@ -124,7 +124,7 @@ describe('health', () => {
     [{ retrying: 3 }, /^3 journal entries are tried again because a handler failed/],
     [{ oldestPendingMs: 6 * MINUTE }, /^the oldest entry of the journal has been pending for 6 min/],
     [{ oldestRequestMs: 5 * MINUTE }, /^the oldest requested read has been pending for 5 min/],
-  ])('is degraded, with an explanation, when the store counts %j', async (counts, problem) => {
+  ])('is degraded, with an explanation, if the store counts %j', async (counts, problem) => {
     const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
     const store = { ...inner, counts: async () => ({ ...(await inner.counts()), ...counts }) }
     const marketplace = openMarketplace(await startPlatform(), { store })
@@ -133,7 +133,7 @@ describe('health', () => {
     expect({ status, problems }).toEqual({ status: 'degraded', problems: [expect.stringMatching(problem)] })
   })
 
-  it('answers failing when the app’s own store never answers', async () => {
+  it("answers failing if the app's own store never answers", async () => {
     const { clock, jump } = jumpingClock()
     const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock }))
     const timers: (() => void)[] = []

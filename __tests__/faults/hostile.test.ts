@@ -8,7 +8,7 @@ import { dialHttp2, events, exchange, ports, type ServerName } from '../support/
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 
-/** Every server of `node:http2` ends with SIGABRT here, also one without a handler: nodejs/node#64850. */
+/** Every server of `node:http2` ends with SIGABRT in these versions, even one without a handler: nodejs/node#64850. */
 const HTTP2_ABORTS = process.version.startsWith('v22.23.')
 
 const PATHS = [`/hooks/${SECRET}`, '/hooks/wrong', '/guarded']
@@ -35,7 +35,7 @@ describe('senders that disconnect at any moment', () => {
             for (let sent = 0; sent <= parts.length; sent++) {
               runs.push(sendAndLeave(name, parts.slice(0, sent), leave))
             }
-            // While the reply is due, and once it has begun to come.
+            // They leave while the reply is due, and after it has begun.
             runs.push(sendAndLeave(name, parts, leave, 'wait'), sendAndLeave(name, parts, leave, 'reply'))
             runs.push(sendAndLeave(name, [head, '\r\n'], leave, 'wait'))
           }
@@ -63,7 +63,7 @@ describe('senders that disconnect at any moment', () => {
         for (const method of ['POST']) {
           for (const leave of ways) {
             for (const stage of ['headers', 'part', 'body', 'wait', 'reply', 'after'] as const) {
-              // A window of nothing keeps the reply from being sent.
+              // A window of zero prevents the reply from being sent.
               for (const initialWindowSize of [65_535, 0]) {
                 runs.push(streamAndLeave(name, { method, path, stage, initialWindowSize, leave }))
               }
@@ -77,7 +77,7 @@ describe('senders that disconnect at any moment', () => {
   )
 })
 
-describe('a middleware that has replaced members of Node’s objects', () => {
+describe("a middleware that has replaced members of Node's objects", () => {
   it.each([
     'res.setHeader',
     'res.end',
@@ -89,7 +89,7 @@ describe('a middleware that has replaced members of Node’s objects', () => {
     'url',
     'objects',
     'next',
-  ])('A22 ends only the one request when %s fails', async (broken) => {
+  ])('A22 ends only the one request if %s fails', async (broken) => {
     for (const path of PATHS) {
       for (const business of ['in', 'out']) {
         for (const body of ['{"a":1}', ' '.repeat(70_000)]) {
@@ -97,7 +97,7 @@ describe('a middleware that has replaced members of Node’s objects', () => {
           socket.write(
             `POST ${path} HTTP/1.1\r\nhost: a\r\nx-business: ${business}\r\nx-break: ${broken}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
           )
-          // A reply, or the end of the connection.
+          // Either a reply, or the end of the connection.
           await firstData(socket)
           socket.destroy()
         }
@@ -130,7 +130,7 @@ describe('a request target', () => {
         socket.write(`POST ${target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}`)
         const data = await firstData(socket)
         const got = Number(/^HTTP\/1\.1 (\d+)/.exec(data)?.[1] ?? 400)
-        // Node itself answers 400 to an invalid request target.
+        // Node itself replies 400 to an invalid request target.
         expect([target, got === 400 ? 404 : got]).toEqual([target, status])
       }
       await expectAllServe()
@@ -138,7 +138,7 @@ describe('a request target', () => {
   )
 })
 
-/** A good delivery and a guarded page on each server, and no event that would have ended the process. */
+/** Makes a correct delivery and requests a guarded page on each server. No event may have ended the process. */
 async function expectAllServe() {
   expect(events).toEqual([])
   for (const name of ['http', 'express4', 'express5'] as const) {
@@ -171,7 +171,7 @@ async function dial(name: ServerName): Promise<Socket> {
   return socket
 }
 
-/** The first data; '' if the connection ends or fails before. */
+/** The first data; '' if the connection ends or fails before any. */
 function firstData(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('neither a reply nor the end came')), 5_000)

@@ -5,7 +5,7 @@ import { dialHttp2, events, exchange } from '../support/hostile-server.js'
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 
 describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (name) => {
-  it('gets the replies that HTTP/1 gets', async () => {
+  it('gets the same replies as HTTP/1', async () => {
     const session = dialHttp2(name)
     const event = '{"entity_name":"a"}'
     const right = { ':method': 'POST', ':path': `/hooks/${SECRET}` }
@@ -27,12 +27,12 @@ describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (
     for (const [headers, body, reply] of cases) {
       expect({ headers, reply: await exchange(session, headers, body) }).toMatchObject({ headers, reply })
     }
-    // All on one connection: a stream that is refused takes no other with it.
+    // All requests use one connection: a refused stream does not end the others.
     expect(session.destroyed).toBe(false)
     expect(events).toEqual([])
   })
 
-  it('is cut off when the body does not end', async () => {
+  it('is cut off if the body does not end', async () => {
     const session = dialHttp2(name)
     for (const [path, part, status] of [
       [`/hooks/${SECRET}`, ' ', 408],
@@ -45,7 +45,7 @@ describe.each(['h2c', 'tls'] as const)('A20 HTTP/2 without a framework on %s', (
       const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
       expect([path, headers[':status']]).toEqual([path, status])
       stream.resume()
-      // The sender has not ended it.
+      // The sender has not ended the stream.
       await once(stream, 'close')
     }
     expect(session.destroyed).toBe(false)

@@ -46,7 +46,7 @@ describe('identifiers', () => {
     }
     const reads = () => asked.filter(({ at }) => at === 'base')
     await until(
-      'all have been read',
+      'all subscriptions have been read',
       () => new Set(reads().map(({ query }) => query[0]?.[1])).size >= ODD.length,
     )
 

@@ -21,12 +21,12 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const first = openMarketplace(platform, { store })
     await first.track({ subscription_uid: uid, business_uid: B1 })
-    await until('it is read', () => first.isEntitled(B1))
+    await until('the subscription is read', () => first.isEntitled(B1))
     await first.close()
 
     for (let round = 0; round < 50; round++) {
       const marketplace = openMarketplace(platform, { store })
-      // Each of the 16 orders of four calls, three times and more; every third call comes a turn later.
+      // Each of the 16 orders of four calls, three times or more. Every third call comes a turn later.
       const calls = [0, 1, 2, 3].map((bit) => ((round >> bit) & 1 ? ('start' as const) : ('close' as const)))
       const results = await Promise.allSettled([
         ...calls.map(async (call, i) => {
@@ -48,7 +48,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     const store = await engine.freshAddress()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const attempts: number[] = []
-    // More deployments than there are tries, and then a handler that returns.
+    // There are more deployments than tries, and then a handler that returns.
     for (let deployment = 0; deployment < 5; deployment++) {
       const settings = { handlerRetryDelaysMs: [1, 1] }
       const marketplace = openMarketplace(platform, { store, worker: settings, closeGraceMs: 500 })
@@ -68,7 +68,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     expect(attempts).toEqual([1, 1, 1, 1, 1])
   })
 
-  it('K1, K4 ends with code 0 at SIGTERM with all work in flight, and nothing keeps it alive', async () => {
+  it('K1, K4 ends with code 0 at SIGTERM with all kinds of work under way, and nothing keeps it alive', async () => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     platform.faults.add({ on: 'token', kind: 'hang', business_uid: 'hangs' })
@@ -99,10 +99,10 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     receiver.signal('SIGTERM')
     const begun = Date.now()
     expect(await receiver.ended).toEqual({ code: 0, signal: null, stderr: '' })
-    // Not as long as the token that hangs.
+    // This is less than the time of the token call that hangs.
     expect(Date.now() - begun).toBeLessThan(timeoutMs)
 
-    // The next life finds the deliveries that this one acknowledged while it closed.
+    // The next process finds the deliveries that this one acknowledged while it closed.
     const next = openMarketplace(platform, { store, worker: false })
     const kept = new Set((await next.journal.list({ limit: 1_000 })).map(({ id }) => id))
     for (const reply of await Promise.all(late)) if (reply?.status === 200) expect(kept).toContain(reply.id)
@@ -127,12 +127,12 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     if (name === 'SQLite') expect(openFilesAt(path)).not.toEqual([])
     await marketplace.close()
     expect(armed()).toBe(0)
-    // libsql lets go of the database file itself only when its connection is collected.
+    // libsql closes the database file itself only when its connection is garbage-collected.
     expect(openFilesAt(path).filter((file) => file !== path)).toEqual([])
   })
 
   if (name === 'PostgreSQL') {
-    it('K4 leaves no timer when it is closed while it tests its notifications', async () => {
+    it('K4 leaves no timer if it is closed while it tests its notifications', async () => {
       const proxy = await startProxy({ to: engine.server().port })
       const probing = gate()
       proxy.onData('to server', (bytes) => {
@@ -173,7 +173,7 @@ function createCountingClock(): { clock: Clock; armed(): number } {
   return { clock, armed: () => timers.size }
 }
 
-/** Files that this process has open and whose names begin so; none on systems that do not list them. */
+/** The open files of this process whose paths begin with `path`; none on systems that do not list them. */
 function openFilesAt(path: string): string[] {
   if (process.platform !== 'linux') return []
   return readdirSync('/proc/self/fd').flatMap((fd) => {
@@ -181,7 +181,7 @@ function openFilesAt(path: string): string[] {
       const file = readlinkSync(`/proc/self/fd/${fd}`)
       return file.startsWith(path) ? [file] : []
     } catch {
-      return [] // the descriptor of this very look
+      return [] // This is the descriptor of the listing itself.
     }
   })
 }

@@ -28,7 +28,7 @@ describe('in virtual time', () => {
     },
   )
 
-  it('D7, D10 the reconcile finds a read that lags too long, and a lost event', async () => {
+  it('D7, D10 the reconcile finds a change that a read missed because it lagged too long, and a lost event', async () => {
     const { platform, change, send, advance, state, seen } = await virtual({ reconcileEveryMs: HOUR })
     await change()
     await send()
@@ -83,7 +83,7 @@ describe('in virtual time', () => {
   })
 })
 
-/** One subscription on a platform in memory, and a receiver of it, in virtual time. */
+/** One subscription on a platform in memory, and its receiver, in virtual time. */
 async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
   const seen: (string | null)[] = []
   let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
@@ -121,9 +121,11 @@ async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
     hide(hidden: boolean) {
       isHidden = hidden
     },
-    /** The next step of the subscription: bought and paid, and then a payment issue and its end by turns. */
+    /**
+     * Makes the next change of the subscription: it is bought and paid, then has a payment issue and its end in turn.
+     */
     async change() {
-      // No two changes in one millisecond: `updated_at` could not distinguish them.
+      // No two changes come in one millisecond, because `updated_at` could not distinguish them.
       await lives.clock.advance(1)
       const state = platform.state('s1')
       if (state === undefined) platform.move('s1', 'b1', 'User purchases an app', 'Payment succeeded')

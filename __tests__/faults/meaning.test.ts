@@ -9,7 +9,7 @@ import { noticeOf } from '../support/events.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
-/** The store of the tests that depend on the engine. */
+/** The engine of the running test. */
 let engine: TestEngine
 
 const storeAddress = () => engine.freshAddress()
@@ -33,12 +33,12 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       })
       platform.faults.add({ on: 'delivery', kind: 'drop' })
       const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-      // At once means that none of them has to wait for the read of another.
+      // All at once: no delivery may have to wait for the read of another.
       reads.hold()
       const replies = await Promise.all(Array.from({ length: 1_000 }, () => deliver(noticeOf(uid))))
       expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
       expect(new Set(replies.map(({ id }) => id)).size).toBe(1_000)
-      await until('the first read', () => reads.held() === 1)
+      await until('the first read has begun', () => reads.held() === 1)
       reads.release()
       await until('the next read is not due for seconds', async () => {
         const [row] = await store.subscriptionsOf(B1)
@@ -50,24 +50,24 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     }, 120_000)
   })
 
-  describe('an event that arrives while its subscription is read', () => {
-    it('D2 causes one more read when it arrives before the reply', async () => {
+  describe('an event that arrives while its subscription is being read', () => {
+    it('D2 causes one more read if it arrives before the reply', async () => {
       const reads = holdableReads()
       const { platform, marketplace, uid, seen } = await purchased({ platform: { fetch: reads.fetch } })
       const before = readsOf(platform, uid)
       reads.hold()
       platform.paymentIssue(uid)
-      await until('the reply with suspended', () => reads.held() === 1)
+      await until('the reply with suspended has come', () => reads.held() === 1)
       platform.confirmPayment(uid)
       await platform.settled()
       reads.release()
-      await until('both changes', () => seen.length === 3)
+      await until('both changes are handled', () => seen.length === 3)
       expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
       expect(readsOf(platform, uid) - before).toBe(2)
       expect(await marketplace.isEntitled(B1)).toBe(true)
     })
 
-    it('D3 causes one more read when it arrives between the reply and its commit', async () => {
+    it('D3 causes one more read if it arrives between the reply and its commit', async () => {
       const commit = gate()
       let isHolding = false
       let arrived = 0
@@ -79,11 +79,11 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const before = readsOf(platform, uid)
       isHolding = true
       platform.paymentIssue(uid)
-      await until('the reply', () => arrived === 1)
+      await until('the reply has come', () => arrived === 1)
       platform.confirmPayment(uid)
       await platform.settled()
       commit.open()
-      await until('both changes', () => seen.length === 3)
+      await until('both changes are handled', () => seen.length === 3)
       expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
       expect(readsOf(platform, uid) - before).toBe(2)
       expect(await marketplace.isEntitled(B1)).toBe(true)
@@ -91,12 +91,12 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 
   describe('D4 purchased, suspended and purchased again in identical bodies', () => {
-    it('is delivered as each change once when each was read', async () => {
+    it('is delivered as one change for each state that was read', async () => {
       const { platform, marketplace, uid, seen } = await purchased()
       platform.paymentIssue(uid)
-      await until('suspended', () => seen.length === 2)
+      await until('suspended is handled', () => seen.length === 2)
       platform.confirmPayment(uid)
-      await until('purchased again', () => seen.length === 3)
+      await until('purchased is handled again', () => seen.length === 3)
       const [, first, second] = platform.deliveries
       expect(first?.body).toBe(second?.body)
       await nothingPending(marketplace)
@@ -104,14 +104,14 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       expect(await marketplace.isEntitled(B1)).toBe(true)
     })
 
-    it('ends at the state of the platform when both came before a read', async () => {
+    it('ends in the state of the platform if both came before a read', async () => {
       const { platform, marketplace, uid, seen, deliver } = await purchased()
       platform.faults.add({ on: 'delivery', kind: 'drop' })
       platform.paymentIssue(uid)
       platform.confirmPayment(uid)
       platform.paymentIssue(uid)
       await Promise.all([1, 2, 3].map(() => deliver(noticeOf(uid))))
-      await until('the end', () => seen.length === 2)
+      await until('the end is handled', () => seen.length === 2)
       await nothingPending(marketplace)
       expect(seen).toEqual(['purchased', 'suspended'])
       expect(await marketplace.isEntitled(B1)).toBe(false)
@@ -128,7 +128,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
         platform.install(business_uid)
         const { uid } = platform.purchase({ business_uid, payment: 'failed' })
         platform.confirmPayment(uid)
-        // Half of them end suspended, so that one answer for all would be wrong.
+        // Half of them end as suspended, so one answer for all of them would be wrong.
         if (at % 2 === 1) platform.paymentIssue(uid)
         else platform.touch(uid)
       }
@@ -150,7 +150,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 
   describe('D6 a slow read that a newer one on another instance has overtaken', () => {
-    it.each(['reply', 'renewal'] as const)('changes nothing when its %s comes first', async (first) => {
+    it.each(['reply', 'renewal'] as const)('changes nothing if its %s comes first', async (first) => {
       const platform = await startPlatform()
       const store = storeFor(await storeAddress(), systemClock)
       const reads = holdableReads()
@@ -169,17 +169,17 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
       reads.hold()
       await slow.track({ subscription_uid: uid, business_uid: B1 })
-      await until('the slow read', () => reads.held() === 1)
+      await until('the slow read has begun', () => reads.held() === 1)
       freeze()
 
       platform.paymentIssue(uid)
       const quick = openMarketplace(platform, { store, worker: { pollMs: 50, leaseMs: 60_000 } })
-      const newer = await until('the newer read', async () => {
+      const newer = await until('the newer read is written', async () => {
         const [row] = await store.subscriptionsOf(B1)
         return row?.state === 'suspended' && row
       })
 
-      // Dated later than the newer one, so that nothing but its lost lease can keep it out.
+      // Its date is later than the newer read's, so only the lost lease can reject it.
       const late = (text: string) =>
         text.replace(/"updated_at":"[^"]*"/g, '"updated_at":"2999-01-01T00:00:00.000Z"')
       if (first === 'renewal') thaw()
@@ -197,20 +197,20 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   })
 })
 
-/** A scene in which a business has bought; `seen` are the states of the changes delivered so far. */
+/** A scene in which a business has bought. `seen` has the states of the changes delivered so far. */
 async function purchased(options: Parameters<typeof createScene>[0] = {}) {
   const scene = await createScene({ store: await storeAddress(), freshness: { waitMs: 0 }, ...options })
   const { platform, marketplace } = scene
   const seen: (string | null)[] = []
   marketplace.onPurchaseChange(({ to }) => void seen.push(to))
   const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-  await until('the purchase', () => seen.length === 1)
+  await until('the purchase is handled', () => seen.length === 1)
   await nothingPending(marketplace)
   return { ...scene, uid, seen }
 }
 
 async function nothingPending(marketplace: Marketplace) {
-  await until('nothing is pending', async () => {
+  await until('no entry is pending', async () => {
     const { subscriptions } = await marketplace.explain(B1)
     return subscriptions.length > 0 && subscriptions.every(({ pending }) => !pending)
   })
@@ -227,7 +227,7 @@ function permutations<T>(items: readonly T[]): T[][] {
   )
 }
 
-/** The built-in fetch; while holding, the replies of reads have come but are not handed over. */
+/** The built-in fetch. While it holds, the replies of reads have come but are not passed on. */
 function holdableReads() {
   let isHolding = false
   const held: ((change: (text: string) => string) => void)[] = []
@@ -244,7 +244,7 @@ function holdableReads() {
       isHolding = true
     },
     held: () => held.length,
-    /** Hands over the held reply, unchanged or changed, and holds nothing more. */
+    /** Passes the held reply on, unchanged or changed, and stops holding. */
     release(change = (text: string) => text) {
       isHolding = false
       for (const open of held) open(change)
@@ -252,7 +252,7 @@ function holdableReads() {
   }
 }
 
-/** A store one of whose methods is called by way of `around`. */
+/** A store one of whose methods is called through `around`. */
 function wrapped(
   store: Store,
   name: 'finishRead',
@@ -262,7 +262,7 @@ function wrapped(
   return { ...store, [name]: (...args: Parameters<typeof method>) => around(() => method(...args)) }
 }
 
-/** The system's clock; while frozen no timer fires, as in a process that is stopped, and afterwards all that are due. */
+/** The system's clock. While it is frozen no timer fires, as in a stopped process; afterwards all due timers fire. */
 function freezableClock() {
   let isFrozen = false
   const late = new Map<object, () => void>()

@@ -11,7 +11,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
   const engine = useEngine(engineName)
   const DAY = 24 * HOUR
 
-  it('the sweeper keeps to the retention, and leaves pending work', async () => {
+  it('the sweeper follows the retention, and leaves pending work', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { sql } = lab
     const now = Date.now()
@@ -27,8 +27,12 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
     await marketplace.start()
     const count = async (table: string) =>
       Number((await sql<{ rows: number }>(`select count(*) as rows from ${table}`))[0]?.rows)
-    await until('finished rows are gone', async () => (await count('journal')) === 260, 15_000)
-    await until('so are made-up subscriptions', async () => (await count('subscriptions')) === 0, 15_000)
+    await until('the finished rows are deleted', async () => (await count('journal')) === 260, 15_000)
+    await until(
+      'the forged subscriptions are deleted',
+      async () => (await count('subscriptions')) === 0,
+      15_000,
+    )
     const left = await sql<{ word: string; rows: number }>(
       `select name as word, count(*) as rows from journal group by name order by name`,
     )

@@ -21,7 +21,7 @@ const postgres = useEngine('PostgreSQL')
 
 describe('K21 an opening that fails', () => {
   it.each(['migrate', 'durable', 'open'] as const)(
-    'at %s leaves nothing behind, is tried again, and no error of the driver escapes',
+    'at %s leaves nothing behind and is tried again, and no error of the driver escapes',
     async (step) => {
       const path = join(temporaryFolder(), 'm.db')
       const plain = createSqliteEngine({ path, clock: systemClock })
@@ -29,7 +29,7 @@ describe('K21 an opening that fails', () => {
       const engine: Engine = {
         ...plain,
         async [step](...given: unknown[]) {
-          // As a full disk, or one EIO: the earlier steps have happened.
+          // As with a full disk or a single EIO, the earlier steps have happened.
           if (step !== 'durable') await (plain[step] as (...all: unknown[]) => Promise<void>)(...given)
           if (++failures < 3) throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })
           await plain.durable()
@@ -45,7 +45,7 @@ describe('K21 an opening that fails', () => {
       })
       await expect(store.counts()).rejects.toMatchObject({ code: 'store_unavailable' })
 
-      // The lock is free, so another process may use the file.
+      // The file is not locked, so another process may use it.
       const other = createSqlStore(createSqliteEngine({ path, clock: systemClock }))
       await other.open()
       await other.close()
@@ -56,17 +56,17 @@ describe('K21 an opening that fails', () => {
     },
   )
 
-  it('is tried again on PostgreSQL on the same store, which has released its connections', async () => {
+  it('is tried again on PostgreSQL on the same store, which has returned its connections', async () => {
     const address = await postgres.freshAddress()
     await postgres.server().stop('fast')
     const { marketplace, deliver } = await createScene({ store: address })
     await expect(marketplace.start()).rejects.toMatchObject({ code: 'store_unavailable' })
     await postgres.server().start()
-    await until('it is open', async () => (await marketplace.health()).status === 'ok', 15_000)
+    await until('the store is open', async () => (await marketplace.health()).status === 'ok', 15_000)
     expect((await deliver({ any: 'thing' })).status).toBe(200)
   }, 30_000)
 
-  it('of the app’s own store is tried again after any error', async () => {
+  it("of the app's own store is tried again after any error", async () => {
     const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => warnings.mockRestore())
     let failures = 0
@@ -75,12 +75,12 @@ describe('K21 an opening that fails', () => {
     })
     const marketplace = openMarketplace(await startPlatform(), { store })
     await expect(marketplace.start()).rejects.toMatchObject({ code: 'store_unavailable' })
-    await until('it is open', async () => (await marketplace.health()).status === 'ok')
+    await until('the store is open', async () => (await marketplace.health()).status === 'ok')
   })
 })
 
 describe('K22 a notification from another sender', () => {
-  it('does not end an instance, nor its listener', async () => {
+  it('ends neither an instance nor its listener', async () => {
     const store = await postgres.freshAddress()
     const database = new URL(store).pathname.slice(1)
     const script = runScript(
@@ -125,7 +125,7 @@ describe('K22 a notification from another sender', () => {
 })
 
 describe('K24 a plug-in of the app', () => {
-  it('may throw as a clock: timers go on, and nothing escapes', async () => {
+  it('may throw as a clock: timers continue, and nothing escapes', async () => {
     const errors: unknown[] = []
     const broken: Clock = {
       now: () => fail('now'),
@@ -146,7 +146,7 @@ describe('K24 a plug-in of the app', () => {
     const clock = guardedClock(systemClock, (error) => errors.push((error as Error).message))
     clock.setTimeout(() => fail('thrown'), 1)
     clock.setTimeout((async () => fail('rejected')) as () => void, 1)
-    await until('both are reported', () => errors.length === 2)
+    await until('both errors are reported', () => errors.length === 2)
     expect(errors.sort()).toEqual(['rejected', 'thrown'])
   })
 
@@ -191,7 +191,7 @@ describe('K24 a plug-in of the app', () => {
     telemetry.warn('store_not_open', 'why')
   })
 
-  it('may throw as a store, at once or later: each call rejects store_unavailable', async () => {
+  it('may throw as a store, at once or later: each call rejects with store_unavailable', async () => {
     const store = guardedStore(oddStore((name) => (name === 'counts' ? fail('at once') : undefined)))
     await store.open()
     const error = await store.counts().catch((reason) => reason)
@@ -203,7 +203,7 @@ describe('K24 a plug-in of the app', () => {
     await store.close()
   })
 
-  it('K29 has calls wait while it opens', async () => {
+  it('K29 makes calls wait while it opens, as a store', async () => {
     const { opened: mayOpen, open: release } = gate()
     const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
     const open: Store['open'] = (owner) => mayOpen.then(() => inner.open(owner))
@@ -216,7 +216,7 @@ describe('K24 a plug-in of the app', () => {
     await store.close()
   })
 
-  it('may throw as all of these at once, and its process stays', async () => {
+  it('may throw as all of these at once, and the process continues', async () => {
     const script = runScript(
       { store: 'sqlite::memory:' },
       `createDebug.enable('marketplace-webhooks:*')
@@ -250,7 +250,7 @@ describe('K24 a plug-in of the app', () => {
   }
 })
 
-/** A database in memory as a class of the app's own, whose calls may throw before they return a promise. */
+/** A database in memory, as a store class of the app whose calls may throw before they return a promise. */
 function oddStore(odd: (name: keyof Store) => void): Store {
   const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
   return new Proxy(inner, {

@@ -47,7 +47,8 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
         },
       },
     })
-    // All of them would take 20 s here; a fifth passes through every phase, the outage and its retries included.
+    // All of them would take 20 s here. A fifth of them passes through every phase, including the outage and its
+    // retries.
     await until('a fifth of them is read', () => answered.size >= 2_000, 30_000)
     expect(failures).toBe(0)
     expect(most).toEqual({ token: 4, read: expect.any(Number) })
@@ -64,7 +65,8 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
         slots.set(slot, (slots.get(slot) ?? 0) + 1)
       }
       expect([outages, Math.max(...dues) <= widthMs]).toEqual([outages, true])
-      // Evenly, a twentieth of them is 500; the least pause gathers a tenth of a second's worth in the first slots.
+      // Spread evenly, a twentieth of them would be 500. The shortest pause puts a tenth of a second's worth into the
+      // first slots.
       expect([outages, Math.max(...slots.values()) < 1_700]).toEqual([outages, true])
       expect([outages, slots.size >= 18]).toEqual([outages, true])
     }
@@ -81,7 +83,7 @@ describe('concurrent reads', () => {
     for (const business_uid of businesses) {
       for (let i = 0; i < 6; i++) platform.purchase({ business_uid, payment: 'succeeded' })
     }
-    await until('all are read', async () => {
+    await until('all subscriptions are read', async () => {
       const decisions = await Promise.all(businesses.map((each) => marketplace.explain(each)))
       return decisions.every(({ subscriptions }) => subscriptions.filter((each) => each.asOf).length === 6)
     })
@@ -149,7 +151,7 @@ function recordOf(uid: string) {
   }
 }
 
-/** When a subscription is due again that has met this many outages before this one. */
+/** When a subscription is due again after this many earlier outages. */
 function nextAfterOutages(outages: number): number {
   const progress = JSON.stringify({ generation: 1, outages })
   const claim = { generation: 1, uninstalledAt: null, progress, subscription: { record: null, gone: null } }

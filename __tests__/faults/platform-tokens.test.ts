@@ -23,23 +23,23 @@ describe('F5 a platform that refuses the credentials of the app', () => {
     const businesses = ['b1', 'b2', 'b3', 'b4']
     for (const business_uid of businesses) platform.purchase({ business_uid, payment: 'succeeded' })
     await platform.settled()
-    await until('it is logged', async () => (await marketplace.health()).problems.length > 0)
+    await until('the refusal is logged', async () => (await marketplace.health()).problems.length > 0)
     expect(await marketplace.health()).toMatchObject({
       status: 'degraded',
       problems: ["reads are paused: the platform refuses the app's credentials"],
     })
-    // A refusal of one business would be final after 12 tries and 72 hours.
+    // The refusal of a single business would be final after 12 tries and 72 hours.
     for (let day = 0; day < 14; day++) {
       jump(24 * HOUR)
       const before = refusal.strikes
-      await until('another try', async () => {
+      await until('another try is made', async () => {
         // A try that was under way during the jump may have been refused only after it.
         const { problems } = await marketplace.health()
         if (refusal.strikes > before) return true
         if (problems.some((problem) => problem.startsWith('reads are paused'))) jump(MINUTE)
       })
       await looks(2)
-      // No more than were under way when the first of them was answered.
+      // These are at most the calls that were under way when the first of them was answered.
       expect(refusal.strikes - before).toBeLessThanOrEqual(8)
     }
     const { counts } = await marketplace.health()
@@ -47,8 +47,8 @@ describe('F5 a platform that refuses the credentials of the app', () => {
     refusal.remove()
     jump(HOUR)
     for (const business of businesses) await until(business, () => marketplace.isEntitled(business))
-    // A loop that has not looked since the jump, an hour by this clock, counts as stuck until it looks.
-    await until('good health', async () => (await marketplace.health()).status === 'ok')
+    // A loop that has not looked since the jump, an hour by this clock, counts as stuck until its next look.
+    await until('health is ok', async () => (await marketplace.health()).status === 'ok')
     expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
   })
 })
@@ -68,12 +68,12 @@ describe('F8 tokens', () => {
       },
     })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('the purchase', () => marketplace.isEntitled(B1))
+    await until('the purchase is seen', () => marketplace.isEntitled(B1))
     const files = readdirSync(folder)
     expect(tokens.length).toBeGreaterThan(0)
     expect(files.length).toBeGreaterThan(0)
     const texts = files.map((file) => readFileSync(join(folder, file), 'latin1'))
-    // A read that looked for it would find it: the business exists.
+    // The control: the search would find a stored token, because it finds the business.
     expect(texts.some((text) => text.includes(B1))).toBe(true)
     for (const token of tokens) expect(files.filter((_file, at) => texts[at]?.includes(token))).toEqual([])
   })
@@ -86,15 +86,15 @@ describe('F9 a token endpoint that does not answer', () => {
       freshness: { waitMs: 0 },
     })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('the purchase', () => marketplace.isEntitled(B1))
+    await until('the purchase is seen', () => marketplace.isEntitled(B1))
     const slow = platform.faults.add({ on: 'token', kind: 'slow', ms: 15_000 })
     for (let at = 0; at < 12; at++) platform.purchase({ business_uid: `new-${at}`, payment: 'succeeded' })
     await platform.settled()
-    await until('four wait for a token', () => slow.strikes >= 4)
+    await until('four calls wait for a token', () => slow.strikes >= 4)
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.cancel(uid)
     await deliver(notice(uid, B1))
-    await until('the cancellation', async () => !(await marketplace.isEntitled(B1)))
+    await until('the cancellation is seen', async () => !(await marketplace.isEntitled(B1)))
   })
 
   it('does not stop known businesses with a token while other known ones wait for theirs', async () => {
@@ -106,18 +106,18 @@ describe('F9 a token endpoint that does not answer', () => {
     const uids = new Map<string, string>()
     for (const business_uid of [B1, ...others]) {
       uids.set(business_uid, platform.purchase({ business_uid, payment: 'succeeded' }).uid)
-      await until('the purchase', () => marketplace.isEntitled(business_uid))
+      await until('the purchase is seen', () => marketplace.isEntitled(business_uid))
     }
-    // All tokens have ended, and one business has a new one.
+    // All tokens have expired, and one business has a new one.
     platform.faults.expireTokens()
     await marketplace.refresh(B1)
     const slow = platform.faults.add({ on: 'token', kind: 'slow', ms: 15_000 })
     for (const business of others) await deliver(notice(uids.get(business) as string, business))
-    await until('four wait for a token', () => slow.strikes >= 4)
+    await until('four calls wait for a token', () => slow.strikes >= 4)
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.cancel(uids.get(B1) as string)
     await deliver(notice(uids.get(B1) as string, B1))
-    await until('the cancellation', async () => !(await marketplace.isEntitled(B1)))
+    await until('the cancellation is seen', async () => !(await marketplace.isEntitled(B1)))
   })
 })
 

@@ -17,10 +17,10 @@ describe('a platform, or its token endpoint,', () => {
   it.each([
     ['E1 that refuses connections', 'refuse', 'platform_unreachable'],
     ['E1 that resets connections', 'reset', 'platform_unreachable'],
-    ['E2 that takes requests and never answers', 'black hole', 'platform_timeout'],
-    ['E3 that answers a byte at a time', 'trickle', 'platform_timeout'],
-    ['E4 that answers half', 'truncate', 'platform_unreachable'],
-    ['E5 that answers with a page and 200', 'html', 'platform_reply_invalid'],
+    ['E2 that accepts requests and never answers', 'black hole', 'platform_timeout'],
+    ['E3 that sends its reply byte by byte', 'trickle', 'platform_timeout'],
+    ['E4 that sends half of its reply', 'truncate', 'platform_unreachable'],
+    ['E5 that replies with a page and 200', 'html', 'platform_reply_invalid'],
   ] as const)('%s changes no answer, is reported, and is called again later', async (_what, mode, code) => {
     const platform = await startPlatform()
     const [base, auth] = [await proxyTo(platform.baseUrl), await proxyTo(platform.authUrl)]
@@ -32,18 +32,18 @@ describe('a platform, or its token endpoint,', () => {
       (await marketplace.explain(business)).subscriptions[0]?.failure
     const known = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await marketplace.track({ subscription_uid: known.uid, business_uid: B1 })
-    await until('the purchase', () => marketplace.isEntitled(B1))
+    await until('the purchase is seen', () => marketplace.isEntitled(B1))
 
     await Promise.all([base.be(mode), auth.be(mode)])
-    // The one has its token and fails at the read; the other fails at its first token.
+    // The known business has its token and fails at the read. The new one fails at its first token.
     platform.cancel(known.uid)
     const other = platform.purchase({ business_uid: B2, payment: 'succeeded' })
     const begun = Date.now()
     await marketplace.track({ subscription_uid: known.uid, business_uid: B1 })
     await marketplace.track({ subscription_uid: other.uid, business_uid: B2 })
     const failures = [
-      await until('a failed read', () => failureOf(B1)),
-      await until('a failed token call', () => failureOf(B2)),
+      await until('a read has failed', () => failureOf(B1)),
+      await until('a token call has failed', () => failureOf(B2)),
     ]
     expect(failures).toEqual([code, code])
     expect(Date.now() - begun).toBeLessThan(8_000)
@@ -52,8 +52,8 @@ describe('a platform, or its token endpoint,', () => {
     expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
 
     await Promise.all([base.be('pass'), auth.be('pass')])
-    await until('the end of the one', async () => !(await marketplace.isEntitled(B1)))
-    await until('the other', () => marketplace.isEntitled(B2))
+    await until('the access of the known business has ended', async () => !(await marketplace.isEntitled(B1)))
+    await until('the new business has access', () => marketplace.isEntitled(B2))
   })
 })
 
@@ -72,7 +72,7 @@ describe('E6 a platform that limits the rate', () => {
     const limit = { on: 'read', kind: 'status', status: 429, times: 1 } as const
     platform.faults.add(header === undefined ? limit : { ...limit, retryAfter: header })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('the pause', async () => (await marketplace.health()).problems.length > 0)
+    await until('the reads are paused', async () => (await marketplace.health()).problems.length > 0)
     const calls = platform.requests.length
     platform.purchase({ business_uid: B2, payment: 'succeeded' })
     await platform.settled()
@@ -82,27 +82,27 @@ describe('E6 a platform that limits the rate', () => {
     const paused = 'reads are paused: the platform limits our rate'
     expect((await marketplace.health()).problems).toContain(paused)
     jump(2)
-    await until('the other', () => marketplace.isEntitled(B2))
+    await until('the other business has access', () => marketplace.isEntitled(B2))
     expect((await marketplace.health()).problems).not.toContain(paused)
     jump(HOUR)
-    await until('the one', () => marketplace.isEntitled(B1))
+    await until('the first business has access', () => marketplace.isEntitled(B1))
   })
 })
 
 describe('E8 a platform that refuses one business', () => {
   it.each([403, 404, 400])(
-    'with %d gets calls for it more and more rarely, and for others as before',
+    'with %d gets fewer and fewer calls for it, and calls for others as before',
     async (status) => {
       const { platform, marketplace } = await createScene({ freshness: { waitMs: 0 } })
       platform.faults.add({ on: 'read', kind: 'status', status, business_uid: B1 })
       platform.purchase({ business_uid: B1, payment: 'succeeded' })
-      await until('it is refused', async () => {
+      await until('the business is refused', async () => {
         const { subscriptions } = await marketplace.explain(B1)
         return subscriptions[0]?.failure === 'platform_refused'
       })
       for (let other = 0; other < 10; other++) {
         platform.purchase({ business_uid: `other-${other}`, payment: 'succeeded' })
-        await until('the other', () => marketplace.isEntitled(`other-${other}`))
+        await until('the other business has access', () => marketplace.isEntitled(`other-${other}`))
       }
       expect(await marketplace.health()).toMatchObject({ status: 'ok' })
       const refused = platform.requests.filter((each) => each.endpoint === 'read' && each.business_uid === B1)
@@ -112,14 +112,14 @@ describe('E8 a platform that refuses one business', () => {
 })
 
 describe('E23 a platform that refuses every business', () => {
-  it('is reported by health with the next step, also after a restart, until it serves again', async () => {
+  it('is reported by health with the next step, even after a restart, until it serves reads again', async () => {
     const { clock, jump } = jumpingClock()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const { platform, marketplace } = await createScene({ clock, store })
     const businesses = ['b1', 'b2', 'b3', 'b4']
     for (const business_uid of businesses) {
       platform.purchase({ business_uid, payment: 'succeeded' })
-      await until('the purchase', () => marketplace.isEntitled(business_uid))
+      await until('the purchase is seen', () => marketplace.isEntitled(business_uid))
     }
     const refusal = platform.faults.add({ on: 'read', kind: 'status', status: 404 })
     for (const business of businesses) await marketplace.refresh(business)
@@ -132,8 +132,8 @@ describe('E23 a platform that refuses every business', () => {
       const strikes = refusal.strikes
       jump(26 * HOUR)
       let polls = 0
-      await until('they are tried again', () => {
-        // A read that was under way at the jump counts its next try from after it.
+      await until('the reads are tried again', () => {
+        // A read that was under way at the jump counts its next try from after the jump.
         if (++polls % 100 === 0) jump(6 * MINUTE)
         return refusal.strikes >= strikes + businesses.length
       })
@@ -145,13 +145,13 @@ describe('E23 a platform that refuses every business', () => {
     refusal.remove()
     jump(30 * HOUR)
     for (const business of businesses) await until(business, () => again.isEntitled(business))
-    await until('good health', async () => (await again.health()).status === 'ok')
+    await until('health is ok', async () => (await again.health()).status === 'ok')
   }, 60_000)
 })
 
 type Mode = 'pass' | 'refuse' | 'reset' | 'black hole' | 'trickle' | 'truncate' | 'html'
 
-/** A TCP proxy that can fail in the ways of a network. `be` ends the connections that were open. */
+/** A TCP proxy that can fail like a network. `be` ends the open connections. */
 async function proxyTo(target: string) {
   const upstreamPort = Number(new URL(target).port)
   const sockets = new Set<Socket>()
@@ -217,7 +217,7 @@ async function proxyTo(target: string) {
   }
 }
 
-/** A clock that stands between its steps, on a whole second at first; timers keep the system's pace. */
+/** A clock that stands still between its steps, first on a whole second. Timers keep the system's pace. */
 function steppedClock() {
   let now = Math.ceil(Date.now() / SECOND) * SECOND
   const clock: Clock = { ...systemClock, now: () => now, monotonic: () => now }

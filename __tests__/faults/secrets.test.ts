@@ -27,7 +27,7 @@ import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { serve } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** Each is looked for everywhere, as it is and in base64. */
+/** The test searches for each secret everywhere, as plain text and in base64. */
 const SECRETS = {
   'the client secret': 'canary-client-7Hq2',
   'the delivery secret': 'canary-delivery-Jw83nfQz17Lk',
@@ -40,14 +40,14 @@ const [CLIENT_SECRET, DELIVERY_SECRET, TOKEN, PASSWORD] = Object.values(SECRETS)
   string,
   string,
 ]
-/** No record or event holds it; it is only in addresses that this test asks for itself. */
+/** The control: no record or event contains it, only the addresses of the reads that this test requests. */
 const CONTROL = 'canary-control'
 
 type Answer = (res: ServerResponse, req: IncomingMessage) => unknown
 
 const quote = (req: IncomingMessage) => `${req.url} ${CLIENT_SECRET} ${req.headers.authorization} ${TOKEN}`
 
-/** How the token call ends for a business of that name; every answer quotes its request. */
+/** How the token call of a business with this name ends. Every answer repeats its request. */
 const TOKEN_CALL: Record<string, Answer> = {
   refused: (res, req) => res.writeHead(403).end(JSON.stringify({ error: `no: ${quote(req)}` })),
   redirected: (res, req) => res.writeHead(302, { location: `/elsewhere${req.url}` }).end(),
@@ -65,7 +65,7 @@ const READ_CALL: Record<string, Answer> = {
   'read reset': (res) => res.socket?.resetAndDestroy(),
   'read foreign': (res) => res.end(JSON.stringify(recordsOf('somebody else', 's read foreign'))),
 }
-/** These would make all reads wait: only their token calls are made. */
+/** These answers would pause all reads, so only the token calls of these businesses are made. */
 const ONLY_TOKEN_CALL: Record<string, Answer> = {
   throttled: (res, req) => res.writeHead(429, { 'retry-after': '1' }).end(quote(req)),
   credentials: (res, req) =>
@@ -118,7 +118,7 @@ describe('secrets', () => {
   it('L3 appear in no span of a tracer that records every fetch, and in no metric', () => {
     const { spans, counted, tokenCalls } = seen[0] as (typeof seen)[0]
     const addresses = spans.map(({ attributes }) => String(attributes['url.full']))
-    // The tracer does record addresses with their queries, those of reads, and of another token call too.
+    // The control: the tracer records addresses with their queries, those of reads and of another token call.
     expect(addresses.filter((address) => address.includes('filter'))).not.toEqual([])
     expect(addresses.filter((address) => address.includes(CONTROL))).toHaveLength(1)
     expect(tokenCalls.filter((url) => url.includes(CLIENT_SECRET)).length).toBeGreaterThan(8)
@@ -142,7 +142,7 @@ describe('secrets', () => {
   it('L5, A6 appear in no file of the database, while it is open and afterwards', () => {
     const { files } = seen[0] as (typeof seen)[0]
     expect(Object.keys(files)).toEqual(expect.arrayContaining(['open m.db', 'open m.db-wal', 'closed m.db']))
-    // They contain the deliveries.
+    // The control: the files contain the deliveries.
     expect(files['open m.db-wal']).toContain('s read failing')
     expect(files['closed m.db']).toContain('s read failing')
     expect(leaksIn(Object.values(files))).toEqual([])
@@ -197,7 +197,7 @@ async function provokeEverything() {
     throw new Error('the app cannot')
   })
 
-  // A database that cannot be opened, for its error and for its 503.
+  // A database that cannot be opened, for its error and its 503.
   const without = createMarketplace({ ...options, store: `sqlite:${join(folder, 'no such folder', 'm.db')}` })
   onCleanUp(() => without.close())
   const slow = createMarketplace({
@@ -255,7 +255,7 @@ async function provokeEverything() {
   for (const business of [...businesses, ...Object.keys(ONLY_TOKEN_CALL)]) {
     await fails(async () => {
       const token = await marketplace.fetchAppToken(business)
-      // Its `value` is the token that the caller requested; it must not show where a token is printed.
+      // Its `value` is the token that the caller requested, but it must not appear where a token is printed.
       return [inspect(token, { depth: null }), JSON.stringify(token), `${token}`]
     })
   }
@@ -306,7 +306,7 @@ async function provokeEverything() {
   }
 }
 
-/** Not with `fetch`, whose spans would hold the addresses of deliveries. */
+/** This does not use `fetch`, whose spans would contain the addresses of deliveries. */
 function exchange(
   url: string,
   {
@@ -330,7 +330,7 @@ function exchange(
   })
 }
 
-/** The names of the secrets that are anywhere in `values`, with the text around them. */
+/** The names of the secrets in `values`, with the text around each. */
 function leaksIn(values: unknown): string[] {
   const shown = inspect(values, {
     depth: Number.POSITIVE_INFINITY,
@@ -357,7 +357,7 @@ function jsonOf(values: unknown): string {
   }
 }
 
-/** `inspect` omits the stack of an error with an `inspect` of its own. */
+/** `inspect` leaves out the stack of an error that has its own `inspect` method. */
 function stacksIn(values: unknown): string[] {
   return Array.isArray(values) ? values.map((value) => String((value as Error | undefined)?.stack ?? '')) : []
 }
@@ -390,7 +390,7 @@ function captureLines(): string[] {
   return lines
 }
 
-/** A tracer that keeps every span of every fetch, and a meter. */
+/** A tracer that records every span of every fetch, and a meter. */
 function startTelemetry() {
   const spanExporter = new InMemorySpanExporter()
   const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)

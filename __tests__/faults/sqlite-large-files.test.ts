@@ -32,7 +32,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
     expect((await store.counts()).subscriptions).toBe(70)
   })
 
-  it('C27 that fails reports why and leaves no half file', async () => {
+  it('C27 that fails reports why and leaves no incomplete file', async () => {
     const folder = temporaryFolder()
     const { store } = storeAt(join(folder, 'm.db'), driver)
     await store.open()
@@ -45,7 +45,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
   })
 
   const whenMountable = canMount() ? it : it.skip
-  whenMountable('C27 onto a full disk reports that and leaves no half file', async () => {
+  whenMountable('C27 onto a full disk reports that and leaves no incomplete file', async () => {
     const { store } = storeAt(join(temporaryFolder(), 'm.db'), driver)
     await store.open()
     await store.accept([{ ...eventOf('s1'), payload: JSON.stringify('x'.repeat(500_000)) }])

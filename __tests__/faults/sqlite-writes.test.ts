@@ -14,7 +14,7 @@ import { until } from '../support/until.js'
 const FAILED = [() => false, () => true] as const
 
 describe('a sync of the WAL', () => {
-  it('C24 makes durable all earlier commits, is shared, and is not repeated', async () => {
+  it('C24 makes all earlier commits durable, is shared, and is not repeated', async () => {
     const { engine } = storeAt(join(temporaryFolder(), 'm.db'))
     await engine.open()
     await commit('a')
@@ -48,7 +48,7 @@ describe('a sync of the WAL', () => {
     }
   })
 
-  it('C24 that fails is not repaired by one that succeeds: the database first takes over everything', async () => {
+  it('C24 that fails is not repaired by a later successful one: first a checkpoint copies everything into the database', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { store } = storeAt(path)
     await store.open()
@@ -58,11 +58,11 @@ describe('a sync of the WAL', () => {
       code: 'store_unavailable',
       message: expect.stringContaining('I/O error'),
     })
-    // Reads go on meanwhile.
+    // Reads continue in the meantime.
     expect(await store.listEntries({})).toHaveLength(2)
     disk.syncsFail = false
     await store.accept([eventOf('s3')])
-    // The WAL of the failed sync is gone: its present content was written after everything else had been moved.
+    // The WAL of the failed sync is gone. Its present content was written after everything else had been copied.
     const names = ['s1', 's2', 's3']
     const [inDatabase, inWal] = [readFileSync(path), readFileSync(`${path}-wal`)]
     expect(names.map((name) => inDatabase.includes(`"${name}"`) || inDatabase.includes(name))).toEqual([
@@ -75,7 +75,7 @@ describe('a sync of the WAL', () => {
 })
 
 describe('the time of a SQLite store', () => {
-  it('C25 does not follow a wall clock that leaps: no lease expires, in this process and in the next', async () => {
+  it('C25 does not follow a wall clock that leaps: no lease expires, in this process or the next', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { clock, jump, leap } = jumpingClock()
     const { store, engine } = storeAt(path, undefined, clock)
@@ -101,7 +101,7 @@ describe('the time of a SQLite store', () => {
     expect((await timeOf(next.engine)) - after).toBeGreaterThanOrEqual(70_000)
   })
 
-  it('C25 continues from the last stored time when the machine restarts with a wall clock that is behind', async () => {
+  it('C25 continues from the last stored time if the machine restarts with a wall clock that is behind', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const first = storeAt(path)
     await first.store.open()
@@ -122,7 +122,7 @@ describe('the time of a SQLite store', () => {
 })
 
 describe.each(DRIVERS)('a large file (%s)', (driver) => {
-  it('C28 opens before it is checked, and is refused as damaged as soon as the check finds it', async () => {
+  it('C28 opens before it is checked, and is refused as damaged as soon as the check finds the damage', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { store, engine } = storeAt(path, driver)
     await store.open()
@@ -139,7 +139,7 @@ describe.each(DRIVERS)('a large file (%s)', (driver) => {
     for (let page = 8_000; page < 9_000; page++)
       writeSync(file, Buffer.alloc(4_096, 0xa5), 0, 4_096, page * 4_096)
 
-    // On a busy machine a check may end before the first call; a store that waits for its check never answers.
+    // On a busy machine the check may end before the first call. A store that waited for its check would never answer.
     const again = await until('a store answers before its check has ended', async () => {
       const { store } = storeAt(path, driver)
       try {
@@ -167,7 +167,7 @@ describe.each(DRIVERS)('a large file (%s)', (driver) => {
     await store.close()
     const bytes = readFileSync(path)
     expect(bytes.length).toBeGreaterThan(5 * 1024 * 1024)
-    // Where no opening looks by itself.
+    // The damage is in a part that opening alone does not read.
     writeFileSync(path, bytes.fill(0xa5, 3_000_000, 3_200_000))
     await expect(storeAt(path, driver).store.open()).rejects.toMatchObject({ code: 'store_corrupt' })
   })

@@ -59,7 +59,7 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     expect(await store.counts()).toMatchObject({ subscriptions: 1 })
   })
 
-  it('C20 opens after a failed migration, without a leftover connection in the way', async () => {
+  it('C20 opens after a failed migration, although that left a connection', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { engine } = storeAt(path, driver)
     let fails = true
@@ -82,25 +82,28 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
 
 describe.each(DRIVERS)('a file-size limit (%s)', (driver) => {
   const whenLimited = canLimit ? it : it.skip
-  whenLimited('C21 stops writes only, is named, and leaves nothing to do when it is lifted', async () => {
-    const refusal = {
-      failed: 'store_unavailable',
-      message: expect.stringContaining('file-size limit of this process'),
-    }
-    expect(await child('file-size limit', driver)).toEqual([
-      refusal,
-      { left: [] },
-      refusal,
-      refusal,
-      { listed: 1 },
-      { listed: 2 },
-    ])
-  })
+  whenLimited(
+    'C21 stops only writes, is named in the error, and needs no action after it is lifted',
+    async () => {
+      const refusal = {
+        failed: 'store_unavailable',
+        message: expect.stringContaining('file-size limit of this process'),
+      }
+      expect(await child('file-size limit', driver)).toEqual([
+        refusal,
+        { left: [] },
+        refusal,
+        refusal,
+        { listed: 1 },
+        { listed: 2 },
+      ])
+    },
+  )
 })
 
 describe('C22 a file system that', () => {
   it.each(['EPERM', 'EISDIR', 'EINVAL', 'EACCES'])(
-    'that answers %s when a folder is synced still holds a store',
+    'that answers %s when a folder is synced can still hold a store',
     async (code) => {
       disk.folderSyncFails = code
       const { store } = storeAt(join(temporaryFolder(), 'm.db'))
@@ -110,7 +113,7 @@ describe('C22 a file system that', () => {
     },
   )
 
-  it('that reports an I/O error when a folder is synced does not hold a store', async () => {
+  it('that reports an I/O error when a folder is synced cannot hold a store', async () => {
     disk.folderSyncFails = 'EIO'
     const { store } = storeAt(join(temporaryFolder(), 'm.db'))
     await expect(store.open()).rejects.toMatchObject({
@@ -123,7 +126,7 @@ describe('C22 a file system that', () => {
 })
 
 describe.each(DRIVERS)('a database file behind a symbolic link (%s)', (driver) => {
-  it.each(['there', 'not there yet'])('C23 (%s) is synced where SQLite writes its WAL', async (when) => {
+  it.each(['there', 'not created yet'])('C23 (%s) is synced where SQLite writes its WAL', async (when) => {
     const folder = temporaryFolder()
     const [elsewhere, link] = [join(folder, 'elsewhere'), join(folder, 'link.db')]
     mkdirSync(elsewhere)
@@ -140,7 +143,7 @@ describe.each(DRIVERS)('a database file behind a symbolic link (%s)', (driver) =
     await store.accept([eventOf('s1')])
     expect(statSync(`${real}-wal`).size).toBeGreaterThan(before)
     expect(readdirSync(folder).sort()).toEqual(['elsewhere', 'link.db'])
-    // SQLite's descriptor, and ours.
+    // One descriptor is SQLite's, the other is the package's.
     if (hasProc) expect(filesOpenIn(folder).filter((file) => file === `${real}-wal`)).toHaveLength(2)
   })
 })

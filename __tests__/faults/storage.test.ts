@@ -15,11 +15,12 @@ describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', ()
   const engine = useEngine('PostgreSQL')
 
   it.each(['on', 'off'])(
-    'has everything it acknowledged, with the role’s default synchronous_commit=%s',
+    "has everything that it acknowledged, with the role's default synchronous_commit=%s",
     async (mode) => {
       const store = await engine.freshAddress()
       const server = engine.server()
-      // Unless a commit waits for it, the log is written long after: a commit that does not wait is lost for certain.
+      // PostgreSQL writes its log much later unless a commit waits for that, so a commit that does not wait is
+      // certainly lost.
       await server.sql(`alter system set wal_writer_delay = '10s'`)
       await server.sql(`alter system set wal_writer_flush_after = '1GB'`)
       server.signal('SIGHUP')
@@ -38,7 +39,7 @@ describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', ()
             if (status === 200) acknowledged.push(id)
           }
         })
-        await until('enough is acknowledged', () => acknowledged.length >= enough)
+        await until('enough deliveries are acknowledged', () => acknowledged.length >= enough)
         await server.stop('immediate')
         isDown = true
         await Promise.all(senders)
@@ -54,7 +55,7 @@ describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', ()
       const kept = new Set(rows.map(({ id }) => id))
       expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
       await until(
-        'it goes on by itself',
+        'the marketplace continues by itself',
         async () => (await scene.deliver(notice('b1', 'last'))).status === 200,
       )
     },
@@ -111,7 +112,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
     await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await room.fill()
-    // The rest of the last page takes some more.
+    // The rest of the last page accepts some more.
     const refused = await until('the disk is full', async () => {
       const reply = await deliver(notice('b1', uid))
       return reply.status !== 200 && reply
@@ -124,7 +125,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
     }
 
     await room.free()
-    const id = await until('deliveries are taken again', async () => {
+    const id = await until('deliveries are accepted again', async () => {
       const reply = await deliver(notice('b1', uid))
       return reply.status === 200 && reply.id
     })
@@ -139,7 +140,7 @@ describe('C11 a connection to PostgreSQL that is lost', () => {
   const engine = useEngine('PostgreSQL')
 
   it.each(['after', 'before'] as const)(
-    'right %s the server has the COMMIT of a delivery: the delivery is tried again, and stored once',
+    'right %s the server receives the COMMIT of a delivery: the delivery is tried again, and stored once',
     async (when) => {
       const address = await engine.freshAddress()
       const proxy = await startProxy({ to: engine.server().port })
@@ -178,7 +179,7 @@ describe('C16 a file that is damaged, or not a database', () => {
       expect(await marketplace.explain('b1')).toMatchObject({ known: false, reason: 'store_unavailable' })
       expect(await marketplace.health()).toMatchObject({ status: 'failing' })
       await marketplace.close()
-      // The mark of WAL mode and its counter in the first 100 bytes are set before the file can be read through.
+      // SQLite sets the mark of WAL mode and its counter, in the first 100 bytes, before it can read the file.
       expect(readFileSync(path).subarray(100).equals(bytes.subarray(100))).toBe(true)
     },
   )
@@ -193,7 +194,7 @@ describe('C16 a file that is damaged, or not a database', () => {
     if (damage === 'no database') return Buffer.from('somebody may want this back\n'.repeat(200))
     if (damage === 'cut short') return bytes.subarray(0, bytes.length / 2)
     const copy = Buffer.from(bytes)
-    // Beyond the first page, all of them: which page is a tree's root depends on the version.
+    // All pages after the first, because the root page of a tree depends on the version.
     if (damage === 'overwritten in the middle') copy.fill(0xa5, 4_096)
     else copy.fill(0, 0, 16)
     return copy

@@ -48,7 +48,7 @@ describe('a strange body', () => {
       'null',
     ]
     for (const id of alike) expect((await deliver(target, noticeOf(id, id))).status).toBe(200)
-    // A number is its text, so this one is known already.
+    // A number means its text, so this subscription is already known.
     await deliver(target, noticeOf(7 as never, 7 as never))
     expect((await marketplace.health()).counts?.subscriptions).toBe(alike.length)
     for (const id of alike) {
@@ -57,7 +57,7 @@ describe('a strange body', () => {
     }
   })
 
-  it('B8 changes no prototype with __proto__ and constructor, and passes on no ids', async () => {
+  it('B8 changes no prototype with __proto__ and constructor, and gives no ids', async () => {
     const { marketplace, target } = await receiving()
     const ids = JSON.stringify(noticeOf('s1').data)
     const pair = '"entity_name":"purchasable_subscription","event_type":"update"'

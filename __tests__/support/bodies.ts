@@ -49,7 +49,7 @@ export async function serve(
     server.closeAllConnections()
   })
   const { port } = server.address() as AddressInfo
-  /** Sends exactly these bytes: `write` and `end` keep supertest from changing them. */
+  /** Sends exactly these bytes. `write` and `end` prevent supertest from changing them. */
   function post(body: string | Buffer, headers: Record<string, string> = {}) {
     return request(server)
       .post(`/hooks/${SECRET}`)
@@ -67,7 +67,7 @@ export function head(headers: Record<string, string | number>): string {
   return `POST /hooks/${SECRET} HTTP/1.1\r\n${lines.join('')}\r\n`
 }
 
-/** As latin1, so that a chunk may end inside a character. */
+/** The text as latin1, so that a chunk may end inside a character. */
 export function chunked(text: string, size: number): string {
   const bytes = Buffer.from(text)
   let out = ''
@@ -92,7 +92,7 @@ export async function exchange(port: number, message: string): Promise<string> {
   return received(socket, /^HTTP\/1\.1 (?!100).*\r\n\r\n./s)
 }
 
-/** The received text, as soon as it matches. */
+/** Resolves with the received text as soon as it matches. */
 export function received(socket: Socket, pattern: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''

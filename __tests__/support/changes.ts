@@ -4,7 +4,7 @@ import { until } from './until.js'
 
 const B1 = 'business-one'
 
-/** A purchase, and moves until each of the states has been seen by the marketplace. */
+/** Makes a purchase, moves it through these states, and waits until the marketplace has seen each of them. */
 export async function bringAbout(
   platform: Simulator,
   marketplace: Marketplace,
@@ -27,7 +27,7 @@ export async function bringAbout(
   return uid
 }
 
-/** Changes that have not been handled to the end. */
+/** The number of changes that are not handled yet. */
 export async function pendingChanges({ journal }: Marketplace): Promise<number> {
   const changes = await journal.list({ kind: 'change' })
   return changes.filter(({ status }) => status === 'pending' || status === 'waiting').length

@@ -6,7 +6,7 @@ import { OUR_ITEM } from './settings.js'
 
 const B1 = 'business-one'
 
-/** A platform without deliveries, and a marketplace on a file of its own. */
+/** A platform without deliveries, and a marketplace on its own file. */
 export async function createFileScene(options: Parameters<typeof openMarketplace>[1] = {}) {
   const platform = await startPlatform()
   const store = `sqlite:${join(temporaryFolder(), 'm.db')}`

@@ -5,9 +5,9 @@ import { until } from './until.js'
 
 export const engine = useEngine('PostgreSQL')
 
-/** Waits until so many connections to the database listen. */
+/** Waits until this many connections to the database listen. */
 export async function listeners(count: number, address: string) {
-  await until('they listen', async () => {
+  await until('the connections listen', async () => {
     const rows = await engine.server().sql(
       `select 1 from pg_stat_activity where datname = $1
         and (query like 'listen %' or query like '%pg_listening_channels%')`,

@@ -20,7 +20,7 @@ afterEach(async () => {
 
 export type Answer = (req: IncomingMessage, res: ServerResponse) => unknown
 
-/** A platform with the given answers, and a client for it. */
+/** A platform with these answers, and a client for it. */
 export async function start(
   options: {
     token?: Answer

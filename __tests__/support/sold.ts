@@ -6,7 +6,7 @@ export interface Line {
   business_uid: string
 }
 
-/** Purchases without a delivery to the app. */
+/** Makes purchases without a delivery to the app. */
 export function sell(platform: Simulator, count: number): Line[] {
   return Array.from({ length: count }, (_, i) => {
     const named = { subscription_uid: `subscription-${i}`, business_uid: `business-${i}` }

@@ -23,7 +23,7 @@ export function storeAt(path: string, driver?: SqliteDriverName, clock: Clock = 
   return { engine, store }
 }
 
-/** Runs support/sqlite-child.ts on a new file; the lines it printed. */
+/** Runs support/sqlite-child.ts on a new file. Returns the lines that it printed. */
 export async function child(task: string, driver: SqliteDriverName, under: readonly string[] = []) {
   const script = JSON.stringify(join(__dirname, '../support/sqlite-child.ts'))
   const [command, ...rest] = [

@@ -26,8 +26,8 @@ export function gate<T = void>() {
   return { opened, open, fail }
 }
 
-/** Lets the loops, which poll every 50 ms and may take a fifth longer, look this many times. */
+/** Lets the loops look for work this many times. They poll every 50 ms, and may take a fifth longer. */
 export async function looks(times: number) {
   const end = Date.now() + times * 60
-  await until('the looks', () => Date.now() > end)
+  await until('the loops have looked', () => Date.now() > end)
 }

@@ -3,15 +3,15 @@ import { ADDRESSES, type Outage } from './platform.js'
 import type { World } from './world.js'
 
 export interface FaultClass {
-  /** Its row in docs/faults.md. */
+  /** The row of the fault in docs/faults.md. */
   id: string
-  /** In words, for a sentence that begins with "after". */
+  /** The fault as a phrase that follows "after". */
   what: string
-  /** Begins it, looks at the app while it lasts, and puts it right. */
+  /** Begins the fault, checks the app while it lasts, and ends it. */
   live(world: World): Promise<void>
 }
 
-/** A probe at once, and others now and then, while something is wrong. */
+/** Probes the app at once, and from time to time while the fault lasts. */
 async function endure(
   { time, probes, random, checkJournal }: World,
   what: string,
@@ -30,7 +30,7 @@ async function endure(
 
 const longOrShort = ({ random }: World) => random.pick([5 * HOUR, 3.3 * DAY])
 
-/** A deployment with a wrong option, put right by the next. */
+/** A deployment with a wrong option; the next deployment corrects it. */
 function misconfigured(id: string, what: string, wrong: Parameters<World['app']['redeploy']>[0]): FaultClass {
   return {
     id,
@@ -96,7 +96,7 @@ export const FAULTS = {
       for (let i = 0; i < 4; i++) {
         const [leap] = leaps.splice(random.between(0, leaps.length - 1), 1) as [number]
         note(`the clock leaps by ${leap / SECOND} s`)
-        // While handlers run: of a new business, and of an old one.
+        // The handlers of a new and of an old business run during the leap.
         app.now.handlerMs = 20 * SECOND
         void buyers.buy(`leap-${i}`)
         const old = platform.of('probe-payer').at(-1)?.uid as string
@@ -126,7 +126,7 @@ export const FAULTS = {
       platform.now.latencyMs = 600
       app.deploy()
       await time.advance(3 * SECOND)
-      // All of them are overdue, and new events cannot wait for them.
+      // All reads are overdue, but new events must not wait for them.
       await probes.visit()
       buyers.rest(true)
       await time.advance(10 * MINUTE)
@@ -163,10 +163,10 @@ export const FAULTS = {
 
   poison: {
     id: 'M11',
-    what: 'a handler that failed for ever on one business',
+    what: 'a handler that failed for ever for one business',
     async live(world) {
       const { time, app, buyers, ledger, verdict } = world
-      // Shorter than the tries of a handler: those decide.
+      // These are shorter than the tries of a handler, so the tries decide.
       const retention = { changesMs: 2 * DAY, doneMs: 2 * DAY, deadMs: 20 * DAY }
       await app.redeploy({ retention })
       const before = ledger.dead()
@@ -174,7 +174,7 @@ export const FAULTS = {
       await buyers.buy('poison').isDelivered
       await endure(world, 'a handler fails for ever', 2.5 * DAY)
       await time.advance(1.5 * DAY)
-      // Changes without any handler reach the end of their retention.
+      // Without any handler, changes reach the end of their retention.
       await app.redeploy({ retention, handlers: 'events' })
       await buyers.buy('nobody-handles').isDelivered
       await time.advance(3 * DAY)
@@ -212,10 +212,10 @@ export const FAULTS = {
         const kill = () => {
           if (isDead || !app.isUp()) return
           isDead = true
-          note(power ? 'the power goes' : 'the process is killed')
+          note(power ? 'the power fails' : 'the process is killed')
           app.kill({ power })
         }
-        // In the middle of a handler, where a promise is made and not yet kept.
+        // The kill comes in the middle of a handler, when the entry is taken but not finished.
         app.now.onHandler = () => void time.after(random.pick([0, 5, 400]), kill)
         void buyers.buy(`killed-${i}`)
         await time.advance(random.pick([300, 2_000, 20_000]))
@@ -258,7 +258,7 @@ export const FAULTS = {
 
   absence: {
     id: 'M16',
-    what: 'customers who left and came back',
+    what: 'customers who left and returned',
     async live({ time, platform, buyers, probes, random }) {
       const { uid } = buyers.buy('hidden')
       buyers.buy('leaves')
@@ -311,7 +311,7 @@ export const FAULTS = {
 export type FaultName = keyof typeof FAULTS
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[]
 
-/** Customers of before, made known by `track`. */
+/** Existing customers, whom the app knows by `track`. */
 async function tracked({ time, app, platform, deliveries, buyers }: World, count: number) {
   for (let i = 0; i < count; i++) {
     const { uid, business } = platform.set(`old-${i}`, `customer-${i}`, 'purchased')

@@ -13,7 +13,7 @@ import type { Database } from './database.js'
 import type { Platform, Shown } from './platform.js'
 import type { Process } from './process.js'
 
-/** The promises a run is watched for; a run fails with one of them. */
+/** The promises that every run is checked for; a failed run names one of them. */
 export type Promised =
   | 'acknowledged is stored'
   | 'store equals platform'
@@ -34,7 +34,7 @@ export class BrokenPromise extends Error {
   }
 }
 
-/** How long an answer may rest on an earlier state of the store: the cache's 5 s, two slow calls, the wait for a read. */
+/** How old the state of the store behind an answer may be: the cache's 5 s, two slow calls, and the wait for a read. */
 const ANSWER_WINDOW_MS = 11_000
 
 interface Active {
@@ -50,7 +50,7 @@ interface Lease {
   process: Process
 }
 
-/** Watches a run from outside: writes to the database, calls of handlers, answers. */
+/** Watches a run from outside: writes to the database, calls of handlers, and answers. */
 export function createOracle(options: {
   now(): number
   item: string
@@ -66,13 +66,13 @@ export function createOracle(options: {
   const active = new Map<string, Set<Active>>()
   const changes = new Map<string, { id: string; uid: string; order: number; ended: 'no' | 'done' | 'dead' }>()
   const changesOf = new Map<string, string[]>()
-  /** The lease under which a change was last returned from. */
+  /** The lease under which a handler last returned from a change. */
   const returnedUnder = new Map<string, string>()
   /** The lease under which the last try of a change failed. */
   const deadUnder = new Map<string, string>()
   const returned = new Map<string, Set<number>>()
   const acknowledged = new Map<string, string[]>()
-  /** Of the install events the last that happened, when it happened, and when subscriptions became known. */
+  /** The latest install event by its own time, that time, and when the app got it. */
   const installs = new Map<string, { installed: boolean; at: number; cameAt: number }>()
   const knownAt = new Map<string, number>()
   const granted = new Map<string, Map<string, number>>()
@@ -90,7 +90,10 @@ export function createOracle(options: {
         .get(uid)
         ?.some((each) => each.updatedAt === updated_at && each.state === purchase_state)
       if (!wasShown)
-        fail('only records that the platform showed', `${uid} is kept as ${purchase_state} of ${updated_at}`)
+        fail(
+          'only records that the platform showed',
+          `${uid} is stored as ${purchase_state} of ${updated_at}`,
+        )
       const time = Date.parse(String(updated_at))
       if (time < (newest.get(uid) ?? 0)) {
         const before = new Date(newest.get(uid) ?? 0).toISOString()
@@ -103,7 +106,7 @@ export function createOracle(options: {
         found.gone === null && found.record?.purchasable_uid === item && found.state === 'purchased'
       const ofBusiness = granted.get(business) ?? new Map<string, number>()
       granted.set(business, ofBusiness)
-      // Confirmed at its finish at the latest, and at the platform's answer at the earliest.
+      // The confirmation came between the platform's answer and the finish of the read.
       if (grants) ofBusiness.set(uid, shown.get(uid)?.at(-1)?.at ?? 0)
       else ofBusiness.delete(uid)
       const list = history.get(business) ?? [{ at: 0, grants: false, freshest: 0 }]
@@ -138,7 +141,7 @@ export function createOracle(options: {
       shown.set(each.uid, list)
     },
 
-    /** The calls that the database made for `process`. */
+    /** Notes a call that the database made for `process`. */
     onCommit(process: Process, method: keyof Store, args: readonly unknown[], result: unknown) {
       if (method === 'finishRead' && result === true)
         onFinishRead(args[0] as ReadClaim, args[1] as ReadFinish)
@@ -174,7 +177,7 @@ export function createOracle(options: {
       for (const id of ids) acknowledged.set(id, [...uids])
     },
 
-    /** Returns a function for the end of the handler, which takes whether it returned. */
+    /** Notes that a handler begins. Returns a function for its end, whose argument is whether it returned. */
     onHandler(
       process: Process,
       handler: number,
@@ -195,7 +198,8 @@ export function createOracle(options: {
       for (const other of others) {
         if (other.signal.aborted || other.process.isDead()) continue
         if (other.entry === id && other.process === process) continue
-        // A frozen process, or one that could not renew, has lost its lease and cannot know it; nor does a late finish count.
+        // A frozen process, or one that could not renew, has lost its lease without knowing it. A late finish does not
+        // count either.
         const hasLost = (each: Active) =>
           (each.lease?.until ?? 0) <= now() && each.process.troubledUntil() >= now() - 2 * leaseMs
         if (hasLost(other) || hasLost(mine)) continue
@@ -208,7 +212,8 @@ export function createOracle(options: {
       const change = changes.get(id)
       if (change) {
         const earlier = (changesOf.get(change.uid) ?? []).slice(0, change.order)
-        // A change that ended under the same lease is written before or with the next, so that a crash repeats both.
+        // A change that ended under the same lease is written before or with the next one, so that a crash repeats
+        // both.
         const hasEnded = (each: string) =>
           deadUnder.get(each) === lease?.token ||
           ((returned.get(each)?.size ?? 0) >= handlers && returnedUnder.get(each) === lease?.token)
@@ -234,7 +239,8 @@ export function createOracle(options: {
         0,
         ...everything.filter(({ state }) => state === 'purchased').map(({ at }) => at),
       )
-      // A reply may be under way for 5 s, a call of the store for 2 s, and a process stand still for all of its lease.
+      // A reply may be under way for 5 s and a call of the store for 2 s, and a process may stand still for its whole
+      // lease.
       const slackMs = leaseMs + 10_000 + Math.abs(process.skewMs)
       if (entitled && now() - lastPurchased > maxStaleMs + slackMs) {
         const ago = lastPurchased === 0 ? 'never' : `${(now() - lastPurchased) / 1_000} s ago`
@@ -254,7 +260,7 @@ export function createOracle(options: {
       if (entitled && !window.some(({ grants }) => grants)) {
         fail(
           'answers follow the store',
-          `${business} has access by ${process.name}, and the store has not shown it lately`,
+          `${business} has access by ${process.name}, but the store has not shown it lately`,
         )
       }
       const isSure =
@@ -264,12 +270,12 @@ export function createOracle(options: {
       if (!entitled && isSure) {
         fail(
           'answers follow the store',
-          `${business} is denied by ${process.name}, and the store has purchased`,
+          `${business} is denied by ${process.name}, but the store has purchased`,
         )
       }
     },
 
-    /** The first difference from the intended end; undefined when there is none. */
+    /** The first difference from the intended end state; undefined if there is none. */
     async unfinished(database: Database, platform: Platform): Promise<string | undefined> {
       for (const row of await database.subscriptions()) {
         const truth = canonicalState(platform.state(row.uid))
@@ -278,7 +284,7 @@ export function createOracle(options: {
         if (isUnknown) {
           if (row.state !== null) return words
         } else if (platform.isRefusing(row.business)) {
-          // Without a token only the uninstall counts: this one, and it came when the subscription was known.
+          // If the token is refused, only the uninstall decides, and only if it came when the subscription was known.
           const word = installs.get(row.business)
           const isTold =
             word?.installed === false &&
@@ -299,7 +305,7 @@ export function createOracle(options: {
         if (!kept.has(id))
           fail('acknowledged is stored', 'a delivery was answered 200 and is not in the journal')
         for (const uid of uids) {
-          if (!rows.has(uid)) fail('acknowledged is stored', `${uid} was announced and is not known`)
+          if (!rows.has(uid)) fail('acknowledged is stored', `${uid} was announced, but is not known`)
         }
       }
       for (const { id, uid, order } of changes.values()) {
@@ -314,7 +320,10 @@ export function createOracle(options: {
         if (kind !== 'change') continue
         const { subscription_uid: uid, from, to } = JSON.parse(payload) as PurchaseChange
         if (from !== (states.get(uid) ?? null)) {
-          fail('changes in order', `${uid} goes on from ${from}, and was left at ${states.get(uid) ?? null}`)
+          fail(
+            'changes in order',
+            `${uid} continues from ${from}, but was left at ${states.get(uid) ?? null}`,
+          )
         }
         states.set(uid, to)
       }
@@ -322,7 +331,7 @@ export function createOracle(options: {
         if (state !== (states.get(uid) ?? null)) {
           fail(
             'changes reach every handler',
-            `${uid} is ${state}, and changes end at ${states.get(uid) ?? null}`,
+            `${uid} is ${state}, but its changes end at ${states.get(uid) ?? null}`,
           )
         }
       }

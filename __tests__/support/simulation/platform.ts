@@ -2,7 +2,7 @@ import { canonicalState, type Trigger, transition } from '../../../lib/entitleme
 import type { Random } from './random.js'
 import type { Time } from './time.js'
 
-/** The faults of a call, with their weights. `TOKEN_FAULTS` may strike both kinds. */
+/** The faults of a call, with their weights. Both kinds of calls can have `TOKEN_FAULTS`. */
 const TOKEN_FAULTS = {
   network: 3,
   failing: 2,
@@ -27,9 +27,12 @@ const READ_FAULTS = {
 } as const
 
 export interface PlatformProfile {
-  /** The share of calls that go wrong. */
+  /** The share of failing calls. */
   callFaults: number
-  /** Also answers that are wrong for good reasons: a record hidden, of another business, a token refused. */
+  /**
+   * Adds answers that are wrong without a fault of a call: a hidden record, a record of another business, a refused
+   * token.
+   */
   lies: boolean
   /** Several versions within one millisecond. */
   ties: boolean
@@ -50,7 +53,7 @@ interface Subscription {
   versions: Version[]
 }
 
-/** A record as some read was answered with. */
+/** A record that the platform has returned to a read. */
 export interface Shown {
   at: number
   uid: string
@@ -60,7 +63,7 @@ export interface Shown {
   updatedAt: string
 }
 
-/** The platform in memory: its transition table, and its calls as a process sees them, with all that goes wrong. */
+/** The platform in memory: its transition table, its calls, and their faults. */
 export function createPlatform(options: {
   time: Time
   random: Random
@@ -72,7 +75,7 @@ export function createPlatform(options: {
 }) {
   const { time, random, profile, item, onShown, onCall, trace } = options
   const subscriptions = new Map<string, Subscription>()
-  /** Since when. */
+  /** The time since which each business is refused. */
   const refusing = new Map<string, number>()
   let isWell = false
   let tokens = 0
@@ -184,7 +187,7 @@ export function createPlatform(options: {
   }
 
   return {
-    /** `fetch` for one process; `enter` resolves when its code may go on. */
+    /** `fetch` for one process; `enter` resolves when the process's code may continue. */
     fetchFor(process: { isCutOff(): boolean; enter(): Promise<void> | undefined }): typeof fetch {
       return (async (input: unknown, init: RequestInit) => {
         const url = new URL(String(input))
@@ -206,7 +209,7 @@ export function createPlatform(options: {
 
     step,
     state,
-    /** The business uninstalls the app: its subscriptions are cancelled, and it gets no token any more. */
+    /** The business uninstalls the app. Its subscriptions are cancelled, and it gets no token any more. */
     uninstall(businessUid: string): string[] {
       const touched = uidsOf(businessUid).filter((uid) =>
         step(uid, businessUid, 'User cancels the app subscription'),
@@ -226,7 +229,7 @@ export function createPlatform(options: {
       const subscription = subscriptions.get(uid) as Subscription
       return recordOf(subscription, subscription.versions.at(-1) as Version)
     },
-    /** All faults end, and a record that a lag hides shows when its time has come. */
+    /** Ends all faults. A record that a lag hides becomes visible at its time. */
     heal() {
       isWell = true
     },
@@ -252,7 +255,7 @@ interface Reply {
 
 const encoder = new TextEncoder()
 
-/** The part of a `Response` that the package uses; a real one costs more than the rest of the call. */
+/** The part of a `Response` that the package uses. A real one costs more than the rest of the call. */
 function responseOf({ status, text, retryAfter, ends }: Reply): Response {
   let isRead = false
   const reader = {

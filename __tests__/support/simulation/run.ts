@@ -10,7 +10,7 @@ import { createRandom } from './random.js'
 import { createTime } from './time.js'
 
 const ITEM = 'item-ours'
-/** After the last fault all promises must hold within this time. Only an older record may stay for an hour. */
+/** After the last fault, all promises must hold within this time. Only an older record may stay for an hour. */
 const PATIENCE_MS = 3 * 60 * 60_000
 const RETRY_DELAYS_MS = [500, 1_000, 5_000, 20_000]
 
@@ -20,7 +20,7 @@ export interface RunResult {
   /** All events in order; equal for two runs of one seed. */
   trace: readonly string[]
   profile: Profile
-  /** How long after the last fault everything was well, in virtual time. */
+  /** How long after the last fault every promise held, in virtual time. */
   healedMs: number
   counts: {
     commits: number
@@ -35,7 +35,7 @@ export interface RunResult {
 /** A defect in the store of a process, which the run must detect. */
 export type Break = (store: Store) => Partial<Store>
 
-/** One run of the whole system. It depends on its seed alone. */
+/** One run of the whole system. It depends only on its seed. */
 export async function simulate(
   seed: number,
   database: Database,
@@ -56,7 +56,7 @@ export async function simulate(
     lines.push(`${time.now() - startAt} ${line()}`)
   }
 
-  // Identifiers are partly random; by the order of their coming they are the same in every run of the seed.
+  // Identifiers are partly random. Their order of appearance is the same in every run of the seed.
   const ordinals = new Map<string, number>()
   const ordinal = (id: string) => {
     if (!ordinals.has(id)) ordinals.set(id, ordinals.size)
@@ -64,7 +64,7 @@ export async function simulate(
   }
 
   const fate = random.fork()
-  // Bounded, for a change causes reads, and they cause changes.
+  // The number is bounded, because a change causes reads, and reads cause changes.
   let races = 10
   /** The last reader of a subscription. */
   const readers = new Map<string, Process>()
@@ -84,7 +84,7 @@ export async function simulate(
         trace(() => `freeze of ${reader.name} with ${shown.uid} in its hands`)
         reader.freeze(leaseMs + fate.pick([10, 2_000, 20_000]))
       }
-      // A reader most easily loses a change that happens while an answer is on its way.
+      // A reader most easily loses a change that happens while an answer is under way.
       if (isOvertaken || fate.chance(profile.races)) {
         races--
         time.after(fate.pick([0, 5, 100]), () => change(shown.businessUid, shown.uid))
@@ -147,7 +147,7 @@ export async function simulate(
         const words = wordsFor(method, args, result)
         if (words !== '') trace(() => `${name} ${method} ${words}`)
         if (method === 'claimReads') for (const { id } of result as { id: string }[]) readers.set(id, process)
-        // An end or a standstill hurts most for newly leased work.
+        // A kill or a freeze does most harm to newly leased work.
         if (method.startsWith('claim') && words !== '' && !isWell && fate.chance(0.03 * profile.disasters)) {
           time.after(fate.pick([0, 0, 7, 400]), () => disaster(slots.indexOf(process)))
         }
@@ -329,7 +329,7 @@ export async function simulate(
       case 'change':
         return change(businessUid)
       case 'flurry':
-        // As long as a read or two: a delivery during a read must not be lost.
+        // About as long as a read or two: a delivery during a read must not be lost.
         for (let ms = 0; ms < 5_000; ms += fate.pick([1, 30, 200, 700, 2_000])) {
           time.after(ms, () => change(businessUid))
         }
@@ -401,7 +401,7 @@ export async function simulate(
   }
 
   // ---- the run
-
+  //
   // The package spreads its pauses with Math.random, warns of stores that do not open, and keeps its process alive.
   const real = {
     random: Math.random,
@@ -438,7 +438,7 @@ export async function simulate(
     const healedMs = time.now() - healedAt
     if (open) oracle.giveUp(open)
     else await oracle.checkEnd(database)
-    // The caches have forgotten: every process answers by the store.
+    // The caches have expired, so every process answers from the store.
     await time.advance(15_000)
     for (const business of businesses) for (let i = 0; i < slots.length; i++) ask(business)
     await time.rest()
@@ -480,7 +480,7 @@ export async function simulate(
 
 interface Envelope {
   uid: string
-  /** It makes the subscription known. */
+  /** Makes the subscription known. */
   announces: boolean
   body: unknown
 }

@@ -59,14 +59,14 @@ export interface Line extends Omit<Entry, 'attempt'> {
 
 export interface Lane {
   token: string | null
-  /** Of the lease. */
+  /** The end of the lease. */
   until: number
   lapses: number
 }
 
 /**
- * The promises of a store (the comments of the port) as plain objects: faster than a database, so that more worlds can be
- * tried. The same runs are made on the package's own SQL too.
+ * The promises of a store (the comments of the port) as plain objects. They are faster than a database, so more worlds
+ * can be tried. The package's own SQL runs the same worlds.
  */
 export function createTables(): Database & {
   rows(): Map<string, Row>
@@ -217,7 +217,7 @@ export function createTables(): Database & {
     if (row?.token !== claim.leaseToken) return false
     const isQuiet = row.quiet
     const isAskedAgain = row.generation > claim.generation
-    // A conclusion from an uninstall waits for the read that was requested since.
+    // The conclusion from an uninstall waits for a read that was requested after it.
     const isTooLate =
       isAskedAgain && finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
     if (isTooLate) finish = { settled: false, failure: null, progress: claim.progress, nextInMs: 0 }
@@ -226,7 +226,7 @@ export function createTables(): Database & {
       row.record = found.record && (JSON.parse(JSON.stringify(found.record)) as SubscriptionRecord)
       row.state = found.state
       row.gone = found.gone
-      // A result that was held while the process was frozen is known for no longer than its lease.
+      // A result that was held while the process was frozen counts as known for no longer than its lease.
       row.readAt = Math.min(now(), row.refreshAt as number)
       if (found.record) {
         row.business = found.record.business_uid
@@ -350,7 +350,7 @@ export function createTables(): Database & {
         },
         async close() {},
         async accept(events: readonly NewEvent[]) {
-          // Not at once: a group commit collects.
+          // Not at once, because a group commit collects calls.
           await new Promise(setImmediate)
           for (const event of events) append(event)
           const requests = events.flatMap((event) => event.refresh ?? [])
@@ -433,7 +433,7 @@ export function createTables(): Database & {
     },
     subscriptions: async () => [...rows.values()],
     journal: async () => lines,
-    /** To tamper with. */
+    /** The rows, for sabotage. */
     rows: () => rows,
     lines: () => lines,
     lanes: () => lanes,
