@@ -15,7 +15,7 @@ const HOUR = 3_600_000
 describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
   const engine = useEngine(name)
 
-  it('looks in one statement: between two, a read could end and its change be missed', async () => {
+  it('queries in one statement: between two, a read could end and its change would be missed', async () => {
     const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
     const queries = await queriesOf(() => store.dueWork({ withinMs: 1_000, topics: ['change'] }))
     expect(queries.filter(({ text }) => /from (lanes|subscriptions)/.test(text))).toHaveLength(1)

@@ -12,12 +12,12 @@ export function notice(business_id: string, subscription_uid: string) {
   })
 }
 
-/** The same, of the business of most tests unless another one is named. */
+/** A notice of the business that most tests use, unless another one is named. */
 export function noticeOf(subscription_uid: string, business_id = 'business-one') {
   return notice(business_id, subscription_uid)
 }
 
-/** Such a delivery as the store gets it. */
+/** An event about a subscription, as the store gets it. */
 export function eventOf(subscriptionUid: string, businessUid = 'b1'): NewEvent {
   return eventOfStore(subscriptionUid, { businessUid })
 }
