@@ -16,21 +16,19 @@ describe('the cost of a batch of deliveries', () => {
   it.each([
     ['without a handler', []],
     ['that handlers get', EVERY_TOPIC],
-  ] as const)('is two messages on PostgreSQL, for deliveries %s', async (_name, topics) => {
+  ] as const)('is one message on PostgreSQL, for deliveries %s', async (_name, topics) => {
     const { pool, messages } = await countingPool()
     const store = postgresStore(pool)
     onCleanUp(() => store.close())
     await store.open()
     await handling(store, topics)
+    // The first batch asks for the topics and whether the owner has read a subscription.
+    await acceptAtOnce(store, 1)
     messages.length = 0
     await acceptAtOnce(store, 100)
     // A notification of an earlier commit may be sent in between.
     const ofBatch = messages.filter((text) => !/^select pg_notify/.test(text))
-    expect(ofBatch.map((text) => /^\w+/.exec(text)?.[0])).toEqual([
-      'begin',
-      expect.stringMatching(/insert|with/),
-    ])
-    expect(ofBatch[1]).toMatch(/; commit$/)
+    expect(ofBatch).toEqual([expect.stringMatching(/^begin; [\s\S]*insert into journal[\s\S]*; commit$/)])
   })
 
   it.each(ENGINE_NAMES)(

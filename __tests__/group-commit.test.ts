@@ -74,6 +74,33 @@ describe('C26 a group commit', () => {
     expect(batches).toEqual([[2_000]])
   })
 
+  it('commits as many batches at once as it may, and collects the next one meanwhile', async () => {
+    const holds = [gate(), gate(), gate()]
+    let begun = 0
+    const { submit, settled, batches } = committer({
+      atOnce: 2,
+      before: () => holds[begun++]?.opened ?? Promise.resolve(),
+    })
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    for (const kib of [1, 2, 3, 4]) {
+      submit({ kib })
+      await turn()
+    }
+    expect(begun).toBe(2)
+    holds[1]?.open()
+    await turn()
+    expect(begun).toBe(3)
+    expect(batches).toEqual([[2]])
+    const all = settled()
+    holds[0]?.open()
+    holds[2]?.open()
+    await all
+    expect(batches).toEqual([[2], [1], [3, 4]])
+    // None of the runs has stopped for ever.
+    await Promise.all([submit({ kib: 5 }), submit({ kib: 6 })])
+    expect(batches.flat().sort()).toEqual([1, 2, 3, 4, 5, 6])
+  })
+
   it('is settled when no item waits and no commit runs', async () => {
     const hold = gate()
     const { submit, settled, batches } = committer({
@@ -98,10 +125,12 @@ describe('C26 a group commit', () => {
 function committer({
   before,
   isDataError = true,
+  atOnce = 1,
   ...bounds
 }: {
   before?(batch: number[]): Promise<void>
   isDataError?: boolean
+  atOnce?: number
   maxBatch?: Size
   maxWaiting?: Size
 } = {}) {
@@ -112,6 +141,7 @@ function committer({
       await before?.(batch)
       batches.push(batch)
     },
+    atOnce,
     isDataError: () => isDataError,
     sizeOf: ({ kib }) => ({ rows: 1, bytes: (kib / 1_024) * MIB }),
     ...bounds,

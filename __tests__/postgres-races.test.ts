@@ -12,6 +12,27 @@ import { until } from './support/until.js'
 const engine = useEngine('PostgreSQL')
 const KEEP = { doneMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
 
+describe('a batch that assumes the topics with handlers, as they were at its last look,', () => {
+  it('is written with the new ones, if another process has named a handler or taken it away meanwhile', async () => {
+    const { stores, sql } = await open()
+    const [store, other] = stores
+    await handling(other, [])
+    await store.accept([eventOf('s1')])
+    await handling(other, EVERY_TOPIC)
+    await store.accept([eventOf('s2')])
+    await sql('update handlers set ready = 0')
+    await store.accept([eventOf('s3'), eventOf('s4')])
+    const entries = await store.listEntries({})
+    expect(entries.map(({ subscriptionUid, status }) => [subscriptionUid, status]).sort()).toEqual([
+      // Rescued when its topic got a handler.
+      ['s1', expect.stringMatching(/^(pending|unhandled)$/)],
+      ['s2', 'pending'],
+      ['s3', 'waiting'],
+      ['s4', 'waiting'],
+    ])
+  })
+})
+
 describe('the sweeper, which waits for a row that another connection has locked,', () => {
   it.each(['accept', 'requestRefresh'] as const)(
     'does not delete a subscription that %s has marked in between',

@@ -1,6 +1,7 @@
 import type { Columns, Dialect } from '../store/dialect.js'
 import { sql } from '../store/sql.js'
-import { placeholder, ROWS } from './transactions.js'
+import { ROWS } from './scripts.js'
+import { placeholder } from './transactions.js'
 
 /** PostgreSQL's SQL. Its time is the server's. */
 export const postgresDialect: Dialect = {

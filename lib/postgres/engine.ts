@@ -9,8 +9,9 @@ import { postgresDialect } from './dialect.js'
 import { isDataError, isTransient } from './errors.js'
 import { createListener } from './listener.js'
 import { createConnections, type PostgresPool } from './pool.js'
+import { createScripts } from './scripts.js'
 import { asOpenError, checkServer, migratePostgres } from './setup.js'
-import { createScripts, createTransactions } from './transactions.js'
+import { createTransactions } from './transactions.js'
 
 /** Enough for a deadlock or a lost connection. The caller waits for a database that is down. */
 const TRIES = 4
@@ -58,7 +59,9 @@ export function createPostgresEngine(options: {
     // A transaction too, because the settings hold only there.
     read: (work) => write(work),
     write,
-    transact: (script) => insist(() => runScript(script())),
+    transact: (script) => insist(() => runScript(script)),
+    // The server works on one while the reply of the other is on its way, and the two share a sync.
+    transactsAtOnce: 2,
     async holdNames(trx, names) {
       const keys = names.map((name) => `${schema}/${name}`)
       // Locked row by row, so in the order of the names.

@@ -1,4 +1,3 @@
-import type { Script, Step } from '../store/dialect.js'
 import type { Connection } from '../store/sql.js'
 import { type PostgresConnection, STATEMENT_MS } from './connection.js'
 import { explainPostgres } from './errors.js'
@@ -35,57 +34,8 @@ function connectionOver(client: PostgresConnection): Connection {
   return { placeholder, query: ({ text, values }) => explained(() => client.query(text, values)) }
 }
 
-/**
- * Runs a script as one transaction. A message contains the statements up to the first that answers. It has literals
- * instead of parameters: a message of several statements has no parameters, and behind a pooler a prepared statement may
- * be missing from the next connection.
- */
-export function createScripts(connections: PostgresConnections, schema: string) {
-  const begin = `begin; ${settings(schema)}`
-
-  return async function runScript<T>(script: Script<T>): Promise<T> {
-    return explained(async () => {
-      const connection = await connections.acquire()
-      let message = begin
-      const send = async () => {
-        const text = message
-        message = ''
-        return connection.query(text)
-      }
-      try {
-        let next = script.next([])
-        while (!next.done) {
-          message += `${message && '; '}${withLiterals(next.value)}`
-          next = script.next(next.value.answers ? await send() : [])
-        }
-        message += `${message && '; '}commit`
-        await send()
-        return next.value
-      } catch (error) {
-        // If this fails too, the connection is broken, and the server rolls back by itself.
-        await connection.query('rollback').catch(() => {})
-        throw error
-      } finally {
-        connection.release()
-      }
-    })
-  }
-}
-
-/** In place of a parameter: the rows of a step, as JSON. */
-export const ROWS = Symbol('rows')
-
-function withLiterals({ query, rows }: Step): string {
-  if (query.values.length === 0) return query.text
-  // Without `$` nothing ends the literal early, and ASCII is the same in every encoding. JSON.stringify leaves no NUL.
-  const json = JSON.stringify(rows).replace(
-    /[$\u007f-\uffff]/g,
-    (odd) => `\\u${odd.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-  return query.text.replace(/\$\d+/g, () => `$$${json}$$`)
-}
-
-async function explained<T>(work: () => Promise<T>): Promise<T> {
+/** Runs `work` with errors for callers. */
+export async function explained<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
@@ -97,7 +47,7 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
  * The settings of a transaction: it finds our tables by name, ends when it takes too long, and commits to disk, whatever
  * the defaults of the role or the database. A stronger default stays.
  */
-function settings(schema: string): string {
+export function settings(schema: string): string {
   const values = {
     search_path: `'"${schema}"'`,
     statement_timeout: `'${STATEMENT_MS}'`,

@@ -94,6 +94,7 @@ export function createSqliteEngine(options: {
     read: (work) => work(reading),
     write: transact,
     transact: (script) => transact(() => runScript(script(), opened(), explain)),
+    transactsAtOnce: 1,
     // A WAL is in shared memory, so every process that uses the file is on this machine.
     isLocal: true,
     clock,

@@ -43,8 +43,8 @@ export type Columns = Record<string, ColumnType>
 
 /**
  * A transaction as a generator that yields its statements, so that it needs no promise of its own. SQLite runs it in
- * one call. PostgreSQL collects statements into one message up to the first that `answers`, and sends the last of them
- * together with the commit. The SQL is the same.
+ * one call. PostgreSQL collects statements into one message up to the first that `answers`, unless its answer is steady,
+ * and sends the last of them together with the commit. The SQL is the same.
  */
 export type Script<Result = void> = Generator<Step, Result, readonly unknown[]>
 
@@ -57,6 +57,8 @@ export interface Step {
   rows: readonly object[]
   /** Whether the script needs the rows that the statement returns. Otherwise it receives none. */
   answers: boolean
+  /** Whether its answer rarely changes: PostgreSQL assumes the last one, and repeats the script if that was wrong. */
+  isSteady?: boolean
 }
 
 /** The rows of a step, in the text of its statement. */

@@ -23,6 +23,8 @@ export interface Engine extends Dialect {
   write<T>(work: (trx: Connection) => Promise<T>): Promise<T>
   /** Runs a script as one transaction, in as few round trips as it needs. May run it again, as a whole. */
   transact<T>(script: () => Script<T>): Promise<T>
+  /** How many scripts are worth running at once. */
+  transactsAtOnce: number
   /**
    * Locks these names until the transaction ends; others that ask for one of them wait. Absent where only one
    * transaction writes at a time.

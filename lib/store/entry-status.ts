@@ -1,6 +1,6 @@
 import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
-import { prepareQuery } from './script.js'
+import { prepareSteadyQuery } from './script.js'
 import { type Sql, sql } from './sql.js'
 import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './store.js'
 
@@ -20,7 +20,7 @@ export function createStatuses(
   here: () => { own: Set<Topic>; isWorker: boolean },
 ) {
   const query = (lock: Sql) =>
-    prepareQuery(
+    prepareSteadyQuery(
       engine,
       sql<{ topic: Topic; ready: number }>`select topic, ready from handlers order by topic ${lock}`,
     )

@@ -2,15 +2,17 @@ import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 
 /**
- * Many callers share a commit: while one batch is committed and synced, the next one collects. There is no timer to
- * tune, and a lone caller does not wait. A batch is bounded in rows and bytes, so that no commit holds the event loop for
- * long. The waiting items are bounded too; beyond that, callers are rejected at once.
+ * Many callers share a commit: while `atOnce` batches are committed and synced, the next one collects. There is no timer
+ * to tune, and a lone caller does not wait. A batch is bounded in rows and bytes, so that no commit holds the event loop
+ * for long. The waiting items are bounded too; beyond that, callers are rejected at once.
  *
  * The callers of a batch share one promise. A batch that fails because of the data of one item is split until that item
  * is alone, so that the others are stored.
  */
 export function createGroupCommit<Item>(options: {
   commit(batch: readonly Item[]): Promise<void>
+  /** The most batches that are committed at once. */
+  atOnce: number
   isDataError(error: unknown): boolean
   sizeOf(item: Item): Size
   /** Turns an error of `commit` into the one for callers; by default they get the error itself. */
@@ -20,22 +22,26 @@ export function createGroupCommit<Item>(options: {
   /** The most that waits. Items beyond it are rejected with `store_unavailable`. */
   maxWaiting?: Size
 }) {
-  const { commit, isDataError, sizeOf, explain = (error) => error } = options
+  const { commit, atOnce, isDataError, sizeOf, explain = (error) => error } = options
   const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Batch<Item>[] = []
   const waitingSize: Size = { rows: 0, bytes: 0 }
-  let running: Promise<void> | undefined
+  /** Those that wait and those that are being committed. */
+  const open = new Set<Batch<Item>>()
+  let running = 0
 
   async function run() {
+    running++
     // Items that arrive in this turn of the event loop share the first commit too.
     await nextTurn()
     for (let batch = waiting.shift(); batch; batch = waiting.shift()) {
       waitingSize.rows -= batch.size.rows
       waitingSize.bytes -= batch.size.bytes
       await commitBatch(batch.items, batch.failures)
+      open.delete(batch)
       batch.end()
     }
-    running = undefined
+    running--
   }
 
   /** Never rejects. */
@@ -70,7 +76,8 @@ export function createGroupCommit<Item>(options: {
       if (!batch || isBeyond(batch.size, size, maxBatch)) {
         batch = newBatch()
         waiting.push(batch)
-        running ??= run()
+        open.add(batch)
+        if (running < atOnce) run()
       }
       batch.items.push(item)
       add(batch.size, size)
@@ -83,7 +90,7 @@ export function createGroupCommit<Item>(options: {
 
     /** Resolves when no item waits and none is being committed. */
     async settled(): Promise<void> {
-      while (running) await running
+      while (open.size > 0) await Promise.all([...open].map(({ ended }) => ended))
     },
   }
 }

@@ -3,7 +3,7 @@ import { MarketplaceError } from '../errors.js'
 import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
 import type { StoreOwnerTable } from './schema.js'
-import { prepareQuery } from './script.js'
+import { prepareSteadyQuery } from './script.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import type { StoreOwner } from './store-owner.js'
 
@@ -35,8 +35,8 @@ export function createOwnership(
       select fingerprint, has_read from store_owner where id = 1 ${lock}`
   }
 
-  const read = prepareQuery(engine, ownerRow(sql``))
-  const readAndLock = prepareQuery(engine, ownerRow(engine.forKeyShare))
+  const read = prepareSteadyQuery(engine, ownerRow(sql``))
+  const readAndLock = prepareSteadyQuery(engine, ownerRow(engine.forKeyShare))
 
   /** Whether the owner has tried to read and never succeeded, so that its configuration is wrong. */
   async function hasOnlyFailed(trx: Connection): Promise<boolean> {

@@ -42,14 +42,14 @@ export function* answered<Row>(step: Step): Script<readonly Row[]> {
   return (yield { ...step, answers: true }) as readonly Row[]
 }
 
-/** A query without parameters, compiled once. The script returns its rows. */
-export function prepareQuery<Row>(
+/** A query without parameters whose rows rarely change, compiled once. The script returns its rows. */
+export function prepareSteadyQuery<Row>(
   engine: Pick<Engine, 'compile'>,
   query: Sql<Row>,
 ): () => Script<readonly Row[]> {
   let step: Step | undefined
   return () => {
-    step ??= { query: engine.compile(query), rows: [{}], answers: true }
+    step ??= { query: engine.compile(query), rows: [{}], answers: true, isSteady: true }
     return answered<Row>(step)
   }
 }
