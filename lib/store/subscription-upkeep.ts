@@ -5,10 +5,8 @@ import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.
 /** The most subscriptions that were never read successfully and failed or were given up: far more than an app has at once. */
 const MAX_NEVER_READ = 100_000
 
-/**
- * The most active subscriptions that are counted beside fewer refused ones: a higher count is normal and means nothing.
- */
-const SERVED_UP_TO = 1_000
+/** Subscriptions, and active ones, are counted up to this: a higher count is normal, and no news. */
+const NORMAL_UP_TO = 1_000
 
 /** Failures by which the platform refuses a read, sorted as texts. */
 const REFUSED = ['platform_record_mismatch', 'platform_refused', 'token_refused'] as const
@@ -41,14 +39,15 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
     },
 
     async counts(db: Connection): Promise<SubscriptionCounts> {
-      const upTo = (rows: Sql) =>
-        sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${countedUpTo}) as counted)`
+      const normalUpTo = Math.min(NORMAL_UP_TO, countedUpTo)
+      const upTo = (rows: Sql, most = countedUpTo) =>
+        sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${most}) as counted)`
       const owed = sql`owed_since is not null and refresh_at is not null`
       const active = sql`unread = 0 and gone is null and state <> 'canceled'`
       const givenUp = sql`refresh_at is null and unread < 2`
       const rows = await sql<Record<Exclude<keyof SubscriptionCounts, 'active'>, number | null>>`
         select
-          ${upTo(sql`subscription_uid >= ''`)} as subscriptions,
+          ${upTo(sql`subscription_uid >= ''`, normalUpTo)} as subscriptions,
           ${upTo(owed)} as requested,
           ${engine.now()} - (select min(owed_since) from subscriptions where ${owed}) as ${sql.ref('oldestRequestMs')},
           ${upTo(givenUp)} as ${sql.ref('givenUp')},
@@ -58,7 +57,7 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       const { oldestRequestMs, ...rest } = rows[0] as (typeof rows)[0]
       const refused = Number(rest.refused)
       // Far enough to compare the two.
-      const servedUpTo = Math.max(Math.min(SERVED_UP_TO, countedUpTo), refused)
+      const servedUpTo = Math.max(normalUpTo, refused)
       const served = await sql<{ count: number }>`
         select count(*) as count from (
           select one from (${notRefused(active, servedUpTo)}) as ranges limit ${servedUpTo}
