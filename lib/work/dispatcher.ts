@@ -14,8 +14,11 @@ import { createLaneSlots, PATIENCE_MS } from './lane-slots.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createSlices } from './slices.js'
 
-/** Entries that one claim reads: SQLite takes about 4 ms for as many lanes with payloads of some hundred bytes. */
-const ENTRY_LIMIT = 256
+/**
+ * Entries that one claim reads: SQLite takes about 2 ms for as many lanes with payloads of some hundred bytes. With twice
+ * as many the garbage collector, which copies what is claimed, stops the event loop for twice as long.
+ */
+const ENTRY_LIMIT = 128
 /**
  * The most lanes of one claim. Half of `ENTRY_LIMIT`, so that each lane may hand out two: that shows whether lanes are
  * deep.

@@ -3,8 +3,8 @@ import type { LaneFinish, Store } from '../store/store.js'
 import { nextTurn, sleep } from '../waiting.js'
 import { isRetryable, writePauseMs } from './write-while-leased.js'
 
-/** Entries in one transaction. SQLite takes about 4 ms if each is of another lane. */
-const BATCH = 128
+/** Entries in one transaction. SQLite takes about 2 ms if each is of another lane. */
+const BATCH = 64
 
 /**
  * Writes the results of entries, many lanes in one transaction: while one batch is written, the next collects. A short
