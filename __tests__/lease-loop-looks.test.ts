@@ -35,6 +35,28 @@ describe('a look for work', () => {
     expect(looks.length).toBeLessThanOrEqual(13)
   })
 
+  it.each([
+    [4, 40],
+    [50, 100],
+  ])('that took %d ms and found nothing is followed by a rest of %d ms', async (tookMs, restMs) => {
+    const { loop, clock, looks, hold } = await started()
+    await clock.advance(100)
+    hold()
+    loop.wake()
+    await clock.advance(tookMs)
+    hold.release()
+    await clock.rest()
+    expect(looks).toHaveLength(2)
+    for (let ms = 0; ms < restMs - 1; ms++) {
+      loop.wake()
+      await clock.advance(1)
+    }
+    expect(looks).toHaveLength(2)
+    // A wake-up waits for the next step of 10 ms.
+    await clock.advance(11)
+    expect(looks).toHaveLength(3)
+  })
+
   it('comes at the time of each later wake-up, unless a poll comes well before', async () => {
     const { loop, clock, looks, begunAt } = await started({ pollMs: 60 * SECOND })
     loop.wake(20 * SECOND)

@@ -62,6 +62,8 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
   let looking: Promise<void> | undefined
   /** A slot became free during a look, which may have counted its slots before. */
   let isSlotFreed = false
+  /** The look has leased an item. */
+  let hasFound = false
   /** The last claim has leased all due items. */
   let isExhausted = false
   let lookedAt = clock.monotonic()
@@ -69,11 +71,12 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
   function look() {
     times.lookBegins()
     isSlotFreed = false
+    hasFound = false
     looking = takeAll()
       .catch(onError)
       .finally(() => {
         looking = undefined
-        times.lookEnded()
+        times.lookEnded(hasFound)
         if (isSlotFreed) slotFreed()
         times.arm()
       })
@@ -89,7 +92,10 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
       if (free <= extra / 2) return
       const askedAt = clock.monotonic()
       const items = await claim(free)
-      if (items.length > 0) running.begin(items, askedAt + leaseMs)
+      if (items.length > 0) {
+        hasFound = true
+        running.begin(items, askedAt + leaseMs)
+      }
       isExhausted = isExhaustive && items.length < free
       if (items.length === 0 || isExhausted) return
     }

@@ -3,6 +3,9 @@ import type { Clock } from '../clock.js'
 
 /** Wake-ups within this time after a look share the next one: a look costs some queries, a flood of wake-ups none. */
 const REST_MS = 10
+/** After a look that found no work the rest is as many times as long as the look: most deliveries make no work due. */
+const RESTS_PER_LOOK = 10
+const MAX_REST_MS = 100
 
 /** When a loop looks for work: at its wake-ups, and after `pollMs` without one. All times are monotonic. */
 export function createLookTimes(options: { pollMs: number; clock: Clock; look(): void }) {
@@ -12,6 +15,7 @@ export function createLookTimes(options: { pollMs: number; clock: Clock; look():
   /** Wake-ups before this time share the look after it. */
   let restUntil = 0
   let pollAt = 0
+  let beganAt = 0
   let timer: unknown
   let hasEnded = false
   /** The times of the next looks, in steps of REST_MS, so there are never many. */
@@ -41,14 +45,17 @@ export function createLookTimes(options: { pollMs: number; clock: Clock; look():
       clock.clearTimeout(timer)
       timer = undefined
       const now = clock.monotonic()
+      beganAt = now
       for (const time of wakeUps) if (time <= now) wakeUps.delete(time)
     },
 
     /** A look has ended. `arm` follows, unless another look begins at once. */
-    lookEnded() {
+    lookEnded(hasFound: boolean) {
       isResting = !hasEnded
-      restUntil = clock.monotonic() + REST_MS
-      pollAt = clock.monotonic() + spread(pollMs, 0.2)
+      const now = clock.monotonic()
+      const restMs = hasFound ? REST_MS : Math.min(MAX_REST_MS, RESTS_PER_LOOK * (now - beganAt))
+      restUntil = now + Math.max(REST_MS, restMs)
+      pollAt = now + spread(pollMs, 0.2)
     },
 
     arm,
