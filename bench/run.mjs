@@ -13,10 +13,10 @@ import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes }
  * The minutes apply to a machine with two cores, for a quick run and a full one.
  */
 const PARTS = {
-  receiving: { minutes: [0.4, 6] },
-  durable: { minutes: [0.6, 7] },
+  receiving: { minutes: [0.25, 6] },
+  durable: { minutes: [0.3, 7] },
   sizes: { minutes: [0.5, 14] },
-  backlog: { minutes: [0.4, 8] },
+  backlog: { minutes: [0.3, 8] },
   draining: { minutes: [0.2, 2] },
   convergence: { minutes: [0.4, 4] },
   entitlement: { minutes: [0.1, 0.3] },

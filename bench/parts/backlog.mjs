@@ -13,7 +13,7 @@ const BATCH = 250
 export async function backlog(bench) {
   const { quick, note } = bench
   const counts = quick ? { large: 20_000 } : { middle: 100_000, large: 1_000_000 }
-  const rounds = quick ? 2 : 5
+  const rounds = quick ? 1 : 5
   const rows = []
   for (const engine of ['sqlite', 'postgres']) {
     const inWords = engine === 'sqlite' ? 'SQLite' : 'PostgreSQL'

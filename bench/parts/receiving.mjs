@@ -38,7 +38,7 @@ export async function receiving(bench) {
       ours('plain', 'marketplace-webhooks as a plain handler, SQLite'),
     ]
   })
-  const rounds = quick ? 2 : 7
+  const rounds = quick ? 1 : 7
   const seconds = quick ? 0.6 : 4
   const rows = await compareReceiving({ servers, rounds, seconds, bench, body: BODY })
   return {
