@@ -201,7 +201,7 @@ export interface Store extends StoreObservation {
   /** Copies all data into the new file `path` while work continues. Rejects `backup_failed`. */
   backup(path: string): Promise<void>
   /** Why the last write or sync failed, in a sentence; null once a later one has succeeded. */
-  problem?(): string | null
+  problem?(): string | null | Promise<string | null>
 
   /**
    * Calls `listener` after the commits of this process and, where the engine can, of others. Returns the function that
