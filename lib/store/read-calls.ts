@@ -7,6 +7,7 @@ import type { createJournal } from './journal.js'
 import type { LifeCycle } from './life-cycle.js'
 import type { createOwnership } from './ownership.js'
 import { businessesOf, hintsOfNews, isNews } from './read-finish.js'
+import { createReadFirst } from './read-first.js'
 import type { RefreshRequests } from './request-refresh.js'
 import type { Store } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
@@ -23,11 +24,12 @@ export function createReadCalls(options: {
   recordRead: ReturnType<typeof createOwnership>['recordRead']
   notify: ReturnType<typeof createHints>['notify']
   announce: ReturnType<typeof createHints>['announce']
-}): Pick<Store, 'adoptItems' | 'claimReads' | 'renewRead' | 'finishRead'> {
+}): Pick<Store, 'adoptItems' | 'claimReads' | 'readFirst' | 'renewRead' | 'finishRead'> {
   const { engine, transactions, whileOpen, subscriptions, adopt, insertChanges, recordRead } = options
   const { notify, announce } = options
   const { write, writeAsOwner, watched } = transactions
   const readClaims = createReadClaims(engine, subscriptions)
+  const readFirst = createReadFirst(engine)
   const finishRead = createReadFinishes({
     engine,
     write: writeAsOwner,
@@ -47,6 +49,7 @@ export function createReadCalls(options: {
     },
 
     claimReads: (options) => readClaims.claim(transactions, options),
+    readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
     async finishRead(claim, finish) {

@@ -14,7 +14,11 @@ export function businessesOf({ subscription }: ReadClaim, { found, changes = [] 
  */
 export function hintsOfNews(claim: ReadClaim, finish: ReadFinish): Hint[] {
   if (claim.subscription.record === null || !isNews(claim, finish)) return []
-  return businessesOf(claim, finish).map((businessUid) => ({ kind: 'decided', businessUid, superseded: true }))
+  return businessesOf(claim, finish).map((businessUid) => ({
+    kind: 'decided',
+    businessUid,
+    superseded: true,
+  }))
 }
 
 /** Whether the read changed the subscription, so that an earlier decision must not be used again. */

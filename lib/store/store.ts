@@ -140,6 +140,8 @@ export interface Store extends StoreObservation {
    * business in `except`, and no two of one business. Fewer than `limit` means that no other may be read now.
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
+  /** Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes. */
+  readFirst?(businessUid: string): Promise<void>
   /** Extends the lease of a read. False when the caller has lost it. */
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
   /**
