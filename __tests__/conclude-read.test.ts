@@ -175,6 +175,8 @@ describe('the conclusion from a read', () => {
     reader.reads(shown('purchased', { served_by: 1 }))
     reader.event()
     expect(reader.reads(shown('purchased', { served_by: 2 })).nextInMs).toBe(5 * SECOND)
-    expect(reader.reads(shown('purchased', { served_by: 3, purchase_price: '9.00' })).nextInMs).toBeGreaterThan(HOUR)
+    expect(
+      reader.reads(shown('purchased', { served_by: 3, purchase_price: '9.00' })).nextInMs,
+    ).toBeGreaterThan(HOUR)
   })
 })
