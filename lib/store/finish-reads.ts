@@ -26,7 +26,10 @@ interface Waiter {
  * concurrent reads on SQLite that takes two thirds of the CPU of a transaction for each.
  */
 export function createReadFinishes(options: {
-  engine: Pick<Engine, 'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf' | 'isOneOf' | 'forUpdate' | 'announceIn'>
+  engine: Pick<
+    Engine,
+    'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf' | 'isOneOf' | 'forUpdate' | 'announceIn'
+  >
   write: Engine['write']
   subscriptions: Pick<Subscriptions, 'ofBusinesses'>
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
