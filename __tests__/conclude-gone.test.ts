@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import type { ReadResult } from '../lib/platform/read-result.js'
+import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
 import { createReader, found_, record } from './support/reader.js'
 
 describe('the conclusion from a read', () => {
@@ -170,4 +171,29 @@ describe('the conclusion from a read', () => {
     reader.event()
     expect(reader.reads({ kind: 'token_refused' }).nextInMs).toBe(5 * SECOND)
   })
+
+  it.each([
+    ['revoked', { kind: 'token_refused' }],
+    ['missing', { kind: 'missing' }],
+  ] as [string, ReadResult][])(
+    'D28 verifies what was announced before a record was %s, once it is back',
+    (gone, result) => {
+      const reader = createReader()
+      reader.reads(found_('suspended', 1))
+      reader.event()
+      reader.event()
+      if (gone === 'revoked') reader.uninstall()
+      else reader.event()
+      for (let reads = 0; reader.claim.subscription.gone === null && reads < 9; reads++) {
+        reader.reads(result)
+        reader.pass(MINUTE)
+      }
+      expect(reader.claim.subscription.gone).toBe(gone)
+      for (let reads = 0; reads < 9; reads++) reader.reads(result)
+      // It is shown again, and each read lags a change behind.
+      const waits = [2, 3, 4, 5].map((updated) => reader.reads(found_('suspended', updated)).nextInMs)
+      expect(waits.slice(0, 3)).toEqual(VERIFY_DELAYS_MS.slice(0, 3))
+      expect(waits[3]).toBeGreaterThan(HOUR)
+    },
+  )
 })

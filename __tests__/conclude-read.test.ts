@@ -165,4 +165,18 @@ describe('the conclusion from a read', () => {
     expect(moved).toMatchObject({ from: 'suspended', to: 'purchased' })
     expect(reader.elapsed()).toBeLessThan(2 * HOUR)
   })
+
+  it('D27 verifies a read without a date that differs in an unknown field only, as the lag of an event', () => {
+    const reader = createReader()
+    const shown = (state: string, fields: object): ReadResult => ({
+      kind: 'found',
+      record: { ...record(state, 1), updated_at: null, ...fields },
+    })
+    reader.reads(shown('purchased', { served_by: 1 }))
+    reader.event()
+    expect(reader.reads(shown('purchased', { served_by: 2 })).nextInMs).toBe(5 * SECOND)
+    expect(
+      reader.reads(shown('purchased', { served_by: 3, purchase_price: '9.00' })).nextInMs,
+    ).toBeGreaterThan(HOUR)
+  })
 })

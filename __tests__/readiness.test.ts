@@ -29,6 +29,18 @@ describe('readiness()', () => {
     expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['the disk is full'] })
   })
 
+  it('K30 awaits a store of the app that answers late why its last write failed, as health() does', async () => {
+    const inner = storeFor('sqlite::memory:', systemClock)
+    let problem: string | null = null
+    const store: Store = { ...inner, problem: async () => problem }
+    const { marketplace } = await createScene({ store })
+    expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+    expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
+    problem = 'the disk is full'
+    expect(await marketplace.readiness()).toEqual({ ready: false, reasons: [problem] })
+    expect(await marketplace.health()).toMatchObject({ status: 'failing', problems: [problem] })
+  })
+
   it('answers within a second even if the store does not', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const { marketplace } = await createScene({ store, worker: false })

@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
 import { findSqlite } from '../../lib/sqlite/drivers.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { page } from '../support/docs/pages.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
@@ -142,9 +143,6 @@ describe('K25 a process on PostgreSQL', () => {
 
 describe('K27 the shutdown of the quickstart', () => {
   it('ends within its grace while clients keep connections open: unused, idle, and busy', async () => {
-    const [, shutdown = ''] =
-      /^(process\.once\('SIGTERM', [\s\S]*?^\}\))$/m.exec(page('docs/quickstart.md')) ?? []
-    expect(shutdown).toContain('10_000')
     const script = runScript(
       { store: 'sqlite::memory:' },
       `const marketplace = createMarketplace(settings)
@@ -152,7 +150,7 @@ describe('K27 the shutdown of the quickstart', () => {
        app.use('/hooks', marketplace.router)
        app.get('/', (_req, res) => void res.json('here'))
        const server = app.listen(0, '127.0.0.1', () => print('port=' + server.address().port + '.'))
-       ${shutdown.replace('10_000', '2_000')}`,
+       ${shutdownOfQuickstart()}`,
     )
     await script.prints('port=')
     const port = await until('the port is printed', () => /port=(\d+)\./.exec(script.output())?.[1])
@@ -176,6 +174,39 @@ describe('K27 the shutdown of the quickstart', () => {
     expect(Date.now() - begun).toBeLessThan(10_000)
     await asking
   }, 60_000)
+
+  it('ends within its grace while a handler ignores its signal', async () => {
+    const script = runScript(
+      { store: 'sqlite::memory:' },
+      `const marketplace = createMarketplace(settings)
+       marketplace.on('application/installed', () => {
+         print('handling')
+         return new Promise((resolve) => setTimeout(resolve, 60_000))
+       })
+       const app = require('express')().use('/hooks', marketplace.router)
+       const server = app.listen(0, '127.0.0.1', () => {
+         const body = JSON.stringify({ entity_name: 'application', event_type: 'installed', data: INSTALL })
+         const headers = { 'content-type': 'application/json' }
+         fetch(marketplace.targetUrl('http://127.0.0.1:' + server.address().port + '/hooks'), { method: 'POST', headers, body })
+       })
+       ${shutdownOfQuickstart()}`.replace(
+        'INSTALL',
+        JSON.stringify(sampleDelivery('application/installed').data),
+      ),
+    )
+    await script.prints('handling')
+    const begun = Date.now()
+    script.signal('SIGTERM')
+    expect(await script.ended).toBe(0)
+    expect(Date.now() - begun).toBeLessThan(10_000)
+  }, 60_000)
+
+  function shutdownOfQuickstart(): string {
+    const [, shutdown = ''] =
+      /^(process\.once\('SIGTERM', [\s\S]*?^\}\))$/m.exec(page('docs/quickstart.md')) ?? []
+    expect(shutdown).toContain('10_000')
+    return shutdown.replace('10_000', '2_000')
+  }
 
   /** The status of the reply; 0 without a reply. */
   function statusOf(port: number, agent: Agent): Promise<number> {

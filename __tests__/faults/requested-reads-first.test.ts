@@ -1,9 +1,14 @@
 import { expect, it } from '@jest/globals'
+import { systemClock } from '../../lib/clock.js'
 import type { Store } from '../../lib/store/store.js'
+import { storeFor } from '../../lib/store-option.js'
+import { ENGINE_NAMES, ENGINES } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
 import { OUR_ITEM, openMarketplace } from '../support/scene.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
+
+const engines = { SQLite: ENGINES.SQLite(), PostgreSQL: ENGINES.PostgreSQL() }
 
 it('E22 a requested read begins within a second while very many forged rows name its business', async () => {
   const { store } = await openStoreWithSql('sqlite::memory:')
@@ -77,6 +82,41 @@ it('E22 a requested read begins within a second while overdue reconciles hang', 
   await store.accept([eventOf('asked', 'asked')])
   await until('the requested read has begun', () => begun.includes('asked'), 1_000)
 }, 30_000)
+
+it.each(ENGINE_NAMES)(
+  'E26 a visitor waits a second at most for the first read, and `refresh` for its read, in the middle of thousands (%s)',
+  async (name) => {
+    const store = storeFor(await engines[name].freshAddress(), systemClock)
+    const marketplace = openMarketplace(
+      { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
+      { store, platform: { concurrency: 4, fetch: slowPlatform } },
+    )
+    await marketplace.start()
+    const made = (what: string) =>
+      store.accept(Array.from({ length: 1_500 }, (_, i) => eventOf(`${what} ${i}`, `${what} ${i}`)))
+    await made('forged before')
+    await store.accept([eventOf('real', 'b1')])
+    await made('forged after')
+    const begun = performance.now()
+    await until('the visitor is let in', () => marketplace.isEntitled('b1'), 20_000)
+    expect(performance.now() - begun).toBeLessThan(1_000)
+    for (let i = 0; i < 600; i++)
+      await marketplace.track({ subscription_uid: `imported ${i}`, business_uid: `i${i}` })
+    const asked = performance.now()
+    expect(await marketplace.refresh('b1')).toMatchObject({ entitled: true })
+    expect(performance.now() - asked).toBeLessThan(1_500)
+  },
+  60_000,
+)
+
+async function slowPlatform(input: unknown) {
+  const url = new URL(String(input))
+  if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  const uid = url.searchParams.get('filter[uid]')
+  const record = { uid, business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
+  return Response.json({ data: { subscriptions: uid === 'real' ? [record] : [] } })
+}
 
 async function isSettled(store: Store): Promise<boolean> {
   return (await store.subscriptionsOf('b1')).some(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { URGENCY, type Urgency } from '../store/store.js'
-import { type Check, claimed, claimedAll, eventOf, idsOf, LONG, named, same } from './lab.js'
+import { type Check, claimed, claimedAll, eventOf, idsOf, LONG, named, same, shows } from './lab.js'
 
 export const CLAIMING_SEVERAL: readonly Check[] = [
   {
@@ -33,6 +33,28 @@ export const CLAIMING_SEVERAL: readonly Check[] = [
       const businesses = [...claims, ...others].map((claim) => claim.subscription.businessUid)
       assert.equal(new Set(businesses).size, 6, `two reads of one business: ${businesses}`)
       same((await claimedAll(store)).length, 1)
+    },
+  },
+  {
+    name: 'readFirst: puts the requested reads of a business before all others of their class',
+    async check({ store, pass }) {
+      const put = async (business: string) => store.readFirst?.(business)
+      await store.requestRefresh(named('s1', 'of s1'))
+      const other = await claimed(store, { urgencies: [URGENCY.track] })
+      for (const uid of ['s2', 's3', 's4']) {
+        await store.requestRefresh(named(uid, `of ${uid}`))
+        await pass(3)
+      }
+      await put('of s3')
+      // A read under way keeps its lease, and nothing happens for a business without due reads.
+      await put(other.subscription.businessUid)
+      await put('unknown')
+      const next = await claimed(store, { urgencies: [URGENCY.track] })
+      same(next.id, store.readFirst ? 's3' : 's2')
+      same(await store.renewRead(other, LONG), true)
+      await store.finishRead(next, shows(next, 'purchased'))
+      await put('of s3')
+      same((await claimedAll(store)).length, 2)
     },
   },
   {

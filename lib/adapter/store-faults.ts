@@ -172,6 +172,7 @@ export function withStoreFaults(
 
   return {
     ...struck,
+    readFirst: async (businessUid) => store.readFirst?.(businessUid),
     subscribe: (listener) => store.subscribe(listener),
     problem: () => store.problem?.() ?? null,
     async close() {

@@ -23,7 +23,7 @@ export interface Entitlements {
  * how long a commit without a notification stays unseen.
  */
 export function createEntitlements(options: {
-  store: Pick<Store, 'subscriptionsOf' | 'subscribe'>
+  store: Pick<Store, 'subscriptionsOf' | 'readFirst' | 'subscribe'>
   rules: DecisionRules
   /** How long a caller waits for a requested read, counted from the request, and in all. */
   waitMs: number

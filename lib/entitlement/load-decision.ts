@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../clock.js'
+import { isBehindOthers } from '../store/read-first.js'
 import type { Store, Subscription } from '../store/store.js'
 import { createRecheck } from '../waiting.js'
 import { type Decision, type DecisionRules, decide } from './decide.js'
@@ -15,7 +16,7 @@ interface Load {
  * repeats a load that a commit outdated before anyone sees its result.
  */
 export function createDecisionLoads(options: {
-  store: Pick<Store, 'subscriptionsOf'>
+  store: Pick<Store, 'subscriptionsOf' | 'readFirst'>
   rules: DecisionRules
   waitMs: number
   cache: Pick<DecisionCache, 'set' | 'lastKnown'>
@@ -41,6 +42,7 @@ export function createDecisionLoads(options: {
     const recheck = createRecheck(clock)
     let outdated = false
     let superseded = false
+    let isPutFirst = false
 
     async function run(): Promise<Decision> {
       const beganAt = clock.monotonic()
@@ -51,6 +53,10 @@ export function createDecisionLoads(options: {
           superseded = false
           queriedAt = clock.monotonic()
           const subscriptions = await store.subscriptionsOf(businessUid)
+          if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
+            isPutFirst = true
+            store.readFirst?.(businessUid).catch(() => {})
+          }
           const waitedMs = clock.monotonic() - beganAt
           // A flood of deliveries must not keep callers waiting: after this time they get an answer that is not cached.
           if (outdated && waitedMs < Math.max(waitMs, SECOND)) continue

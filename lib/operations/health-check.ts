@@ -31,17 +31,17 @@ export function createHealthCheck(options: {
   /** The counts of the store, and its problem: no answer in time, or the failure of its last write. */
   async function askStore(): Promise<{ counts: StoreCounts | null; ofStore: Problems }> {
     try {
-      const counts = await withDeadline(
-        store.counts(),
-        HEALTH_MS,
-        clock,
-        () => new Error('the store does not answer'),
-      )
-      const problem = store.problem?.()
+      const late = () => new Error('the store does not answer')
+      const { counts, problem } = await withDeadline(countsAndProblem(), HEALTH_MS, clock, late)
       return { counts, ofStore: { failing: problem ? [String(problem)] : [], degraded: [] } }
     } catch (error) {
       return { counts: null, ofStore: { failing: [messageOf(whyNotOpen() ?? error)], degraded: [] } }
     }
+  }
+
+  async function countsAndProblem() {
+    const counts = await store.counts()
+    return { counts, problem: await store.problem?.() }
   }
 
   return async function health(): Promise<Health> {

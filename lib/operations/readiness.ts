@@ -31,11 +31,15 @@ export function createReadiness(options: {
     return { ready: reasons.length === 0, reasons }
   }
 
+  async function problemAfterLookup() {
+    await store.subscriptionsOf('readiness')
+    return store.problem?.()
+  }
+
   async function reasonsOfStore(): Promise<string[]> {
     const late = () => new Error(`the store did not answer within ${ANSWER_MS / SECOND} s`)
     try {
-      await withDeadline(store.subscriptionsOf('readiness'), ANSWER_MS, clock, late)
-      const problem = store.problem?.()
+      const problem = await withDeadline(problemAfterLookup(), ANSWER_MS, clock, late)
       return problem ? [String(problem)] : []
     } catch (error) {
       return [messageOf(error)]

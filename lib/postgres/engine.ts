@@ -83,6 +83,7 @@ export function createPostgresEngine(options: {
 
     async durable() {},
     announce: listener.announce,
+    announceIn: listener.announceIn,
     watch: listener.start,
 
     async backup() {

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js'
+import { type Connection, sql } from '../store/sql.js'
 import type { Hint } from '../store/store.js'
 import { hintFrom, textOf } from './hint-messages.js'
 import type { PostgresConnections } from './pool.js'
@@ -42,6 +43,13 @@ export function createHintSender(options: {
 
   return {
     send,
+
+    /** A superseded decision is rare enough for a NOTIFY of its own. */
+    async sendIn(trx: Connection, hints: readonly Hint[]) {
+      const messages = hints.map((hint) => hintFrom(self, hint))
+      await sql`select pg_notify(${channel}, message)
+        from json_array_elements_text(${JSON.stringify(messages)}::json) as message`.execute(trx)
+    },
 
     announce(hint: Hint) {
       const any: Hint = hint.kind === 'journal' ? hint : { ...hint, businessUid: null }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { fullJitter } from '../backoff.js'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { ANYTHING } from '../store/engine.js'
+import type { Connection } from '../store/sql.js'
 import type { Hint } from '../store/store.js'
 import { type Warn, warn as warnProcess } from '../warnings.js'
 import type { PostgresConnection } from './connection.js'
@@ -139,6 +140,10 @@ export function createListener(options: {
 
     announce(hint: Hint) {
       if (state === 'on') sender.announce(hint)
+    },
+
+    async announceIn(trx: Connection, hints: readonly Hint[]) {
+      if (state === 'on') await sender.sendIn(trx, hints)
     },
 
     async close() {

@@ -40,6 +40,11 @@ export interface Engine extends Dialect {
 
   /** Sends a hint to the other processes on the same data. A lost hint only costs time. */
   announce(hint: Hint): void
+  /**
+   * Sends hints to the other processes with the commit of this transaction: no later failure loses them. Absent where
+   * other processes notice every commit by themselves.
+   */
+  announceIn?(trx: Connection, hints: readonly Hint[]): Promise<void>
   /** Calls `onHint` for the commits of other processes. */
   watch(onHint: (hint: Hint) => void): void
   /** Copies all data into a new file while others write. Rejects `backup_failed`. */

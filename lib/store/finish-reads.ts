@@ -2,7 +2,7 @@ import { MarketplaceError } from '../errors.js'
 import type { Engine } from './engine.js'
 import { isErasedSince, quietAmong } from './finish-conditions.js'
 import type { WrittenChange } from './journal.js'
-import { businessesOf } from './read-finish.js'
+import { businessesOf, hintsOfNews } from './read-finish.js'
 import { perform } from './script.js'
 import type { Connection } from './sql.js'
 import type { ReadClaim, ReadFinish } from './store.js'
@@ -26,7 +26,10 @@ interface Waiter {
  * concurrent reads on SQLite that takes two thirds of the CPU of a transaction for each.
  */
 export function createReadFinishes(options: {
-  engine: Pick<Engine, 'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf' | 'isOneOf' | 'forUpdate'>
+  engine: Pick<
+    Engine,
+    'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf' | 'isOneOf' | 'forUpdate' | 'announceIn'
+  >
   write: Engine['write']
   subscriptions: Pick<Subscriptions, 'ofBusinesses'>
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
@@ -111,6 +114,8 @@ export function createReadFinishes(options: {
       }
     }
     await insertChanges(trx, changes)
+    const hints = written.flatMap(({ claim, finish }) => hintsOfNews(claim, finish))
+    if (hints.length > 0) await engine.announceIn?.(trx, hints)
     return finished
   }
 

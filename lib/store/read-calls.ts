@@ -6,7 +6,8 @@ import type { createHints } from './hints.js'
 import type { createJournal } from './journal.js'
 import type { LifeCycle } from './life-cycle.js'
 import type { createOwnership } from './ownership.js'
-import { businessesOf, isNews } from './read-finish.js'
+import { businessesOf, hintsOfNews, isNews } from './read-finish.js'
+import { createReadFirst } from './read-first.js'
 import type { RefreshRequests } from './request-refresh.js'
 import type { Store } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
@@ -21,12 +22,14 @@ export function createReadCalls(options: {
   adopt: RefreshRequests['adopt']
   insertChanges: ReturnType<typeof createJournal>['insertChanges']
   recordRead: ReturnType<typeof createOwnership>['recordRead']
+  notify: ReturnType<typeof createHints>['notify']
   announce: ReturnType<typeof createHints>['announce']
-}): Pick<Store, 'adoptItems' | 'claimReads' | 'renewRead' | 'finishRead'> {
-  const { engine, transactions, whileOpen, subscriptions, adopt, insertChanges, recordRead, announce } =
-    options
+}): Pick<Store, 'adoptItems' | 'claimReads' | 'readFirst' | 'renewRead' | 'finishRead'> {
+  const { engine, transactions, whileOpen, subscriptions, adopt, insertChanges, recordRead } = options
+  const { notify, announce } = options
   const { write, writeAsOwner, watched } = transactions
   const readClaims = createReadClaims(engine, subscriptions)
+  const readFirst = createReadFirst(engine)
   const finishRead = createReadFinishes({
     engine,
     write: writeAsOwner,
@@ -46,6 +49,7 @@ export function createReadCalls(options: {
     },
 
     claimReads: (options) => readClaims.claim(transactions, options),
+    readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
 
     async finishRead(claim, finish) {
@@ -56,8 +60,9 @@ export function createReadCalls(options: {
         return false
       }
       const superseded = isNews(claim, finish)
+      const isSent = engine.announceIn !== undefined && hintsOfNews(claim, finish).length > 0
       for (const businessUid of businessesOf(claim, finish))
-        announce({ kind: 'decided', businessUid, superseded })
+        (isSent ? notify : announce)({ kind: 'decided', businessUid, superseded })
       if (finish.changes?.length) announce({ kind: 'journal' })
       return true
     },

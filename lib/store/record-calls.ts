@@ -52,18 +52,22 @@ export function createRecordCalls(options: {
 
     async erase(businessUid, record) {
       requireStorable(record)
+      // No process may answer from memory with what was erased so far.
+      const erased = { kind: 'decided', businessUid, superseded: true } as const
       await write((trx) => erasing.begin(trx, businessUid, record))
       let rows = 0
       try {
         for (const part of [erasing.candidates, erasing.subscriptions, erasing.entries]) {
           for (let batch = 1; batch > 0; rows += batch) {
-            batch = await write((trx) => part(trx, businessUid))
+            batch = await write(async (trx) => {
+              await engine.announceIn?.(trx, [erased])
+              return part(trx, businessUid)
+            })
             await nextTurn()
           }
         }
       } finally {
-        // No process may answer from memory with what was erased so far.
-        announce({ kind: 'decided', businessUid, superseded: true })
+        announce(erased)
       }
       const at = await write((trx) => erasing.end(trx, record, rows))
       await whileOpen(() => engine.durable())

@@ -90,6 +90,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       adopt,
       insertChanges: journal.insertChanges,
       recordRead: ownership.recordRead,
+      notify,
       announce,
     }),
     ...createEntryCalls({ engine, transactions, lifeCycle, lanes, topics, offsetOf, announce }),

@@ -140,6 +140,8 @@ export interface Store extends StoreObservation {
    * business in `except`, and no two of one business. Fewer than `limit` means that no other may be read now.
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
+  /** Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes. */
+  readFirst?(businessUid: string): Promise<void>
   /** Extends the lease of a read. False when the caller has lost it. */
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
   /**
@@ -201,7 +203,7 @@ export interface Store extends StoreObservation {
   /** Copies all data into the new file `path` while work continues. Rejects `backup_failed`. */
   backup(path: string): Promise<void>
   /** Why the last write or sync failed, in a sentence; null once a later one has succeeded. */
-  problem?(): string | null
+  problem?(): string | null | Promise<string | null>
 
   /**
    * Calls `listener` after the commits of this process and, where the engine can, of others. Returns the function that

@@ -1,12 +1,17 @@
 import type { ReadResult } from '../platform/read-result.js'
-import { type SubscriptionRecord, updatedAtMs } from '../record.js'
+import { RECORD_FIELDS, type SubscriptionRecord, UPDATED_EVENT_FIELDS, updatedAtMs } from '../record.js'
 
-/** Compares `updated_at` if both have one, because fields may appear and move without a change. */
+const DOCUMENTED = Object.keys({ ...RECORD_FIELDS, ...UPDATED_EVENT_FIELDS })
+
+/**
+ * Compares `updated_at` if both have one, else the documented fields, because other fields may appear and move without a
+ * change.
+ */
 export function isUpdated(record: SubscriptionRecord, before: SubscriptionRecord | null): boolean {
   if (before === null) return true
   const [now, then] = [updatedAtMs(record), updatedAtMs(before)]
   return Number.isNaN(now) || Number.isNaN(then)
-    ? JSON.stringify(record) !== JSON.stringify(before)
+    ? DOCUMENTED.some((field) => JSON.stringify(record[field]) !== JSON.stringify(before[field]))
     : now !== then
 }
 

@@ -23,7 +23,7 @@ function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
   // A record that reappears need not be the change that an event announced.
   const isNews = before.gone === null && (state !== before.state || isUpdated(record, before.record))
   const owed = isNews ? progress.owed - 1 : progress.owed
-  const verified = before.record === null ? 0 : progress.verified
+  const verified = before.record === null || before.gone !== null ? 0 : progress.verified
   const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[verified] : undefined
   const { uninstalledAt } = claim
   const isServedLongAfterUninstall = uninstalledAt !== null && env.now - uninstalledAt >= LAG_LIMIT_MS

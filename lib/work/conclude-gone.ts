@@ -5,13 +5,14 @@ import { VERIFY_DELAYS_MS } from './read-schedule.js'
 
 /** The platform has not shown a known record for long enough: it counts as gone. */
 export function vanished(read: ReadFacts): Conclusion {
-  const { before, env, reconcileInMs } = read
+  const { before, env, reconcileInMs, progress } = read
+  const owed = Math.max(1, progress.owed)
   return {
     found: { record: before.record, state: null, gone: 'missing' },
     settled: true,
     failure: 'platform_record_missing',
     // Verified as after an event: a business that paid must not wait a day if the record comes back.
-    progress: counters(read, { owed: 1, verified: 1, goneSince: env.now }),
+    progress: counters(read, { owed, verified: 1, goneSince: env.now }),
     nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
     urgency: URGENCY.verification,
     ...candidateAfter(read, true),
@@ -21,12 +22,14 @@ export function vanished(read: ReadFacts): Conclusion {
 
 /** The business uninstalled the app, and the platform refuses a token for it: together that revokes. */
 export function revoked(read: ReadFacts): Conclusion {
-  const { before, env } = read
+  const { before, env, progress } = read
+  // What was announced still counts when the business is back.
+  const kept = { owed: progress.owed, verified: VERIFY_DELAYS_MS.length }
   return {
     found: { record: before.record, state: null, gone: 'revoked' },
     settled: true,
     failure: 'token_refused',
-    progress: counters(read, { goneSince: env.now }),
+    progress: counters(read, { ...kept, goneSince: env.now }),
     nextInMs: slowingSince(read, env.now),
     urgency: URGENCY.reconcile,
     ...candidateAfter(read, true),

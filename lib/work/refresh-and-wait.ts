@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js'
+import { isBehindOthers } from '../store/read-first.js'
 import type { Store } from '../store/store.js'
 import { createRecheck } from '../waiting.js'
 
@@ -7,7 +8,7 @@ import { createRecheck } from '../waiting.js'
  * failed, or time is up.
  */
 export function createRefreshAndWait<Decision>(options: {
-  store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'subscribe'>
+  store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'readFirst' | 'subscribe'>
   explain(businessUid: string): Promise<Decision>
   /** Throws if the value is not an identifier. */
   requireUid(businessUid: string | number): string
@@ -20,14 +21,18 @@ export function createRefreshAndWait<Decision>(options: {
     const businessUid = requireUid(given)
     const deadline = clock.monotonic() + timeoutMs
     const recheck = createRecheck(clock)
+    let isPutFirst = false
     const unsubscribe = store.subscribe(recheck.end)
     try {
       await store.requestRefresh({ kind: 'business', businessUid, install: null })
       for (;;) {
         // A failed read counts as done: it is tried again in the background, and the decision names the failure.
-        const isReading = (await store.subscriptionsOf(businessUid)).some(
-          (each) => each.pending && each.failure === null,
-        )
+        const subscriptions = await store.subscriptionsOf(businessUid)
+        const isReading = subscriptions.some((each) => each.pending && each.failure === null)
+        if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
+          isPutFirst = true
+          store.readFirst?.(businessUid).catch(() => {})
+        }
         const leftMs = deadline - clock.monotonic()
         if (!isReading || leftMs <= 0) break
         await recheck.wait(leftMs)
