@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
 import { postgresStore } from '../lib/index.js'
 import { onCleanUp } from './support/clean-up.js'
-import { notice } from './support/events.js'
+import { eventOf, notice } from './support/events.js'
 import { engine, heedWarnings } from './support/one-postgres.js'
 import { POSTGRES_PASSWORD } from './support/postgres.js'
 import { createScene, OUR_ITEM } from './support/scene.js'
@@ -56,6 +56,25 @@ describe('a role that did not create the tables', () => {
       await store.open()
     },
   )
+
+  it('K23 gets it also when a right is revoked while it runs', async () => {
+    const { address, database, sql } = await withRole('app')
+    const owner = postgresStore(engine.server().url(database))
+    await owner.open()
+    await owner.close()
+    const store = postgresStore(address)
+    onCleanUp(() => store.close())
+    await sql(store.grants('app'))
+    await store.open()
+    await sql('revoke insert on marketplace_webhooks.journal from app')
+    await expect(store.accept([eventOf('s1')])).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringContaining(store.grants('app')),
+    })
+    expect(store.problem?.()).toContain(store.grants('app'))
+    await sql(store.grants('app'))
+    await store.accept([eventOf('s1')])
+  })
 
   it('K23 has its name and the schema quoted in the SQL', () => {
     const store = postgresStore('postgres://localhost/x', { schema: 'Other_1' })

@@ -90,6 +90,24 @@ describe.each([
     await until(() => outcomes.length === 1)
   })
 
+  it('A22 counts a request once when a method that was replaced throws, and leaves no deadline behind', async () => {
+    const outcomes: unknown[] = []
+    const { receiver } = setUp(express, { bodyTimeoutMs: 50, count: (outcome) => outcomes.push(outcome) })
+    const app = express().use((req, _res, next) => {
+      req.on = () => {
+        throw new Error('replaced')
+      }
+      next()
+    })
+    app.use('/hooks', receiver)
+    await request(app)
+      .post(`/hooks/${SECRET}`)
+      .send(EVENT)
+      .catch(() => {})
+    await new Promise((resolve) => setTimeout(resolve, 150))
+    expect(outcomes).toEqual(['delivery_not_accepted'])
+  })
+
   it('A22 sends its own headers behind a middleware whose writeHead does not support lists', async () => {
     const { receiver } = setUp(express)
     const app = express().use((_req, res, next) => {

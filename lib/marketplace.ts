@@ -31,6 +31,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const { whileOpen } = parts.lifecycle
   const { deliverySecrets, retention } = options
 
+  const readiness = createReadiness({ store, isClosed: parts.lifecycle.isClosed, clock })
+
   const marketplace: Marketplace<Custom> = {
     events: registry,
     ...createDoors({
@@ -91,7 +93,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     idle: whileOpen(parts.idle.idle),
     deployment: whileOpen(parts.deployment.deployment),
     health: parts.healthLog.health,
-    readiness: createReadiness({ store, isClosed: parts.lifecycle.isClosed, clock }),
+    readiness: () => parts.lifecycle.during(readiness()),
     start: parts.lifecycle.start,
     close: parts.lifecycle.close,
   }

@@ -55,6 +55,57 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
   }, 60_000)
 })
 
+describe('K25 a script without a worker', () => {
+  it.each(['postgres://a:b@127.0.0.1:1/x', 'sqlite:/no/such/folder/m.db'])(
+    'waits for each call of this package, also while %s does not open',
+    async (store) => {
+      const script = runScript(
+        { store },
+        `const of = { subscription_uid: 's1', business_uid: 'b1' }
+         const callsOf = (marketplace, { journal, subscriptions, webhooks } = marketplace) => ({
+           isEntitled: () => marketplace.isEntitled('b1'),
+           explain: () => marketplace.explain('b1'),
+           'explain at': () => marketplace.explain('b1', { at: new Date() }),
+           guard: () => new Promise((onDenied) =>
+             marketplace.requireEntitlement({ businessUid: () => 'b1', onDenied })({}, {}, onDenied)),
+           track: () => marketplace.track(of),
+           import: () => marketplace.importSubscriptions([of]),
+           refresh: () => marketplace.refresh('b1'),
+           fetchAppToken: () => marketplace.fetchAppToken('b1'),
+           list: () => journal.list({}),
+           get: () => journal.get('e1'),
+           replay: () => journal.replay('e1'),
+           replayAll: () => journal.replayAll({ status: 'dead' }),
+           recordAction: () => journal.recordAction({ name: 'look', actor: 'me', business_uid: 'b1' }),
+           subscriptions: () => subscriptions.list({}),
+           subscription: () => subscriptions.get('s1'),
+           history: () => marketplace.history('b1'),
+           exportData: () => marketplace.exportData('b1'),
+           erase: () => marketplace.erase('b1', { actor: 'me' }),
+           check: () => webhooks.check(),
+           backup: () => marketplace.backup('/no/such/folder/backup.db'),
+           readiness: () => marketplace.readiness(),
+           idle: () => marketplace.idle({ timeoutMs: 100 }),
+           health: () => marketplace.health(),
+           deployment: () => marketplace.deployment(),
+           start: () => marketplace.start(),
+           close: () => marketplace.close(),
+         })
+         const fresh = () => callsOf(createMarketplace({ ...settings, worker: false }))
+         for (const name of Object.keys(fresh())) {
+           // Each is the first call of a marketplace, during its first opening.
+           await fresh()[name]().catch(() => {})
+           print('settled', name)
+         }
+         print('all of them')`,
+      )
+      expect(await script.ended).toBe(0)
+      expect(script.output()).toContain('all of them')
+    },
+    120_000,
+  )
+})
+
 describe('K25 a process on SQLite', () => {
   it('that asks while another process holds the file waits for the answer, and gets store_in_use', async () => {
     const path = `${temporaryFolder()}/m.db`

@@ -43,7 +43,10 @@ describe('K21 an opening that fails', () => {
         code: 'store_unavailable',
         message: 'Cannot open the store: disk I/O error',
       })
-      await expect(store.counts()).rejects.toMatchObject({ code: 'store_unavailable' })
+      await expect(store.counts()).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: 'Cannot open the store: disk I/O error',
+      })
 
       // The file is not locked, so another process may use it.
       const other = createSqlStore(createSqliteEngine({ path, clock: systemClock }))

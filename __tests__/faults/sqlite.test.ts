@@ -1,6 +1,15 @@
 import '../support/failing-disk.js'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readlinkSync, statSync, symlinkSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { createSqlStore } from '../../lib/store/sql-store.js'
@@ -57,6 +66,51 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     await store.open()
     await store.accept([eventOf('s1')])
     expect(await store.counts()).toMatchObject({ subscriptions: 1 })
+  })
+
+  it('C20 names what is wrong with the path, and opens once it is right', async () => {
+    const folder = temporaryFolder()
+    const at = (name: string) => join(folder, name)
+    const cases: [path: string, message: string, make: () => void, mend: () => void][] = [
+      [
+        'file/m.db',
+        `${at('file')} is not a folder`,
+        () => writeFileSync(at('file'), ''),
+        () => rmSync(at('file')),
+      ],
+      [
+        'link.db',
+        `the folder ${at('later')} does not exist: make it first`,
+        () => symlinkSync(at('later/m.db'), at('link.db')),
+        () => mkdirSync(at('later')),
+      ],
+      [
+        'circle.db',
+        'its symbolic links lead back to it',
+        () => symlinkSync(at('circle.db'), at('circle.db')),
+        () => rmSync(at('circle.db')),
+      ],
+      [
+        'm.db',
+        `the file ${at('m.db-lock')} beside it, which is always empty, has other content`,
+        () => writeFileSync(at('m.db-lock'), 'x'.repeat(5_000)),
+        () => rmSync(at('m.db-lock')),
+      ],
+    ]
+    for (const [name, message, make, mend] of cases) {
+      make()
+      const { store } = storeAt(at(name), driver)
+      const refusal = {
+        code: 'store_unavailable',
+        message: expect.stringContaining(`Cannot open the SQLite file ${at(name)}: ${message}`),
+      }
+      await expect(store.open()).rejects.toMatchObject(refusal)
+      await expect(store.counts()).rejects.toMatchObject(refusal)
+      mend()
+      if (name === 'file/m.db') mkdirSync(at('file'))
+      await store.open()
+      await store.accept([eventOf('s1')])
+    }
   })
 
   it('C20 opens after a failed migration, although that left a connection', async () => {

@@ -54,9 +54,7 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     const chunks: Buffer[] = []
     let size = 0
     let isOpen = true
-    const cancelDeadline = deadlines.set(() =>
-      stop(unreadable('body_timeout', `it was not complete after ${timeoutMs} ms`)),
-    )
+    let cancelDeadline = () => {}
 
     function stop(error: unknown): void {
       if (!isOpen) return
@@ -100,6 +98,10 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     })
     // An earlier middleware may have paused the request, which `on('data')` does not undo.
     if (req.isPaused()) req.resume()
+    // Last: a method that another middleware has replaced may throw, and then the request is refused already.
+    cancelDeadline = deadlines.set(() =>
+      stop(unreadable('body_timeout', `it was not complete after ${timeoutMs} ms`)),
+    )
   }
 }
 

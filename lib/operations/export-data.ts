@@ -66,8 +66,14 @@ export function createExport(options: {
       })),
       candidateOf: candidates.map(({ subscriptionUid }) => subscriptionUid),
       journal: [...entries.values()].sort(
-        (a, b) => Date.parse(a.receivedAt) - Date.parse(b.receivedAt) || (a.id < b.id ? -1 : 1),
+        (a, b) => compare(a.receivedAt, b.receivedAt) || compare(a.id, b.id),
       ),
     }
   }
+}
+
+/** Orders texts of one form, as ISO times are, without parsing them. */
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
 }

@@ -6,11 +6,11 @@ import { sql } from '../store/sql.js'
 import { sleep } from '../waiting.js'
 import type { Warn } from '../warnings.js'
 import { postgresDialect } from './dialect.js'
-import { isDataError, isTransient } from './errors.js'
+import { isDataError, isTransient, postgresCode } from './errors.js'
 import { createListener } from './listener.js'
 import { createConnections, type PostgresPool } from './pool.js'
 import { createScripts } from './scripts.js'
-import { asOpenError, checkServer, migratePostgres } from './setup.js'
+import { asOpenError, checkServer, migratePostgres, withoutRights } from './setup.js'
 import { createTransactions } from './transactions.js'
 
 /** Enough for a deadlock or a lost connection. The caller waits for a database that is down. */
@@ -36,12 +36,16 @@ export function createPostgresEngine(options: {
   const transact = createTransactions(connections, schema)
   const runScript = createScripts(connections, schema)
 
+  let role = ''
+  let hasOpened = false
+
   async function insist<T>(transaction: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
         return await transaction()
       } catch (error) {
         // Every transaction may run again: an event is stored once by its id, and a finish names its lease.
+        if (hasOpened && postgresCode(error) === '42501') throw withoutRights(schema, role, error)
         if (failures === TRIES - 1 || !isTransient(error)) throw error
         await sleep(fullJitter(failures, SECOND / 20, SECOND), clock)
       }
@@ -49,7 +53,6 @@ export function createPostgresEngine(options: {
   }
 
   const write: Engine['write'] = (work) => insist(() => transact(work))
-  let role = ''
 
   const engine: Engine = {
     ...postgresDialect,
@@ -70,6 +73,7 @@ export function createPostgresEngine(options: {
     },
 
     async open() {
+      hasOpened = false
       role = await checkServer(engine, warn).catch((error) => {
         throw asOpenError(error)
       })
@@ -79,6 +83,7 @@ export function createPostgresEngine(options: {
       await migratePostgres(engine, { schema, role, migrations, clock }).catch((error) => {
         throw asOpenError(error)
       })
+      hasOpened = true
     },
 
     async durable() {},

@@ -8,6 +8,7 @@ import {
   type PostgresClient,
   type PostgresConnection,
 } from './connection.js'
+import { catchParserErrors, type PgReader } from './parser-errors.js'
 
 /** A pool of `pg` (node-postgres 8.16 or newer), by shape, so that its types are not a dependency. */
 export interface PostgresPool {
@@ -122,18 +123,29 @@ export function createConnections(
 type OwnPool = PostgresPool & { end(): Promise<void> }
 
 async function createPool(connectionString: string, max: number): Promise<OwnPool> {
-  const { Pool } = await importPg()
+  const { Pool, Client } = await importPg()
   return new Pool({
     connectionString,
     max,
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
     application_name: 'marketplace-webhooks',
+    Client: class extends Client {
+      constructor(config: object) {
+        super(config)
+        catchParserErrors(this.connection)
+      }
+    },
   })
 }
 
+interface Pg {
+  Pool: new (options: object) => OwnPool
+  Client: new (config: object) => { connection?: PgReader }
+}
+
 // A variable, so that neither TypeScript nor a bundler resolves the optional library.
-async function importPg(): Promise<{ Pool: new (options: object) => OwnPool }> {
+async function importPg(): Promise<Pg> {
   const name = 'pg'
   try {
     const module = await import(/* webpackIgnore: true */ /* @vite-ignore */ name)

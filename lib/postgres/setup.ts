@@ -35,9 +35,7 @@ export async function migratePostgres(
   const deadline = clock.monotonic() + MINUTE
   try {
     if (!(await engine.read((db) => mayUseTables(db, schema)))) {
-      throw refused(
-        `the role ${role} has no rights on its tables. Run this SQL as their owner:\n${grantsFor(schema, role)}`,
-      )
+      throw withoutRights(schema, role)
     }
     while ((await engine.read((db) => versionOf(db, schema))) < migrations.length) {
       if (await engine.write((trx) => migrateIfAlone(trx))) return
@@ -72,6 +70,14 @@ export async function migratePostgres(
     await runMigrations(engine, trx, migrations)
     return true
   }
+}
+
+/** The error of a role without rights on the tables, with the SQL that grants them. */
+export function withoutRights(schema: string, role: string, cause?: unknown): MarketplaceError {
+  return refused(
+    `the role ${role} has no rights on its tables. Run this SQL as their owner:\n${grantsFor(schema, role)}`,
+    cause,
+  )
 }
 
 /** 0 before the first migration. */

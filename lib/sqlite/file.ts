@@ -70,7 +70,9 @@ export async function openSqliteFile(options: {
   try {
     if (!inMemory) {
       const hold = await retryWhileBusy(() => holdFile(library, path), PATIENCE_MS, clock).catch((error) => {
-        throw sqliteCode(error) === 'BUSY' ? inUse(path, library, error) : error
+        if (sqliteCode(error) === 'BUSY') throw inUse(path, library, error)
+        // Not damage of the database, which nobody should then replace by a backup.
+        throw sqliteCode(error) === 'NOTADB' ? lockDamaged(path, error) : error
       })
       cleanup.push(() => hold.release())
     }
@@ -154,6 +156,12 @@ function inUse(path: string, library: SqliteLibrary, cause: unknown): Marketplac
     `Cannot open the SQLite file ${path}: another process or instance holds it, and SQLite ${library.version.join('.')} (${library.name}) must not share it. Use SQLite 3.51.3 or newer, or stop the other`,
     { cause },
   )
+}
+
+function lockDamaged(path: string, cause: unknown): Error {
+  return new Error(`the file ${path}-lock beside it, which is always empty, has other content: delete it`, {
+    cause,
+  })
 }
 
 function busy(): Error {

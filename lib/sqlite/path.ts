@@ -20,9 +20,21 @@ export function realDatabasePath(path: string, linksLeft = 40): string {
   }
 }
 
-/** Why no database can be opened at `path`, and what to do; undefined when the path is not the reason. */
-export function pathFault(path: string): string | undefined {
-  const folder = dirname(resolve(path))
+/** Why no database can be opened at `given`, and what to do; undefined when the path is not the reason. */
+export function pathFault(given: string): string | undefined {
+  try {
+    return faultOf(realDatabasePath(given))
+  } catch (error) {
+    const folder = dirname(resolve(given))
+    const { code } = error as { code?: unknown }
+    if (code === 'ENOTDIR') return `${folder} is not a folder: name a file in a folder`
+    if (code === 'EACCES') return `this process may not enter the folder ${folder}: grant it the permission`
+    return code === 'ELOOP' ? 'its symbolic links lead back to it: name a file' : undefined
+  }
+}
+
+function faultOf(path: string): string | undefined {
+  const folder = dirname(path)
   if (!statSync(folder, { throwIfNoEntry: false }))
     return `the folder ${folder} does not exist: make it first`
   const file = statSync(path, { throwIfNoEntry: false })

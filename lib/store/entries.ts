@@ -52,7 +52,7 @@ export interface NewEvent {
 export interface ClaimLanes {
   /** The most lanes. */
   limit: number
-  /** The most entries of all lanes together; but each lane returns at least one. */
+  /** The most entries of all lanes together; but each lane returns at least one. Large payloads may mean fewer lanes. */
   entryLimit: number
   leaseMs: number
   /** The topics that this process handles. */

@@ -8,6 +8,7 @@ import { type Connection, sql } from './sql.js'
 import type { HandleTopics, Topic } from './store.js'
 import { unhandledEvents } from './unhandled-events.js'
 import { BATCH, createWaitingEntries } from './waiting-entries.js'
+import { withinBytes } from './within-bytes.js'
 
 /**
  * The table `handlers`: the topics that any process has handlers for. They decide whether a new entry is pending.
@@ -61,7 +62,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       if (topics.length > 0 && rescueMs > 0) {
         const late = await unhandledEvents(engine, own, rescueMs)
         await inBatches(async (trx) => {
-          const batch = late.splice(0, BATCH)
+          const batch = withinBytes(late.slice(0, BATCH))
+          late.splice(0, batch.length)
           if (batch.length > 0) await makePending(trx, batch, 'unhandled')
           return batch.length
         })

@@ -6,12 +6,15 @@ import { newLeaseToken } from './lease-token.js'
 import { type Connection, sql } from './sql.js'
 import { type ClaimLanes, isTopicAmong, type LaneClaim, type Topic } from './store.js'
 import type { StoreTime } from './store-time.js'
+import { MAX_BYTES } from './within-bytes.js'
 
 /** Leases due lanes, and returns their first entries. */
 export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, offsetOf: StoreTime) {
   const { now } = engine
   /** Whether the last claim leased as many lanes as its limit. */
   let wasFull = false
+  /** How many lanes the payloads of one claim allow, judged by the claims before. */
+  let lanesThatFit = Number.POSITIVE_INFINITY
 
   /** The topics of due lanes among `named`. */
   async function dueAmong(db: Connection, named: readonly Topic[]): Promise<Topic[]> {
@@ -73,9 +76,19 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
       const entries = handedOut(rows, { topics, lapses, offset })
       return { id: key, leaseToken: token, lapses, entries }
     })
-    // A lane may be without entries: an event accepted twice inserts one, and a holder that died may have ended the head.
+    // A lane may be without entries: an event accepted twice inserts one, a holder that died may have ended the head, and
+    // the payloads of other lanes may have been enough for one claim.
     const empty = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
-    await lanes.advance(trx, empty, 'all')
+    const cut = empty.filter((key) => heads.get(key)?.length === 0)
+    await lanes.advance(
+      trx,
+      empty.filter((key) => !cut.includes(key)),
+      'all',
+    )
+    await lanes.advance(trx, cut, 'untried')
+    const bytes = [...heads.values()].flat().reduce((sum, { payload }) => sum + payload.length, 0)
+    lanesThatFit =
+      cut.length > 0 && bytes >= MAX_BYTES ? keys.length - cut.length : Math.ceil(lanesThatFit * 1.25)
     const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
     return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
   }
@@ -85,8 +98,9 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
       // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
       const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
       if (due?.length === 0) return []
-      const claims = await write((trx) => claimDue(trx, options, due))
-      wasFull = claims.length === options.limit
+      const limit = Math.min(options.limit, lanesThatFit)
+      const claims = await write((trx) => claimDue(trx, { ...options, limit }, due))
+      wasFull = claims.length === limit
       return claims
     },
   }

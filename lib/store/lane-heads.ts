@@ -2,8 +2,12 @@ import type { Engine } from './engine.js'
 import type { EntryRow } from './entry-row.js'
 import { type Connection, sql } from './sql.js'
 import type { Topic } from './store.js'
+import { MAX_BYTES } from './within-bytes.js'
 
-/** The first `count` pending entries of each lane. */
+/**
+ * The first `count` pending entries of each lane, until their payloads reach `MAX_BYTES`: of all lanes together, the
+ * oldest entries.
+ */
 export async function headsOf(
   engine: Engine,
   trx: Connection,
@@ -11,14 +15,19 @@ export async function headsOf(
   count: number,
 ): Promise<Map<string, EntryRow[]>> {
   // The sub-select finds the last of them in the index alone, so only these rows are read. Without the named index SQLite
-  // walks the table by seq.
+  // walks the table by seq. Materialized, because SQLite reads the payloads themselves for a window over the table.
   const rows = await sql<EntryRow>`
-    select journal.*, ${engine.now()} as now from ${keysIn(engine, keys)} as picked
-    cross join journal ${engine.byIndex('journal_lane')}
-    where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
-      select seq from journal as last where last.key = picked.key and last.status = 'pending'
-      order by seq limit 1 offset ${count - 1}
-    ), ${Number.MAX_SAFE_INTEGER})`.execute(trx)
+    with heads as materialized (
+      select journal.key, journal.seq, octet_length(journal.payload) as bytes
+      from ${keysIn(engine, keys)} as picked cross join journal ${engine.byIndex('journal_lane')}
+      where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
+        select seq from journal as last where last.key = picked.key and last.status = 'pending'
+        order by seq limit 1 offset ${count - 1}
+      ), ${Number.MAX_SAFE_INTEGER})
+    ), sums as materialized (select key, seq, bytes, sum(bytes) over (order by seq) as total from heads)
+    select journal.*, ${engine.now()} as now from sums cross join journal ${engine.byIndex('journal_lane')}
+    where journal.key = sums.key and journal.status = 'pending' and journal.seq = sums.seq
+      and sums.total - sums.bytes < ${MAX_BYTES}`.execute(trx)
   const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
   for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
   return byKey

@@ -8,7 +8,7 @@ import type { StoreOwner } from './store-owner.js'
  *
  * | state | entered | left |
  * |---|---|---|
- * | new | creation, or a failed opening; calls reject | `open()`: opening. `close()`: closed |
+ * | new | creation, or a failed opening; calls reject, with the error of that opening | `open()`: opening. `close()`: closed |
  * | opening | `open()`; calls wait for it | it succeeds: open. It fails: new. `close()`: closed |
  * | open | a successful opening | `close()`: closed |
  * | closed | `close()`; new calls reject, those under way finish before the database is closed | never |
@@ -22,18 +22,17 @@ export function createLifeCycle(options: {
 }) {
   const { begin, accepted, end } = options
   let opening: Promise<void> | undefined
+  /** Why the last opening failed. */
+  let failure: unknown
   let isOpen = false
   let isClosed = false
   let underWay = 0
   let onIdle = () => {}
 
   function opened(): Promise<void> {
-    if (isClosed || !opening)
-      throw new MarketplaceError(
-        'store_unavailable',
-        'Cannot use the store: it is not open. Call open() first',
-      )
-    return opening
+    if (!isClosed && opening) return opening
+    if (!isClosed && failure !== undefined) throw failure
+    throw new MarketplaceError('store_unavailable', 'Cannot use the store: it is not open. Call open() first')
   }
 
   const calls: Pick<Store, 'open' | 'close'> = {
@@ -44,6 +43,7 @@ export function createLifeCycle(options: {
       })
       await opening.catch((error) => {
         opening = undefined
+        failure = error
         throw error
       })
     },

@@ -6,6 +6,7 @@ import type { JournalTable } from './schema.js'
 import { type Sql, sql } from './sql.js'
 import type { EntryFilter, JournalEntry } from './store.js'
 import type { StoreTime } from './store-time.js'
+import { withinBytes } from './within-bytes.js'
 
 /** The entries that one statement reads: 2,000 take 3 ms on SQLite. */
 const WINDOW = 2_000
@@ -21,7 +22,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
     },
 
     async get(id: string): Promise<JournalEntry | undefined> {
-      const [entry] = await entriesOf([id])
+      const [entry] = await entriesOf([{ id, bytes: 0 }])
       return entry
     },
   }
@@ -37,7 +38,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
    * Newest first, merged from one range of an index for each status and kind. The index alone gives the ranges, so only a
    * window of the table is read: up to 15 times fewer rows.
    */
-  function ofStatus(filter: EntryFilter, limit: number, before: Place): Promise<string[]> {
+  function ofStatus(filter: EntryFilter, limit: number, before: Place): Promise<Found[]> {
     const { status, kind, name, since, until } = filter
     const kinds = kind === undefined ? ENTRY_KINDS : [kind]
     const conditions =
@@ -64,7 +65,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   }
 
   /** The entries of one subscription or business, newest first. */
-  function ofOwner(filter: EntryFilter, limit: number, before: Place): Promise<string[]> {
+  function ofOwner(filter: EntryFilter, limit: number, before: Place): Promise<Found[]> {
     const owner =
       filter.subscriptionUid === undefined
         ? sql`business_uid = ${filter.businessUid}`
@@ -87,23 +88,33 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   async function walk(
     how: { filter: EntryFilter; limit: number; before: Place; window: number; disorderMs: number },
     page: (before: Place) => Sql<Seen>,
-  ): Promise<string[]> {
+  ): Promise<Found[]> {
     const { filter, limit, window, disorderMs } = how
     const { since = Number.NEGATIVE_INFINITY } = filter
-    const found: string[] = []
+    const found: Found[] = []
     for (let before = how.before; ; ) {
       const rows = await engine.read((db) => page(before).execute(db))
       const last = rows.at(-1)
       const offset = offsetOf(last?.now)
-      for (const row of rows) if (fits(row, filter, offset) && found.push(row.id) === limit) return found
+      for (const row of rows) if (fits(row, filter, offset) && found.push(row) === limit) return found
       if (!last || rows.length < window || last.received_at + offset < since - disorderMs) return found
       before = last
       await nextTurn()
     }
   }
 
-  async function entriesOf(ids: readonly string[]): Promise<JournalEntry[]> {
-    if (ids.length === 0) return []
+  async function entriesOf(found: readonly Found[]): Promise<JournalEntry[]> {
+    const entries: JournalEntry[] = []
+    for (let read = 0; read < found.length; ) {
+      const part = withinBytes(found, read)
+      read += part.length
+      entries.push(...(await entriesNamed(part.map(({ id }) => id))))
+      await nextTurn()
+    }
+    return entries
+  }
+
+  async function entriesNamed(ids: readonly string[]): Promise<JournalEntry[]> {
     const rows = await engine.read((db) =>
       sql<JournalTable & { now: number }>`
         select journal.*, ${engine.now()} as now from journal where ${engine.isOneOf('id', ids)}`.execute(db),
@@ -123,12 +134,20 @@ const END: Place = { received_at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_
 /** Concurrent processes number their entries in any order. None takes longer than this to commit. */
 const DISORDER_MS = 10 * MINUTE
 
+/** An entry to read, and the length of its payload. */
+interface Found {
+  id: string
+  bytes: number
+}
+
 const COLUMNS = sql.raw(
   ['id', 'seq', 'received_at', 'kind', 'name', 'status', 'attempts', 'business_uid']
     .map((column) => `journal.${column}`)
+    .concat('octet_length(journal.payload) as bytes')
     .join(', '),
 )
 type Seen = Place &
+  Found &
   Pick<JournalTable, 'id' | 'kind' | 'name' | 'status' | 'attempts' | 'business_uid'> & {
     now: number
   }

@@ -57,7 +57,7 @@ export const MIGRATIONS: readonly Migration[] = [
       probed_at bigint
     ) ${engine.busyTable}`,
     // On PostgreSQL no index begins with seq alone: with outdated statistics the planner would search it from the first
-    // entry on for the head of a lane.
+    // entry on for the head of a lane. The payload is last: SQLite reads all pages of a long row up to the column it needs.
     sql`create table journal (
       seq ${engine.rowNumber},
       id text not null unique,
@@ -67,14 +67,14 @@ export const MIGRATIONS: readonly Migration[] = [
       key ${engine.sortedText} not null,
       business_uid text,
       subscription_uid text,
-      payload text not null,
-      issues text,
       status text not null,
       attempts integer not null,
       error text,
       received_at bigint not null,
       due_at bigint,
-      settled_at bigint
+      settled_at bigint,
+      issues text,
+      payload text not null
     ) ${engine.busyTable}`,
     sql`create index journal_lane on journal (key, seq) where status = 'pending'`,
     sql`create index journal_retrying on journal (seq) where status = 'pending' and attempts > 0`,

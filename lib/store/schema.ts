@@ -56,10 +56,6 @@ export interface JournalTable {
   key: string
   business_uid: string | null
   subscription_uid: string | null
-  /** JSON */
-  payload: string
-  /** JSON; null when recognised */
-  issues: string | null
   status: EntryStatus
   /** Tries that have ended. */
   attempts: number
@@ -69,6 +65,10 @@ export interface JournalTable {
   due_at: number | null
   /** When the last try ended, or the entry began to wait; null before the first try, and for an unhandled entry. */
   settled_at: number | null
+  /** JSON; null when recognised */
+  issues: string | null
+  /** JSON */
+  payload: string
 }
 
 /** A key that has pending entries. Its head is the pending entry with the lowest `seq`. `lanes.ts` has its states. */

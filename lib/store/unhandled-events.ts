@@ -18,7 +18,7 @@ export async function unhandledEvents(
     for (let before = Number.MAX_SAFE_INTEGER, isRecent = true; isRecent; ) {
       const rows = await engine.read((db) =>
         sql<Waiting & { seq: number; is_recent: number }>`
-          select id, key, topic, seq,
+          select id, key, topic, seq, octet_length(payload) as bytes,
             case when received_at >= ${engine.now()} - ${withinMs} then 1 else 0 end as is_recent from journal
           where status = 'unhandled' and kind = ${kind} and seq < ${before}
           order by seq desc limit ${WINDOW}`.execute(db),

@@ -4,6 +4,7 @@ import { readTopics } from './read-topics.js'
 import { perform } from './script.js'
 import { type Connection, sql } from './sql.js'
 import { EVERY_EVENT, isTopicAmong, type Topic } from './store.js'
+import { withinBytes } from './within-bytes.js'
 
 /** The entries of one transaction: on SQLite the event loop waits for it. */
 export const BATCH = 200
@@ -13,6 +14,8 @@ export interface Waiting {
   id: string
   key: string
   topic: Topic
+  /** The length of its payload. */
+  bytes: number
 }
 
 /** Moves entries out of the status `waiting`, one batch in each transaction. `handled-topics.ts` has the rules. */
@@ -45,16 +48,17 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
     const oldest = [...new Set([...named, ...events])].map(
       (topic, i) => sql`
         select * from (
-          select id, key, topic, seq from journal where status = 'waiting' and topic = ${topic}
+          select id, key, topic, seq, octet_length(payload) as bytes from journal
+          where status = 'waiting' and topic = ${topic}
           order by seq limit ${BATCH}
         ) as ${sql.ref(`topic_${i}`)}`,
     )
     const rows = await sql<Waiting>`
-      select id, key, topic from (${sql.join(oldest, ' union all ')}) as oldest order by seq limit ${BATCH}`.execute(
+      select id, key, topic, bytes from (${sql.join(oldest, ' union all ')}) as oldest order by seq limit ${BATCH}`.execute(
       trx,
     )
     if (rows.length > 0) {
-      await makePending(trx, rows, 'waiting')
+      await makePending(trx, withinBytes(rows), 'waiting')
       return true
     }
     await sql`

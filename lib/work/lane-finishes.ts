@@ -5,6 +5,8 @@ import { isRetryable, writePauseMs } from './write-while-leased.js'
 
 /** Entries in one transaction. SQLite takes about 2 ms if each is of another lane. */
 const BATCH = 64
+/** Their payloads, apart from the last finish: SQLite writes the whole row of an entry again. */
+const BATCH_BYTES = 1024 * 1024
 
 /**
  * Writes the results of entries, many lanes in one transaction: while one batch is written, the next collects. A short
@@ -36,11 +38,13 @@ export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>;
 
   function takeBatch(): Taken[] {
     const batch: Taken[] = []
-    for (let entries = 0; entries < BATCH && batch.length < waiting.length; ) {
+    let [entries, bytes] = [0, 0]
+    while (entries < BATCH && bytes < BATCH_BYTES && batch.length < waiting.length) {
       const each = waiting[batch.length] as Waiter
-      const finish = each.finish ?? each.take()
-      batch.push(Object.assign(each, { finish }))
-      entries += Math.max(1, finish.results.length)
+      const taken = Object.assign(each, each.finish ? {} : each.take()) as Taken
+      batch.push(taken)
+      entries += Math.max(1, taken.finish.results.length)
+      bytes += taken.bytes
     }
     waiting = waiting.slice(batch.length)
     return batch
@@ -51,7 +55,7 @@ export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>;
      * Writes the finish that `take` returns, called just before the write, so that later results share the transaction.
      * Resolves with whether the lease was still held. Rejects if it was lost before the write succeeded.
      */
-    write(take: () => LaneFinish, lost: AbortSignal): Promise<boolean> {
+    write(take: () => SizedFinish, lost: AbortSignal): Promise<boolean> {
       return new Promise((resolve, reject) => {
         waiting.push({ take, lost, resolve, reject })
         if (running) return
@@ -62,12 +66,17 @@ export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>;
   }
 }
 
-interface Waiter {
-  take(): LaneFinish
-  finish?: LaneFinish
+/** A finish, and the length of the payloads of its entries. */
+interface SizedFinish {
+  finish: LaneFinish
+  bytes: number
+}
+
+interface Waiter extends Partial<SizedFinish> {
+  take(): SizedFinish
   lost: AbortSignal
   resolve(held: boolean): void
   reject(error: unknown): void
 }
 
-type Taken = Waiter & { finish: LaneFinish }
+type Taken = Waiter & SizedFinish

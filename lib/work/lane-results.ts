@@ -28,7 +28,8 @@ export function createLaneResults(options: {
       written = unwritten.splice(0)
       isReleased = isComplete
       const results = written.map(({ entry: { id, attempt }, result }) => ({ id, attempt, result }))
-      return { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isComplete }
+      const bytes = written.reduce((sum, { entry: { payload } }) => sum + payload.length, 0)
+      return { finish: { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isComplete }, bytes }
     }, lost)
     if (isHeld) written.forEach(onWritten)
   }
