@@ -41,6 +41,8 @@ describe('a look for work', () => {
   ])('that took %d ms and found nothing is followed by a rest of %d ms', async (tookMs, restMs) => {
     const { loop, clock, looks, hold } = await started()
     await clock.advance(100)
+    // Planned before the rest is known.
+    for (let ms = 10; ms < restMs; ms += 10) loop.wake(tookMs + ms)
     hold()
     loop.wake()
     await clock.advance(tookMs)

@@ -24,7 +24,8 @@ export function createLookTimes(options: { pollMs: number; clock: Clock; look():
   function arm() {
     if (!isResting) return
     clock.clearTimeout(timer)
-    timer = clock.setTimeout(look, Math.max(0, Math.min(pollAt, ...wakeUps) - clock.monotonic()))
+    const lookAt = Math.max(restUntil, Math.min(pollAt, ...wakeUps))
+    timer = clock.setTimeout(look, Math.max(0, lookAt - clock.monotonic()))
   }
 
   return {
