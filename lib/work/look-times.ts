@@ -6,6 +6,8 @@ const REST_MS = 10
 /** After a look that found no work the rest is as many times as long as the look: most deliveries make no work due. */
 const RESTS_PER_LOOK = 10
 const MAX_REST_MS = 100
+/** The time of a wake-up that is due already. */
+const NOW = Number.NEGATIVE_INFINITY
 
 /** When a loop looks for work: at its wake-ups, and after `pollMs` without one. All times are monotonic. */
 export function createLookTimes(options: { pollMs: number; clock: Clock; look(): void }) {
@@ -18,7 +20,7 @@ export function createLookTimes(options: { pollMs: number; clock: Clock; look():
   let beganAt = 0
   let timer: unknown
   let hasEnded = false
-  /** The times of the next looks, in steps of REST_MS, so there are never many. */
+  /** The times of the next looks: `NOW`, and steps of REST_MS, so there are never many. */
   const wakeUps = new Set<number>()
 
   function arm() {
@@ -31,9 +33,10 @@ export function createLookTimes(options: { pollMs: number; clock: Clock; look():
   return {
     /** Looks at this time, or a little later if a look has just ended. */
     wakeAt(time: number) {
+      const now = clock.monotonic()
       // A poll comes first, and retries that are hours ahead must not pile up here.
-      if (time > clock.monotonic() + 2 * pollMs) return
-      const step = Math.ceil(Math.max(time, restUntil) / REST_MS) * REST_MS
+      if (time > now + 2 * pollMs) return
+      const step = time <= now ? NOW : Math.ceil(time / REST_MS) * REST_MS
       // A flood of wake-ups asks for the same look again and again.
       if (wakeUps.has(step) && timer !== undefined) return
       wakeUps.add(step)
