@@ -36,7 +36,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     expect((await deliver(target, notice('made-up'))).status).toBe(503)
     expect(await other.isEntitled('b1')).toBe(false)
     expect(await other.health()).toMatchObject({ status: 'failing', problems: [error.message] })
-    await expect(other.journal.list()).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(other.journal.list()).rejects.toMatchObject({ code: 'store_of_another_app' })
     await other.close()
     const again = name === 'SQLite' ? openMarketplace(platform, { store: address }) : marketplace
     expect(await again.isEntitled('b1')).toBe(true)
