@@ -1,5 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
+import { createLine } from '../line.js'
 import { withDeadline } from '../waiting.js'
 import {
   createLoans,
@@ -45,7 +46,7 @@ export function createConnections(
   let opening: Promise<PostgresPool> | undefined
   const lend = createLoans(clock)
   /** Rejects the callers that wait for a connection, which a closed pool never does. */
-  const waiting = new Set<() => void>()
+  const waiting = createLine<() => void>()
 
   // Without a listener, the error of a broken idle connection ends the process.
   const ignore = () => {}
@@ -67,15 +68,15 @@ export function createConnections(
 
   async function connect(): Promise<Loan> {
     const source = await pool()
-    let giveUp = () => {}
+    let leave = () => {}
+    let hasLeft = false
     const connecting = new Promise<Loan>((resolve, reject) => {
-      giveUp = () => reject(new Error('the connections are being closed'))
-      waiting.add(giveUp)
+      leave = waiting.add(() => reject(new Error('the connections are being closed')))
       source.connect((error, client) => {
         // Listeners are added at once, without a promise: a new connection may end in the packet in which it begins, and an
         // error without a listener ends the process. A throw must not reach the driver of the app's own pool.
         try {
-          if (client && waiting.has(giveUp)) resolve(lend(client))
+          if (client && !hasLeft) resolve(lend(client))
           else if (client) client.release(true)
           else reject(error)
         } catch (odd) {
@@ -90,7 +91,8 @@ export function createConnections(
       connecting.then((loan) => loan.release(true)).catch(() => {})
       throw error
     } finally {
-      waiting.delete(giveUp)
+      hasLeft = true
+      leave()
     }
   }
 
@@ -109,7 +111,7 @@ export function createConnections(
       const closing = opening
       opening = undefined
       const opened = await closing?.catch(() => undefined)
-      for (const giveUp of waiting) giveUp()
+      for (const giveUp of waiting.values()) giveUp()
       if (isOwn(opened)) await opened.end()
       else opened?.off('error', ignore)
     },

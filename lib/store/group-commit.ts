@@ -26,8 +26,8 @@ export function createGroupCommit<Item>(options: {
   const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Batch<Item>[] = []
   const waitingSize: Size = { rows: 0, bytes: 0 }
-  /** Those that wait and those that are being committed. */
-  const open = new Set<Batch<Item>>()
+  /** A short array: the garbage of a Set would keep the items of many batches in memory (see `line.ts`). */
+  const committing: Batch<Item>[] = []
   let running = 0
 
   async function run() {
@@ -37,8 +37,9 @@ export function createGroupCommit<Item>(options: {
     for (let batch = waiting.shift(); batch; batch = waiting.shift()) {
       waitingSize.rows -= batch.size.rows
       waitingSize.bytes -= batch.size.bytes
+      committing.push(batch)
       await commitBatch(batch.items, batch.failures)
-      open.delete(batch)
+      committing.splice(committing.indexOf(batch), 1)
       batch.end()
     }
     running--
@@ -76,7 +77,6 @@ export function createGroupCommit<Item>(options: {
       if (!batch || isBeyond(batch.size, size, maxBatch)) {
         batch = newBatch()
         waiting.push(batch)
-        open.add(batch)
         if (running < atOnce) run()
       }
       batch.items.push(item)
@@ -90,7 +90,8 @@ export function createGroupCommit<Item>(options: {
 
     /** Resolves when no item waits and none is being committed. */
     async settled(): Promise<void> {
-      while (open.size > 0) await Promise.all([...open].map(({ ended }) => ended))
+      for (let open = committing.concat(waiting); open.length > 0; open = committing.concat(waiting))
+        await Promise.all(open.map(({ ended }) => ended))
     },
   }
 }
