@@ -5,6 +5,7 @@ import type { Store } from '../../lib/store/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
+import { eventOf } from '../support/events.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
@@ -94,6 +95,45 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       )
     })
   })
+
+  it('H37 an entry whose lease ends, while the store is asked whether it is still held, is not handled under that lease', async () => {
+    const platform = await startPlatform()
+    const leaseMs = 1_000
+    const inner = storeFor(await storeAddress(), systemClock)
+    let notify: Parameters<Store['subscribe']>[0] = () => {}
+    const claimedAt = new Map<string, number>()
+    const marketplace = openMarketplace(platform, {
+      worker: { leaseMs },
+      store: {
+        ...inner,
+        subscribe(listener) {
+          notify = listener
+          return inner.subscribe(listener)
+        },
+        async claimLanes(options) {
+          const at = performance.now()
+          const lanes = await inner.claimLanes(options)
+          for (const { entries } of lanes) for (const { id } of entries) claimedAt.set(id, at)
+          return lanes
+        },
+        // The connection is lost, and its deadline is longer than the lease.
+        async renewLane() {
+          await new Promise((resolve) => setTimeout(resolve, 2 * leaseMs))
+          throw new Error('no answer')
+        },
+      },
+    })
+    const agesOfLease: number[] = []
+    marketplace.onAny(({ id }) => {
+      agesOfLease.push(performance.now() - (claimedAt.get(id) ?? 0))
+      // As after the loss of a connection for notifications: any business may have been erased.
+      if (agesOfLease.length === 1) notify({ kind: 'decided', businessUid: null, superseded: false })
+    })
+    await marketplace.start()
+    await inner.accept([eventOf('s1'), eventOf('s1')])
+    await until('both are handled', () => agesOfLease.length === 2, 10_000)
+    expect(Math.max(...agesOfLease)).toBeLessThan(leaseMs)
+  }, 20_000)
 })
 
 /** Makes a purchase, moves it through these states, and waits until each was seen. */

@@ -94,15 +94,17 @@ export function createDispatcher(
     return lanes.map((lane) => ({ ...lane, isHandled: false }))
   }
 
-  async function run(lane: Lane, lost: AbortSignal) {
+  async function run(lane: Lane, lost: AbortSignal, isHeld: () => boolean) {
     const results = createLaneResults({ lane, finishes, lost, onWritten: note })
     if (await slots.take(lost)) {
       const beganAt = clock.monotonic()
       try {
         for (const entry of lane.entries) {
           await slices.turn()
-          if (lost.aborted || !results.isHeld() || clock.monotonic() - beganAt > PATIENCE_MS) break
           if (doubted.delete(lane) && !(await store.renewLane(lane, leaseMs).catch(() => true))) break
+          // After both waits, either of which may outlast the lease.
+          if (lost.aborted || !isHeld() || !results.isHeld()) break
+          if (clock.monotonic() - beganAt > PATIENCE_MS) break
           const result = lane.lapses >= MAX_LAPSES ? ENDED_THE_PROCESS : await calls.call(entry, lost)
           if (!result) break
           results.add(entry, result)

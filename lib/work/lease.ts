@@ -2,6 +2,8 @@ import type { Clock } from '../clock.js'
 
 /** The lease of one running item. */
 export interface Lease {
+  /** By the clock, whether or not its timers have run: after a stall of the process other timers may run first. */
+  isHeld(): boolean
   /** The item has ended: no renewal any more, and no `onLost`. */
   end(): void
 }
@@ -20,7 +22,7 @@ export function createClaimLeases(options: {
   let open = 0
   const timer = clock.setTimeout(
     () => {
-      for (const lease of leases) lease.startRenewal(heldUntil, renewEveryMs - firstRenewalMs)
+      for (const lease of leases) lease.startRenewal(renewEveryMs - firstRenewalMs)
     },
     Math.max(0, firstRenewalMs),
   )
@@ -30,10 +32,11 @@ export function createClaimLeases(options: {
     add({ renew, onLost }: LeaseCalls): Lease {
       // The claim took longer than the lease.
       if (firstRenewalMs <= 0) onLost()
-      const lease = createLease({ renew, onLost, leaseMs, renewEveryMs, clock })
+      const lease = createLease({ renew, onLost, heldUntil, leaseMs, renewEveryMs, clock })
       leases.push(lease)
       open++
       return {
+        isHeld: lease.isHeld,
         end() {
           lease.end()
           if (--open === 0) clock.clearTimeout(timer)
@@ -62,13 +65,17 @@ interface LeaseCalls {
  * All times are monotonic. A lease counts from the moment before the call of the store, so nobody else can have the item
  * before it ends here.
  */
-export function createLease(options: LeaseCalls & { leaseMs: number; renewEveryMs: number; clock: Clock }) {
+export function createLease(
+  options: LeaseCalls & { heldUntil: number; leaseMs: number; renewEveryMs: number; clock: Clock },
+) {
   const { renew, onLost, leaseMs, renewEveryMs, clock } = options
+  let { heldUntil } = options
   let lapse: unknown
   let renewal: unknown
   let hasEnded = false
 
   function holdUntil(time: number) {
+    heldUntil = time
     clock.clearTimeout(lapse)
     // The store may have answered so late that somebody else has the item already.
     if (time <= clock.monotonic()) onLost()
@@ -87,8 +94,9 @@ export function createLease(options: LeaseCalls & { leaseMs: number; renewEveryM
   }
 
   return {
-    /** Begins to renew. Until `heldUntil` the lease holds without a renewal. */
-    startRenewal(heldUntil: number, renewInMs: number) {
+    isHeld: () => clock.monotonic() < heldUntil,
+    /** Begins to renew. */
+    startRenewal(renewInMs: number) {
       if (hasEnded) return
       holdUntil(heldUntil)
       renewIn(renewInMs)

@@ -3,8 +3,11 @@ import { createLine } from '../line.js'
 import { createClaimLeases } from './lease.js'
 
 export interface RunningItemsOptions<Item> {
-  /** Handles failures of the item itself; `onError` gets any other rejection. */
-  run(item: Item, signal: AbortSignal): Promise<void>
+  /**
+   * Handles failures of the item itself; `onError` gets any other rejection. `isHeld` also knows the end of a lease whose
+   * signal is late.
+   */
+  run(item: Item, signal: AbortSignal, isHeld: () => boolean): Promise<void>
   renew(item: Item): Promise<boolean>
   leaseMs: number
   renewEveryMs: number
@@ -24,7 +27,7 @@ export function createRunningItems<Item>(options: RunningItemsOptions<Item> & { 
       for (const item of items) {
         const controller = new AbortController()
         const lease = leases.add({ renew: () => renew(item), onLost: () => controller.abort() })
-        const done = run(item, controller.signal)
+        const done = run(item, controller.signal, lease.isHeld)
           .catch(onError)
           .finally(() => {
             lease.end()
