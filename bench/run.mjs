@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -59,18 +59,6 @@ function prepare() {
   }
   print('building the package')
   run('npm', ['run', '--silent', 'build'], PROJECT)
-}
-
-/** The parts that this run left out, as an earlier run has measured them on the same machine with the same Node. */
-function withEarlier(results) {
-  const path = join(RESULTS, 'results.json')
-  const earlier = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : { parts: {} }
-  if (earlier.node !== results.node || earlier.cpu !== results.cpu) return results
-  const all = { ...earlier.parts, ...results.parts }
-  const parts = Object.fromEntries(
-    Object.keys(PARTS).flatMap((name) => (all[name] ? [[name, all[name]]] : [])),
-  )
-  return { ...results, databases: results.databases ?? earlier.databases, parts }
 }
 
 function run(command, args, cwd) {
@@ -163,7 +151,7 @@ async function main() {
       }
       const { [part]: measure } = await import(`./parts/${part}.mjs`)
       try {
-        results.parts[part] = { ...(await measure({ ...bench, note })), date: results.date }
+        results.parts[part] = await measure({ ...bench, note })
       } catch (error) {
         leaveOut(`${part} has broken: ${String(error.message).slice(0, 300)}`)
         console.error(error)
@@ -176,8 +164,8 @@ async function main() {
         (await bench.postgres().catch(() => undefined))?.version,
         parts.includes('durable') && (await bench.redis())?.version,
       ].filter(Boolean)
-    const isForReaders = !quick && out === RESULTS
-    writeReport(isForReaders ? withEarlier(results) : results, out, { print, isForReaders })
+    const isWhole = parts.length === Object.keys(PARTS).length
+    writeReport(results, out, { print, isForReaders: isWhole && !quick && out === RESULTS })
   } finally {
     await end()
   }

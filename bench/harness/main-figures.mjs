@@ -48,7 +48,7 @@ const ROWS = [
   ],
 ]
 
-/** Updates the table of main figures in docs/performance.md from a full run. Returns a sentence about it. */
+/** Updates the table of main figures in docs/performance.md from a whole run. Returns a sentence about it. */
 export function mainFigures({ parts, node, cpu, date }, path) {
   const rows = ROWS.flatMap(([name, part, row, column, factor, unit]) => {
     const values = parts[part]?.rows.find(({ id }) => id === row)?.values[column]

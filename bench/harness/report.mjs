@@ -43,7 +43,7 @@ function inWords({ text, bound, figure, digits, isRatio }) {
 
 function markdown(results, judged) {
   const { command, date, node, cpu, cores, databases = [], quick, leftOut, parts } = results
-  const sections = Object.values(parts).map((part) => section(part, date))
+  const sections = Object.values(parts).map(section)
   return `# Benchmark results
 
 \`${command}\` on ${date} · judged on Node ${node} · ${[...databases, cpu].join(' · ')} · ${cores}
@@ -67,7 +67,7 @@ ${judged
 ${leftOut.length > 0 ? `Left out on this machine:\n\n${leftOut.map((text) => `- ${text}`).join('\n')}\n\n` : ''}${sections.join('\n')}`
 }
 
-function section({ title, about, columns, rows, beside, date }, ofReport) {
+function section({ title, about, columns, rows, beside }) {
   const shown = columns.filter(({ id }) => rows.some(({ values }) => values[id]?.some(Number.isFinite)))
   const besideOf = ({ id, values }) => {
     const reference = rows.find((row) => row.id === beside.row(id))?.values[beside.column]
@@ -87,7 +87,7 @@ function section({ title, about, columns, rows, beside, date }, ofReport) {
   )
   return `## ${title}
 
-${about}${date === ofReport ? '' : ` Measured on ${date}.`}
+${about}
 
 ${line(...head)}
 |${head.map(() => '---|').join('')}
