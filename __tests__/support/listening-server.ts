@@ -56,6 +56,7 @@ export function createListeningServer() {
         lose: () => onLost(),
       }
       return {
+        session: connection,
         onNotification(listener) {
           onNotification = listener
         },

@@ -9,12 +9,12 @@ export function createAnswers() {
   const last = new Map<string, string>()
 
   return {
-    /** The rows of the last answer, and the statement that fails when the query has another answer now. */
-    assume(query: string): { rows: unknown[]; check: string } | undefined {
+    /** The rows of the last answer, and the statement that fails when the query has another answer now: `$1` is `literal`. */
+    assume(query: string): { rows: unknown[]; check: { text: string; literal: string } } | undefined {
       const json = last.get(query)
       if (json === undefined) return undefined
-      const check = `select (case when (${asJson(query)}) = $$${json}$$ then '0' else '${OUTDATED}' end)::int`
-      return { rows: JSON.parse(json), check }
+      const text = `select (case when (${asJson(query)}) = $1 then '0' else '${OUTDATED}' end)::int`
+      return { rows: JSON.parse(json), check: { text, literal: `$$${json}$$` } }
     },
     /** The statement that asks for the answer. */
     ask: asJson,

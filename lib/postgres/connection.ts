@@ -20,6 +20,8 @@ export interface PostgresClient {
 
 /** A borrowed connection. Every query ends in bounded time. After one that did not answer, the connection is destroyed. */
 export interface PostgresConnection {
+  /** The same for every loan of the connection. */
+  session: object
   query(text: string, values?: readonly unknown[]): Promise<unknown[]>
   onNotification(listener: (message: { channel: string; payload?: string }) => void): void
   onLost(listener: () => void): void
@@ -56,6 +58,7 @@ export function createLoans(clock: Clock) {
     })
 
     return {
+      session: client,
       isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= silentAt,
       async query(text, values) {
         // A connection that did not answer once is not used again, not even for the rollback.

@@ -2,16 +2,18 @@ import type { Script, Step } from '../store/dialect.js'
 import { createAnswers, isOutdated } from './answers.js'
 import type { PostgresConnection } from './connection.js'
 import type { PostgresConnections } from './pool.js'
+import { type Call, createPreparedStatements, hasLostStatement } from './prepared.js'
 import { explained, settings } from './transactions.js'
 
 /**
- * Runs a script as one transaction, in one message: an answer that rarely changes is assumed (`answers.ts`). Before other
- * answers the message ends. It has literals instead of parameters: a message of several statements has no parameters, and
- * behind a pooler a prepared statement may be missing from the next connection.
+ * Runs a script as one transaction, in one message: an answer that rarely changes is assumed (`answers.ts`), and a
+ * connection keeps the statements that it often runs (`prepared.ts`). Before other answers the message ends. It has
+ * literals instead of parameters, since a message of several statements has no parameters.
  */
 export function createScripts(connections: PostgresConnections, schema: string) {
   const begin = `begin; ${settings(schema)}`
   const answers = createAnswers()
+  const statements = createPreparedStatements()
 
   async function run<T>(script: Script<T>, connection: PostgresConnection): Promise<T> {
     let message = begin
@@ -20,20 +22,21 @@ export function createScripts(connections: PostgresConnections, schema: string) 
       message = ''
       return connection.query(text)
     }
+    const callOf = (call: Call) => statements.call(connection, call, send)
     let next = script.next([])
     while (!next.done) {
       const step: Step = next.value
       const assumed = step.isSteady && answers.assume(step.query.text)
-      if (assumed) {
-        message += `; ${assumed.check}`
-        next = script.next(assumed.rows)
-      } else if (step.isSteady) {
+      if (step.isSteady && !assumed) {
         next = script.next(answers.keep(step.query.text, await send(answers.ask(step.query.text))))
-      } else if (step.answers) {
-        next = script.next(await send(withLiterals(step)))
+        continue
+      }
+      const call = await callOf(assumed ? assumed.check : withLiteral(step))
+      if (step.answers && !assumed) {
+        next = script.next(await send(call))
       } else {
-        message += `${message && '; '}${withLiterals(step)}`
-        next = script.next([])
+        message += `${message && '; '}${call}`
+        next = script.next(assumed ? assumed.rows : [])
       }
     }
     await send('commit')
@@ -44,14 +47,20 @@ export function createScripts(connections: PostgresConnections, schema: string) 
     return explained(async () => {
       const connection = await connections.acquire()
       try {
-        for (;;) {
+        for (let mayExecute = true; ; ) {
           try {
             return await run(script(), connection)
           } catch (error) {
             // If this fails too, the connection is broken, and the server rolls back by itself.
             await connection.query('rollback').catch(() => {})
-            if (!isOutdated(error)) throw error
-            answers.forget()
+            if (isOutdated(error)) {
+              answers.forget()
+            } else if (mayExecute && hasLostStatement(error)) {
+              mayExecute = false
+              statements.stop()
+            } else {
+              throw error
+            }
           }
         }
       } finally {
@@ -64,12 +73,13 @@ export function createScripts(connections: PostgresConnections, schema: string) 
 /** In place of a parameter: the rows of a step, as JSON. */
 export const ROWS = Symbol('rows')
 
-function withLiterals({ query, rows }: Step): string {
-  if (query.values.length === 0) return query.text
+function withLiteral({ query, rows }: Step): Call {
+  if (query.values.length === 0) return { text: query.text }
   // Without `$` nothing ends the literal early, and ASCII is the same in every encoding. JSON.stringify leaves no NUL.
   const json = JSON.stringify(rows).replace(
     /[$\u007f-\uffff]/g,
     (odd) => `\\u${odd.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-  return query.text.replace(/\$\d+/g, () => `$$${json}$$`)
+  // Every parameter is the rows.
+  return { text: query.text.replace(/\$\d+/g, '$1'), literal: `$$${json}$$` }
 }
