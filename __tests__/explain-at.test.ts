@@ -56,6 +56,18 @@ describe('the answer at an earlier time', () => {
     expect(await past(4)).toEqual(['revoked', 'change s2 null', 'change s1 null'])
   })
 
+  it('E27 counts a purchase behind any number of forged subscriptions', async () => {
+    const forged = Array.from({ length: 20_000 }, (_, i) => ({
+      ...row(`forged ${i}`, null, 9),
+      record: null,
+    }))
+    const past = world({ changes: [], rows: [...forged, row('s1', 'purchased', 400)] })
+    const [reason, ...evidence] = await past(5)
+    expect(reason).toBe('purchased')
+    expect(evidence.at(-1)).toBe('record s1')
+    expect(evidence).toHaveLength(1_001)
+  })
+
   it('is yes if one subscription gives access, even if others are unknown', async () => {
     const past = world({
       changes: [change(9, 's1', null, 'purchased')],
@@ -74,7 +86,13 @@ describe('the answer at an earlier time', () => {
 function world({ changes, rows }: { changes: JournalEntry[]; rows: StoredSubscription[] }) {
   const newest = [...changes].sort((a, b) => Date.parse(b.receivedAt) - Date.parse(a.receivedAt))
   const explainAt = createExplainAt({
-    store: { listEntries: async () => newest, listSubscriptions: async () => rows },
+    store: {
+      listEntries: async () => newest,
+      async listSubscriptions({ after, limit }) {
+        const first = rows.findIndex(({ subscriptionUid }) => subscriptionUid === after) + 1
+        return rows.slice(first, first + limit)
+      },
+    },
     rules: {
       purchasableUids: ['item'],
       entitledWhen: ({ purchase_state }) => purchase_state === 'purchased',

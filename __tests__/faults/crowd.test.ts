@@ -205,7 +205,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     expect(knownRefused(await store.counts())).toEqual([expect.stringMatching(/refused/)])
   })
 
-  it('a question about a business visits at most a thousand rows, first those that were read', async () => {
+  it('E27 a question about a business, and a request, concern at most a thousand rows, first those that were read', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     await store.accept([eventOf('s1')])
@@ -220,6 +220,17 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     expect(known.filter(({ state }) => state === 'purchased').map((each) => each.subscriptionUid)).toEqual([
       's1',
     ])
+    await store.requestRefresh({
+      kind: 'business',
+      businessUid: 'b1',
+      install: { installed: false, at: null },
+    })
+    const requested = await sql<{ uid: string }>(
+      'select subscription_uid as uid from subscriptions where uninstalled_at is not null',
+    )
+    expect(requested.map(({ uid }) => uid).sort()).toEqual(
+      known.map(({ subscriptionUid }) => subscriptionUid).sort(),
+    )
   })
 
   async function costsTheSame(options: {

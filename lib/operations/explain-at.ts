@@ -36,13 +36,12 @@ export function createExplainAt(options: {
     return found.reverse()
   }
 
-  /** At most MAX_JUDGED: forged events can name any number of subscriptions, and those are never read. */
+  /** Every subscription that was read, and some of those that were not: a forger can name any number of them. */
   async function rowsOf(businessUid: string): Promise<StoredSubscription[]> {
     const found: StoredSubscription[] = []
-    for await (const page of subscriptionPages(store, { businessUid }, MAX_LISTED)) {
-      found.push(...page)
-      if (found.length >= MAX_JUDGED) break
-    }
+    let unread = 0
+    for await (const page of subscriptionPages(store, { businessUid }, MAX_LISTED))
+      found.push(...page.filter(({ record }) => record !== null || ++unread <= MAX_UNREAD))
     return found
   }
 
@@ -100,7 +99,7 @@ export function createExplainAt(options: {
 }
 
 const PAGE = 500
-const MAX_JUDGED = 10_000
+const MAX_UNREAD = 1_000
 
 function notRecorded(businessUid: string, { subscriptions }: Decision, at: number): Decision {
   return { ...decisionWithout(businessUid, 'not_recorded', at), subscriptions }

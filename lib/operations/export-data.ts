@@ -36,9 +36,13 @@ export function createExport(options: {
 }) {
   const { store, rules, clock } = options
 
-  async function allSubscriptions(filter: Omit<SubscriptionFilter, 'after' | 'limit'>) {
-    const found: StoredSubscription[] = []
-    for await (const page of subscriptionPages(store, filter, MAX_LISTED)) found.push(...page)
+  /** Each page is converted before the event loop has its turn, since a business may have very many forged ones. */
+  async function allSubscriptions<Item>(
+    filter: Omit<SubscriptionFilter, 'after' | 'limit'>,
+    itemOf: (row: StoredSubscription) => Item,
+  ) {
+    const found: Item[] = []
+    for await (const page of subscriptionPages(store, filter, MAX_LISTED)) found.push(...page.map(itemOf))
     return found
   }
 
@@ -49,22 +53,26 @@ export function createExport(options: {
 
   return async function exportData(businessUid: string | number): Promise<BusinessData> {
     const business_uid = requireIdentifier(businessUid, 'business_uid')
-    const subscriptions = await allSubscriptions({ businessUid: business_uid })
-    const candidates = await allSubscriptions({ candidateBusinessUid: business_uid })
+    const now = clock.now()
+    const subscriptions = await allSubscriptions({ businessUid: business_uid }, (row) => ({
+      ...statusOf(row, rules, now),
+      candidate_business_uid: row.candidateBusinessUid,
+      installAt: isoOf(row.installAt),
+      uninstalledAt: isoOf(row.uninstalledAt),
+    }))
+    const candidateOf = await allSubscriptions(
+      { candidateBusinessUid: business_uid },
+      ({ subscriptionUid }) => subscriptionUid,
+    )
     const entries = new Map<string, JournalEntry>()
     await addEntries(entries, { businessUid: business_uid })
-    for (const { subscriptionUid } of subscriptions) await addEntries(entries, { subscriptionUid })
-    const now = clock.now()
+    for (const { subscription_uid } of subscriptions)
+      await addEntries(entries, { subscriptionUid: subscription_uid })
     return {
       business_uid,
       exportedAt: isoOf(now),
-      subscriptions: subscriptions.map((row) => ({
-        ...statusOf(row, rules, now),
-        candidate_business_uid: row.candidateBusinessUid,
-        installAt: isoOf(row.installAt),
-        uninstalledAt: isoOf(row.uninstalledAt),
-      })),
-      candidateOf: candidates.map(({ subscriptionUid }) => subscriptionUid),
+      subscriptions,
+      candidateOf,
       journal: [...entries.values()].sort(
         (a, b) => compare(a.receivedAt, b.receivedAt) || compare(a.id, b.id),
       ),

@@ -172,5 +172,5 @@ export type RefreshRequest =
   | { kind: 'known'; subscriptionUid: string; businessUid: string }
   /** A subscription of an item that is not the app's. It is stored and not read, so that support can see why access is denied. */
   | { kind: 'other_item'; subscriptionUid: string; businessUid: string; purchasableUid: string }
-  /** Every stored subscription of the business. The newest install or uninstall counts, by `at`; null: now. */
+  /** The subscriptions of the business, as `subscriptionsOf` returns them. The newest install or uninstall counts, by `at`; null: now. */
   | { kind: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }

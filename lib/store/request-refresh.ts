@@ -8,7 +8,7 @@ import {
   type NamedRow,
   type Requested,
 } from './merge-requests.js'
-import { businesses, known, named, usual } from './request-statements.js'
+import { businesses, known, named, uidsOfBusiness, usual } from './request-statements.js'
 import { answered, prepare, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import { URGENCY } from './store.js'
@@ -67,14 +67,15 @@ export function createRefreshRequests(engine: Engine) {
   }
 }
 
-/** Locks the rows of these subscriptions and businesses. */
+/** Locks the rows of these subscriptions and businesses. Only for PostgreSQL. */
 function locked(engine: Engine, { table }: Given) {
   return sql`
     with given as materialized (select * from ${table} as rows)
     select subscription_uid from subscriptions where subscription_uid in (
       select uid from given where uid is not null
       union
-      select subscription_uid from given join subscriptions on business_uid = business
+      select mine.subscription_uid from given
+        cross join lateral (${uidsOfBusiness(sql.ref('given.business'))}) as mine
     ) order by subscription_uid ${engine.forUpdate}`
 }
 

@@ -1,8 +1,9 @@
 import type { Given } from './dialect.js'
-import type { NAMED_COLUMNS } from './merge-requests.js'
+import type { BUSINESS_COLUMNS, NAMED_COLUMNS } from './merge-requests.js'
 import { dueAfterRequest, urgencyAfterRequest, urgencyOfSource } from './request-sql.js'
-import { sql } from './sql.js'
+import { type Sql, sql } from './sql.js'
 import { URGENCY } from './store.js'
+import { MAX_OF_BUSINESS } from './subscriptions.js'
 
 // One statement for each kind of refresh request.
 
@@ -75,8 +76,11 @@ export function known({ table }: Given) {
     where subscriptions.subscription_uid = given.uid and subscriptions.unread < 2`
 }
 
-/** All subscriptions of businesses, and their installs and uninstalls. */
-export function businesses({ table }: Given) {
+/**
+ * The subscriptions of businesses that a decision takes into account, and their installs and uninstalls. Forged ones
+ * beyond that are not worth a read, and would hold up the event loop.
+ */
+export function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
   const isLast = sql`given.installed is not null
     and (subscriptions.install_at is null or given.at >= subscriptions.install_at)`
   return sql`
@@ -89,9 +93,18 @@ export function businesses({ table }: Given) {
       uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
         when given.installed = 0 then given.now end,
       install_at = case when ${isLast} then given.at else subscriptions.install_at end
-    from (
-      select business, installed, times, event, now, case when at > now then now else at end as at
-      from ${table} as given
+    from (${each(sql`
+      select subscription_uid as uid, ${of('installed')} as installed, ${of('times')} as times,
+        ${of('event')} as event, ${of('now')} as now,
+        case when ${of('at')} > ${of('now')} then ${of('now')} else ${of('at')} end as at
+      from (${uidsOfBusiness(of('business'))}) as mine`)}
     ) as given
-    where subscriptions.business_uid = given.business and subscriptions.unread < 2`
+    where subscriptions.subscription_uid = given.uid`
+}
+
+/** Those that are read, and the newest of those that are not. A subscription of another item is not read. */
+export function uidsOfBusiness(business: Sql) {
+  return sql`
+    select subscription_uid from subscriptions where business_uid = ${business} and unread < 2
+    order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`
 }

@@ -7,8 +7,8 @@ import { createSubscriptionRows, type TimedRow } from './subscription-rows.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
-/** The most subscriptions of one business that a decision takes into account. */
-const MAX_OF_BUSINESS = 1_000
+/** The most subscriptions of one business that a decision takes into account, and that a request reads. */
+export const MAX_OF_BUSINESS = 1_000
 
 /**
  * The table `subscriptions`: the rows, and their leases.
