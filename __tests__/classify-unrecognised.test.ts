@@ -10,7 +10,11 @@ describe('the unrecognised envelopes', () => {
   it.each([[null], [undefined], ['text'], [1], [true], [[]], [[purchase('update', NOTICE)]]])(
     'include one that is not an object: %j',
     (envelope) => {
-      expect(classify(envelope)).toEqual({ recognised: false, issues: ['envelope: expected object'] })
+      expect(classify(envelope)).toEqual({
+        recognised: false,
+        isKnownEvent: false,
+        issues: ['envelope: expected object'],
+      })
     },
   )
 
@@ -170,7 +174,7 @@ describe('hostile data', () => {
       throw new Error('canary')
     }
     const issues = ['envelope: it cannot be examined']
-    expect(classify(new Proxy({}, { get: trap }))).toEqual({ recognised: false, issues })
+    expect(classify(new Proxy({}, { get: trap }))).toEqual({ recognised: false, isKnownEvent: false, issues })
     const data = Object.defineProperty({}, 'business_id', { get: trap, enumerable: true })
     expect(classify(purchase('update', data)).recognised).toBe(false)
   })

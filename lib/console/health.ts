@@ -30,6 +30,10 @@ const TODO: readonly [RegExp, string][] = [
     /purchasableUid|other item/,
     'Compare app.purchasableUid with the item on the platform: see Other items in Needs attention.',
   ],
+  [
+    /expected shape/,
+    'Compare the payload and the issues under Unrecognised in Needs attention. For an event of your own, correct its schema; for one of the platform, update this package.',
+  ],
   [/worker has stopped|closed/, 'Restart this instance.'],
   [/store does not answer/, 'Check the database, and the network between this instance and the database.'],
   [

@@ -12,6 +12,8 @@ export type Recognised<R extends EventDefinitions = BuiltInEvents> = {
 
 export interface Unrecognised {
   recognised: false
+  /** Whether it names a known event, so that only its data is unexpected. */
+  isKnownEvent: boolean
   /** At most 10 short sentences, each with a path in front. They never contain a value. */
   issues: string[]
 }
@@ -62,7 +64,7 @@ export function createClassifier<R extends EventDefinitions>(
     }
     // zod creates issues only when they are read, so a refusal costs little if another row accepts.
     const issues = closest(refusals.map((refusal) => flatten(refusal.error.issues)))
-    return unrecognised(...new Set(issues.map(sentence)))
+    return { ...unrecognised(...new Set(issues.map(sentence))), isKnownEvent: true }
   }
 
   return function classify(envelope) {
@@ -95,7 +97,7 @@ function read(row: EventDefinition, data: unknown): Reading | Refusal {
 }
 
 function unrecognised(...issues: string[]): Unrecognised {
-  return { recognised: false, issues: issues.slice(0, MAX_ISSUES) }
+  return { recognised: false, isKnownEvent: false, issues: issues.slice(0, MAX_ISSUES) }
 }
 
 /** Replaces the issue of a union by the issues of its closest option. */

@@ -1,14 +1,16 @@
 import type { Clock } from '../clock.js'
 import type { Envelope, Receipt } from '../envelope.js'
 import type { Subject } from '../events/subject.js'
+import { mergeProblems } from '../health.js'
 import { newId } from '../ids.js'
 import { businessKey, type NewEvent, type Store, subscriptionKey } from '../store/store.js'
 import { createOtherItems } from './other-items.js'
+import { createRefusedShapes } from './refused-shapes.js'
 import { createRequestedReads, type NamedItem } from './requested-reads.js'
 
 type Classified =
   | { recognised: true; name: string; data: unknown; subject: Subject }
-  | { recognised: false; issues: string[] }
+  | { recognised: false; isKnownEvent: boolean; issues: string[] }
 
 /** Classifies envelopes and writes each as a journal entry, with the read it requests. */
 export function createIntake(options: {
@@ -28,31 +30,41 @@ export function createIntake(options: {
   const { classify, store, purchasableUids, codeNames, clock, onAccepted = () => {} } = options
   const reads = createRequestedReads({ purchasableUids, codeNames })
   const otherItems = createOtherItems(purchasableUids, clock)
+  const refusedShapes = createRefusedShapes()
 
   function accept(envelopes: readonly Envelope[], secret = 0): Promise<Receipt[]> {
     const entries = envelopes.map(asEntry)
     return store.accept(entries.map(({ event }) => event)).then(() => {
-      for (const { event, named } of entries) {
+      for (const [i, { event, named, isKnownEvent }] of entries.entries()) {
         if (named !== undefined) otherItems.note(named)
+        if (isKnownEvent) refusedShapes.note(envelopes[i]?.value, event.kind === 'unrecognised')
         onAccepted(event, named === undefined ? undefined : reads.itemOf(named), secret)
       }
       return entries.map(({ event: { id, issues } }) => ({ id, issues }))
     })
   }
 
-  return { accept, noteKnownItems: otherItems.noteKnown, problems: otherItems.problems }
+  return {
+    accept,
+    noteKnownItems: otherItems.noteKnown,
+    problems: () => mergeProblems([otherItems.problems(), refusedShapes.problems()]),
+  }
 
-  /** `named`: the item of a notice, null if it names none; undefined if the event is not a notice. */
-  function asEntry(envelope: Envelope): { event: NewEvent; named: string | null | undefined } {
+  function asEntry(envelope: Envelope): Entry {
     const id = newId(clock.now())
     const classified = classify(envelope.value)
     if (!classified.recognised)
-      return { event: unrecognised(id, envelope, classified.issues), named: undefined }
+      return {
+        event: unrecognised(id, envelope, classified.issues),
+        named: undefined,
+        isKnownEvent: classified.isKnownEvent,
+      }
     const { name, subject } = classified
     const isNotice = subject.kind === 'notice' && purchasableUids.length > 0
     return {
       event: recognised(id, envelope, name, subject),
       named: isNotice ? subject.purchasable_uid : undefined,
+      isKnownEvent: true,
     }
   }
 
@@ -84,6 +96,13 @@ export function createIntake(options: {
       refresh: reads.requestedBy(subject),
     }
   }
+}
+
+interface Entry {
+  event: NewEvent
+  /** The item of a notice, null if it names none; undefined if the event is not a notice. */
+  named: string | null | undefined
+  isKnownEvent: boolean
 }
 
 /** JSON, or undefined for a value that is nested too deeply (`JSON.stringify` fails at some thousand levels). */
