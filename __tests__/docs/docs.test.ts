@@ -222,6 +222,7 @@ const PROBLEMS_COME_FROM = [
   'operations/health-check.ts',
   'store/write-health.ts',
   'work/other-items.ts',
+  'work/refused-shapes.ts',
   'work/read-outcomes.ts',
   'work/read-pause.ts',
   'work/worker.ts',
