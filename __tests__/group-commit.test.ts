@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { type Clock, systemClock } from '../lib/clock.js'
 import { createGroupCommit, type Size } from '../lib/store/group-commit.js'
 import { gate } from './support/until.js'
 
@@ -15,6 +16,23 @@ describe('C26 a group commit', () => {
     const { submit, batches } = committer()
     await Promise.all(Array.from({ length: 700 }, () => submit({ kib: 0 })))
     expect(batches.map(({ length }) => length)).toEqual([300, 300, 100])
+  })
+
+  it.each([
+    ['collects on while each turn of the event loop brings more, for 5 ms', 1, 2, [22, 18]],
+    ['commits a lone item without a wait', 1, 1, Array(20).fill(1)],
+    ['does not collect on where several are committed at once', 2, 2, Array(20).fill(2)],
+  ])('%s', async (_what, atOnce, perTurn, sizes) => {
+    let now = 0
+    const { submit, batches } = committer({ atOnce, clock: { monotonic: () => now } })
+    const submitted: Promise<void>[] = []
+    for (let i = 0; i < 20; i++) {
+      for (let more = perTurn; more > 0; more--) submitted.push(submit({ kib: 1 }))
+      now += 0.5
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await Promise.all(submitted)
+    expect(batches.map(({ length }) => length)).toEqual(sizes)
   })
 
   it('refuses items at once when more than 64 MiB wait, and accepts them when there is room again', async () => {
@@ -126,11 +144,13 @@ function committer({
   before,
   isDataError = true,
   atOnce = 1,
+  clock = systemClock,
   ...bounds
 }: {
   before?(batch: number[]): Promise<void>
   isDataError?: boolean
   atOnce?: number
+  clock?: Pick<Clock, 'monotonic'>
   maxBatch?: Size
   maxWaiting?: Size
 } = {}) {
@@ -142,6 +162,7 @@ function committer({
       batches.push(batch)
     },
     atOnce,
+    clock,
     isDataError: () => isDataError,
     sizeOf: ({ kib }) => ({ rows: 1, bytes: (kib / 1_024) * MIB }),
     ...bounds,

@@ -17,7 +17,7 @@ interface Accepted {
 
 /** Writes events and refresh requests durably. Concurrent calls share a transaction, a sync and the hints. */
 export function createAcceptance(options: {
-  engine: Pick<Engine, 'transact' | 'transactsAtOnce' | 'durable' | 'isDataError'>
+  engine: Pick<Engine, 'clock' | 'transact' | 'transactsAtOnce' | 'durable' | 'isDataError'>
   ownership: Pick<Ownership, 'check'>
   request: RefreshRequests['request']
   journal: Pick<Journal, 'insert'>
@@ -28,6 +28,7 @@ export function createAcceptance(options: {
 
   const { submit, settled } = createGroupCommit<Accepted>({
     atOnce: engine.transactsAtOnce,
+    clock: engine.clock,
     isDataError: engine.isDataError,
     explain: (error) => asStoreError(error, 'Cannot use the store'),
     sizeOf({ events }) {
