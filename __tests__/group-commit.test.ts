@@ -22,9 +22,14 @@ describe('C26 a group commit', () => {
     ['collects on while each turn of the event loop brings more, for 5 ms', 1, 2, [22, 18]],
     ['commits a lone item without a wait', 1, 1, Array(20).fill(1)],
     ['does not collect on where several are committed at once', 2, 2, Array(20).fill(2)],
-  ])('%s', async (_what, atOnce, perTurn, sizes) => {
+    ['does not collect on after a slow commit', 1, 2, Array(20).fill(2), true],
+  ])('%s', async (_what, atOnce, perTurn, sizes, isSlow = false) => {
     let now = 0
-    const { submit, batches } = committer({ atOnce, clock: { monotonic: () => now } })
+    const { submit, batches } = committer({
+      atOnce,
+      isSlow: () => isSlow,
+      clock: { monotonic: () => now },
+    })
     const submitted: Promise<void>[] = []
     for (let i = 0; i < 20; i++) {
       for (let more = perTurn; more > 0; more--) submitted.push(submit({ kib: 1 }))
@@ -151,6 +156,7 @@ function committer({
   isDataError?: boolean
   atOnce?: number
   clock?: Pick<Clock, 'monotonic'>
+  isSlow?(): boolean
   maxBatch?: Size
   maxWaiting?: Size
 } = {}) {

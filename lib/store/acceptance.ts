@@ -9,6 +9,9 @@ import type { RefreshRequests } from './request-refresh.js'
 import type { Hint, NewEvent } from './store.js'
 import type { WriteHealth } from './write-health.js'
 
+/** With a million subscriptions, whose pages are not in memory, a delivery takes ten times as long. */
+const SLOW_MS = 5
+
 /** The events and refresh requests of one call. */
 interface Accepted {
   events: readonly NewEvent[]
@@ -26,9 +29,13 @@ export function createAcceptance(options: {
 }) {
   const { engine, ownership, request, journal, health, announce } = options
 
+  /** How long the last transaction took. On SQLite the event loop waits for it. */
+  let lastMs = 0
+
   const { submit, settled } = createGroupCommit<Accepted>({
     atOnce: engine.transactsAtOnce,
     clock: engine.clock,
+    isSlow: () => lastMs > SLOW_MS,
     isDataError: engine.isDataError,
     explain: (error) => asStoreError(error, 'Cannot use the store'),
     sizeOf({ events }) {
@@ -60,7 +67,9 @@ export function createAcceptance(options: {
       requests.push(...call.requests)
       for (const { request } of call.requests) businesses.add(request.businessUid)
     }
+    const beganAt = engine.clock.monotonic()
     await engine.transact(() => write(requests, events))
+    lastMs = engine.clock.monotonic() - beganAt
     // Others may see the commit before it is durable. Only the reply must wait.
     await engine.durable()
     for (const businessUid of businesses) announce({ kind: 'requested', businessUid })

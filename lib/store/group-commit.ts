@@ -16,6 +16,8 @@ export function createGroupCommit<Item>(options: {
   /** The most batches that are committed at once. */
   atOnce: number
   clock: Pick<Clock, 'monotonic'>
+  /** Whether the next batch should not collect on, because the last one held the event loop for long. */
+  isSlow?(): boolean
   isDataError(error: unknown): boolean
   sizeOf(item: Item): Size
   /** Turns an error of `commit` into the one for callers; by default they get the error itself. */
@@ -26,6 +28,7 @@ export function createGroupCommit<Item>(options: {
   maxWaiting?: Size
 }) {
   const { commit, atOnce, clock, isDataError, sizeOf, explain = (error) => error } = options
+  const { isSlow = () => false } = options
   const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Batch<Item>[] = []
   const waitingSize: Size = { rows: 0, bytes: 0 }
@@ -51,7 +54,8 @@ export function createGroupCommit<Item>(options: {
   /** The next batch, once a turn of the event loop has not added to it. Commits at once overlap instead. */
   async function next(): Promise<Batch<Item> | undefined> {
     const until = clock.monotonic() + GATHER_MS
-    for (let count = 1; atOnce === 1 && waiting.length === 1 && clock.monotonic() < until; ) {
+    const mayGather = atOnce === 1 && !isSlow()
+    for (let count = 1; mayGather && waiting.length === 1 && clock.monotonic() < until; ) {
       const items = waiting[0]?.items.length ?? 0
       if (items === count) break
       count = items
