@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, systemClock } from '../lib/clock.js'
+import { createAcceptance } from '../lib/store/acceptance.js'
 import { createGroupCommit, type Size } from '../lib/store/group-commit.js'
 import { gate } from './support/until.js'
 
@@ -144,6 +145,57 @@ describe('C26 a group commit', () => {
     await Promise.all(ends)
   })
 })
+
+describe('deliveries that arrive one turn of the event loop after the other', () => {
+  it.each([
+    [4, 'share a commit', 2],
+    [6, 'do not wait for more', 20],
+  ])('after a transaction of %d ms %s', async (transactionMs, _what, commits) => {
+    const { acceptOne, count, turn } = acceptance(transactionMs)
+    await acceptOne()
+    const before = count()
+    const accepted: Promise<void>[] = []
+    for (let i = 0; i < 20; i++) {
+      accepted.push(acceptOne(), acceptOne())
+      await turn()
+    }
+    await Promise.all(accepted)
+    expect(count() - before).toBe(commits)
+  })
+})
+
+/** With an engine whose transactions take this long. A turn of the event loop takes 0.5 ms. */
+function acceptance(transactionMs: number) {
+  let now = 0
+  let transactions = 0
+  const nothing = async () => {}
+  const { accept } = createAcceptance({
+    engine: {
+      clock: { ...systemClock, monotonic: () => now },
+      async transact() {
+        transactions++
+        now += transactionMs
+        return undefined as never
+      },
+      transactsAtOnce: 1,
+      durable: nothing,
+      isDataError: () => false,
+    },
+    ownership: { check: function* () {} },
+    request: function* () {},
+    journal: { insert: function* () {} },
+    health: { watch: (work) => work() },
+    announce() {},
+  })
+  return {
+    acceptOne: () => accept({ events: [], requests: [] }),
+    count: () => transactions,
+    async turn() {
+      now += 0.5
+      await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+}
 
 function committer({
   before,

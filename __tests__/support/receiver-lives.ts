@@ -10,6 +10,11 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
 import { createVirtualClock } from './virtual-clock.js'
 
+// A killed life is never closed, so it never releases its hold on the process. Here that is the process of the tests.
+const { setInterval } = globalThis
+globalThis.setInterval = ((callback: () => void, delayMs: number) =>
+  setInterval(callback, delayMs).unref()) as typeof setInterval
+
 /**
  * One database, and the lives of a receiver on it, one after the other, in virtual time. A life ends by `close`, or by
  * `kill`: then none of its code runs any more.

@@ -10,7 +10,7 @@ export function createEntryCounts(engine: Engine) {
       const rows = await sql<Record<'pending' | 'retrying' | 'dead' | 'waiting' | 'unrecognised', number>>`
         select
           ${counted(sql`status = 'pending'`)} as pending,
-          ${counted(sql`status = 'pending' and attempts > 0`)} as retrying,
+          ${counted(sql`status = 'pending' and attempts > 0`, engine.byIndex('journal_retrying'))} as retrying,
           ${counted(sql`status = 'dead'`)} as dead,
           ${counted(sql`status = 'waiting'`)} as waiting,
           ${counted(sql`status in (${sql.join(ENTRY_STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
@@ -44,6 +44,6 @@ export function createEntryCounts(engine: Engine) {
   }
 }
 
-function counted(condition: Sql): Sql {
-  return sql`(select count(*) from (select 1 from journal where ${condition} limit ${COUNTED_UP_TO}) as counted)`
+function counted(condition: Sql, byIndex = sql``): Sql {
+  return sql`(select count(*) from (select 1 from journal ${byIndex} where ${condition} limit ${COUNTED_UP_TO}) as counted)`
 }

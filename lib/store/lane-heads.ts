@@ -46,13 +46,13 @@ export async function topicsOf(
   db: Connection,
   among: 'all' | 'due',
 ): Promise<Topic[]> {
-  const rows = await sql<{ topic: Topic; is_due: number }>`
-    with recursive ${LANE_TOPICS}
-    select topic, case when (
+  const isDue = sql`(
       select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
-    ) <= ${engine.now()} then 1 else 0 end as is_due
-    from topics where topic is not null`.execute(db)
-  return rows.flatMap(({ topic, is_due: isDue }) => (Number(isDue) === 1 || among === 'all' ? topic : []))
+    ) <= ${engine.now()}`
+  const rows = await sql<{ topic: Topic }>`
+    with recursive ${LANE_TOPICS}
+    select topic from topics where topic is not null and ${among === 'due' ? isDue : sql`true`}`.execute(db)
+  return rows.map(({ topic }) => topic)
 }
 
 /** Keys as a sub-select of one column. */

@@ -47,12 +47,13 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
         : (status === undefined ? ENTRY_STATUSES : [status]).flatMap((each) =>
             kinds.map((ofKind) => sql`status = ${sql.lit(each)} and kind = ${sql.lit(ofKind)}`),
           )
+    const byIndex = status === 'retrying' ? engine.byIndex('journal_retrying') : sql``
     const isPlain = name === undefined && since === undefined && until === undefined
     const window = isPlain ? limit : WINDOW
     return walk({ filter, limit, before, window, disorderMs: DISORDER_MS }, ({ seq }) => {
       const ranges = conditions.map(
         (condition, i) => sql`select * from (
-          select status, kind, seq from journal where ${condition} and seq < ${seq} order by seq desc limit ${window}
+          select status, kind, seq from journal ${byIndex} where ${condition} and seq < ${seq} order by seq desc limit ${window}
         ) as ${sql.ref(`range_${i}`)}`,
       )
       return sql<Seen>`

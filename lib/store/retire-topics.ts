@@ -47,7 +47,7 @@ export function createTopicRetirement(engine: Engine, lanes: Pick<Lanes, 'advanc
         where ${engine.isOneOf(
           'id',
           retired.map(({ id }) => id),
-        )} and status = 'pending'`.execute(trx)
+        )} and ${sql.still(sql`status = 'pending'`)}`.execute(trx)
       await lanes.advance(trx, keys, 'all')
       return keys.length
     }

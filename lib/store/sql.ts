@@ -21,6 +21,12 @@ sql.ref = (name: string): Sql => sql.raw(name.split('.').map(quoted).join('.'))
 sql.lit = (value: string | number): Sql =>
   sql.raw(typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`)
 
+/**
+ * A condition of rows that another condition finds. Without statistics SQLite would look for all rows of an equality by
+ * its index, in a batch for the rows of a whole status.
+ */
+sql.still = (condition: Sql): Sql => sql`(${condition}) is true`
+
 /** SQL text, unchanged. Never pass input to it. */
 sql.raw = <Row = unknown>(text: string): Sql<Row> => new Sql([text], [])
 

@@ -31,7 +31,7 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
           order by requested_at limit 500
         )
         -- Repeated for the row as it is when locked: a request may have come meanwhile.
-        and ${unconfirmed} and lease_token is null
+        and ${sql.still(sql`${unconfirmed} and lease_token is null`)}
         returning subscription_uid`.execute(trx)
       let old = 0
       for (const unread of [1, 2]) old += await pruneOld(trx, unread, retention)
@@ -91,7 +91,7 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
         select subscription_uid from subscriptions
         where refresh_at is null and unread = ${unread} and requested_at < ${engine.now()} - ${deadMs}
         order by requested_at limit 500
-      ) and refresh_at is null and unread = ${unread}
+      ) and ${sql.still(sql`refresh_at is null and unread = ${unread}`)}
       returning subscription_uid`.execute(trx)
     return rows.length
   }

@@ -23,7 +23,7 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
   /** Makes a batch of events `unhandled` that came before the first worker, which does not handle them. */
   async function markUnhandled(trx: Connection): Promise<boolean> {
     const { all } = await readTopics(engine, trx)
-    const topics = (await waitingEvents(trx)).filter((topic) => !isTopicAmong(all, topic))
+    const topics = (await waitingEvents(engine, trx)).filter((topic) => !isTopicAmong(all, topic))
     if (!all.has('unrecognised')) topics.push('unrecognised')
     for (const topic of topics) {
       const rows = await sql`
@@ -44,7 +44,7 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
       select topic from handlers where ${engine.isOneOf('topic', named)} order by topic ${engine.forUpdate}`.execute(
       trx,
     )
-    const events = named.includes(EVERY_EVENT) ? await waitingEvents(trx) : []
+    const events = named.includes(EVERY_EVENT) ? await waitingEvents(engine, trx) : []
     const oldest = [...new Set([...named, ...events])].map(
       (topic, i) => sql`
         select * from (
@@ -74,7 +74,7 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
       where ${engine.isOneOf(
         'id',
         rows.map(({ id }) => id),
-      )} and status = ${from}`.execute(trx)
+      )} and ${sql.still(sql`status = ${from}`)}`.execute(trx)
     await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
   }
 
@@ -82,12 +82,13 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
 }
 
 /** The topics of waiting events. The recursive query reads one index entry for each topic. */
-async function waitingEvents(trx: Connection): Promise<Topic[]> {
+async function waitingEvents(engine: Engine, trx: Connection): Promise<Topic[]> {
+  const waiting = sql`journal ${engine.byIndex('journal_waiting')} where status = 'waiting'`
   const rows = await sql<{ topic: Topic }>`
     with recursive topics(topic) as (
-      select min(topic) from journal where status = 'waiting' and topic > 'event:'
+      select min(topic) from ${waiting} and topic > 'event:'
       union all
-      select (select min(journal.topic) from journal where status = 'waiting' and journal.topic > topics.topic)
+      select (select min(journal.topic) from ${waiting} and journal.topic > topics.topic)
       from topics where topic is not null
     )
     select topic from topics where topic is not null`.execute(trx)
