@@ -82,6 +82,16 @@ export const AIMS = [
       },
     ),
   ),
+  ...both((engine, name) =>
+    aim(
+      `backlog: a look for work on ${name}, beside an empty queue`,
+      at('backlog', `${engine}/large`, 'lookMs'),
+      {
+        over: `${engine}/large/empty`,
+        atMost: 1.2,
+      },
+    ),
+  ),
   ...both((engine, name) => [
     aim(`sizes: receiving on ${name}, largest beside smallest`, at('sizes', `${engine}/large`, 'perSecond'), {
       over: `${engine}/small`,
@@ -89,9 +99,12 @@ export const AIMS = [
     }),
     ...[
       ['handledMs', 'delivery to handler'],
+      ['lookMs', 'a look for work'],
       ['coldMs', 'a cold isEntitled'],
       ['listMs', 'journal.list'],
       ['healthMs', 'health()'],
+      ['sweepMs', 'a sweep that finds nothing'],
+      ['deleteMs', 'a sweep of 100 entries'],
     ].map(([column, what]) =>
       aim(`sizes: ${what} on ${name}, largest beside smallest`, at('sizes', `${engine}/large`, column), {
         over: `${engine}/small`,

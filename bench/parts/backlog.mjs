@@ -55,6 +55,7 @@ export async function backlog(bench) {
       { id: 'perSecond', name: 'receiving, requests/s', digits: 0 },
       { id: 'cpuMicros', name: 'CPU µs per request', digits: 0 },
       { id: 'handledMs', name: 'delivery to handler, ms', digits: 2 },
+      { id: 'lookMs', name: 'look for work, ms', digits: 2 },
       { id: 'gapMs', name: 'longest gap of the event loop, ms', digits: 1 },
     ],
     rows,
@@ -128,7 +129,7 @@ async function measure({ load, quick }, { server, other }, round) {
     await quiet(server)
     const bodies = Array.from({ length: 20 }, (_, i) => JSON.stringify(notice('update', round * 100 + i + 1)))
     const times = await server.ask('untilHandled', server.ready.port, bodies)
-    return { perSecond, cpuMicros, handledMs: medianOf(times), gapMs }
+    return { perSecond, cpuMicros, handledMs: medianOf(times), lookMs: await server.ask('look', 100), gapMs }
   } finally {
     other.thaw()
   }

@@ -21,16 +21,19 @@ export async function sizes(bench) {
   const rows = await inRounds({ items, rounds, note, measure: (item) => measure(bench, item) })
   return {
     title: 'Sizes',
-    about: `Twice as many journal rows as subscriptions; ${rounds} rounds. Deliveries go to subscriptions all over the table, and \`worker: false\` keeps reads of the platform out of the figure. Statistics of PostgreSQL are as its own autovacuum left them.`,
+    about: `Twice as many journal rows as subscriptions; ${rounds} rounds, and each begins without a backlog. Deliveries go to subscriptions all over the table, and \`worker: false\` keeps reads of the platform out of the figure. Statistics of PostgreSQL are as its own autovacuum left them.`,
     columns: [
       { id: 'perSecond', name: 'receiving, requests/s', digits: 0 },
       { id: 'cpuMicros', name: 'CPU µs per request', digits: 0 },
       { id: 'gapMs', name: 'longest gap of the event loop, ms', digits: 1 },
       { id: 'handledMs', name: 'delivery to handler, ms', digits: 2 },
+      { id: 'lookMs', name: 'look for work, ms', digits: 2 },
       { id: 'coldMs', name: 'cold isEntitled, ms', digits: 3 },
       { id: 'pointReadMs', name: 'point read of the store, ms', digits: 3 },
       { id: 'listMs', name: 'journal.list, ms', digits: 2 },
       { id: 'healthMs', name: 'health(), ms', digits: 2 },
+      { id: 'sweepMs', name: 'sweep, nothing to delete, ms', digits: 2 },
+      { id: 'deleteMs', name: 'sweep, 100 entries deleted, ms', digits: 2 },
       { id: 'startMs', name: 'start, ms', digits: 0 },
       { id: 'logBytes', name: 'write-ahead log, bytes per delivery', digits: 0 },
       { id: 'rowBytes', name: 'disk, bytes per subscription and its two journal rows', digits: 0 },
@@ -97,51 +100,79 @@ function databaseStore(server, store) {
   }
 }
 
-async function measure({ quick, platformUrl, runtimes, cores, load }, { count, bytes, logPosition, copy }) {
+async function measure(bench, { count, bytes, logPosition, copy }) {
+  const { platformUrl, runtimes, cores } = bench
   const rowBytes = (await bytes()) / count
   const store = await copy(count)
-  const options = { node: runtimes.judged.path, cores: cores?.server }
-  const asked = await startChild('servers/sizes.mjs', { store, platformUrl, count }, options)
-  const questions = async () => ({
-    startMs: asked.ready.startMs,
-    ...(await asked.ask('cold', quick ? 100 : 300)),
-    listMs: await asked.ask('list', 20),
-    healthMs: await asked.ask('health', 20),
-  })
-  const answered = await asked.calm().then(questions).finally(asked.stop)
+  const start = (server, settings) =>
+    startChild(
+      `servers/${server}.mjs`,
+      { store, platformUrl, count, ...settings },
+      { node: runtimes.judged.path, cores: cores?.server },
+    )
+  const answered = await askAll(bench, await start('sizes'))
+  const receiver = { front: 'plain', watchLoop: true, options: { worker: false } }
+  const received = await receive(bench, await start('marketplace', receiver), { count, logPosition })
+  const platform = { baseUrl: platformUrl, authUrl: platformUrl, concurrency: 16 }
+  const handler = { front: 'plain', handlers: 'at-once', options: { platform } }
+  const handled = await handle(await start('marketplace', handler), count)
+  return { ...answered, ...received, ...handled, rowBytes }
+}
 
-  const working = await startChild(
-    'servers/marketplace.mjs',
-    { store, platformUrl, front: 'plain', handlers: 'at-once' },
-    options,
-  )
-  const bodies = Array.from({ length: 30 }, (_, i) => JSON.stringify(notice('update', (i * 31) % count)))
-  const times = await working
-    .calm()
-    .then(() => working.ask('untilHandled', working.ready.port, bodies))
-    .finally(working.stop)
-
-  const receiver = await startChild(
-    'servers/marketplace.mjs',
-    { store, platformUrl, front: 'plain', watchLoop: true, options: { worker: false } },
-    options,
-  )
+async function askAll({ quick }, app) {
   try {
-    const target = { port: receiver.ready.port, path: `/x/${SECRET}`, body: BODY, spread: count }
-    await receiver.calm()
+    await app.calm()
+    return {
+      startMs: app.ready.startMs,
+      ...(await app.ask('cold', quick ? 100 : 300)),
+      listMs: await app.ask('list', 20),
+      healthMs: await app.ask('health', 20),
+      lookMs: await app.ask('look', 100),
+      ...(await app.ask('sweep', 5)),
+    }
+  } finally {
+    await app.stop()
+  }
+}
+
+async function receive({ quick, load }, app, { count, logPosition }) {
+  try {
+    const target = { port: app.ready.port, path: `/x/${SECRET}`, body: BODY, spread: count }
+    await app.calm()
     await load.post({ ...target, count: quick ? 5_000 : 20_000, durationMs: 4_000 })
-    await receiver.ask('gap')
-    const before = await receiver.ask('cpu')
+    await app.ask('gap')
+    const before = await app.ask('cpu')
     const logBefore = await logPosition()
     const { requests, requestsPerSecond: perSecond } = await load.post({
       ...target,
       durationMs: quick ? 700 : 4_000,
     })
-    const cpuMicros = ((await receiver.ask('cpu')) - before) / requests
+    const cpuMicros = ((await app.ask('cpu')) - before) / requests
     const logBytes = ((await logPosition()) - logBefore) / requests
-    const gapMs = await receiver.ask('gap')
-    return { ...answered, handledMs: medianOf(times), perSecond, cpuMicros, gapMs, logBytes, rowBytes }
+    return { perSecond, cpuMicros, logBytes, gapMs: await app.ask('gap') }
   } finally {
-    await receiver.stop()
+    await app.stop()
+  }
+}
+
+/**
+ * Handles and reads what was received before, so that the next round begins without a backlog; then measures one delivery
+ * after the other.
+ */
+async function handle(app, count) {
+  try {
+    let counts
+    const isDone = async () => {
+      ;({ counts } = await app.ask('health'))
+      return counts.pending === 0 && counts.requested === 0
+    }
+    await until('the deliveries are handled and their subscriptions read', isDone, 300_000).catch((cause) => {
+      throw new Error(`${cause.message}: ${JSON.stringify(counts)}`, { cause })
+    })
+    await app.calm()
+    const bodies = Array.from({ length: 30 }, (_, i) => JSON.stringify(notice('update', (i * 31) % count)))
+    return { handledMs: medianOf(await app.ask('untilHandled', app.ready.port, bodies)) }
+  } finally {
+    await app.stop()
   }
 }

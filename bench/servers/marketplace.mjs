@@ -1,5 +1,8 @@
+import { systemClock } from '../../dist/esm/clock.js'
 import { createMarketplace } from '../../dist/esm/index.js'
+import { storeFor } from '../../dist/esm/store-option.js'
 import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
+import { lookMs } from './look.mjs'
 import { answer, serve, settings } from './serve.mjs'
 
 /**
@@ -8,8 +11,9 @@ import { answer, serve, settings } from './serve.mjs'
  * `failing-and-hung` (handlers of updates return at once, of installs fail, of uninstalls never return), `hung` or
  * `draining` (of uninstalls).
  */
-const { store, platformUrl, front = 'express', handlers = 'none', options = {} } = settings
+const { platformUrl, front = 'express', handlers = 'none', options = {} } = settings
 const beganAt = performance.now()
+const store = storeFor(settings.store, systemClock)
 const marketplace = createMarketplace({
   app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: PURCHASABLE_UID, codeName: 'bench' },
   platform: { baseUrl: platformUrl, authUrl: platformUrl },
@@ -60,6 +64,7 @@ const answers = {
       )
     }
   },
+  look: (count) => lookMs(store, Object.keys(HANDLERS[handlers]), count),
   /** The number of entries handled so far, and the seconds from the first to the last. */
   drained: () => ({ handled, seconds: (lastAt - firstAt) / 1_000 }),
   /**

@@ -1,3 +1,5 @@
+import { Agent, request } from 'node:http'
+import { buffer } from 'node:stream/consumers'
 import { businessOf, notice, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { serve, settings } from './serve.mjs'
 
@@ -41,7 +43,8 @@ function record(uid, authorization) {
     purchase_state: suspended.has(uid) ? 'suspended' : 'purchased',
     cancellation_date: null,
     expiration_date: null,
-    updated_at: changedAt.get(uid) ?? '2026-01-31T10:00:00.000Z',
+    // Every read shows a change, so it settles the event that requested it.
+    updated_at: changedAt.get(uid) ?? new Date().toISOString(),
     created_at: '2026-01-31T10:00:00.000Z',
     payment_type: 'monthly',
   }
@@ -87,16 +90,26 @@ async function changeOne(number, port, watchers) {
   else suspended.add(uid)
   changedAt.set(uid, new Date().toISOString())
   const atMs = performance.now()
-  const watch = (watcher) => ask(watcher, `/watch?business_uid=${businessOf(number)}&entitled=${entitled}`)
+  const watch = (watcher) =>
+    ask(watcher, `/watch?business_uid=${businessOf(number)}&entitled=${entitled}`, { agent: watches })
+  const body = JSON.stringify(notice('update', number))
   await Promise.all([
-    ask(port, `/x/${SECRET}`, { method: 'POST', body: JSON.stringify(notice('update', number)) }),
+    ask(port, `/x/${SECRET}`, { method: 'POST', body, agent: deliveries }),
     ...watchers.map(watch),
   ])
   return watchers.length > 0 ? { atMs, lagMs: performance.now() - atMs } : undefined
 }
 
-async function ask(port, path, init) {
-  await (await fetch(`http://127.0.0.1:${port}${path}`, init)).text()
+/** Bounded: on a slow machine many changes are under way at once, and each needs a connection to each instance. */
+const deliveries = new Agent({ keepAlive: true, maxSockets: 64 })
+const watches = new Agent({ keepAlive: true, maxSockets: 256 })
+
+/** Resolves when the whole reply has arrived. */
+async function ask(port, path, { method = 'GET', body, agent }) {
+  const res = await new Promise((resolve, reject) => {
+    request({ host: '127.0.0.1', port, path, method, agent }, resolve).on('error', reject).end(body)
+  })
+  await buffer(res)
 }
 
 serve(listener, {

@@ -1,12 +1,13 @@
 import { systemClock } from '../../dist/esm/clock.js'
 import { createMarketplace } from '../../dist/esm/index.js'
 import { storeFor } from '../../dist/esm/store-option.js'
+import { medianOf } from '../harness/statistics.mjs'
 import { businessOf, PURCHASABLE_UID, SECRET } from './deliveries.mjs'
+import { lookMs, medianMs, timed } from './look.mjs'
 import { answer, settings } from './serve.mjs'
 
 /**
- * Questions to a marketplace over a store of a certain size. Its store is also available, for the plain read of one
- * row.
+ * Questions to a marketplace over a store of a certain size. Its store is also available, for single calls.
  */
 const beganAt = performance.now()
 const store = storeFor(settings.store, systemClock)
@@ -22,22 +23,14 @@ const startMs = performance.now() - beganAt
 /** A prime: the businesses are far apart, and none comes twice. */
 const STEP = 7_919
 let asked = 0
+const YEAR_MS = 365 * 24 * 3_600_000
+const KEEP_ALL = { doneMs: YEAR_MS, changesMs: YEAR_MS, deadMs: YEAR_MS }
 
 function nextBusiness() {
   asked++
   if (asked >= settings.count)
     throw new Error('every business has been asked for, so none is left that is not in memory')
   return businessOf(1 + ((asked * STEP) % (settings.count - 1)))
-}
-
-async function timed(work) {
-  const start = performance.now()
-  await work()
-  return performance.now() - start
-}
-
-function median(values) {
-  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)]
 }
 
 const answers = {
@@ -57,17 +50,20 @@ const answers = {
         }),
       )
     }
-    return { coldMs: median(cold), pointReadMs: median(pointRead) }
+    return { coldMs: medianOf(cold), pointReadMs: medianOf(pointRead) }
   },
-  async list(count) {
-    const times = []
-    for (let i = 0; i < count; i++) times.push(await timed(() => marketplace.journal.list({ limit: 100 })))
-    return median(times)
-  },
-  async health(count) {
-    const times = []
-    for (let i = 0; i < count; i++) times.push(await timed(() => marketplace.health()))
-    return median(times)
+  list: (count) => medianMs(count, () => marketplace.journal.list({ limit: 100 })),
+  health: (count) => medianMs(count, () => marketplace.health()),
+  look: (count) => lookMs(store, [], count),
+  /** The milliseconds of a step of the sweep that finds nothing to delete, and of one that deletes 100 entries. */
+  async sweep(count) {
+    return {
+      sweepMs: await medianMs(count, () => store.prune(KEEP_ALL)),
+      deleteMs: await medianMs(count, async () => {
+        const { rows } = await store.prune({ ...KEEP_ALL, doneMs: 0 })
+        if (rows !== 100) throw new Error(`a step of the sweep deleted ${rows} entries instead of 100`)
+      }),
+    }
   },
 }
 
