@@ -77,7 +77,8 @@ describe('the stories of the example app', () => {
     await step('Buy, then kill -9', 'Step 2 of 3', 'Only the line on disk remains of the purchase.')
     await headlineIs(page, 'The app is stopped')
     const happened = page.locator('#causes > li').first().locator('.words')
-    expect(await happened.allTextContents()).toEqual([
+    // A third one follows if the read had begun before the kill.
+    expect((await happened.allTextContents()).slice(0, 2)).toEqual([
       'purchasable_subscription/create, acknowledged',
       'The app is killed (SIGKILL)',
     ])

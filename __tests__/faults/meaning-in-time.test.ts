@@ -11,7 +11,7 @@ describe('in virtual time', () => {
   it.each([1, 2, 3, 4])(
     'D7 a read that lags %d times is repeated until it shows the change',
     async (times) => {
-      const { platform, change, send, advance, state, seen, reads } = await virtual()
+      const { platform, change, send, advance, state, seen, reads } = await virtual({ pollMs: SECOND })
       await change()
       await send()
       await advance(MINUTE)
