@@ -60,11 +60,11 @@ export function createApp(options: {
     ofLife: number,
   ) {
     if (ofLife !== life) return
-    const { business, change } = entry
+    const { key, business, change } = entry
     const end = ledger.onCall({ ...entry, life: ofLife })
     now.onHandler()
     const fails = now.fails({ business, isChange: change !== undefined })
-    const takesMs = now.handlerMs || random.pick([0, 0, 20, 800])
+    const takesMs = now.handlerMs || random.of(`${time.passed()} ${key}`).pick([0, 0, 20, 800])
     if (takesMs > 0) await time.follow(time.sleep(takesMs))
     if (ofLife !== life) return await new Promise<never>(() => {})
     end(!fails)

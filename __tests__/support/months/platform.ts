@@ -86,7 +86,8 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
   }
 
   async function answer(url: URL, init: RequestInit | undefined): Promise<Response> {
-    await time.sleep(random.between(now.latencyMs / 2, now.latencyMs * 1.5))
+    const { latencyMs } = now
+    await time.sleep(random.of(`${time.passed()} ${url}`).between(latencyMs / 2, latencyMs * 1.5))
     const headers = new Headers(init?.headers)
     const [status, text, more = {}] = OUTAGES[now.outage] ?? route(url, headers.get('authorization') ?? '')
     const type = text.startsWith('<') ? 'text/html' : 'application/json'

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 /** All random decisions of a simulated run come from these streams, and so from the seed. */
 export interface Random {
   /** [0, 1) */
@@ -10,6 +12,8 @@ export interface Random {
   choose<K extends string>(weights: Readonly<Record<K, number>>): K
   /** A new stream: numbers drawn from it do not change the numbers of other streams. */
   fork(): Random
+  /** The stream of `what`: its numbers do not depend on what was drawn before, so real work may come in any order. */
+  of(what: string): Random
 }
 
 /** mulberry32: 32 bits of state, quick, and random enough to mix faults. */
@@ -38,6 +42,7 @@ export function createRandom(seed: number): Random {
       return (entries.at(-1) as [string, number])[0] as keyof typeof weights
     },
     fork: () => createRandom(Math.floor(next() * 4_294_967_296)),
+    of: (what) => createRandom(createHash('sha256').update(`${seed} ${what}`).digest().readInt32LE()),
   }
   // The first numbers of neighbouring seeds are similar; later numbers are not.
   for (let i = 0; i < 4; i++) next()
