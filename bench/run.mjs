@@ -15,12 +15,12 @@ import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes }
 const PARTS = {
   receiving: { minutes: [0.25, 6] },
   durable: { minutes: [0.3, 7] },
-  sizes: { minutes: [0.5, 14] },
-  backlog: { minutes: [0.3, 8] },
-  draining: { minutes: [0.2, 2] },
-  convergence: { minutes: [0.4, 4] },
+  sizes: { minutes: [0.5, 25] },
+  backlog: { minutes: [0.3, 10] },
+  draining: { minutes: [0.2, 3] },
+  convergence: { minutes: [0.4, 5] },
   entitlement: { minutes: [0.1, 0.3] },
-  memory: { minutes: [0.1, 2] },
+  memory: { minutes: [0.1, 3] },
   starting: { minutes: [0.2, 0.5] },
 }
 
