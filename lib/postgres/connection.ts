@@ -8,6 +8,8 @@ export interface PostgresClient {
   query(query: {
     text: string
     values?: unknown[]
+    /** The driver prepares the statement under this name, and runs it by name from then on. */
+    name?: string
     types?: { getTypeParser(oid: number): (value: string) => unknown }
   }): Promise<unknown>
   /** Returns the connection to its pool; with an error or true it is destroyed. */
@@ -22,7 +24,8 @@ export interface PostgresClient {
 export interface PostgresConnection {
   /** The same for every loan of the connection. */
   session: object
-  query(text: string, values?: readonly unknown[]): Promise<unknown[]>
+  /** With a `name` the driver prepares the statement, once for the connection. */
+  query(text: string, values?: readonly unknown[], name?: string): Promise<unknown[]>
   onNotification(listener: (message: { channel: string; payload?: string }) => void): void
   onLost(listener: () => void): void
   /** Returns it to its pool; with `destroy` it is closed instead. */
@@ -60,11 +63,16 @@ export function createLoans(clock: Clock) {
     return {
       session: client,
       isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= silentAt,
-      async query(text, values) {
+      async query(text, values, name) {
         // A connection that did not answer once is not used again, not even for the rollback.
         if (broken) throw broken
         try {
-          const query = { text, types: NUMBERS_AS_NUMBERS, ...(values && { values: [...values] }) }
+          const query = {
+            text,
+            types: NUMBERS_AS_NUMBERS,
+            ...(values && { values: [...values] }),
+            ...(name && { name }),
+          }
           const result = await withDeadline(client.query(query), REPLY_MS, clock, () => {
             silentAt = clock.monotonic()
             return noAnswer(REPLY_MS)

@@ -9,6 +9,7 @@ import { postgresDialect } from './dialect.js'
 import { isDataError, isTransient, postgresCode } from './errors.js'
 import { createListener } from './listener.js'
 import { createConnections, type PostgresPool } from './pool.js'
+import { createPreparedStatements, hasLostStatement } from './prepared.js'
 import { createScripts } from './scripts.js'
 import { asOpenError, checkServer, migratePostgres, withoutRights } from './setup.js'
 import { createTransactions } from './transactions.js'
@@ -33,8 +34,11 @@ export function createPostgresEngine(options: {
   const { connection, schema, maxConnections, clock, warn } = options
   const connections = createConnections(connection, clock, maxConnections)
   const listener = createListener({ connections, channel: schema, clock, warn })
-  const transact = createTransactions(connections, schema)
-  const runScript = createScripts(connections, schema)
+  // Apart, because the driver must prepare by itself what it runs by name.
+  const named = createPreparedStatements(clock)
+  const executed = createPreparedStatements(clock)
+  const transact = createTransactions({ connections, schema, statements: named })
+  const runScript = createScripts({ connections, schema, statements: executed })
 
   let role = ''
   let hasOpened = false
@@ -46,7 +50,12 @@ export function createPostgresEngine(options: {
       } catch (error) {
         // Every transaction may run again: an event is stored once by its id, and a finish names its lease.
         if (hasOpened && postgresCode(error) === '42501') throw withoutRights(schema, role, error)
-        if (failures === TRIES - 1 || !isTransient(error)) throw error
+        const isLost = hasLostStatement(error)
+        if (failures === TRIES - 1 || !(isLost || isTransient(error))) throw error
+        if (isLost) {
+          named.stop()
+          executed.stop()
+        }
         await sleep(fullJitter(failures, SECOND / 20, SECOND), clock)
       }
     }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { PostgresConnection } from './connection.js'
+import { type Clock, SECOND } from '../clock.js'
 import { postgresCode } from './errors.js'
 
 /**
@@ -7,53 +7,55 @@ import { postgresCode } from './errors.js'
  * that ends soon gains nothing.
  */
 const PREPARE_AFTER = 5
+/** The most statements with a name. This package has fewer, but a list has a text for each combination of its filters. */
+const MAX_NAMES = 200
+/** A plan made while a table was small may read all of it once it is large. */
+const PLANS_LAST_MS = SECOND
 
-/** A statement. With a `literal`, `$1` in its text stands for it. */
-export interface Call {
-  text: string
-  literal?: string
+/** A statement on a connection that often runs it. */
+export interface Prepared {
+  /** The same on every connection, because a pooler may give one the statements of another. */
+  name: string
+  /** For the user of the statement: whether this connection has prepared it. */
+  isReady: boolean
+}
+
+interface Session {
+  statements: Map<string, Prepared & { runs: number }>
+  /** When its plans were made. */
+  plannedAt: number
 }
 
 /**
- * Prepared statements by name, which a message of several statements can execute: a third of PostgreSQL's CPU for a batch
- * of deliveries was for parsing and planning the same statements. A pooler in transaction mode, or an app that resets the
- * connections of its pool, may lose them. Then statements are sent as texts until the process restarts.
+ * Names for the statements that a connection often runs. Up to a third of PostgreSQL's CPU is for parsing and planning the
+ * same statements. A pooler in transaction mode, or an app that resets the connections of its pool, may lose them: then
+ * all are sent as texts until the process restarts.
  */
-export function createPreparedStatements() {
+export function createPreparedStatements(clock: Clock) {
   // Unlike those of another store that shares the pool.
   const prefix = `marketplace_webhooks_${randomBytes(4).toString('hex')}_`
   const names = new Map<string, string>()
-  const uses = new WeakMap<object, Map<string, number>>()
+  const sessions = new WeakMap<object, Session>()
   let areKept = true
 
-  function nameOf(text: string): string {
-    const name = names.get(text) ?? `${prefix}${names.size + 1}`
-    names.set(text, name)
-    return name
-  }
-
   return {
-    /**
-     * The text that runs a statement. `send` sends a text and waits until it has run, in the same transaction.
-     */
-    async call(
-      { session }: PostgresConnection,
-      { text, literal }: Call,
-      send: (text: string) => Promise<unknown>,
-    ): Promise<string> {
-      const counts = uses.get(session) ?? new Map<string, number>()
-      uses.set(session, counts)
-      const count = counts.get(text) ?? 0
-      if (!areKept || count < PREPARE_AFTER) {
-        counts.set(text, count + 1)
-        return literal === undefined ? text : text.replaceAll('$1', () => literal)
-      }
-      const name = nameOf(text)
-      if (count === PREPARE_AFTER) {
-        await send(`prepare ${name} as ${text}`)
-        counts.set(text, count + 1)
-      }
-      return literal === undefined ? `execute ${name}` : `execute ${name}(${literal})`
+    /** Counts a run of a statement on a connection. Undefined: it is sent as text. */
+    use(session: object, text: string): Prepared | undefined {
+      const name = areKept ? nameOf(text) : undefined
+      if (name === undefined) return undefined
+      const { statements } = stateOf(session)
+      const statement = statements.get(text) ?? { name, isReady: false, runs: 0 }
+      statements.set(text, statement)
+      return ++statement.runs > PREPARE_AFTER ? statement : undefined
+    },
+
+    /** Whether the connection is to forget its plans: once a second. */
+    arePlansOld(session: object): boolean {
+      const state = stateOf(session)
+      const now = clock.monotonic()
+      if (!areKept || now - state.plannedAt < PLANS_LAST_MS) return false
+      state.plannedAt = now
+      return true
     },
 
     /** From now on statements are sent as texts. */
@@ -61,9 +63,28 @@ export function createPreparedStatements() {
       areKept = false
     },
   }
+
+  function stateOf(session: object): Session {
+    const state = sessions.get(session) ?? { statements: new Map(), plannedAt: clock.monotonic() }
+    sessions.set(session, state)
+    return state
+  }
+
+  function nameOf(text: string): string | undefined {
+    const known = names.get(text)
+    if (known !== undefined || names.size === MAX_NAMES) return known
+    const name = `${prefix}${names.size + 1}`
+    names.set(text, name)
+    return name
+  }
 }
 
-/** Whether a prepared statement does not exist (26000), or a migration has changed its columns (0A000). */
+export type PreparedStatements = ReturnType<typeof createPreparedStatements>
+
+/**
+ * Whether a connection does not have a prepared statement (26000), has it already because a pooler gave it to another
+ * connection of ours (42P05), or a migration has changed its columns (0A000).
+ */
 export function hasLostStatement(error: unknown): boolean {
-  return /^(26000|0A000)$/.test(postgresCode(error))
+  return /^(26000|42P05|0A000)$/.test(postgresCode(error))
 }

@@ -2,7 +2,7 @@ import type { Script, Step } from '../store/dialect.js'
 import { createAnswers, isOutdated } from './answers.js'
 import type { PostgresConnection } from './connection.js'
 import type { PostgresConnections } from './pool.js'
-import { type Call, createPreparedStatements, hasLostStatement } from './prepared.js'
+import type { PreparedStatements } from './prepared.js'
 import { explained, settings } from './transactions.js'
 
 /**
@@ -10,19 +10,29 @@ import { explained, settings } from './transactions.js'
  * connection keeps the statements that it often runs (`prepared.ts`). Before other answers the message ends. It has
  * literals instead of parameters, since a message of several statements has no parameters.
  */
-export function createScripts(connections: PostgresConnections, schema: string) {
-  const begin = `begin; ${settings(schema)}`
+export function createScripts(options: {
+  connections: PostgresConnections
+  schema: string
+  statements: PreparedStatements
+}) {
+  const { connections, schema, statements } = options
+  const begin = `begin; ${settings(schema, 'kept')}`
   const answers = createAnswers()
-  const statements = createPreparedStatements()
 
   async function run<T>(script: Script<T>, connection: PostgresConnection): Promise<T> {
-    let message = begin
+    let message = statements.arePlansOld(connection.session) ? `discard plans; ${begin}` : begin
     const send = async (more: string) => {
       const text = `${message}${message && '; '}${more}`
       message = ''
       return connection.query(text)
     }
-    const callOf = (call: Call) => statements.call(connection, call, send)
+    const callOf = async ({ text, literal }: Call) => {
+      const prepared = statements.use(connection.session, text)
+      if (!prepared) return literal === undefined ? text : text.replaceAll('$1', () => literal)
+      if (!prepared.isReady) await send(`prepare ${prepared.name} as ${text}`)
+      prepared.isReady = true
+      return literal === undefined ? `execute ${prepared.name}` : `execute ${prepared.name}(${literal})`
+    }
     let next = script.next([])
     while (!next.done) {
       const step: Step = next.value
@@ -47,20 +57,14 @@ export function createScripts(connections: PostgresConnections, schema: string) 
     return explained(async () => {
       const connection = await connections.acquire()
       try {
-        for (let mayExecute = true; ; ) {
+        for (;;) {
           try {
             return await run(script(), connection)
           } catch (error) {
             // If this fails too, the connection is broken, and the server rolls back by itself.
             await connection.query('rollback').catch(() => {})
-            if (isOutdated(error)) {
-              answers.forget()
-            } else if (mayExecute && hasLostStatement(error)) {
-              mayExecute = false
-              statements.stop()
-            } else {
-              throw error
-            }
+            if (!isOutdated(error)) throw error
+            answers.forget()
           }
         }
       } finally {
@@ -68,6 +72,12 @@ export function createScripts(connections: PostgresConnections, schema: string) 
       }
     })
   }
+}
+
+/** A statement. With a `literal`, `$1` in its text stands for it. */
+interface Call {
+  text: string
+  literal?: string
 }
 
 /** In place of a parameter: the rows of a step, as JSON. */

@@ -2,19 +2,25 @@ import type { Connection } from '../store/sql.js'
 import { type PostgresConnection, STATEMENT_MS } from './connection.js'
 import { explainPostgres } from './errors.js'
 import type { PostgresConnections } from './pool.js'
+import type { PreparedStatements } from './prepared.js'
 
 /**
  * Transactions with settings that end with the transaction. Behind a pooler in transaction mode, a setting of the session
  * would apply to the transactions of others.
  */
-export function createTransactions(connections: PostgresConnections, schema: string) {
-  const begin = `begin; ${settings(schema)}`
+export function createTransactions(options: {
+  connections: PostgresConnections
+  schema: string
+  statements: PreparedStatements
+}) {
+  const { connections, schema, statements } = options
+  const begin = `begin; ${settings(schema, 'custom')}`
 
   return async function transact<T>(work: (trx: Connection) => Promise<T>): Promise<T> {
     const client = await explained(() => connections.acquire())
     try {
       await explained(() => client.query(begin))
-      const result = await work(connectionOver(client))
+      const result = await work(connectionOver(client, statements))
       await explained(() => client.query('commit'))
       return result
     } catch (error) {
@@ -30,8 +36,12 @@ export function createTransactions(connections: PostgresConnections, schema: str
 /** PostgreSQL's parameters, by number. */
 export const placeholder: Connection['placeholder'] = (number) => `$${number}`
 
-function connectionOver(client: PostgresConnection): Connection {
-  return { placeholder, query: ({ text, values }) => explained(() => client.query(text, values)) }
+function connectionOver(client: PostgresConnection, statements: PreparedStatements): Connection {
+  return {
+    placeholder,
+    query: ({ text, values }) =>
+      explained(() => client.query(text, values, statements.use(client.session, text)?.name)),
+  }
 }
 
 /** Runs `work` with errors for callers. */
@@ -45,9 +55,10 @@ export async function explained<T>(work: () => Promise<T>): Promise<T> {
 
 /**
  * The settings of a transaction: it finds our tables by name, ends when it takes too long, and commits to disk, whatever
- * the defaults of the role or the database. A stronger default stays.
+ * the defaults of the role or the database. A stronger default stays. Plans of prepared statements are `custom`, made
+ * for their values each time, unless they are good for any values and so may be `kept`.
  */
-export function settings(schema: string): string {
+export function settings(schema: string, plans: 'kept' | 'custom'): string {
   const values = {
     search_path: `'"${schema}"'`,
     statement_timeout: `'${STATEMENT_MS}'`,
@@ -60,6 +71,7 @@ export function settings(schema: string): string {
     enable_bitmapscan: `'off'`,
     enable_hashjoin: `'off'`,
     enable_mergejoin: `'off'`,
+    plan_cache_mode: plans === 'kept' ? `'auto'` : `'force_custom_plan'`,
     synchronous_commit: `case when current_setting('synchronous_commit') in ('off', 'local')
       then 'on' else current_setting('synchronous_commit') end`,
   }
