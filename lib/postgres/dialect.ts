@@ -21,12 +21,15 @@ export const postgresDialect: Dialect = {
     }
   },
   queriesOf: ({ query, rows }) => [{ ...query, values: query.values.map(() => JSON.stringify(rows)) }],
+  hasLateral: true,
 
   skipLocked: sql`for update skip locked`,
   forUpdate: sql`for update`,
   forShare: sql`for share`,
   forKeyShare: sql`for key share`,
   byIndex: () => sql``,
+  // An index with another collation cannot answer it.
+  hidden: (column) => sql`${sql.ref(column)} collate "C"`,
 
   rowNumber: sql`bigint generated always as identity`,
   sortedText: sql`text collate "C"`,

@@ -25,6 +25,7 @@ export function sqliteDialect(now: () => number): Dialect {
     forShare: sql``,
     forKeyShare: sql``,
     byIndex: (name) => sql`indexed by ${sql.ref(name)}`,
+    hidden: (column) => sql.ref(column),
 
     // Without `autoincrement`, which writes another table for each row. A number above all present ones is new enough.
     rowNumber: sql`integer primary key`,

@@ -16,6 +16,8 @@ export interface Dialect {
   queriesOf(step: Step): Query[]
   /** How many rows one statement inserts, where a step otherwise runs once for each row. */
   insertsAtOnce?: number
+  /** Whether a sub-select in `from` may name the tables before it. */
+  hasLateral?: boolean
   /** Whether an update also rewrites the index entries that it leaves as they are. */
   rewritesIndexes?: boolean
 
@@ -29,6 +31,11 @@ export interface Dialect {
   forKeyShare: Sql
   /** Follows a table in `from`: the index to use, where the planner would choose another. */
   byIndex(name: string): Sql
+  /**
+   * A text column as no index has it, apart from those whose condition has the same words. PostgreSQL has no `byIndex`,
+   * and chooses by statistics, which may be of a time with other rows.
+   */
+  hidden(column: string): Sql
 
   /** The column type of a row number that the engine assigns. */
   rowNumber: Sql

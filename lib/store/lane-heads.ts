@@ -1,8 +1,12 @@
 import type { Engine } from './engine.js'
 import type { EntryRow } from './entry-row.js'
-import { type Connection, sql } from './sql.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import type { Topic } from './store.js'
 import { MAX_BYTES } from './within-bytes.js'
+
+/** A condition of the pending entries that only the index `journal_lane` answers. */
+export const isPending = ({ hidden }: Pick<Engine, 'hidden'>, column = 'status') =>
+  sql`${hidden(column)} = 'pending'`
 
 /**
  * The first `count` pending entries of each lane, until their payloads reach `MAX_BYTES`: of all lanes together, the
@@ -14,24 +18,45 @@ export async function headsOf(
   keys: readonly string[],
   count: number,
 ): Promise<Map<string, EntryRow[]>> {
-  // The sub-select finds the last of them in the index alone, so only these rows are read. Without the named index SQLite
-  // walks the table by seq. Materialized, because SQLite reads the payloads themselves for a window over the table.
-  const rows = await sql<EntryRow>`
-    with heads as materialized (
-      select journal.key, journal.seq, octet_length(journal.payload) as bytes
-      from ${keysIn(engine, keys)} as picked cross join journal ${engine.byIndex('journal_lane')}
-      where journal.key = picked.key and journal.status = 'pending' and journal.seq <= coalesce((
-        select seq from journal as last where last.key = picked.key and last.status = 'pending'
-        order by seq limit 1 offset ${count - 1}
-      ), ${Number.MAX_SAFE_INTEGER})
-    ), sums as materialized (select key, seq, bytes, sum(bytes) over (order by seq) as total from heads)
-    select journal.*, ${engine.now()} as now from sums cross join journal ${engine.byIndex('journal_lane')}
-    where journal.key = sums.key and journal.status = 'pending' and journal.seq = sums.seq
-      and sums.total - sums.bytes < ${MAX_BYTES}`.execute(trx)
+  const heads = (engine.hasLateral ? headsByLateral : headsByIndex)(engine, keysIn(engine, keys), count)
+  const rows = await heads.execute(trx)
   const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
   for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
   return byKey
 }
+
+/**
+ * For PostgreSQL. The limit forces a search of the index for each key: any other join could begin with all pending
+ * entries.
+ */
+const headsByLateral: Heads = (engine, keys, count) => sql`
+  with heads as materialized (
+    select journal.* from ${keys} as picked cross join lateral (
+      select * from journal where journal.key = picked.key and ${isPending(engine)} order by seq limit ${count}
+    ) as journal
+  ), sums as (
+    select heads.*, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as bytes_before from heads
+  )
+  select sums.*, ${engine.now()} as now from sums where bytes_before < ${MAX_BYTES}`
+
+/**
+ * For SQLite. The sub-select finds the last of them in the index alone, so only these rows are read. Without the named
+ * index SQLite walks the table by seq. Materialized, because it reads the payloads themselves for a window over the table.
+ */
+const headsByIndex: Heads = (engine, keys, count) => sql`
+  with heads as materialized (
+    select journal.key, journal.seq, octet_length(journal.payload) as bytes
+    from ${keys} as picked cross join journal ${engine.byIndex('journal_lane')}
+    where journal.key = picked.key and ${isPending(engine)} and journal.seq <= coalesce((
+      select seq from journal as last where last.key = picked.key and ${isPending(engine, 'last.status')}
+      order by seq limit 1 offset ${count - 1}
+    ), ${Number.MAX_SAFE_INTEGER})
+  ), sums as materialized (select key, seq, bytes, sum(bytes) over (order by seq) as total from heads)
+  select journal.*, ${engine.now()} as now from sums cross join journal ${engine.byIndex('journal_lane')}
+  where journal.key = sums.key and ${isPending(engine)} and journal.seq = sums.seq
+    and sums.total - sums.bytes < ${MAX_BYTES}`
+
+type Heads = (engine: Engine, keys: Sql, count: number) => Sql<EntryRow>
 
 /** A common table expression `topics`: the topics of the heads of all lanes. It reads one index entry for each topic. */
 export const LANE_TOPICS = sql`topics(topic) as (

@@ -1,5 +1,6 @@
 import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
+import { isPending } from './lane-heads.js'
 import { prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import type { Leased, Topic } from './store.js'
@@ -53,7 +54,7 @@ export function createLanes(engine: Engine) {
     const free = among === 'free' ? sql`and lease_token is null` : sql``
     const emptied = await sql<{ key: string }>`
       delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
-        select seq from journal where journal.key = lanes.key and status = 'pending' order by seq limit 1
+        select seq from journal where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
       ) is null returning key`.execute(trx)
     const gone = new Set(emptied.map(({ key }) => key))
     const left = keys.filter((key) => !gone.has(key))
@@ -61,7 +62,7 @@ export function createLanes(engine: Engine) {
     await sql`
       update lanes set lease_token = null, lapses = ${lapses}, (topic, due_at) = (
         select journal.topic, coalesce(journal.due_at, ${now()}) from journal
-        where journal.key = lanes.key and status = 'pending' order by seq limit 1
+        where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
       )
       where ${engine.isOneOf('key', left)} ${free}`.execute(trx)
   }
@@ -94,7 +95,7 @@ export function createLanes(engine: Engine) {
       if (!wasPending) return
       // It may have been handed out, so its handlers may be running.
       const rows = await sql`
-        select 1 from journal where key = ${key} and status = 'pending' and seq < ${seq}
+        select 1 from journal where key = ${key} and ${isPending(engine)} and seq < ${seq}
         order by seq limit 1 offset ${MAX_HANDED_OUT - 1}`.execute(trx)
       if (rows.length === 0) await takeBack(trx, [key])
     },

@@ -1,4 +1,5 @@
 import type { Migration } from './engine.js'
+import { isPending } from './lane-heads.js'
 import { sql } from './sql.js'
 
 /** The schema, step by step. A step that has shipped is never edited. */
@@ -76,7 +77,7 @@ export const MIGRATIONS: readonly Migration[] = [
       issues text,
       payload text not null
     ) ${engine.busyTable}`,
-    sql`create index journal_lane on journal (key, seq) where status = 'pending'`,
+    sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,
     sql`create index journal_retrying on journal (seq) where status = 'pending' and attempts > 0`,
     sql`create index journal_waiting on journal (topic, seq) where status = 'waiting'`,
     sql`create index journal_status on journal (status, kind, seq)`,

@@ -216,10 +216,10 @@ export interface Store extends StoreObservation {
 export const MIN_READ_INTERVAL_MS = 250
 /**
  * While requests follow each other within the pause, the next read waits until they cease, so that it sees what all of
- * them announce; but at most this long after the read before. So 10,000 events within two seconds cost two reads, and a
- * flood costs one read every two seconds.
+ * them announce; but at most this long after the read before. So 10,000 events within five seconds cost two reads, and a
+ * flood costs one read every five seconds.
  */
-export const MAX_READ_INTERVAL_MS = 2_000
+export const MAX_READ_INTERVAL_MS = 5_000
 /** An item whose lease ran out this often in a row without a finish may be the cause that ends the process. */
 export const MAX_LAPSES = 5
 

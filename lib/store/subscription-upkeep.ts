@@ -40,16 +40,17 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
 
     async counts(db: Connection): Promise<SubscriptionCounts> {
       const normalUpTo = Math.min(NORMAL_UP_TO, countedUpTo)
-      const upTo = (rows: Sql, most = countedUpTo) =>
-        sql`(select count(*) from (select 1 as one from subscriptions where ${rows} limit ${most}) as counted)`
+      const upTo = (rows: Sql, most = countedUpTo, among = sql`subscriptions`) =>
+        sql`(select count(*) from (select 1 as one from ${among} where ${rows} limit ${most}) as counted)`
       const owed = sql`owed_since is not null and refresh_at is not null`
+      const byOwed = sql`subscriptions ${engine.byIndex('subscriptions_owed')}`
       const active = sql`unread = 0 and gone is null and state <> 'canceled'`
       const givenUp = sql`refresh_at is null and unread < 2`
       const rows = await sql<Record<Exclude<keyof SubscriptionCounts, 'active'>, number | null>>`
         select
           ${upTo(sql`subscription_uid >= ''`, normalUpTo)} as subscriptions,
-          ${upTo(owed)} as requested,
-          ${engine.now()} - (select min(owed_since) from subscriptions where ${owed}) as ${sql.ref('oldestRequestMs')},
+          ${upTo(owed, countedUpTo, byOwed)} as requested,
+          ${engine.now()} - (select min(owed_since) from ${byOwed} where ${owed}) as ${sql.ref('oldestRequestMs')},
           ${upTo(givenUp)} as ${sql.ref('givenUp')},
           ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
           ${upTo(sql`${active} and failure in (${sql.join(REFUSED.map((code) => sql.lit(code)))})`)}

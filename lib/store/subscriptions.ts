@@ -17,7 +17,7 @@ export const MAX_OF_BUSINESS = 1_000
  * |---|---|---|---|
  * | due | `refresh_at` has come, no lease | a request; the time of one of the states below comes | a claim: leased |
  * | leased | a token; `refresh_at` is the end of the lease | a claim (`claim-reads.ts`) | a finish: one of the states below. The lease runs out: claimed again, with a lapse |
- * | waiting for its pause | `generation` above `settled_generation`, `refresh_at` within 2 s | a request soon after a read, or during one | the pause ends: due |
+ * | waiting for its pause | `generation` above `settled_generation`, `refresh_at` within 5 s | a request soon after a read, or during one | the pause ends: due |
  * | retrying | `failure` set, `refresh_at` to come | a failed read | that time comes: due. A request: due after its pause |
  * | verifying | `verifying` = 1, `refresh_at` to come | a read that does not show yet what was requested | that time comes: due. A request: due after its pause |
  * | reconcile | settled, `refresh_at` to come | a conclusive read; with the urgency of a verification its early verification | that time comes: due. A request: due after its pause |
