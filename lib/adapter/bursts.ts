@@ -37,6 +37,30 @@ export const BURSTS: readonly Check[] = [
       assert.equal((await claimedAll(store)).length, 0)
     },
   },
+  {
+    name: 'requestRefresh: a burst of events does not put off the read',
+    async check({ store, pass }) {
+      // If the machine pauses for as long as the pause between two reads, the check proves nothing.
+      for (let n = 1; n <= 20; n++) {
+        const businessUid = `business of s${n}`
+        await known(store, `s${n}`, 'purchased', businessUid)
+        await store.accept([eventOf(`s${n}`, { businessUid })])
+        await pass(MIN_READ_INTERVAL_MS / 2)
+        await store.accept([eventOf(`s${n}`, { businessUid })])
+        const putOffTo = timeOf((await only(store, businessUid)).refreshAt, 'refreshAt')
+        await store.requestRefresh({ kind: 'business', businessUid, install: null })
+        const { readAt, requestedAt, refreshAt } = await only(store, businessUid)
+        const soonest = Math.max(
+          timeOf(readAt, 'readAt') + MIN_READ_INTERVAL_MS,
+          timeOf(requestedAt, 'requestedAt'),
+        )
+        if (putOffTo <= soonest + APART_MS) continue
+        assert(timeOf(refreshAt, 'refreshAt') <= soonest + APART_MS, 'it is put off')
+        return
+      }
+      assert.fail('no event followed another within the pause')
+    },
+  },
 ]
 
 /** Events of a subscription until it is due; answers how many of them found it not due yet. */

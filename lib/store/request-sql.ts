@@ -8,18 +8,19 @@ import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, URGENCY } from './store.js'
  *
  * 1. A leased row is left as it is: its finish sees the new generation. So is an overdue row, which keeps its place.
  * 2. A pause that ends too far ahead comes from a clock that was set back, so the row is due now.
- * 3. A row that already waits for a read waits a whole pause from this request on, up to `MAX_READ_INTERVAL_MS` after
- *    its last read.
+ * 3. After an event, a row that already waits for a read waits a whole pause from now on, up to `MAX_READ_INTERVAL_MS`
+ *    after its last read. `track` and `refresh` do not put it off.
  * 4. Otherwise the row is due at the end of the pause after its last read, or now.
  */
-export function dueAfterRequest(now: Sql) {
+export function dueAfterRequest(now: Sql, isByEvent: Sql) {
   const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
   const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
   return sql`case
     when subscriptions.lease_token is not null or subscriptions.refresh_at <= ${now}
       then subscriptions.refresh_at
     when subscriptions.not_before > ${pauseFromNow} then ${now}
-    when subscriptions.generation > subscriptions.settled_generation and subscriptions.refresh_at <= ${last}
+    when ${isByEvent} and subscriptions.generation > subscriptions.settled_generation
+      and subscriptions.refresh_at <= ${last}
       then case when ${pauseFromNow} < ${last} then ${pauseFromNow} else ${last} end
     when subscriptions.not_before > ${now} then subscriptions.not_before
     else ${now} end`

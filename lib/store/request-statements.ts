@@ -20,7 +20,7 @@ export function usual({ of }: Given<keyof typeof NAMED_COLUMNS>) {
       owed_since = coalesce(owed_since, ${of('now')}),
       urgency = ${urgencyAfterRequest(urgencyOfSource(of('event'), sql`unread`))},
       quiet_until_read = case when ${of('quiet')} = 1 and unread = 1 then quiet_until_read else 0 end,
-      refresh_at = ${dueAfterRequest(of('now'))}
+      refresh_at = ${dueAfterRequest(of('now'), sql`${of('event')} = 1`)}
     where subscription_uid = ${of('uid')} and business_uid = ${of('business')}
       and unread < 2 and failure is null and ${of('other')} = 0
     returning subscription_uid as uid`
@@ -55,7 +55,10 @@ export function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
       urgency = ${urgencyAfterRequest(sql`case
           when excluded.urgency = ${UNREAD} and subscriptions.unread = 0 then ${sql.lit(URGENCY.event)}
           else excluded.urgency end`)},
-      refresh_at = case when not (${isOther}) then ${dueAfterRequest(sql`excluded.requested_at`)} end,
+      refresh_at = case when not (${isOther}) then ${dueAfterRequest(
+        sql`excluded.requested_at`,
+        sql`excluded.urgency <> ${sql.lit(URGENCY.track)}`,
+      )} end,
       business_uid = case when ${isFirst} then excluded.business_uid else subscriptions.business_uid end,
       purchasable_uid = case when ${isFirst} then excluded.purchasable_uid else subscriptions.purchasable_uid end,
       candidate_business_uid = case
@@ -71,7 +74,7 @@ export function known({ table }: Given) {
       owed_since = coalesce(subscriptions.owed_since, given.now),
       urgency = ${urgencyAfterRequest(urgencyOfGiven)},
       quiet_until_read = ${quietAfterRequest},
-      refresh_at = ${dueAfterRequest(sql`given.now`)}
+      refresh_at = ${dueAfterRequest(sql`given.now`, sql`given.event = 1`)}
     from ${table} as given
     where subscriptions.subscription_uid = given.uid and subscriptions.unread < 2`
 }
@@ -89,7 +92,7 @@ export function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
       owed_since = coalesce(subscriptions.owed_since, given.now),
       urgency = ${urgencyAfterRequest(urgencyOfGiven)},
       quiet_until_read = ${quietAfterRequest},
-      refresh_at = ${dueAfterRequest(sql`given.now`)},
+      refresh_at = ${dueAfterRequest(sql`given.now`, sql`given.event = 1`)},
       uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
         when given.installed = 0 then given.now end,
       install_at = case when ${isLast} then given.at else subscriptions.install_at end

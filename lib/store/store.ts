@@ -215,7 +215,7 @@ export interface Store extends StoreObservation {
 /** The pause between two reads of one subscription. */
 export const MIN_READ_INTERVAL_MS = 250
 /**
- * While requests follow each other within the pause, the next read waits until they cease, so that it sees what all of
+ * While events follow each other within the pause, the next read waits until they cease, so that it sees what all of
  * them announce; but at most this long after the read before. So 10,000 events within five seconds cost two reads, and a
  * flood costs one read every five seconds.
  */

@@ -83,10 +83,11 @@ export function createTables(): Database & {
   let count = 0
   let isNewestNext = false
 
-  function due(row: Row) {
+  function due(row: Row, byEvent: boolean) {
     if (row.token !== null || (row.refreshAt !== null && row.refreshAt <= now())) return
     const last = row.notBefore + MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS
-    const isPutOff = row.generation > row.settled && row.refreshAt !== null && row.refreshAt <= last
+    const isPutOff =
+      byEvent && row.generation > row.settled && row.refreshAt !== null && row.refreshAt <= last
     row.refreshAt = isPutOff ? Math.min(now() + MIN_READ_INTERVAL_MS, last) : Math.max(row.notBefore, now())
   }
 
@@ -94,7 +95,7 @@ export function createTables(): Database & {
     const urgency = byEvent ? (row.record ? 0 : 1) : 2
     row.urgency =
       row.generation > row.settled ? (Math.min(row.urgency, urgency) as Urgency) : (urgency as Urgency)
-    due(row)
+    due(row, byEvent)
     row.generation++
     row.requestedAt = now()
     row.failure = null
