@@ -5,8 +5,7 @@ import type { Topic } from './store.js'
 import { MAX_BYTES } from './within-bytes.js'
 
 /** A condition of the pending entries that only the index `journal_lane` answers. */
-export const isPending = ({ hidden }: Pick<Engine, 'hidden'>, column = 'status') =>
-  sql`${hidden(column)} = 'pending'`
+export const isPending = ({ hidden }: Pick<Engine, 'hidden'>) => sql`${hidden('status')} = 'pending'`
 
 /**
  * The first `count` pending entries of each lane, until their payloads reach `MAX_BYTES`: of all lanes together, the
@@ -48,7 +47,7 @@ const headsByIndex: Heads = (engine, keys, count) => sql`
     select journal.key, journal.seq, octet_length(journal.payload) as bytes
     from ${keys} as picked cross join journal ${engine.byIndex('journal_lane')}
     where journal.key = picked.key and ${isPending(engine)} and journal.seq <= coalesce((
-      select seq from journal as last where last.key = picked.key and ${isPending(engine, 'last.status')}
+      select seq from journal as last where last.key = picked.key and ${isPending(engine)}
       order by seq limit 1 offset ${count - 1}
     ), ${Number.MAX_SAFE_INTEGER})
   ), sums as materialized (select key, seq, bytes, sum(bytes) over (order by seq) as total from heads)

@@ -9,7 +9,8 @@ import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, URGENCY } from './store.js'
  * 1. A leased row is left as it is: its finish sees the new generation. So is an overdue row, which keeps its place.
  * 2. A pause that ends too far ahead comes from a clock that was set back, so the row is due now.
  * 3. After an event, a row that already waits for a read waits a whole pause from now on, up to `MAX_READ_INTERVAL_MS`
- *    after its last read. `track` and `refresh` do not put it off.
+ *    after its last read. `track` and `refresh` end that wait, and the next event does not begin it again unless they
+ *    came within the pause after the last read.
  * 4. Otherwise the row is due at the end of the pause after its last read, or now.
  */
 export function dueAfterRequest(now: Sql, isByEvent: Sql) {
