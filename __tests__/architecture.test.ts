@@ -47,6 +47,7 @@ const TOP = [
   'option-checks.ts',
   'options.ts',
   'parts.ts',
+  'restore.ts',
   'store-option.ts',
   'worker-option.ts',
 ]

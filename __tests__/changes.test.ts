@@ -26,6 +26,7 @@ describe('every change', () => {
 
     expect(first).toEqual(second)
     expect(first[0]).toEqual({
+      cause: 'event',
       gone: null,
       id: expect.any(String),
       business_uid: B1,

@@ -97,9 +97,9 @@ describe('the checkpoints of a SQLite store', () => {
     expect(statements).toHaveLength(6)
   })
 
-  it('pass the turn on when one fails, and pause for five seconds', async () => {
+  it('pass the turn on when one fails, report it, and pause for five seconds', async () => {
     let isFull = true
-    const { commit, clock, statements, grow, turns, noThread } = checkpoints({
+    const { commit, clock, statements, grow, turns, noThread, failures } = checkpoints({
       mayOverlap: false,
       async run() {
         if (isFull) throw new Error('the disk is full')
@@ -119,7 +119,7 @@ describe('the checkpoints of a SQLite store', () => {
     commit(16)
     await clock.rest()
     expect(statements).toEqual([PASSIVE, PASSIVE, BEGIN_WAL])
-    expect(noThread()).toBe(0)
+    expect([noThread(), failures]).toEqual([0, [new Error('the disk is full')]])
   })
 
   it('are left to SQLite when no thread can run', async () => {
@@ -146,6 +146,7 @@ function checkpoints({
   const looks: number[] = []
   const statements: string[] = []
   let isLong = false
+  const failures: unknown[] = []
   let withoutThread = 0
   const { afterCommit } = createCheckpoints({
     wal: { reaches: (pages) => looks.push(pages) > 0 && isLong },
@@ -160,6 +161,7 @@ function checkpoints({
     turns,
     mayOverlap,
     onNoThread: () => void withoutThread++,
+    onFailure: (error) => void failures.push(error),
     clock: clock.forProcess(),
   })
   return {
@@ -167,6 +169,7 @@ function checkpoints({
     turns,
     looks,
     statements,
+    failures,
     noThread: () => withoutThread,
     grow() {
       isLong = true

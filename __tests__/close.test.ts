@@ -92,6 +92,22 @@ describe('close', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
+  it('K92 leaves a guard that answers 503, never 402, to a payer who is not in its memory', async () => {
+    const { platform, marketplace } = await createScene()
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.idle()
+    const paid = marketplace.requireEntitlement({ businessUid: () => B1 })
+    const url = await serve(express().get('/reports', paid, (_req, res) => void res.json('here')))
+    await marketplace.close()
+    const reply = await fetch(`${url}/reports`)
+    expect([reply.status, await reply.json()]).toEqual([
+      503,
+      expect.objectContaining({ code: 'entitlement_unknown' }),
+    ])
+    expect(await marketplace.explain(B1)).toMatchObject({ entitled: false, known: false })
+  })
+
   it('does not wait without grace', async () => {
     const { platform, marketplace } = await createFileScene({ closeGraceMs: 0 })
     const called = gate()

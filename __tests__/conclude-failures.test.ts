@@ -62,28 +62,31 @@ describe('a read that fails', () => {
 })
 
 describe('refusals of a subscription that has been read before', () => {
+  /** No end before the refusals are final. */
+  const LONG = { maxStaleMs: 1_000 * HOUR }
+
   it('are retried with doubling pauses, then twice an hour, until there are twelve over three days', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
-    const pauses = Array.from({ length: 10 }, () => reader.reads(REFUSED).nextInMs)
+    const pauses = Array.from({ length: 10 }, () => reader.reads(REFUSED, LONG).nextInMs)
     expect(pauses.slice(0, 4)).toEqual([2_000, 4_000, 8_000, 16_000])
     expect(pauses[9]).toBe(5 * MINUTE)
     reader.pass(2 * HOUR)
-    expect(reader.reads(REFUSED).nextInMs).toBe(12 * MINUTE)
+    expect(reader.reads(REFUSED, LONG).nextInMs).toBe(12 * MINUTE)
     reader.pass(70 * HOUR - 1)
-    expect(reader.reads(REFUSED).nextInMs).toBe(30 * MINUTE)
+    expect(reader.reads(REFUSED, LONG).nextInMs).toBe(30 * MINUTE)
     reader.pass(1)
-    expect(reader.reads(REFUSED).nextInMs).toBe(24 * HOUR)
+    expect(reader.reads(REFUSED, LONG).nextInMs).toBe(24 * HOUR)
   })
 
   it('are not final a millisecond before three days, however many there are', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
-    for (let refusal = 0; refusal < 20; refusal++) reader.reads(REFUSED)
+    for (let refusal = 0; refusal < 20; refusal++) reader.reads(REFUSED, LONG)
     reader.pass(72 * HOUR - 1)
-    expect(reader.reads(REFUSED).nextInMs).toBe(30 * MINUTE)
+    expect(reader.reads(REFUSED, LONG).nextInMs).toBe(30 * MINUTE)
     reader.pass(1)
-    expect(reader.reads(REFUSED).nextInMs).toBe(24 * HOUR)
+    expect(reader.reads(REFUSED, LONG).nextInMs).toBe(24 * HOUR)
   })
 
   it.each([
@@ -92,10 +95,10 @@ describe('refusals of a subscription that has been read before', () => {
   ])('that are final are verified with growing pauses after an event: after %i ms', (lastedMs, thenMs) => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
-    for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED)
+    for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED, LONG)
     reader.pass(lastedMs)
     reader.event()
-    const pauses = Array.from({ length: 5 }, () => reader.reads(REFUSED).nextInMs)
+    const pauses = Array.from({ length: 5 }, () => reader.reads(REFUSED, LONG).nextInMs)
     expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, thenMs])
   })
 })
@@ -128,19 +131,22 @@ describe('a subscription that was never read', () => {
 })
 
 describe('a revoked or missing subscription', () => {
-  it('is confirmed as revoked, and read again after half of the time since then', () => {
+  it('is confirmed as revoked, and read again soon, then after half of the time since then', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
+    reader.reads(TOKEN_REFUSED)
+    reader.pass(MINUTE)
     expect(reader.reads(TOKEN_REFUSED)).toMatchObject({
       found: { gone: 'revoked', state: null, record: { purchase_state: 'purchased' } },
       failure: 'token_refused',
       settled: true,
-      urgency: 4,
-      nextInMs: 5 * MINUTE,
+      urgency: 3,
+      nextInMs: 5 * SECOND,
     })
     reader.pass(HOUR)
-    expect(reader.reads(TOKEN_REFUSED).nextInMs).toBe(HOUR / 2)
+    const pauses = Array.from({ length: 4 }, () => reader.reads(TOKEN_REFUSED).nextInMs)
+    expect(pauses).toEqual([30 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR / 2])
   })
 
   it('becomes missing only by an answer of its own', () => {
@@ -195,6 +201,8 @@ describe('the candidate, another business that an event named', () => {
     const uninstalled = createReader()
     uninstalled.reads(found_('purchased', 1))
     uninstalled.uninstall()
+    uninstalled.reads(TOKEN_REFUSED, inVain)
+    uninstalled.pass(MINUTE)
     expect(uninstalled.reads(TOKEN_REFUSED, inVain).candidate).toBeNull()
     const refused = createReader()
     refused.reads(found_('purchased', 1))
@@ -223,6 +231,8 @@ function revoked() {
   const reader = createReader()
   reader.reads(found_('purchased', 1))
   reader.uninstall()
+  reader.reads(TOKEN_REFUSED)
+  reader.pass(MINUTE)
   reader.reads(TOKEN_REFUSED)
   return reader
 }

@@ -20,25 +20,30 @@ describe('the conclusion from a read', () => {
     expect(third.found).toMatchObject({ gone: 'missing', state: null })
   })
 
-  it('D26 accepts no record as missing while those of most businesses disappear, and then reads it three times more', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
-    const many = { manyVanished: () => true }
-    reader.pass(reader.reads({ kind: 'missing' }).nextInMs as number)
-    reader.pass(reader.reads({ kind: 'missing' }).nextInMs as number)
-    for (let read = 1; read < 20; read++) {
-      const { moved, failure, nextInMs } = reader.reads({ kind: 'missing' }, many)
-      expect([moved, failure]).toEqual([undefined, 'platform_record_missing'])
-      if (read < 8) expect(nextInMs).toBe(2 ** read * SECOND)
-      expect(nextInMs).toBeLessThanOrEqual(HOUR / 2)
-      reader.pass(nextInMs as number)
-    }
-    for (const moves of [0, 0, 1]) {
-      const { moved, nextInMs } = reader.reads({ kind: 'missing' })
-      expect(moved === undefined ? 0 : 1).toBe(moves)
-      reader.pass(nextInMs as number)
-    }
-  })
+  it.each([
+    ['missing', { kind: 'missing' }],
+    ['ended', { kind: 'token_refused' }],
+  ] as [string, ReadResult][])(
+    'D26 holds an end back while those of most businesses end, and reads it again: %s',
+    (gone, result) => {
+      const reader = createReader()
+      reader.reads(found_('purchased', 1))
+      if (gone === 'ended') reader.showsEnd()
+      else for (const _ of [1, 2]) reader.pass(reader.reads(result).nextInMs as number)
+      const pauses: number[] = []
+      for (let read = 0; read < 30; read++) {
+        const { moved, nextInMs } = reader.reads(result, { belief: 'many' })
+        expect(moved).toBeUndefined()
+        pauses.push(nextInMs as number)
+        reader.pass(nextInMs as number)
+      }
+      expect(pauses.slice(0, 2)).toEqual([2 * SECOND, 2 * SECOND])
+      expect(Math.max(...pauses.slice(2, 10))).toBeLessThanOrEqual(20 * SECOND)
+      // A lasting one costs no more reads than any other refusal.
+      expect(Math.min(...pauses.slice(20))).toBeGreaterThanOrEqual(2 * MINUTE)
+      expect(reader.reads(result).found).toMatchObject({ gone })
+    },
+  )
 
   it('D12 does not deny after three reads within a minute, which events may cause', () => {
     const reader = createReader()
@@ -91,6 +96,12 @@ describe('the conclusion from a read', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
     reader.uninstall()
+    // The first refusal may be a moment's.
+    expect(reader.reads({ kind: 'token_refused' }).moved).toBeUndefined()
+    for (let read = 0; reader.elapsed() < MINUTE; read++) {
+      reader.pass(reader.reads({ kind: 'token_refused' }).nextInMs as number)
+      expect(read).toBeLessThan(6)
+    }
     expect(reader.reads({ kind: 'token_refused' }).moved).toMatchObject({ from: 'purchased', to: null })
   })
 
@@ -116,8 +127,7 @@ describe('the conclusion from a read', () => {
   it('D17 restores a revoked subscription when the platform shows the record again', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
-    reader.uninstall()
-    reader.reads({ kind: 'token_refused' })
+    revoke(reader)
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
   })
 
@@ -152,9 +162,9 @@ describe('the conclusion from a read', () => {
   it('D23 reads a revoked or missing record again, more rarely the longer it is in this state', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
-    reader.uninstall()
+    revoke(reader)
     const pauses: number[] = []
-    const until = [MINUTE, HOUR, 6 * HOUR, 24 * HOUR, 100 * HOUR]
+    const until = [30 * MINUTE, 2 * HOUR, 6 * HOUR, 24 * HOUR, 100 * HOUR]
     for (const time of until) {
       let { nextInMs } = reader.reads({ kind: 'token_refused' })
       while (reader.elapsed() < time) {
@@ -197,3 +207,10 @@ describe('the conclusion from a read', () => {
     },
   )
 })
+
+function revoke(reader: ReturnType<typeof createReader>) {
+  reader.uninstall()
+  reader.reads({ kind: 'token_refused' })
+  reader.pass(MINUTE)
+  expect(reader.reads({ kind: 'token_refused' }).found).toMatchObject({ gone: 'revoked' })
+}

@@ -27,6 +27,14 @@ describe('a read that shows a record', () => {
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(5 * SECOND)
   })
 
+  it('is verified if it is the first one and an update named the subscription: it may be the state before that', () => {
+    const reader = createReader()
+    reader.claim.updateAt = reader.start
+    expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(5 * SECOND)
+    reader.pass(5 * SECOND)
+    expect(reader.reads(found_('suspended', 2))).toMatchObject({ nextInMs: 24 * HOUR, clearUpdate: true })
+  })
+
   it('needs no verification for an event after all of them were made', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { DAY, HOUR, MINUTE, SECOND } from '../lib/clock.js'
+import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../lib/clock.js'
 import {
   type Decision,
   type DecisionRules,
@@ -7,6 +7,7 @@ import {
   decisionWithout,
   REASONS,
 } from '../lib/entitlement/decide.js'
+import { createOwnRule } from '../lib/entitlement/own-rule.js'
 import type { SubscriptionRecord } from '../lib/record.js'
 import type { Subscription } from '../lib/store/store.js'
 
@@ -18,12 +19,13 @@ const RULES: DecisionRules = {
 }
 
 describe('the table of reasons', () => {
-  it('has one reason that grants access, and all but four mean that the answer is known', () => {
+  it('has one reason that grants access, and all but five mean that the answer is known', () => {
     const names = Object.keys(REASONS)
     expect(names.filter((name) => REASONS[name as keyof typeof REASONS].entitled)).toEqual(['purchased'])
     expect(names.filter((name) => !REASONS[name as keyof typeof REASONS].known)).toEqual([
       'not_read_yet',
       'stale',
+      'entitled_when_failed',
       'store_unavailable',
       'not_recorded',
     ])
@@ -72,8 +74,8 @@ describe('a subscription that was read', () => {
     ['returns a promise that rejects', () => Promise.reject(new Error('no database'))],
     ['answers nothing', () => undefined],
   ])("denies access if the app's own rule %s", async (_what, rule) => {
-    const entitledWhen = rule as () => boolean
-    expect(reasonOf(read('purchased'), { entitledWhen })).toBe('not_purchased')
+    const { answer } = createOwnRule({ entitledWhen: rule, clock: systemClock })
+    expect(reasonOf(read('purchased'), { entitledWhen: answer })).toBe('entitled_when_failed')
     // An unhandled rejection would end the process here.
     await new Promise((resolve) => setImmediate(resolve))
   })
@@ -276,6 +278,9 @@ function unread(more: Partial<Subscription> = {}): Subscription {
     gone: null,
     readAt: null,
     requestedAt: NOW,
+    owedSince: null,
+    generation: 1,
+    settledGeneration: 0,
     pending: true,
     verifying: false,
     failure: null,

@@ -24,7 +24,7 @@ describe.each(ENGINE_NAMES)('deployment() on %s', (name) => {
     const before = Date.now()
     const { marketplace } = await createScene({ store: await engine.freshAddress() })
     const { schemaVersion, instances } = await marketplace.deployment()
-    expect(schemaVersion).toBe(1)
+    expect(schemaVersion).toBe(2)
     expect(instances).toEqual([
       {
         id: expect.stringMatching(/^[0-9a-f-]{36}$/),

@@ -94,7 +94,6 @@ const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = 
   { file: 'platform/', kind: 'ReadFailure', text: '', becomes: 'a result, or the code in it' },
   { file: 'platform/', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
   { file: 'waiting.ts', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
-  { file: 'adapter/finishing.ts', kind: 'RangeError', text: 'not now', becomes: "the suite's own fault" },
   { file: 'cli/', kind: 'Stop', text: '', becomes: 'a message and an exit code' },
   { file: 'cli/', kind: 'InvalidArgumentError', text: '', becomes: 'a message of the command line' },
   { file: 'console/', kind: 'Refusal', text: '', becomes: 'a reply of the console' },

@@ -178,6 +178,7 @@ function acceptance(transactionMs: number) {
         return undefined as never
       },
       transactsAtOnce: 1,
+      mark: () => 0,
       durable: nothing,
       isDataError: () => false,
     },

@@ -56,7 +56,7 @@ describe('the logger', () => {
     expect(ofHealth()).toEqual([
       [
         'warn',
-        { status: 'degraded' },
+        { status: 'degraded', problems: 'entries_dead' },
         expect.stringMatching(/^Health is degraded: 2 journal entries are dead/),
       ],
       ['info', { status: 'ok' }, 'Health is ok again'],
@@ -65,10 +65,10 @@ describe('the logger', () => {
 
   it('gets a change of health without a call of health()', async () => {
     quietWarnings()
-    // The checks that come every 30 s come at once.
+    // The checks that come every 10 s come at once.
     const clock: Clock = {
       ...systemClock,
-      setTimeout: (callback, ms) => systemClock.setTimeout(callback, ms === 30_000 ? 1 : ms),
+      setTimeout: (callback, ms) => systemClock.setTimeout(callback, ms === 10_000 ? 1 : ms),
     }
     const { logger, lines } = collecting()
     const marketplace = createMarketplace({

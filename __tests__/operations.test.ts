@@ -67,7 +67,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       from: null,
       to: 'purchased',
       gone: null,
-      entitled: true,
+      cause: 'event',
       subscription_uid: 's1',
     })
     expect(all.find((item) => item.kind === 'handled' && item.of === 'change')).toMatchObject({

@@ -59,29 +59,26 @@ describe('the read that an event requests', () => {
     const { accept, requests, noted, intake } = setUp([])
     for (const item of ['mine', 'theirs', null]) await accept(event, item)
     expect(requests().map((request) => request?.kind)).toEqual([kind, kind, kind])
-    expect([noted, intake.problems()]).toEqual([[], { failing: [], degraded: [] }])
+    expect([noted, intake.problems()]).toEqual([[], []])
   })
 })
 
 describe('notices for other items', () => {
   it('J32 degrade the health, with a problem that names their item and app.purchasableUid, until a notice for the own item arrives', async () => {
     const { accept, intake, noted } = setUp(['mine', 'mine-too'])
-    expect(intake.problems().degraded).toEqual([])
+    expect(messagesOf(intake)).toEqual([])
     await accept('create', 'theirs')
-    expect(intake.problems()).toEqual({
-      failing: [],
-      degraded: [
-        'the last notice was for another item ("theirs") and none for app.purchasableUid ("mine", "mine-too"): is app.purchasableUid right? Businesses that bought another item are denied',
-      ],
-    })
+    expect(messagesOf(intake)).toEqual([
+      'the last notice was for another item ("theirs") and none for app.purchasableUid ("mine", "mine-too"): businesses that bought another item are denied',
+    ])
     await accept('update', 'another "one"')
     await accept('update', null)
     await accept('updated', 'mine')
-    expect(intake.problems().degraded[0]).toMatch(
+    expect(messagesOf(intake)[0]).toMatch(
       /^the last 2 notices were for another item \("theirs", "another \\"one\\""\) /,
     )
     await accept('update', 'mine-too')
-    expect(intake.problems().degraded).toEqual([])
+    expect(messagesOf(intake)).toEqual([])
     expect(noted).toEqual(['other', 'other', 'none', 'own'])
   })
 
@@ -90,26 +87,26 @@ describe('notices for other items', () => {
     await accept('create', 'mine')
     for (let i = 0; i < 9; i++) await accept('update', 'theirs')
     jump(DAY)
-    expect(intake.problems().degraded).toEqual([])
+    expect(messagesOf(intake)).toEqual([])
     await accept('update', 'theirs')
-    expect(intake.problems().degraded).toHaveLength(1)
+    expect(messagesOf(intake)).toHaveLength(1)
     await accept('update', 'mine')
     for (let i = 0; i < 50; i++) await accept('update', 'theirs')
     jump(DAY - 60_000)
-    expect(intake.problems().degraded).toEqual([])
+    expect(messagesOf(intake)).toEqual([])
     jump(60_000)
-    expect(intake.problems().degraded).toHaveLength(1)
+    expect(messagesOf(intake)).toHaveLength(1)
   })
 
   it('J32 count only once they are on disk, and only a few of them are listed', async () => {
     const { accept, intake, noted, fail } = setUp(['mine'])
     fail(new Error('disk full'))
     await expect(accept('update', 'theirs')).rejects.toThrow('disk full')
-    expect([noted, intake.problems().degraded]).toEqual([[], []])
+    expect([noted, messagesOf(intake)]).toEqual([[], []])
     fail(undefined)
     for (let i = 0; i < 1_000; i++) await accept('update', `theirs-${i}`)
-    expect(intake.problems().degraded[0]).toMatch(/^the last 1000 notices were .*"theirs-0".*"theirs-4"\)/)
-    expect(intake.problems().degraded[0]).not.toContain('theirs-5')
+    expect(messagesOf(intake)[0]).toMatch(/^the last 1000 notices were .*"theirs-0".*"theirs-4"\)/)
+    expect(messagesOf(intake)[0]).not.toContain('theirs-5')
   })
 
   it('J32 a misspelt app.purchasableUid shows in health() after the first purchase', async () => {
@@ -120,7 +117,10 @@ describe('notices for other items', () => {
     await platform.settled()
     expect(await marketplace.isEntitled('b1')).toBe(false)
     const { status, problems } = await marketplace.health()
-    expect([status, problems]).toEqual(['degraded', [expect.stringMatching(/another item .*"misspelt"/)]])
+    expect(status).toBe('degraded')
+    expect(problems).toMatchObject([
+      { code: 'other_items_only', message: expect.stringMatching(/another item .*"misspelt"/) },
+    ])
   })
 })
 
@@ -128,23 +128,20 @@ describe('known subscriptions for other items', () => {
   it('J34 degrade the health as long as none is for the own item', async () => {
     const { accept, intake } = setUp(['mine', 'mine-too'])
     intake.noteKnownItems([null])
-    expect(intake.problems().degraded).toEqual([])
+    expect(messagesOf(intake)).toEqual([])
     intake.noteKnownItems(['theirs', null, 'theirs'])
     intake.noteKnownItems(['others'])
-    expect(intake.problems()).toEqual({
-      failing: [],
-      degraded: [
-        'the known subscriptions are for another item ("theirs", "others") and none for app.purchasableUid ("mine", "mine-too"): is app.purchasableUid right? Businesses that bought another item are denied',
-      ],
-    })
+    expect(messagesOf(intake)).toEqual([
+      'the known subscriptions are for another item ("theirs", "others") and none for app.purchasableUid ("mine", "mine-too"): businesses that bought another item are denied',
+    ])
     for (let i = 0; i < 10; i++) intake.noteKnownItems([`theirs-${i}`])
-    expect(intake.problems().degraded[0]).not.toContain('theirs-5')
+    expect(messagesOf(intake)[0]).not.toContain('theirs-5')
     intake.noteKnownItems(['theirs', 'mine-too'])
     intake.noteKnownItems(['theirs'])
-    expect(intake.problems().degraded).toEqual([])
+    expect(messagesOf(intake)).toEqual([])
     // The same holds after a notice for the own item.
     await accept('update', 'theirs')
-    expect(intake.problems().degraded).toEqual([])
+    expect(messagesOf(intake)).toEqual([])
   })
 
   it('J34 are no problem after a notice for the own item, and none without app.purchasableUid', async () => {
@@ -152,10 +149,10 @@ describe('known subscriptions for other items', () => {
     intake.noteKnownItems(['theirs'])
     await accept('create', 'mine')
     intake.noteKnownItems(['theirs'])
-    expect(intake.problems().degraded).toEqual([])
+    expect(messagesOf(intake)).toEqual([])
     const any = setUp([]).intake
     any.noteKnownItems(['theirs'])
-    expect(any.problems().degraded).toEqual([])
+    expect(messagesOf(any)).toEqual([])
   })
 
   it('J34 a misspelt app.purchasableUid shows in health() after an import', async () => {
@@ -194,7 +191,9 @@ describe('known subscriptions for other items', () => {
   async function expectMisspelt(marketplace: Marketplace) {
     await until('health shows it', async () => (await marketplace.health()).status === 'degraded')
     const { problems } = await marketplace.health()
-    expect(problems).toEqual([expect.stringMatching(/known subscriptions .* another item .*"misspelt"/)])
+    expect(problems).toMatchObject([
+      { message: expect.stringMatching(/known subscriptions .* another item .*"misspelt"/) },
+    ])
     expect(await marketplace.isEntitled('b1')).toBe(false)
   }
 })
@@ -233,6 +232,7 @@ function setUp(purchasableUids: string[]) {
     },
     purchasableUids,
     codeNames: [],
+    isAccess: () => undefined,
     clock,
     onAccepted: (_event, item) => item && noted.push(item),
   })
@@ -253,9 +253,17 @@ function setUp(purchasableUids: string[]) {
     intake,
     noted,
     jump,
-    requests: () => events.map(({ refresh }) => refresh),
+    /** Without what they announce. */
+    requests: () =>
+      events.map(({ refresh }) =>
+        refresh && 'announces' in refresh ? { ...refresh, announces: undefined } : refresh,
+      ),
     fail(error: Error | undefined) {
       failure = error
     },
   }
+}
+
+function messagesOf(intake: Pick<ReturnType<typeof createIntake>, 'problems'>): string[] {
+  return intake.problems().map(({ message }) => message)
 }

@@ -19,9 +19,9 @@ const RULES = [
 const ALERTS = Object.fromEntries(RULES.map(([, name, expr]) => [name as string, expr as string]))
 
 describe('docs/prometheus.md', () => {
-  it('has five alerts, each with its meaning and the next step', () => {
-    expect(Object.keys(ALERTS)).toHaveLength(5)
-    expect(GUIDE.match(/- alert:/g)).toHaveLength(5)
+  it('has six alerts, each with its meaning and the next step', () => {
+    expect(Object.keys(ALERTS)).toHaveLength(6)
+    expect(GUIDE.match(/- alert:/g)).toHaveLength(6)
     const rows = [...GUIDE.matchAll(/^\| `(\w+)` \| (.+) \| (.+) \|$/gm)].map(([, name]) => name)
     expect(rows).toEqual(Object.keys(ALERTS))
   })
@@ -75,7 +75,7 @@ describe('docs/prometheus.md', () => {
       const series = await scrape()
       return Object.keys(ALERTS).filter((name) => fires(ALERTS[name] as string, series))
     }
-    await until('all alerts fire', async () => (await firing()).length === 5, 15_000)
+    await until('all alerts fire', async () => (await firing()).length === 6, 15_000)
   }, 40_000)
 
   it('fires alerts on ages under the names of the collector too, which appends the unit', () => {
@@ -106,7 +106,7 @@ describe('docs/prometheus.md', () => {
     await fetch(`${url}/paid`)
     const series = [...(await scrape()).keys()].map((each) => each.replace(/\{.*/, ''))
     const named = [...GUIDE.matchAll(/marketplace_webhooks_\w+/g)].map(([name]) => name)
-    expect(new Set(named).size).toBe(8)
+    expect(new Set(named).size).toBe(9)
     expect(
       [...new Set(named)].filter(
         (name) => !series.some((each) => each === name || each.startsWith(`${name}_`)),
@@ -116,12 +116,12 @@ describe('docs/prometheus.md', () => {
 })
 
 /**
- * Whether an alert fires. Alerts have one of few forms: `max(name) > n`, the same with a pattern for the name, and
+ * Whether an alert fires. Alerts have one of few forms: `max(name) > n`, the same by a label or with a pattern for the name, and
  * `sum(increase(name{label}[5m])) > n` of a counter that began at 0.
  */
 function fires(expr: string, series: Map<string, number>): boolean {
   const [, call, pattern, name, label, least] =
-    /^(max|sum\(increase)\((?:\{__name__=~"([^"]+)"\}|(\w+)(\{[^}]*\})?)(?:\[5m\]\))?\) > (\d+)$/.exec(
+    /^(max|sum\(increase)(?: by \(\w+\) )?\((?:\{__name__=~"([^"]+)"\}|(\w+)(\{[^}]*\})?)(?:\[5m\]\))?\) > (\d+)$/.exec(
       expr,
     ) ?? []
   if (!call) throw new Error(`an expression of another form: ${expr}`)

@@ -107,6 +107,7 @@ describe('the progress of a subscription', () => {
       missing: 0,
       missingSince: null,
       goneSince: null,
+      heldBack: 0,
       dissent: null,
     })
   })

@@ -14,7 +14,10 @@ describe('readiness()', () => {
     const folder = temporaryFolder()
     const { marketplace } = await createScene({ store: `sqlite:${folder}/not-there/m.db` })
     const { ready, reasons } = await marketplace.readiness()
-    expect({ ready, reasons }).toEqual({ ready: false, reasons: [expect.stringContaining('Cannot')] })
+    expect({ ready, reasons }).toMatchObject({
+      ready: false,
+      reasons: [{ code: 'store_not_open', message: expect.stringContaining('Cannot') }],
+    })
     const good = await createScene({ store: `sqlite:${folder}/m.db` })
     expect(await good.marketplace.readiness()).toEqual({ ready: true, reasons: [] })
   })
@@ -26,7 +29,10 @@ describe('readiness()', () => {
     const { marketplace } = await createScene({ store })
     expect(await marketplace.readiness()).toMatchObject({ ready: true })
     problem = 'the disk is full'
-    expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['the disk is full'] })
+    expect(await marketplace.readiness()).toMatchObject({
+      ready: false,
+      reasons: [{ code: 'store_write_failed', message: 'the disk is full' }],
+    })
   })
 
   it('K30 awaits a store of the app that answers late why its last write failed, as health() does', async () => {
@@ -37,8 +43,9 @@ describe('readiness()', () => {
     expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
     expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
     problem = 'the disk is full'
-    expect(await marketplace.readiness()).toEqual({ ready: false, reasons: [problem] })
-    expect(await marketplace.health()).toMatchObject({ status: 'failing', problems: [problem] })
+    const problems = [{ code: 'store_write_failed', message: problem }]
+    expect(await marketplace.readiness()).toMatchObject({ ready: false, reasons: problems })
+    expect(await marketplace.health()).toMatchObject({ status: 'failing', problems })
   })
 
   it('answers within a second even if the store does not', async () => {
@@ -47,7 +54,10 @@ describe('readiness()', () => {
     await marketplace.start()
     const fault = store.faults.add({ on: 'subscriptionsOf', kind: 'hang' })
     const { ready, reasons } = await marketplace.readiness()
-    expect({ ready, reasons }).toEqual({ ready: false, reasons: ['the store did not answer within 0.9 s'] })
+    expect({ ready, reasons }).toMatchObject({
+      ready: false,
+      reasons: [{ code: 'store_not_answering', message: 'the store did not answer within 0.9 s' }],
+    })
     fault.remove()
     expect(await marketplace.readiness()).toMatchObject({ ready: true })
   })
@@ -68,7 +78,7 @@ describe('readiness()', () => {
   it('is not ready from the beginning of close(), while handlers still run', async () => {
     const { marketplace } = await createScene()
     const closing = marketplace.close()
-    expect(await marketplace.readiness()).toEqual({ ready: false, reasons: ['the marketplace was closed'] })
+    expect(await marketplace.readiness()).toMatchObject({ ready: false, reasons: [{ code: 'closed' }] })
     await closing
   })
 })

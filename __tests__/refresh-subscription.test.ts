@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import { MarketplaceError } from '../lib/errors.js'
 import type { ReadResult } from '../lib/platform/read-result.js'
-import { MAX_LAPSES, type ReadClaim, type ReadFinish } from '../lib/store/store.js'
+import type { OtherBusinesses, ReadClaim, ReadFinish } from '../lib/store/store.js'
 import { createReadOutcomes } from '../lib/work/read-outcomes.js'
 import { createReadPause } from '../lib/work/read-pause.js'
 import { createRefreshSubscription } from '../lib/work/refresh-subscription.js'
@@ -53,18 +53,6 @@ describe('a leased read', () => {
     expect(reads).toEqual([['s', 'b']])
   })
 
-  it('lets other reads go first, and makes no call, if it may have ended the process several times', async () => {
-    const { refresh, reads, finishes } = reading([found_('purchased', 1)], { claim: { lapses: MAX_LAPSES } })
-    expect(await refresh()).toBeUndefined()
-    expect(reads).toEqual([])
-    expect(finishes).toEqual([
-      expect.objectContaining({ settled: false, failure: 'lease_lapsed', nextInMs: 5 * MINUTE }),
-    ])
-    const once = reading([found_('purchased', 1)], { claim: { lapses: MAX_LAPSES - 1 } })
-    await once.refresh()
-    expect(once.reads).toHaveLength(1)
-  })
-
   it('pauses all reads after a rate limit', async () => {
     const { refresh, isPaused } = reading([{ kind: 'throttled', retryAfterMs: MINUTE }])
     await refresh()
@@ -87,16 +75,25 @@ describe('a leased read', () => {
     expect(steps).toEqual(['read', 'writing', 'noted'])
   })
 
-  it('counts in the results that health reports; subscriptions that were never shown count separately', async () => {
-    const { subscription } = createReader().claim
-    const never = reading([MISSING])
-    await never.refresh()
-    expect(never.counted).toEqual([['b', false, 'missing']])
-    const known = reading([REFUSED], {
-      claim: { subscription: { ...subscription, record: record('purchased', 1) } },
-    })
-    await known.refresh()
-    expect(known.counted).toEqual([['b', true, 'refused']])
+  it('counts in the results that health reports', async () => {
+    const { refresh, counted } = reading([MISSING])
+    await refresh()
+    expect(counted).toEqual([['b', 'missing']])
+  })
+
+  it('D61 asks how other businesses fare before it believes an end, and has some read if most of them fail', async () => {
+    const { claim: base } = createReader()
+    const subscription = { ...base.subscription, record: record('purchased', 1), state: 'purchased' }
+    const claim = { subscription, endAt: base.createdAt }
+    const alone = reading([TOKEN_REFUSED], { claim })
+    expect(await alone.refresh()).toMatchObject({ found: { gone: 'ended' } })
+    expect(alone.controls).toEqual([])
+    const others = { failing: 9, served: 2, recovered: 0, isSteady: true, exist: true }
+    const many = reading([TOKEN_REFUSED], { claim, others })
+    expect((await many.refresh())?.found).toBeUndefined()
+    expect(many.controls).toEqual([7])
+    const unknown = reading([TOKEN_REFUSED], { claim, others: new Error('the database is down') })
+    expect((await unknown.refresh())?.found).toBeUndefined()
   })
 
   it('concludes nothing if another claimer has the lease by then', async () => {
@@ -197,6 +194,7 @@ function reading(
     signal?: AbortSignal
     before?(): void
     write?(): Promise<boolean>
+    others?: OtherBusinesses | Error
   } = {},
 ) {
   const { signal = new AbortController().signal, before = () => {}, write = async () => true } = given
@@ -208,12 +206,22 @@ function reading(
   const results: ReadResult[] = []
   const steps: string[] = []
   const counted: unknown[][] = []
+  const controls: number[] = []
+  const { others = { failing: 1, served: 1, recovered: 0, isSteady: true, exist: true } } = given
   const outcomes = createReadOutcomes({ clock: own })
   const { refresh } = createRefreshSubscription({
     store: {
       async finishRead(_claim, finish) {
         finishes.push(finish)
         return write()
+      },
+      async otherBusinesses() {
+        if (others instanceof Error) throw others
+        return others
+      },
+      async readOthers(_claim, { limit }) {
+        controls.push(limit)
+        return limit
       },
     },
     async read({ subscriptionUid, businessUid }) {
@@ -223,8 +231,8 @@ function reading(
       return answers.shift() as ReadResult
     },
     stateOf: ({ purchase_state }) => purchase_state,
-    isEntitledBy: () => false,
     reconcileEveryMs: 24 * HOUR,
+    maxStaleMs: 72 * HOUR,
     waitMs: 0,
     clock: own,
     onRead(_claim, result) {
@@ -233,9 +241,9 @@ function reading(
     },
     outcomes: {
       ...outcomes,
-      note(businessUid, wasRead, result) {
-        counted.push([businessUid, wasRead, result.kind])
-        outcomes.note(businessUid, wasRead, result)
+      note(businessUid, result) {
+        counted.push([businessUid, result.kind])
+        outcomes.note(businessUid, result)
       },
     },
     pause,
@@ -247,6 +255,7 @@ function reading(
     reads,
     finishes,
     counted,
+    controls,
     steps,
     isPaused: pause.isOn,
     noted: () => results.map(({ kind }) => kind),

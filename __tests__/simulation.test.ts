@@ -95,6 +95,9 @@ describe('the defects that simulated worlds found stay fixed:', () => {
       gone: 'revoked' as const,
       readAt: Date.parse(AT),
       requestedAt: Date.parse(AT),
+      owedSince: null,
+      generation: 1,
+      settledGeneration: 0,
       pending: true,
       verifying: false,
       failure: null,
@@ -105,13 +108,18 @@ describe('the defects that simulated worlds found stay fixed:', () => {
       id: 's',
       leaseToken: 'lease',
       urgency: 0 as const,
+      cause: 'event' as const,
       generation,
       settledGeneration: 2,
       candidateBusinessUid: null,
       lapses: 0,
       uninstalledAt: null,
+      failingSince: null,
+      updateAt: null,
+      endAt: null,
       createdAt: 0,
       claimedAt: 0,
+      leaseTimeBehindMs: 0,
     }
     const env = {
       now: Date.parse(AT),
@@ -119,8 +127,7 @@ describe('the defects that simulated worlds found stay fixed:', () => {
       reconcileEveryMs: DAY,
       waitMs: 0,
       stateOf: () => 'purchased',
-      hasServedSince: () => true,
-      manyVanished: () => false,
+      maxStaleMs: 259_200_000,
     }
     const { nextInMs } = concludeRead({ ...claim, progress, subscription }, { kind: 'found', record }, env)
     expect(nextInMs).toBeLessThanOrEqual(5 * SECOND)

@@ -4,7 +4,7 @@ import type { HandleTopics } from '../lib/store/store.js'
 import { createTopicKeeper } from '../lib/work/topic-keeper.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
-it('G22 the topic keeper finds entries that came since a handler was added, even if the store can be reached only much later', async () => {
+it('G22 the topic keeper finds entries that came since its process was started, even if the store can be reached only much later', async () => {
   const time = createVirtualClock({ isBusy: () => false })
   const calls: HandleTopics[] = []
   let fails = true
@@ -27,7 +27,7 @@ it('G22 the topic keeper finds entries that came since a handler was added, even
   expect(calls[0]?.rescueMs).toBeGreaterThan(60 * SECOND)
   // A receiver that read the topics just before that has committed by then.
   await time.advance(15 * SECOND)
-  expect(calls[1]?.rescueMs).toBeGreaterThan(75 * SECOND)
+  expect(calls[1]?.rescueMs).toBeGreaterThan(15 * SECOND)
   await time.advance(40 * SECOND)
   expect(calls.slice(2).map(({ rescueMs }) => rescueMs)).toEqual([0])
   keeper.close()

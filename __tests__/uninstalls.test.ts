@@ -1,52 +1,52 @@
 import { describe, expect, it } from '@jest/globals'
-import { sampleDelivery } from '../lib/testing/index.js'
-import { buy, readsOf } from './support/purchases.js'
-import { createScene } from './support/scene.js'
-import { until } from './support/until.js'
-
-const B1 = 'business-one'
+import { MINUTE } from '../lib/clock.js'
+import { createBusinesses } from './support/many-businesses.js'
 
 describe('D17 an uninstall', () => {
-  const uninstalled = sampleDelivery('application/uninstalled', { business_id: B1, app_code_name: 'ours' })
-
   it('alone takes no access away', async () => {
-    const { platform, marketplace, deliver } = await createScene()
-    const { uid } = await buy(platform, marketplace)
-    const before = readsOf(platform, uid)
-    await deliver(uninstalled)
-    expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect(readsOf(platform, uid)).toBe(before + 1)
+    const world = await createBusinesses(1)
+    const before = world.reads()
+    await world.uninstall(1)
+    await world.advance(1_000)
+    expect(world.reads()).toBe(before + 1)
+    await world.advance(5 * MINUTE)
+    expect(await world.out()).toEqual([])
   })
 
-  it('takes no access away alone, and neither does the refusal of a token', async () => {
-    const { platform, marketplace } = await createScene()
-    await buy(platform, marketplace)
-    platform.refuseTokens(B1)
-    platform.faults.expireTokens()
-    expect(await marketplace.refresh(B1)).toMatchObject({
-      entitled: true,
-      subscriptions: [{ failure: 'token_refused' }],
-    })
+  it('takes no access away with a token that is refused for less than a minute', async () => {
+    const world = await createBusinesses(1)
+    world.serve('no token')
+    await world.uninstall(1)
+    await world.advance(MINUTE - 1_000)
+    expect(await world.out()).toEqual([])
+    world.serve('served')
+    await world.advance(10 * MINUTE)
+    expect(await world.out()).toEqual([])
+    expect(world.changes).toHaveLength(1)
   })
 
   it.each(['before', 'after'])('takes access away together with a token refused %s it', async (order) => {
-    const { platform, marketplace, deliver } = await createScene()
-    const changes: unknown[] = []
-    marketplace.onPurchaseChange(({ from, to, entitled }) => changes.push({ from, to, entitled }))
-    await buy(platform, marketplace)
-    if (order === 'after') await deliver(uninstalled)
-    platform.refuseTokens(B1)
-    if (order === 'before') await deliver(uninstalled)
-    else await marketplace.refresh(B1)
-    // The read tries the token in memory first, finds that it has expired, and requests another one.
-    await until('the business is revoked', async () => !(await marketplace.isEntitled(B1)))
-    expect(await marketplace.explain(B1)).toMatchObject({ known: true, reason: 'revoked' })
-    await until('the change is handled', () => changes.length === 2)
-    expect(changes[1]).toEqual({ from: 'purchased', to: null, entitled: false })
-
-    platform.refuseTokens(B1, false)
-    await deliver(sampleDelivery('application/installed', { business_id: B1, app_code_name: 'ours' }))
-    await until('the business has access again', () => marketplace.isEntitled(B1))
+    const world = await createBusinesses(2)
+    if (order === 'after') await world.uninstall(1)
+    world.serve('no token', [1])
+    if (order === 'after') await world.track(1)
+    else {
+      await world.track(1)
+      await world.advance(10_000)
+      await world.uninstall(1)
+    }
+    await world.advance(2 * MINUTE)
+    expect(await world.explain(1)).toMatchObject({ entitled: false, known: true, reason: 'revoked' })
+    expect(world.changes.at(-1)).toEqual({
+      business_uid: 'b1',
+      from: 'purchased',
+      to: null,
+      gone: 'revoked',
+    })
+    world.serve('served')
+    await world.install(1)
+    await world.advance(1_000)
+    expect(await world.out()).toEqual([])
   })
 
   it.each([
@@ -61,36 +61,21 @@ describe('D17 an uninstall', () => {
       false,
     ],
   ])('%s: the later of the two counts', async (_how, uninstall, install, stays) => {
-    const { platform, marketplace, deliver } = await createScene()
-    await buy(platform, marketplace)
-    await deliver({ ...uninstalled, data: { ...uninstalled.data, event_time: uninstall } })
-    const { data, ...wire } = sampleDelivery('application/installed', {
-      business_id: B1,
-      app_code_name: 'ours',
-    })
-    await deliver({ ...wire, data: { ...data, event_time: install } })
-    platform.refuseTokens(B1)
-    platform.faults.expireTokens()
-    const { entitled, reason } = await marketplace.refresh(B1)
+    const world = await createBusinesses(2)
+    await world.uninstall(1, { event_time: uninstall })
+    await world.install(1, { event_time: install })
+    world.serve('no token', [1])
+    await world.advance(5 * MINUTE)
+    const { entitled, reason } = await world.explain(1)
     expect([entitled, reason]).toEqual(stays ? [true, 'purchased'] : [false, 'revoked'])
   })
 
   it('of another app takes no access away, even if a token is refused', async () => {
-    const { platform, marketplace, deliver } = await createScene()
-    await buy(platform, marketplace)
-    await deliver({ ...uninstalled, data: { ...uninstalled.data, app_code_name: 'other' } })
-    platform.refuseTokens(B1)
-    platform.faults.expireTokens()
-    expect(await marketplace.refresh(B1)).toMatchObject({ entitled: true })
-  })
-
-  it('on the platform ends access if the cancellation is lost', async () => {
-    const { platform, marketplace } = await createScene()
-    platform.install(B1)
-    await buy(platform, marketplace)
-    platform.faults.add({ on: 'delivery', kind: 'drop', event: 'purchasable_subscription/update' })
-    platform.uninstall(B1)
-    await platform.settled()
-    await until('the access has ended', async () => !(await marketplace.isEntitled(B1)))
+    const world = await createBusinesses(2)
+    await world.uninstall(1, { app_code_name: 'other' })
+    world.serve('no token', [1])
+    await world.track(1)
+    await world.advance(5 * MINUTE)
+    expect(await world.out()).toEqual([])
   })
 })

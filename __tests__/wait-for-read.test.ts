@@ -42,6 +42,36 @@ describe('the wait of a question for a read', () => {
     expect(question.answer).toBe(false)
   })
 
+  it('counts from the first request that has no answer, however many follow', async () => {
+    const clock = Date.UTC(2030, 0, 1)
+    const { ask, ...virtual } = asked({ requestedMsAgo: 0, owedSince: clock - 1_900 })
+    const question = ask()
+    await virtual.clock.advance(99)
+    expect(question.answer).toBeUndefined()
+    await virtual.clock.advance(1)
+    expect(question.answer).toBe(false)
+  })
+
+  it.each([
+    ['a flood puts the read off', { refreshAt: 450 }, 0],
+    ['two deliveries of one event put the read off', { refreshAt: 349 }, 2_000],
+    ['the read is due', { refreshAt: -1 }, 2_000],
+    ['the read is under way', { refreshAt: 60_000 }, 2_000],
+  ])('of a business that may use the app, while %s', async (_what, { refreshAt }, expectedMs) => {
+    const now = Date.UTC(2030, 0, 1)
+    const owedSince = now
+    const { clock, ask } = asked({
+      requestedMsAgo: 0,
+      ...{ record: record('purchased', 1), state: 'purchased', readAt: now },
+      ...{ owedSince, refreshAt: now + refreshAt },
+    })
+    const question = ask()
+    await clock.rest()
+    if (expectedMs === 0) return expect(question.answer).toBe(true)
+    await clock.advance(expectedMs - 1_400)
+    expect(question.answer).toBeUndefined()
+  })
+
   it('ends when the marketplace closes, after a last look at its store', async () => {
     const { clock, ask, close, fail, subscribed } = asked({ requestedMsAgo: 0 })
     const question = ask()
@@ -68,7 +98,7 @@ function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>)
   const { requestedMsAgo, ...more } = given
   const clock = createVirtualClock({ isBusy: () => false })
   const requestedAt = requestedMsAgo === null ? null : clock.now() - requestedMsAgo
-  const subscription = { ...createReader().claim.subscription, ...more, requestedAt }
+  const subscription = { ...createReader().claim.subscription, owedSince: requestedAt, ...more, requestedAt }
   let isDown = false
   let subscribed = 0
   const { isEntitled, close } = createEntitlements({

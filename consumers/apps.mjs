@@ -1,60 +1,130 @@
 /**
  * Apps that install the package, each with its own framework. `recipe` names the heading in docs/recipes.md whose code
- * is tested unchanged; `code` is the app itself. Both can use `marketplace`; `url` is set to the app's address.
+ * is tested unchanged: blocks that begin with the name of a file become files, the other one stands in `app.ts`.
+ *
+ * `code` follows it in `app.ts`. It adds the sign-in of the app, `/sign-in/<business>`, and sets `port`. `signIn` does so
+ * in front of a line of the recipe. Both can use `marketplace`.
  */
-const GATE = `
-const gate = marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') })
+const LISTEN = `
+const { port } = await new Promise((resolve) => {
+  const server = app.listen(0, () => resolve(server.address()))
+})`
+const SESSION = `
+import express from 'express'
+import session from 'express-session'
 const app = express()
 app.use('/webhooks/marketplace', marketplace.router)
-app.use('/reports', gate)
-app.get('/reports', (_req, res) => void res.json({ visitors: 42 }))`
-const LISTEN = `
-const url = await new Promise((resolve) => {
-  const server = app.listen(0, () => resolve('http://127.0.0.1:' + server.address().port))
+app.use(session({ secret: 'not-a-real-secret', resave: false, saveUninitialized: false }))
+app.get('/sign-in/:business', (req, res) => {
+  req.session.business_uid = req.params.business
+  res.send('signed in')
 })`
+/** Further routes as docs/gate.md shows them: a router, and a folder. */
+const ROUTES = `
+const paidRoutes = express.Router()
+paidRoutes.use(paid)
+paidRoutes.get('/forecast', (_req, res) => void res.json({ visitors: 57 }))
+app.use('/paid', paidRoutes)
+app.use('/downloads', paid, express.static('downloads'))`
+const EXPRESS = {
+  before: SESSION,
+  recipe: 'The business from a session',
+  code: `${ROUTES}\n${LISTEN}`,
+  files: { 'downloads/report.txt': '42 visitors' },
+  pages: ['/paid/forecast', '/downloads/report.txt'],
+}
 
 export const APPS = {
-  'Express 4': {
-    packages: { express: '^4.18.0' },
-    code: `import express from 'express'\n${GATE}\n${LISTEN}`,
-  },
-  'Express 5': { packages: { express: '^5.0.0' }, code: `import express from 'express'\n${GATE}\n${LISTEN}` },
+  'Express 4': { ...EXPRESS, packages: { express: '^4.18.0', 'express-session': '^1.18.0' } },
+  'Express 5': { ...EXPRESS, packages: { express: '^5.0.0', 'express-session': '^1.18.0' } },
   NestJS: {
     packages: {
       ...{ '@nestjs/common': '^12.0.0', '@nestjs/core': '^12.0.0', '@nestjs/platform-express': '^12.0.0' },
-      ...{ 'reflect-metadata': '^0.2.2', rxjs: '^7.8.0', express: '^5.0.0' },
+      ...{ 'reflect-metadata': '^0.2.2', rxjs: '^7.8.0', express: '^5.0.0', 'express-session': '^1.18.0' },
     },
-    // The recipe takes the business from the session of the app.
-    before: `import 'reflect-metadata'
-import { IncomingMessage } from 'node:http'
-Object.defineProperty(IncomingMessage.prototype, 'user', {
-  get() {
-    return this.headers['x-business'] && { business_uid: this.headers['x-business'] }
-  },
-})`,
+    before: "import 'reflect-metadata'",
     recipe: 'NestJS',
-    code: 'const url = await nest.getUrl()',
+    signIn: {
+      before: 'await nest.listen(0)',
+      code: `nest.use('/sign-in/:business', (req, res, next) => {
+  if (req.path !== '/') return next()
+  req.session.business_uid = req.params.business
+  res.send('signed in')
+})`,
+    },
+    code: 'const { port } = nest.getHttpServer().address()',
   },
   Fastify: {
-    packages: { fastify: '^5.0.0', express: '^5.0.0' },
+    packages: {
+      fastify: '^5.0.0',
+      '@fastify/cookie': '^11.0.0',
+      '@fastify/session': '^11.0.0',
+      express: '^5.0.0',
+    },
     recipe: 'Fastify',
-    code: "const url = await server.listen({ port: 0, host: '127.0.0.1' })",
+    code: `server.get('/sign-in/:business', async (request) => {
+  request.session.business_uid = request.params.business
+  return 'signed in'
+})
+await server.listen({ port: 0, host: '127.0.0.1' })
+const { port } = server.server.address()`,
+  },
+  Koa: {
+    packages: { koa: '^3.0.0', '@koa/router': '^14.0.0', 'koa-session': '^7.0.0', express: '^5.0.0' },
+    recipe: 'Koa',
+    code: `router.get('/sign-in/:business', (ctx) => {
+  ctx.session.business_uid = ctx.params.business
+  ctx.body = 'signed in'
+})
+const { port } = await new Promise((resolve) => {
+  front.listen(0, () => resolve(front.address()))
+})`,
+  },
+  Next: {
+    packages: {
+      ...{ next: '^16.0.0', react: '^19.0.0', 'react-dom': '^19.0.0', express: '^5.0.0' },
+      ...{ typescript: '^5.9.0', '@types/react': '^19.0.0', '@types/node': '^22.0.0' },
+    },
+    recipe: 'Next',
+    files: {
+      'app/layout.tsx':
+        'export default ({ children }: { children: React.ReactNode }) => <html><body>{children}</body></html>',
+      'app/sign-in/[business]/route.ts': `
+export async function GET(_request: Request, { params }: { params: Promise<{ business: string }> }) {
+  return new Response('signed in', { headers: { 'set-cookie': 'session=' + (await params).business + '; Path=/' } })
+}`,
+      // The sign-in of the test only: a real session has an identifier that nobody can guess.
+      'lib/session.ts': `
+import { cookies } from 'next/headers'
+export const businessOfSession = async () => (await cookies()).get('session')?.value`,
+    },
+    // The recipe creates the marketplace itself, and its server listens at PORT.
+    server: 'server.ts',
+    code: `if (!server.listening) await new Promise((resolve) => server.once('listening', resolve))
+const { port } = server.address() as { port: number }`,
+    builds: ['next', 'build'],
+    // In development each request takes long. The spellings are tried in production.
+    environments: [{ NODE_ENV: 'production' }, { NODE_ENV: 'development', FEW_SPELLINGS: '1' }],
+    paid: '/api/reports',
+    pages: ['/reports'],
   },
   'serverless-http': {
-    packages: { 'serverless-http': '^4.0.0', express: '^5.0.0' },
-    code: `import { createServer } from 'node:http'
-import express from 'express'
+    ...EXPRESS,
+    packages: { 'serverless-http': '^4.0.0', express: '^5.0.0', 'express-session': '^1.18.0' },
+    code: `${ROUTES}
+import { createServer } from 'node:http'
 import serverless from 'serverless-http'
-${GATE}
 const handler = serverless(app)
 const front = createServer(async (req, res) => {
   const chunks = []
   for await (const chunk of req) chunks.push(chunk)
   // The request as a gateway passes it to a function.
-  const { statusCode, headers, body } = await handler(
+  const [path, query] = req.url.split('?')
+  const reply = await handler(
     {
       httpMethod: req.method,
-      path: req.url,
+      path,
+      queryStringParameters: Object.fromEntries(new URLSearchParams(query)),
       headers: req.headers,
       body: chunks.length > 0 ? Buffer.concat(chunks).toString('base64') : null,
       isBase64Encoded: true,
@@ -62,10 +132,11 @@ const front = createServer(async (req, res) => {
     },
     {},
   )
-  res.writeHead(statusCode, headers).end(body)
+  const { statusCode, headers, multiValueHeaders, body } = reply
+  res.writeHead(statusCode, { ...headers, ...multiValueHeaders }).end(body)
 })
-const url = await new Promise((resolve) => {
-  front.listen(0, () => resolve('http://127.0.0.1:' + front.address().port))
+const { port } = await new Promise((resolve) => {
+  front.listen(0, () => resolve(front.address()))
 })`,
   },
 }

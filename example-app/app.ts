@@ -27,14 +27,15 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
   marketplace.on('application/installed', ({ data }) =>
     onActivity({ kind: 'installed', business_uid: data.business_id }),
   )
+  marketplace.onHealthChange(({ status, problems }) => console.warn(`Health is ${status}`, problems))
   marketplace.onDead(({ name, error }) => onActivity({ kind: 'dead', name, error }))
 
   const app = express()
   app.disable('x-powered-by')
   app.use('/webhooks/marketplace', marketplace.router)
   app.get('/health', async (_req, res) => {
-    const health = await marketplace.health()
-    res.status(health.status === 'failing' ? 503 : 200).json(health)
+    const { status } = await marketplace.health()
+    res.status(status === 'failing' ? 503 : 200).json({ status })
   })
 
   app.use(signIn)
@@ -44,8 +45,8 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
   app.post('/access/refresh', async (_req, res) => {
     res.json(await marketplace.refresh(res.locals.businessUid))
   })
-  app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.res.locals.businessUid }))
-  app.get('/reports', (_req, res) => {
+  const paid = marketplace.requireEntitlement({ businessUid: (req) => req.res.locals.businessUid })
+  app.get('/reports', paid, (_req, res) => {
     res.json(reportFor(res.locals.businessUid))
   })
 

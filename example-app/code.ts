@@ -25,7 +25,7 @@ export const PLACES = {
     ['app', 'app.ts', "marketplace.on('application/installed'"],
   ],
   openReport: [
-    ['app', 'app.ts', "app.use('/reports'"],
+    ['app', 'app.ts', 'const paid = marketplace.requireEntitlement('],
     ['app', 'app.ts', "app.get('/reports'"],
   ],
   checkAgain: [['app', 'app.ts', "app.post('/access/refresh'"]],

@@ -115,10 +115,10 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
       expect: NOT_PURCHASED,
     },
     {
-      title: 'The app is uninstalled: the platform refuses tokens',
+      title: 'The app is uninstalled: the platform refuses tokens, and what was cancelled stays cancelled',
       act: () => does('uninstall'),
-      until: changedTo('no longer accessible'),
-      expect: { entitled: false, reason: 'revoked', report: 402 },
+      until: (since) => since.some(({ text }) => text.includes('refused with 403')),
+      expect: NOT_PURCHASED,
     },
   ]
 }

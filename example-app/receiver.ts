@@ -49,8 +49,15 @@ async function begin(error?: Error) {
 }
 
 async function end() {
-  server.close()
-  server.closeIdleConnections()
+  // First the server: requests under way still need the marketplace. They get two seconds at most.
+  server.prependListener('request', (_req, res) => res.setHeader('Connection', 'close'))
+  const ending = setInterval(() => server.closeIdleConnections(), 100)
+  await new Promise((resolve) => {
+    server.close(resolve)
+    setTimeout(resolve, 2_000).unref()
+  })
+  clearInterval(ending)
+  server.closeAllConnections()
   await marketplace.close()
   if (process.connected) process.disconnect()
 }

@@ -5,10 +5,12 @@ import type { Middleware } from './express/receiver.js'
 import type { Guard, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { AnswersApi } from './operations/answers-api.js'
 import type { Deployment } from './operations/deployment.js'
+import type { HealthListener } from './operations/health-changes.js'
 import type { Health } from './operations/health-check.js'
 import type { DeadEntry, HandlerFailure } from './operations/public-entry.js'
 import type { Readiness } from './operations/readiness.js'
 import type { RecordsApi } from './operations/records-api.js'
+import type { RefreshAllOptions } from './operations/refresh-all.js'
 import type { WebhookReport } from './operations/webhooks-check.js'
 import type { RegisterResult } from './platform/register-webhook.js'
 import type { Token } from './platform/token.js'
@@ -87,7 +89,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
   /**
-   * For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler.
+   * For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. `entitled` is
+   * the answer at the time of each call, not of the change.
    *
    * @example marketplace.onPurchaseChange(({ business_uid, entitled }) => setPlan(business_uid, entitled))
    */
@@ -107,11 +110,13 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
 
   /**
-   * Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. Throws
-   * `argument_invalid` when an option is wrong.
+   * Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. Give it to
+   * the route itself: before the router, a path that is spelled differently may pass it. Throws `argument_invalid` when
+   * an option is wrong.
    *
    * @example
-   * app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.user?.business_uid }))
+   * const paid = marketplace.requireEntitlement({ businessUid: (req) => req.session?.business_uid })
+   * app.get('/reports', paid, (req, res) => res.json(reportFor(req.session.business_uid)))
    */
   requireEntitlement(options: RequireEntitlementOptions): Guard
 
@@ -140,6 +145,14 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   fetchAppToken(businessUid: string | number): Promise<Token<'app'>>
 
+  /**
+   * Makes a read of every known subscription due within `withinMs` (default 10 minutes), spread evenly, for a database
+   * that was restored from a backup. The worker of any process on the database reads. Resolves when that is written.
+   * Rejects `argument_invalid`, `store_unavailable`, `closed`.
+   *
+   * @example const { subscriptions } = await marketplace.refreshAll({ withinMs: 600_000 })
+   */
+  refreshAll(options?: RefreshAllOptions): Promise<{ subscriptions: number }>
   /**
    * Copies the SQLite database into the new file `path` while the app runs. The copy can be used as a store. Rejects
    * `backup_failed`, also for PostgreSQL (use `pg_dump`), and `store_unavailable`.
@@ -175,8 +188,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    *
    * @example
    * app.get('/readyz', async (_req, res) => {
-   *   const { ready, reasons } = await marketplace.readiness()
-   *   res.status(ready ? 200 : 503).json({ ready, reasons })
+   *   const { ready } = await marketplace.readiness()
+   *   res.sendStatus(ready ? 200 : 503)
    * })
    */
   readiness(): Promise<Readiness>
@@ -186,6 +199,15 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * @example const { status, problems } = await marketplace.health()
    */
   health(): Promise<Health>
+  /**
+   * Calls `listener` when the status or the set of problem codes has changed, with the health before. Its first call comes
+   * when the health is first not `ok`. While there is a listener, the health is checked every 10 s, and at each call of
+   * `health()`. A listener that throws does no harm. `close()` ends the calls, and is not itself reported.
+   *
+   * @example
+   * marketplace.onHealthChange(({ status, problems }) => notify(status, problems.map(({ code, next }) => `${code}: ${next}`)))
+   */
+  onHealthChange(listener: HealthListener): Unsubscribe
   /**
    * The version of the database schema, and the instances that use the database, with their versions. An instance that was
    * closed is not listed any more; one that was killed disappears after three minutes. A command of the command line is an
@@ -203,7 +225,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   start(): Promise<void>
   /**
-   * Stops receiving, lets work finish for `closeGraceMs`, closes the store. Safe to call twice.
+   * Stops receiving, lets work finish for `closeGraceMs`, closes the store. Safe to call twice. Close the server first and
+   * wait for it: requests under way need the gate.
    *
    * @example process.once('SIGTERM', () => server.close(() => marketplace.close()))
    */

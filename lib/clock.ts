@@ -6,13 +6,13 @@ export const DAY = 24 * HOUR
 /**
  * The time source and timers of everything in this package; tests pass their own.
  *
- * `now` is for people and for comparison with dates of the platform. Leases, deadlines, pauses and the age of a cached
- * answer use `monotonic`, so that setting the wall clock neither ends nor extends them.
+ * `now` is for people and for comparison with dates of the platform. Leases, deadlines and short pauses use `monotonic`,
+ * so that setting the wall clock neither ends nor extends them. Ages use both: see `createAgingTime`.
  */
 export interface Clock {
   /** The wall clock: milliseconds since 1970, UTC. It may leap in both directions. */
   now(): number
-  /** Milliseconds since a fixed moment in the past. Never leaps, never goes back. */
+  /** Milliseconds since a fixed moment in the past. Never leaps, never goes back. May stand still while the machine sleeps. */
   monotonic(): number
   /** Runs `callback` once after `delayMs`; the handle goes to `clearTimeout`. Does not keep the process alive. */
   setTimeout(callback: () => void, delayMs: number): unknown
@@ -28,6 +28,27 @@ export const systemClock: Clock = {
   // Node runs a timer beyond this limit at once.
   setTimeout: (callback, delayMs) => setTimeout(callback, Math.min(delayMs, LONGEST_TIMER_MS)).unref(),
   clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
+}
+
+/** A leap of the wall clock: it has moved by more than this against the monotonic clock. */
+export const LEAP_MS = SECOND
+
+/**
+ * Milliseconds by which answers, tokens and pauses age: the larger of what has passed by the wall clock and by the
+ * monotonic one, which stands still while a machine sleeps. It never goes back.
+ */
+export function createAgingTime(clock: Pick<Clock, 'now' | 'monotonic'>): () => number {
+  let ahead = clock.now() - clock.monotonic()
+  let slept = 0
+  return () => {
+    const monotonic = clock.monotonic()
+    const leapt = clock.now() - monotonic - ahead
+    if (Math.abs(leapt) > LEAP_MS) {
+      ahead += leapt
+      slept += Math.max(0, leapt)
+    }
+    return monotonic + slept
+  }
 }
 
 /** The clock of an app, with `now` in place of a missing `monotonic`. */

@@ -47,6 +47,7 @@ export const ERROR_CODES = {
   store_of_another_app: { status: 500, retryable: false },
   store_unavailable: { status: 503, retryable: true },
   backup_failed: { status: 500, retryable: true },
+  restore_failed: { status: 500, retryable: true },
   // Handlers
   handler_timeout: { status: 500, retryable: true },
   lease_lapsed: { status: 500, retryable: true },

@@ -1,15 +1,221 @@
-/**
- * The problems of one part, one sentence each with a hint where to look. `failing` takes the instance out of
- * rotation.
- */
-export interface Problems {
-  failing: string[]
-  degraded: string[]
+/** A problem of `health()` or `readiness()`. */
+export interface HealthProblem {
+  /** Stable: compare this, never the message. See `PROBLEMS`. */
+  code: ProblemCode
+  /** The cause, with its numbers, for a log or a person. It contains no secret, no token and no body. */
+  message: string
+  /** What to do. */
+  next: string
 }
 
-export function mergeProblems(parts: readonly Problems[]): Problems {
-  return {
-    failing: parts.flatMap(({ failing }) => failing),
-    degraded: parts.flatMap(({ degraded }) => degraded),
-  }
+/**
+ * Every problem by its code. `failing`: this instance cannot store deliveries, or has stopped working, and another one
+ * may serve the requests better. `degraded`: a person should look, and another instance would not do better.
+ */
+export const PROBLEMS = {
+  // The store
+  closed: {
+    status: 'failing',
+    means: 'Your app called close().',
+    next: 'Nothing: the process is about to end. If it goes on, restart it.',
+  },
+  store_not_open: {
+    status: 'failing',
+    means: 'The database did not open. Until it does, no delivery is accepted and every business is denied.',
+    next: 'Correct the cause that the message names. The package tries again by itself.',
+  },
+  store_not_answering: {
+    status: 'failing',
+    means: 'The database did not answer in time.',
+    next: 'Check the database, and the network between this instance and the database.',
+  },
+  store_write_failed: {
+    status: 'failing',
+    means:
+      'The last write failed or has not finished: a full disk, a missing privilege, a lock of another program.',
+    next: 'Correct the cause that the message names. Until then deliveries get 503. The package tries to write again by itself.',
+  },
+  worker_stuck: {
+    status: 'failing',
+    means: 'The process was frozen, or its loops are stuck.',
+    next: 'Restart this instance. Another instance takes over its work.',
+  },
+  deliveries_failing: {
+    status: 'failing',
+    means:
+      'Most deliveries of the last two minutes got 503, because this instance could not store them in time.',
+    next: 'Check the database, its disk and the network to it, and the other problems. If writes are only slow, raise receiver.acceptTimeoutMs.',
+  },
+  // The handlers
+  entries_dead: {
+    status: 'degraded',
+    means: 'A handler failed on every try, so your app has not handled the entry.',
+    next: "Look at the error in journal.list({ status: 'dead' }), fix the handler, and replay the entries.",
+  },
+  entries_retrying: {
+    status: 'degraded',
+    means: 'A handler throws, rejects, or takes too long. The package calls it again by itself.',
+    next: "Look at the error in journal.list({ status: 'retrying' }), and fix the handler.",
+  },
+  entries_overdue: {
+    status: 'degraded',
+    means: 'No process with that handler runs, or the handlers are too slow for the number of events.',
+    next: 'Start a process with a worker and the handler. If one runs, raise worker.concurrency or make the handler faster.',
+  },
+  // The reads of the platform
+  requests_overdue: {
+    status: 'degraded',
+    means:
+      'No process with a worker runs, or the platform is too slow for the number of events. A business that paid may have no access.',
+    next: 'Start a process with a worker. If one runs, look at the other problems, and raise platform.concurrency if the platform allows it.',
+  },
+  reads_throttled: {
+    status: 'degraded',
+    means: 'The platform answered 429. This instance waits as long as the platform asks, 1 s to 1 h.',
+    next: 'Wait: the reads continue by themselves. If it returns, lower platform.concurrency or raise freshness.reconcileEveryMs.',
+  },
+  credentials_refused: {
+    status: 'degraded',
+    means: "The token endpoint refused the app's credentials. Meanwhile the gate keeps its last answers.",
+    next: 'Correct app.clientId and app.clientSecret.',
+  },
+  tokens_refused: {
+    status: 'degraded',
+    means: 'The platform gives no token for most businesses.',
+    next: 'Check platform.authUrl, app.clientId and app.clientSecret, and whether the businesses have the app installed.',
+  },
+  reads_refused: {
+    status: 'degraded',
+    means:
+      'The platform answers most reads with 4xx. The cause is the configuration or the platform, not a single business.',
+    next: 'Check platform.baseUrl, and whether the app is still listed on the platform and may read subscriptions.',
+  },
+  reads_failing: {
+    status: 'degraded',
+    means:
+      'The platform is down, or has another address. The gate keeps its answers for freshness.maxStaleMs.',
+    next: 'If the platform is down, wait. Otherwise correct platform.baseUrl and platform.authUrl.',
+  },
+  records_vanished: {
+    status: 'degraded',
+    means:
+      'The platform answers for most businesses that it knows no such subscription. They keep their access for freshness.maxStaleMs.',
+    next: 'Check platform.baseUrl, and whether the app may still read subscriptions.',
+  },
+  reads_end_process: {
+    status: 'degraded',
+    means:
+      'Reading these subscriptions ended or froze the process, five times or more, while nothing else was read. They are read again after pauses from 5 min to 5 h; until then their answers stand, at most for freshness.maxStaleMs.',
+    next: 'Look at what ended the process, and at platform.fetch and entitledWhen. The subscriptions have the failure lease_lapsed.',
+  },
+  reads_given_up: {
+    status: 'degraded',
+    means: 'The database contains subscriptions that were read before and are not read any more.',
+    next: 'Find them in subscriptions.list(), and call refresh for their businesses.',
+  },
+  reads_overdue: {
+    status: 'degraded',
+    means:
+      'Regular reads are due and are not done: no process with a worker runs, or it does not keep up. After freshness.maxStaleMs every answer is stale, and the gate lets nobody in.',
+    next: 'Start a process with a worker. If one runs, look at the other problems, and raise platform.concurrency if the platform allows it.',
+  },
+  // The deliveries
+  secrets_wrong: {
+    status: 'degraded',
+    means:
+      'Deliveries arrive, and none has had a right secret for an hour. The address that is registered is not that of deliverySecrets.',
+    next: 'Compare the registered address with targetUrl(), and register it again; or put the secret of the registered address back into deliverySecrets.',
+  },
+  deliveries_not_accepted: {
+    status: 'degraded',
+    means: 'Most of the last deliveries got 503, because this instance could not store them in time.',
+    next: 'Check the database, its disk and the network to it. If writes are only slow, raise receiver.acceptTimeoutMs. The problem ends with the next deliveries that are accepted.',
+  },
+  verification_failing: {
+    status: 'degraded',
+    means: 'verifyDelivery throws, rejects or does not answer in time for most deliveries, so they get 503.',
+    next: 'Fix verifyDelivery: the failures in the log have its error.',
+  },
+  deliveries_refused: {
+    status: 'degraded',
+    means: 'verifyDelivery does not return true for most deliveries, so they get 403.',
+    next: 'Check verifyDelivery, and the secret or address list that it compares with.',
+  },
+  bodies_already_read: {
+    status: 'degraded',
+    means: 'Another middleware has read the body of most deliveries and left nothing of it, so they get 500.',
+    next: 'Mount the router before that middleware, or let it keep the bytes in req.rawBody.',
+  },
+  bodies_too_large: {
+    status: 'degraded',
+    means: 'Most deliveries are larger than the limit, so they get 413.',
+    next: 'Raise receiver.bodyLimitBytes, or the limit of the body parser in front of the router.',
+  },
+  content_types_unsupported: {
+    status: 'degraded',
+    means: 'Most deliveries have a content type or an encoding that is not accepted, so they get 415.',
+    next: 'Look for a proxy that changes Content-Type or Content-Encoding, or for a form parser in front of the router.',
+  },
+  bodies_not_json: {
+    status: 'degraded',
+    means: 'The body of most deliveries is not JSON in UTF-8, so they get 400.',
+    next: 'Look for a proxy or a middleware that changes bodies. If the platform sends another format now, update this package.',
+  },
+  bodies_incomplete: {
+    status: 'degraded',
+    means: 'The body of most deliveries does not arrive completely or in time, so they get 400 or 408.',
+    next: 'Check the network and the time limits of the proxies between the platform and this instance, and receiver.bodyTimeoutMs.',
+  },
+  methods_not_allowed: {
+    status: 'degraded',
+    means: 'Most requests at the delivery address are not POST, so they get 405.',
+    next: 'Look for a proxy that redirects: clients turn the POST into a GET. Register the address to which it redirects.',
+  },
+  events_missing: {
+    status: 'degraded',
+    means:
+      'The platform does not deliver to this app, or not with its secret. Only the reconcile finds purchases and ends, up to a day late.',
+    next: 'Run webhooks.check(). Compare the address and the secret of each registration with targetUrl().',
+  },
+  entitled_when_failed: {
+    status: 'degraded',
+    means:
+      'Your option entitledWhen throws, or returns neither true nor false. These businesses are denied with 503.',
+    next: 'Correct the rule: this message and explain say what it did. The problem ends when the rule answers for them, or after a day in which nobody asked.',
+  },
+  other_items_only: {
+    status: 'degraded',
+    means:
+      'All recent purchase events, or all known subscriptions, are for other items than yours, so these businesses have no access.',
+    next: 'Compare app.purchasableUid with the items that the message names.',
+  },
+  shapes_refused: {
+    status: 'degraded',
+    means:
+      'Deliveries of an event that the app knows are stored, but its schema refuses them. No handler is called, and no purchase is read.',
+    next: "Compare payload and issues in journal.list({ kind: 'unrecognised' }). For an event of your own, correct its schema. For one of the platform, update this package, and track or import the purchases meanwhile.",
+  },
+} as const satisfies Record<string, { status: 'failing' | 'degraded'; means: string; next: string }>
+
+/** A code of `PROBLEMS`. Codes are stable: a new version may add some, and renames none. */
+export type ProblemCode = keyof typeof PROBLEMS
+
+/** The problem of a code, with the next step of the table. */
+export function problemOf(code: ProblemCode, message: string): HealthProblem {
+  return { code, message, next: PROBLEMS[code].next }
+}
+
+/** The worst status among the problems. */
+export function statusOf(problems: readonly { code: ProblemCode }[]): 'ok' | 'degraded' | 'failing' {
+  if (problems.length === 0) return 'ok'
+  return problems.some(isFailing) ? 'failing' : 'degraded'
+}
+
+/** The problems, those that take the instance out of rotation first. */
+export function worstFirst(problems: readonly HealthProblem[]): HealthProblem[] {
+  return [...problems.filter(isFailing), ...problems.filter((problem) => !isFailing(problem))]
+}
+
+export function isFailing({ code }: { code: ProblemCode }): boolean {
+  return PROBLEMS[code].status === 'failing'
 }

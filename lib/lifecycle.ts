@@ -84,7 +84,9 @@ export function createLifecycle(options: {
 
   if (worker) hold.take()
   // The store opens at once. The work begins a turn later, after the app has registered its handlers.
-  store.open(owner).catch(() => {})
+  store.open(owner).catch((error) => {
+    notOpen = error
+  })
   setImmediate(startUntilOpen)
 
   return {

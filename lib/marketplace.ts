@@ -10,6 +10,7 @@ import { createAnswers } from './operations/answers.js'
 import { createBackup } from './operations/backup.js'
 import { createReadiness } from './operations/readiness.js'
 import { createRecords } from './operations/records.js'
+import { createRefreshAll } from './operations/refresh-all.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createParts } from './parts.js'
 import { appToken } from './platform/token.js'
@@ -31,7 +32,17 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const { whileOpen } = parts.lifecycle
   const { deliverySecrets, retention } = options
 
-  const readiness = createReadiness({ store, isClosed: parts.lifecycle.isClosed, clock })
+  const { isClosed, whyNotOpen } = parts.lifecycle
+  const readiness = createReadiness({
+    store: {
+      subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
+      problem: parts.problemOfStore,
+    },
+    isClosed,
+    whyNotOpen,
+    problemsOfDeliveries: parts.replies.problems,
+    clock,
+  })
 
   const marketplace: Marketplace<Custom> = {
     events: registry,
@@ -89,10 +100,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     ),
     webhooks: { check: whileOpen(parts.check.check) },
 
+    refreshAll: whileOpen(createRefreshAll({ store })),
     backup: whileOpen(createBackup({ store })),
     idle: whileOpen(parts.idle.idle),
     deployment: whileOpen(parts.deployment.deployment),
-    health: parts.healthLog.health,
+    health: parts.healthChanges.health,
+    onHealthChange: parts.healthChanges.onHealthChange,
     readiness: () => parts.lifecycle.during(readiness()),
     start: parts.lifecycle.start,
     close: parts.lifecycle.close,

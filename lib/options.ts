@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock, withMonotonic } from './clock.js'
+import { ruleFaults } from './entitlement/own-rule.js'
 import { ConfigError } from './errors.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
@@ -70,12 +71,15 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   store?: string | PostgresPool | Store | undefined
   /** Takes over the store of another app, after you changed `clientId` or `baseUrl` on purpose. Default false. */
   adoptStore?: boolean | undefined
-  /** Which records let a business in. Default: `purchase_state` is exactly `purchased`. */
+  /**
+   * Which records let a business in. Default: `purchase_state` is exactly `purchased`. It returns true or false at once. If
+   * it throws or returns anything else, the reason is `entitled_when_failed`: access is denied, and the gate replies 503.
+   */
   entitledWhen?: ((record: SubscriptionRecord) => boolean) | undefined
   /** How old an answer may be. */
   freshness?:
     | {
-        /** How long `isEntitled` waits for a requested read. Default 2 s. */
+        /** How long `isEntitled` waits for a requested read, counted from the first request without an answer. Default 2 s. */
         waitMs?: number | undefined
         /** Interval of the regular read of every subscription. Default 24 h. */
         reconcileEveryMs?: number | undefined
@@ -178,7 +182,7 @@ const OPTIONS = z.strictObject({
     ])
     .default('sqlite:marketplace.db'),
   adoptStore: z.boolean('expected true or false').default(false),
-  entitledWhen: fn.optional(),
+  entitledWhen: fn.superRefine(without(ruleFaults)).optional(),
   freshness: group({
     waitMs: duration(2 * SECOND, 0, MINUTE),
     reconcileEveryMs: duration(DAY, SECOND, 30 * DAY),

@@ -1,19 +1,22 @@
 import { guardedClock } from './clock.js'
 import { createEntitlements } from './entitlement/entitlements.js'
+import { createOwnRule } from './entitlement/own-rule.js'
 import { grants } from './entitlement/purchase-state.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry } from './events/registry.js'
-import { mergeProblems } from './health.js'
 import { createLifecycle } from './lifecycle.js'
+import { createDeliveryReplies } from './operations/delivery-replies.js'
 import { createDeployment } from './operations/deployment.js'
 import { createGauges } from './operations/gauges.js'
+import { createHealthChanges } from './operations/health-changes.js'
 import { createHealthCheck } from './operations/health-check.js'
-import { createHealthLog } from './operations/health-log.js'
 import { createIdle } from './operations/idle.js'
 import { createImport } from './operations/import-subscriptions.js'
 import { createOutcomeListeners } from './operations/outcome-listeners.js'
+import { createOverdueReads } from './operations/overdue-reads.js'
 import { createReporting } from './operations/reporting.js'
+import { silenceProblems } from './operations/silence.js'
 import { createWebhooksCheck } from './operations/webhooks-check.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
@@ -24,7 +27,7 @@ import { createTelemetry } from './telemetry/telemetry.js'
 import { createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
 import { lookAtItems } from './work/look-at-items.js'
-import { knownRefused } from './work/read-outcomes.js'
+import { refusedBusinesses } from './work/refused-businesses.js'
 import { workerFor } from './worker-option.js'
 
 /**
@@ -51,8 +54,15 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
   })
 
-  const entitledWhen = given.entitledWhen ?? ((record) => grants(record.purchase_state))
-  const rules = { purchasableUids, entitledWhen, maxStaleMs: freshness.maxStaleMs }
+  const { entitledWhen = (record) => grants(record.purchase_state) } = given
+  const ownRule = createOwnRule({
+    entitledWhen,
+    onFailure: (why, kind) => telemetry.warn('entitled_when_failed', why, kind),
+    clock,
+  })
+  // A record in an event is evidence of an end, and nobody's access: a failure of the rule there is no news.
+  const { access } = createOwnRule({ entitledWhen, clock })
+  const rules = { purchasableUids, entitledWhen: ownRule.answer, maxStaleMs: freshness.maxStaleMs }
   const entitlements = createEntitlements({
     store,
     rules,
@@ -71,11 +81,26 @@ export function createParts<Custom extends EventDefinitions>(
   })
 
   const handlers = createHandlers({ onTopicsChange: () => worker?.handlersChanged() })
-  const idle = createIdle({ store, topics: options.worker ? handlers.topics : undefined, clock })
-  const reporting = createReporting({ telemetry, check, idle, clock })
+  const idle = createIdle({
+    store,
+    topics: options.worker ? handlers.topics : undefined,
+    areTopicsKnown: () => worker?.areTopicsKnown() ?? true,
+    clock,
+  })
+  const replies = createDeliveryReplies(clock)
+  const overdueReads = createOverdueReads({ ...freshness, clock })
+  const reporting = createReporting({ telemetry, check, replies, idle, clock })
   const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { onAccepted } = reporting
-  const intake = createIntake({ classify, store, purchasableUids, codeNames, clock, onAccepted })
+  const intake = createIntake({
+    classify,
+    store,
+    purchasableUids,
+    codeNames,
+    isAccess: access,
+    clock,
+    onAccepted,
+  })
   const worker = workerFor(options, {
     store,
     clock,
@@ -102,11 +127,12 @@ export function createParts<Custom extends EventDefinitions>(
     owner: ownerOf({ ...app, ...options.platform, adopt: options.adoptStore }),
     worker,
     onOpen() {
+      overdueReads.opened()
       deployment.start()
       lookAtItems(store, intake.noteKnownItems, (error) => telemetry.failure('reading', error))
     },
     async onClose() {
-      healthLog.close()
+      healthChanges.close()
       telemetry.close()
       imports.close()
       entitlements.close()
@@ -118,19 +144,29 @@ export function createParts<Custom extends EventDefinitions>(
     onOpenFailed: reporting.openFailed,
   })
   const { during, isClosed, whyNotOpen } = lifecycle
-  const health = createHealthCheck({
-    store,
+  const problemOfStore = async () => {
+    const problem = await store.problem?.()
+    replies.storeProblem(problem)
+    return problem ?? null
+  }
+  const checkHealth = createHealthCheck({
+    store: { counts: () => store.counts(), problem: problemOfStore },
     isClosed,
     whyNotOpen,
     clock,
-    problemsOfParts: (counts) =>
-      mergeProblems([
-        worker ? worker.problems(counts) : { failing: [], degraded: knownRefused(counts) },
-        intake.problems(),
-      ]),
+    problemsOfParts: (counts) => [
+      ...replies.problems(),
+      ...(worker?.problems() ?? []),
+      ...(counts ? [...refusedBusinesses(counts, worker?.refusal()), ...silenceProblems(counts)] : []),
+      ...overdueReads.problems(counts),
+      ...ownRule.problems(),
+      ...intake.problems(),
+    ],
   })
-  const healthLog = createHealthLog({ health: () => during(health()), telemetry, clock })
-  telemetry.gauges(createGauges({ store, areReadsPaused: worker?.areReadsPaused, clock }))
+  const healthChanges = createHealthChanges({ check: () => during(checkHealth()), telemetry, clock })
+  telemetry.gauges(
+    createGauges({ store, health: healthChanges.health, areReadsPaused: worker?.areReadsPaused, clock }),
+  )
 
   if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')
   if (options.adoptStore) telemetry.warn('store_adopted')
@@ -145,12 +181,14 @@ export function createParts<Custom extends EventDefinitions>(
     handlers,
     listeners,
     reporting,
+    replies,
+    problemOfStore,
     intake,
     imports,
     check,
     idle,
     deployment,
     lifecycle,
-    healthLog,
+    healthChanges,
   }
 }

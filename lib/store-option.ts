@@ -21,6 +21,11 @@ export function storeFaults(address: string): string[] {
   return isAddress ? [] : ['expected sqlite:<path>, sqlite::memory:, postgres://…, a pool of pg, or a Store']
 }
 
+/** The path in the address of a SQLite file. */
+export function sqlitePath(address: string): string | undefined {
+  return SQLITE.exec(address)?.groups?.path
+}
+
 /** Whether `value` can be a `Store` or a pool of `pg`. */
 export function isStoreOrPool(value: unknown): boolean {
   return (
@@ -33,9 +38,9 @@ export function isStoreOrPool(value: unknown): boolean {
 /** The store for a valid option. It is not opened yet. */
 export function storeFor(option: string | PostgresPool | Store, clock: Clock, warn?: Warn): Store {
   if (typeof option === 'string') {
-    const path = SQLITE.exec(option)?.groups?.path
+    const path = sqlitePath(option)
     return path
-      ? createSqlStore(createSqliteEngine({ path, clock }), clock)
+      ? createSqlStore(createSqliteEngine({ path, clock, warn }), clock)
       : postgresStore(option, { clock, warn })
   }
   return isPool(option) ? postgresStore(option, { clock, warn }) : guardedStore(option)

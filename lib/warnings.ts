@@ -9,6 +9,9 @@ export const WARNINGS = {
     'adoptStore is set, so this app takes over the store, even from another app. Remove the option after one start',
   handler_failed:
     'It is called again after each pause of worker.handlerRetryDelaysMs. onHandlerError() gets every failed try',
+  entitled_when_failed:
+    'The option entitledWhen gave no answer, so access is denied with the reason entitled_when_failed, and the gate replies ' +
+    '503. It must return true or false at once. health() is degraded until the rule answers',
   otherwise_failed:
     'The `otherwise` of handler() threw or rejected. The request got a 500, or its reply was cut off. Handle the error in your app',
   listen_unavailable:
@@ -16,6 +19,9 @@ export const WARNINGS = {
     'by others within five seconds instead of at once. Nothing is lost. For changes at once, connect directly',
   postgres_not_durable:
     'PostgreSQL runs with fsync or full_page_writes off: acknowledged deliveries are lost when its machine fails. Switch both on',
+  store_place_unknown:
+    'This file system gives a file another inode each time, so a SQLite file that is removed or replaced while the app runs ' +
+    'is not noticed, and what is acknowledged then is lost at the next start. Put the database on a local disk',
 } as const
 
 export type WarningCode = keyof typeof WARNINGS

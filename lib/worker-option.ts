@@ -12,6 +12,7 @@ import type { Telemetry } from './telemetry/telemetry.js'
 import type { Handlers } from './work/handlers.js'
 import type { createIntake } from './work/intake.js'
 import { createPayloads } from './work/payloads.js'
+import { createPresentAnswer } from './work/present-answer.js'
 import { createWorker } from './work/worker.js'
 
 /** The worker that the option `worker` means; undefined when it is `false`. */
@@ -43,10 +44,10 @@ export function workerFor(
       read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
       isWaitingForToken: platform.isWaitingForToken,
       stateOf: (record) => canonicalState(storable(record.purchase_state)),
-      isEntitledBy: (subscriptions, now) => isEntitledBy(subscriptions, rules, now),
       concurrency,
       // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
       reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
+      maxStaleMs: freshness.maxStaleMs,
       purchasableUids: app.purchasableUid,
       waitMs: freshness.waitMs,
       onRead(claim, result, conclusion) {
@@ -56,7 +57,10 @@ export function workerFor(
     },
     handling: {
       handlers,
-      payloadOf: createPayloads(classify),
+      payloadOf: createPayloads(
+        classify,
+        createPresentAnswer({ store, isEntitledBy: (rows) => isEntitledBy(rows, rules, clock.now()) }),
+      ),
       marketplace: parts.marketplace,
       concurrency: settings.concurrency,
       timeoutMs: settings.handlerTimeoutMs,

@@ -36,7 +36,7 @@ describe('doctor', () => {
     expect(checks.events?.text).toContain('application/uninstalled')
     expect(checks.read?.text).toContain('the platform shows s1: purchased')
     expect(checks.versions?.text).toMatch(
-      /^schema version 1; instances: \d+\.\d+\.\d+ \(reads and handles, since [-\d]+T[:.\d]+Z\)$/,
+      /^schema version 2; instances: \d+\.\d+\.\d+ \(reads and handles, since [-\d]+T[:.\d]+Z\)$/,
     )
     expect(await marketplace.journal.list({ kind: 'unrecognised' })).toHaveLength(1)
 

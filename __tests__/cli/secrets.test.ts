@@ -42,6 +42,7 @@ describe('the command line and secrets', () => {
       ['migrate'],
       ['migrate', '--print-grants', 'somebody'],
       ['backup', 'copy.db'],
+      ['restore', 'copy.db'],
       ['export', 'b1'],
       ['erase', 'b1', '--yes', 'b1'],
     ]

@@ -73,7 +73,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     const rest = await run(['history', 'b-late', '--json', '--before', id as string])
     expect([...jsonLines(first.stdout), ...jsonLines(rest.stdout)]).toEqual(all)
     expect(text).toMatchObject({ code: 0 })
-    expect(text.stdout).toContain('purchased -> suspended, not entitled')
+    expect(text.stdout).toContain('purchased -> suspended, cause: event')
     expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
     expect(unknown).toMatchObject({ code: 1, stdout: '' })
   })
@@ -99,8 +99,18 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(shown.stdout).toMatch(/status +dead/)
     expect(shown.stdout).toContain('"purchase_state"')
     expect(unknown).toMatchObject(Array(2).fill({ code: 1, stdout: '' }))
+    const changes = dead.filter(({ kind }) => kind === 'change')
+    const now = await runEach(changes.map(({ business_uid }) => ['explain', String(business_uid), '--json']))
+    const answers = now.map(({ stdout }) => jsonLines<Decision>(stdout)[0]?.entitled)
+    expect(new Set(answers)).toEqual(new Set([true, false]))
     expect(jsonLines(preview.stdout)).toEqual([
-      { matched: dead.length, replayed: 0, ids: dead.map((each) => each.id).reverse(), dryRun: true },
+      {
+        matched: dead.length,
+        replayed: 0,
+        ids: dead.map((each) => each.id).reverse(),
+        dryRun: true,
+        entitled: Object.fromEntries(changes.map((each, i) => [each.id, answers[i]])),
+      },
     ])
     expect(jsonLines((await run(['journal', 'list', '--dead', '--json'])).stdout)).toHaveLength(dead.length)
 

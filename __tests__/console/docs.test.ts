@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { todoFor } from '../../lib/console/health.js'
 import { CALLS, consoleRouter } from '../../lib/console/index.js'
 import type { Marketplace } from '../../lib/index.js'
 import { createScene, serve } from '../support/scene.js'
@@ -45,29 +44,6 @@ describe('docs/console.md', () => {
     expect(await statusOf(`${byHeader}/ops/`)).toBe(401)
   })
 })
-
-describe('the advice of the console', () => {
-  it.each(problemsOf('docs/operating.md'))('has advice for this problem: %s', (problem) => {
-    expect(todoFor(problem)).not.toBe(todoFor('words that no problem has'))
-  })
-
-  it('names the credentials as the cause when the platform refuses them, although reads are paused too', () => {
-    expect(todoFor("reads are paused: the platform refuses the app's credentials")).toContain(
-      'app.clientSecret',
-    )
-    expect(todoFor('reads are paused: the platform limits our rate')).toContain('platform.concurrency')
-  })
-})
-
-/** The problems in the table `Problem | Status | …`, with a number for each `…`. */
-function problemsOf(page: string): string[] {
-  const text = readFileSync(join(__dirname, '..', '..', page), 'utf8')
-  const problems = [...text.matchAll(/^\| `(.+?)` \| (?:degraded|failing) \|/gm)].map(([, words = '']) =>
-    words.replaceAll('…', '7'),
-  )
-  if (problems.length < 10) throw new Error(`${page} has no table of problems`)
-  return problems
-}
 
 /** Serves the example that contains `phrase`. */
 async function run(

@@ -27,7 +27,7 @@ describe('Health of the console', () => {
     const page = await openHealth(url)
     const own = [`${VERSION} this one`, 'reads and handles', 'just now', 'just now']
     expect(await rows(page)).toEqual([own, [VERSION, 'only receives', 'just now', 'just now']])
-    await page.locator('dt:text("Schema version") + dd').getByText('1', { exact: true }).waitFor()
+    await page.locator('dt:text("Schema version") + dd').getByText('2', { exact: true }).waitFor()
     expect(await page.getByText('different versions').count()).toBe(0)
     await fits(page)
 

@@ -189,7 +189,7 @@ describe('the page of the console', () => {
     )
     const page = await open(url, 'support', '#/health')
     await page.getByText('It works, but needs attention').waitFor()
-    await page.getByText('fix the cause of the error, then replay the group').waitFor()
+    await page.getByText('fix the handler, and replay the entries').waitFor()
   })
 
   it('exports a business as a file, and erases it after its identifier was typed', async () => {

@@ -184,7 +184,8 @@ describe('C6 while the disk cannot be synced', () => {
     expect((await marketplace.journal.list()).map((entry) => entry.id)).toContain(id)
     platform.cancel(first.uid)
     await platform.settled()
-    expect(await marketplace.isEntitled('b1')).toBe(false)
+    // Events that follow each other closely share a read.
+    await until('the end is seen', async () => !(await marketplace.isEntitled('b1')))
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })
   })
 })

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
 import { findSqlite } from '../../lib/sqlite/drivers.js'
-import { sampleDelivery } from '../../lib/testing/index.js'
+import { type Simulator, sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { page } from '../support/docs/pages.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
@@ -251,6 +251,59 @@ describe('K27 the shutdown of the quickstart', () => {
     expect(await script.ended).toBe(0)
     expect(Date.now() - begun).toBeLessThan(10_000)
   }, 60_000)
+
+  it('K90 lets a request that is under way ask the gate, and answers the payer yes', async () => {
+    const platform = await startPlatform()
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    const { script, port } = await serveSlowGate(platform, uid, 500)
+    const reply = bodyOf(fetch(`http://127.0.0.1:${port}/slow`))
+    await script.prints('a request is under way')
+    script.signal('SIGTERM')
+    expect(await reply).toEqual({ entitled: true })
+    expect(await script.ended).toBe(0)
+  }, 60_000)
+
+  it('K90 cuts off a request that takes longer than its limit, and ends', async () => {
+    const platform = await startPlatform()
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    const { script, port } = await serveSlowGate(platform, uid, 60_000)
+    const reply = bodyOf(fetch(`http://127.0.0.1:${port}/slow`))
+    await script.prints('a request is under way')
+    const begun = Date.now()
+    script.signal('SIGTERM')
+    expect(await script.ended).toBe(0)
+    expect(Date.now() - begun).toBeLessThan(10_000)
+    expect(await reply).toBe('no reply')
+  }, 60_000)
+
+  /** Serves `/slow`, which asks the gate for the first time `afterMs` after SIGTERM. */
+  async function serveSlowGate(platform: Simulator, uid: string, afterMs: number) {
+    const script = runScript(
+      { store: 'sqlite::memory:', platform: await platform.start() },
+      `const marketplace = createMarketplace(settings)
+       await marketplace.track({ subscription_uid: '${uid}', business_uid: 'b1' })
+       await marketplace.idle()
+       const app = require('express')()
+       app.get('/slow', (_req, res) => {
+         print('a request is under way')
+         process.once('SIGTERM', () => setTimeout(async () => {
+           res.json({ entitled: await marketplace.isEntitled('b1') })
+         }, ${afterMs}))
+       })
+       const server = app.listen(0, '127.0.0.1', () => print('port=' + server.address().port + '.'))
+       ${shutdownOfQuickstart()}`,
+    )
+    await script.prints('port=')
+    const port = await until('the port is printed', () => /port=(\d+)\./.exec(script.output())?.[1])
+    return { script, port }
+  }
+
+  function bodyOf(reply: Promise<Response>): Promise<unknown> {
+    return reply.then(
+      (response) => response.json(),
+      () => 'no reply',
+    )
+  }
 
   function shutdownOfQuickstart(): string {
     const [, shutdown = ''] =

@@ -80,16 +80,18 @@ describe.each(ENGINE_NAMES)('H6 while the wall clock leaps by 70 s, on %s', (eng
 })
 
 describe('D25 a wall clock that was ahead for a while', () => {
-  const before = record('canceled', '2030-01-02T00:00:00.000Z')
+  const before = record('suspended', '2030-01-02T00:00:00.000Z')
   const subscription = {
     ...{
       subscriptionUid: 's1',
       businessUid: 'b1',
       purchasableUid: OUR_ITEM,
       record: before,
-      state: 'canceled',
+      state: 'suspended',
     },
-    ...{ gone: null, readAt: null, requestedAt: null, pending: false, verifying: false, failure: null },
+    ...{ gone: null, readAt: null, requestedAt: null, owedSince: null },
+    ...{ generation: 0, settledGeneration: 0 },
+    ...{ pending: false, verifying: false, failure: null },
     refreshAt: null,
     quiet: false,
   }
@@ -99,23 +101,34 @@ describe('D25 a wall clock that was ahead for a while', () => {
       leaseToken: 't',
       subscription,
       urgency: 4,
+      cause: 'reconcile',
       generation: 0,
       settledGeneration: 0,
       lapses: 0,
     },
-    ...{ candidateBusinessUid: null, uninstalledAt: null, createdAt: 0, claimedAt: 0, progress: null },
+    ...{
+      candidateBusinessUid: null,
+      uninstalledAt: null,
+      failingSince: null,
+      updateAt: null,
+      endAt: null,
+      createdAt: 0,
+      claimedAt: 0,
+      leaseTimeBehindMs: 0,
+      progress: null,
+    },
   }
-  const conclude = (progress: string | null, result: ReadResult, now: number) =>
+  const conclude = (progress: string | null, result: ReadResult, now: number, belief?: 'believed') =>
     concludeRead({ ...claim, progress }, result, {
       ...{
         now,
         random: () => 0.5,
         reconcileEveryMs: 24 * HOUR,
         waitMs: 1_500,
-        hasServedSince: () => true,
-        manyVanished: () => false,
+        maxStaleMs: 72 * HOUR,
       },
       stateOf: ({ purchase_state }) => purchase_state,
+      belief,
     })
   const right = Date.UTC(2030, 0, 3)
   const ahead = right + 365 * 24 * HOUR
@@ -132,7 +145,9 @@ describe('D25 a wall clock that was ahead for a while', () => {
     const missing = { kind: 'missing' } as const
     const first = conclude(null, missing, ahead)
     const second = conclude(first.progress, missing, right)
-    expect(conclude(second.progress, missing, right + 2 * MINUTE).found).toMatchObject({ gone: 'missing' })
+    expect(conclude(second.progress, missing, right + 2 * MINUTE, 'believed').found).toMatchObject({
+      gone: 'missing',
+    })
   })
 })
 

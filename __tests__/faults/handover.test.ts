@@ -71,6 +71,8 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     await handling(store, EVERY_TOPIC)
     await store.accept([eventOf('s1'), eventOf('s1')])
     await leasedEntries(store, { leaseMs: -1 })
+    // Alone, and ends the process.
+    await leasedEntries(store, { leaseMs: -1 })
     const [lapsed] = await leasedEntries(store, { entryLimit: 100 })
     expect(lapsed).toMatchObject({ lapses: 1, attempt: 2 })
     if (!lapsed) throw new Error('nothing')

@@ -36,7 +36,9 @@ describe('K26 health while the disk is broken', () => {
       jump(10 * SECOND)
       expect(await marketplace.health()).toMatchObject({
         status: 'failing',
-        problems: [expect.stringContaining('no space left on device')],
+        problems: [
+          { code: 'store_write_failed', message: expect.stringContaining('no space left on device') },
+        ],
       })
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
@@ -75,7 +77,7 @@ describe('K26 health while the disk is broken', () => {
       const health = await marketplace.health()
       return health.status === 'failing' && health.problems
     })
-    expect(problems).toContainEqual(expect.stringContaining('database or disk is full'))
+    expect(problems).toMatchObject([{ message: expect.stringContaining('database or disk is full') }])
     broken = false
     await until('health is ok', async () => {
       jump(SECOND)
@@ -119,19 +121,33 @@ describe('K26 health while the disk is broken', () => {
 })
 
 describe('health', () => {
-  it.each<[counts: object, problem: RegExp]>([
-    [{ dead: 2 }, /^2 journal entries are dead: see journal\.list/],
-    [{ retrying: 3 }, /^3 journal entries are tried again because a handler failed/],
-    [{ oldestPendingMs: 6 * MINUTE }, /^the oldest entry of the journal has been pending for 6 min/],
-    [{ oldestRequestMs: 5 * MINUTE }, /^the oldest requested read has been pending for 5 min/],
-  ])('is degraded, with an explanation, if the store counts %j', async (counts, problem) => {
-    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
-    const store = { ...inner, counts: async () => ({ ...(await inner.counts()), ...counts }) }
-    const marketplace = openMarketplace(await startPlatform(), { store })
-    await marketplace.start()
-    const { status, problems } = await marketplace.health()
-    expect({ status, problems }).toEqual({ status: 'degraded', problems: [expect.stringMatching(problem)] })
-  })
+  it.each<[counts: object, code: string, message: RegExp]>([
+    [{ dead: 2 }, 'entries_dead', /^2 journal entries are dead/],
+    [{ retrying: 3 }, 'entries_retrying', /^3 journal entries are tried again because a handler failed/],
+    [
+      { oldestPendingMs: 6 * MINUTE },
+      'entries_overdue',
+      /^the oldest due entry of the journal has been due for 6 min/,
+    ],
+    [
+      { oldestRequestMs: 5 * MINUTE },
+      'requests_overdue',
+      /^the oldest requested read has been pending for 5 min/,
+    ],
+  ])(
+    'is degraded, with an explanation and the next step, if the store counts %j',
+    async (counts, code, message) => {
+      const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
+      const store = { ...inner, counts: async () => ({ ...(await inner.counts()), ...counts }) }
+      const marketplace = openMarketplace(await startPlatform(), { store })
+      await marketplace.start()
+      const { status, problems } = await marketplace.health()
+      expect(status).toBe('degraded')
+      expect(problems).toEqual([
+        { code, message: expect.stringMatching(message), next: expect.stringContaining(' ') },
+      ])
+    },
+  )
 
   it("answers failing if the app's own store never answers", async () => {
     const { clock, jump } = jumpingClock()
@@ -150,7 +166,11 @@ describe('health', () => {
     const asked = marketplace.health()
     jump(9 * SECOND)
     for (const timer of timers) timer()
-    expect(await asked).toEqual({ status: 'failing', problems: ['the store does not answer'], counts: null })
+    expect(await asked).toMatchObject({
+      status: 'failing',
+      problems: [{ code: 'store_not_answering', message: 'the store does not answer' }],
+      counts: null,
+    })
   })
 })
 

@@ -161,8 +161,7 @@ function nextAfterOutages(outages: number): number {
     reconcileEveryMs: HOUR,
     waitMs: 0,
     stateOf: () => '',
-    hasServedSince: () => true,
-    manyVanished: () => false,
+    maxStaleMs: 259_200_000,
   }
   const { nextInMs } = concludeRead(
     claim as unknown as ReadClaim,

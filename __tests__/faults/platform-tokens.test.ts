@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { HOUR, MINUTE } from '../../lib/clock.js'
+import { HOUR, MINUTE, SECOND } from '../../lib/clock.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { jumpingClock } from '../support/jumping-clock.js'
@@ -26,7 +26,7 @@ describe('F5 a platform that refuses the credentials of the app', () => {
     await until('the refusal is logged', async () => (await marketplace.health()).problems.length > 0)
     expect(await marketplace.health()).toMatchObject({
       status: 'degraded',
-      problems: ["reads are paused: the platform refuses the app's credentials"],
+      problems: [{ code: 'credentials_refused' }],
     })
     // The refusal of a single business would be final after 12 tries and 72 hours.
     for (let day = 0; day < 14; day++) {
@@ -36,7 +36,7 @@ describe('F5 a platform that refuses the credentials of the app', () => {
         // A try that was under way during the jump may have been refused only after it.
         const { problems } = await marketplace.health()
         if (refusal.strikes > before) return true
-        if (problems.some((problem) => problem.startsWith('reads are paused'))) jump(MINUTE)
+        if (problems.some(({ code }) => code === 'credentials_refused')) jump(MINUTE)
       })
       await looks(2)
       // These are at most the calls that were under way when the first of them was answered.
@@ -125,3 +125,32 @@ function notice(subscription_uid: string, business_id: string) {
   const data = { subscription_uid, business_id, purchasable_uid: OUR_ITEM }
   return sampleDelivery('purchasable_subscription/update', data)
 }
+
+describe('K68 credentials that are refused at a regular read', () => {
+  it('degrade the health until a read gets another answer, though the next one is due hours later', async () => {
+    const { clock, jump } = jumpingClock()
+    const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await until('the purchase is seen', () => marketplace.isEntitled('b1'))
+    const refusal = platform.faults.add({
+      on: 'token',
+      kind: 'status',
+      status: 401,
+      body: { error: 'invalid_client' },
+    })
+    const codes = async () => (await marketplace.health()).problems.map(({ code }) => code)
+    await until('a regular read is refused', async () => {
+      jump(HOUR)
+      await looks(2)
+      return refusal.strikes > 0
+    })
+    for (let i = 0; i < 5; i++) {
+      jump(12 * SECOND)
+      await until('the worker looks for work', async () => !(await codes()).includes('worker_stuck'))
+      expect(await codes()).toContain('credentials_refused')
+    }
+    refusal.remove()
+    expect((await marketplace.refresh('b1')).entitled).toBe(true)
+    await until('health is ok', async () => (await marketplace.health()).status === 'ok')
+  })
+})

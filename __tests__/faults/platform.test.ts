@@ -79,11 +79,11 @@ describe('E6 a platform that limits the rate', () => {
     jump(waitMs - 2)
     await looks(3)
     expect(platform.requests).toHaveLength(calls)
-    const paused = 'reads are paused: the platform limits our rate'
-    expect((await marketplace.health()).problems).toContain(paused)
+    const codes = async () => (await marketplace.health()).problems.map(({ code }) => code)
+    expect(await codes()).toContain('reads_throttled')
     jump(2)
     await until('the other business has access', () => marketplace.isEntitled(B2))
-    expect((await marketplace.health()).problems).not.toContain(paused)
+    expect(await codes()).not.toContain('reads_throttled')
     jump(HOUR)
     await until('the first business has access', () => marketplace.isEntitled(B1))
   })
@@ -125,9 +125,11 @@ describe('E23 a platform that refuses every business', () => {
     for (const business of businesses) await marketplace.refresh(business)
     const health = await marketplace.health()
     expect(health).toMatchObject({ status: 'degraded', counts: { active: 4, refused: 4 } })
-    expect(health.problems).toContain(
-      'the platform refuses the reads of 4 of 4 businesses (404 platform_refused): look at platform.baseUrl',
-    )
+    expect(health.problems).toContainEqual({
+      code: 'reads_refused',
+      message: 'the platform refuses the reads of 4 of 4 businesses (404 platform_refused)',
+      next: expect.stringContaining('platform.baseUrl'),
+    })
     for (let days = 0; days < 6; days++) {
       const strikes = refusal.strikes
       jump(26 * HOUR)
@@ -141,7 +143,9 @@ describe('E23 a platform that refuses every business', () => {
     await marketplace.close()
     const again = openMarketplace(platform, { clock, store })
     await again.start()
-    expect((await again.health()).problems.join()).toMatch(/4 of 4 (businesses|subscriptions)/)
+    expect((await again.health()).problems.map(({ message }) => message).join()).toMatch(
+      /4 of 4 (businesses|subscriptions)/,
+    )
     refusal.remove()
     jump(30 * HOUR)
     for (const business of businesses) await until(business, () => again.isEntitled(business))

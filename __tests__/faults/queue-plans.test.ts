@@ -23,6 +23,10 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
     await finish(store, [...new Map(due.map((each) => [each.key, ending(each, DONE)])).values()])
   },
   renewLane: (store) => store.renewLane({ id: 'hung', leaseToken: 'held' }, 60_000),
+  'due suspect': (store) =>
+    store.dueSuspect({ kinds: ['lane', 'read'], topics: EVERY_TOPIC, exceptKeys: [] }),
+  'claim a suspect lane': (store) =>
+    store.claimSuspectLane({ leaseMs: 60_000, topics: EVERY_TOPIC, exceptKeys: [] }),
   handleTopics: (store) =>
     store.handleTopics({ topics: [...EVERY_TOPIC, 'event:x'], rescueMs: 10_000, retireMs: HOUR }),
   'replayEntry of a pending one': (store) => store.replayEntry('pending 50000'),
@@ -70,7 +74,9 @@ describe('G20 the statements of the queue visit few rows, with any number of wai
     await sql(crowd('waiting', 'waiting', 10))
     await sql(crowd('unhandled', 'unhandled', 10))
     await sql(crowd('retired', 'pending', 10, undefined, 1, 'event:y'))
-    await sql(`insert into lanes select key, topic, 1, null, 0 from journal where name = 'retired'`)
+    await sql(
+      `insert into lanes (key, topic, due_at, lease_token, lapses) select key, topic, 1, null, 0 from journal where name = 'retired'`,
+    )
     await store.accept([eventOf('s1', { key: 'due' })])
     const queries = (await queriesOf(() => call(store))).filter(({ text }) => /journal|lanes/.test(text))
     for (const query of new Map(queries.map((each) => [each.text, each])).values()) {
@@ -188,13 +194,15 @@ async function fillWithCrowds(server: PostgresServer, address: string, when: Whe
   async function insertPending() {
     await inParts((first) => sql(crowd('pending', 'pending', PART, `'hung'`, first)))
     await sql(crowd('retrying', 'pending', 10_000, `'retrying ' || n`))
-    await sql(`insert into lanes values ('hung', 'event:x', ${Date.now() + HOUR}, 'held', 0)`)
     await sql(
-      `insert into lanes select key, topic, ${Date.now() + HOUR}, null, 0 from journal where name = 'retrying'`,
+      `insert into lanes (key, topic, due_at, lease_token, lapses) values ('hung', 'event:x', ${Date.now() + HOUR}, 'held', 0)`,
+    )
+    await sql(
+      `insert into lanes (key, topic, due_at, lease_token, lapses) select key, topic, ${Date.now() + HOUR}, null, 0 from journal where name = 'retrying'`,
     )
     await inParts((first) => sql(crowd('due', 'pending', PART, undefined, first)))
     await inParts((first) =>
-      sql(`insert into lanes select key, topic, 1, null, 0 from journal
+      sql(`insert into lanes (key, topic, due_at, lease_token, lapses) select key, topic, 1, null, 0 from journal
         where name = 'due' and seq % ${MANY / PART} = ${Math.floor(first / PART)}`),
     )
   }
@@ -265,8 +273,8 @@ function crowd(
   const attempts = word === 'retrying' ? 1 : 0
   const settledAt = ['done', 'dead', 'waiting'].includes(status) ? `${Date.now()}` : 'null'
   return `insert into journal
-    (id, kind, name, topic, key, business_uid, subscription_uid, payload, status, attempts, received_at, settled_at)
+    (id, kind, name, topic, key, business_uid, subscription_uid, payload, status, attempts, received_at, settled_at, cause)
     with recursive numbers(n) as (select ${first} union all select n + 1 from numbers where n < ${first + count - 1})
     select '${word} ' || n, 'event', '${word}', '${topic}', ${key}, 'b' || (n % 1000), 's' || (n % 1000), '{}', '${status}',
-      ${attempts}, ${Date.now()}, ${settledAt} from numbers`
+      ${attempts}, ${Date.now()}, ${settledAt}, case when n % 10 = 0 then 'reconcile' end from numbers`
 }

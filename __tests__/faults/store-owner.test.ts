@@ -35,7 +35,10 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     const target = other.targetUrl(`${await serve(express().use('/hooks', other.router))}/hooks`)
     expect((await deliver(target, notice('made-up'))).status).toBe(503)
     expect(await other.isEntitled('b1')).toBe(false)
-    expect(await other.health()).toMatchObject({ status: 'failing', problems: [error.message] })
+    expect(await other.health()).toMatchObject({
+      status: 'failing',
+      problems: [{ code: 'store_not_open', message: error.message }],
+    })
     await expect(other.journal.list()).rejects.toMatchObject({ code: 'store_of_another_app' })
     await other.close()
     const again = name === 'SQLite' ? openMarketplace(platform, { store: address }) : marketplace

@@ -109,14 +109,15 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     40_000,
   )
 
-  it('G5 an entry that ends every process that takes it is dead after five claims', async () => {
+  it('G5 an entry that ends every process that takes it is dead after five tries alone', async () => {
     const { address, platform } = await lab()
     const deadly = () => loadReceiver(childSettings(platform, address, { handler: 'kills its process' }))
     let receiver = deadly()
     await receiver.begin()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await deliver(receiver.target(), notice('b1', uid))
-    for (let killed = 0; killed < 5; killed++) {
+    // Its first try is not known to be alone.
+    for (let killed = 0; killed < 6; killed++) {
       const next = deadly()
       expect(await receiver.ended).toMatchObject({ signal: 'SIGKILL' })
       receiver = next
@@ -129,7 +130,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     })
     // The process that gave the entry up continues.
     expect((await deliver(receiver.target(), notice('b1', uid))).status).toBe(200)
-  }, 40_000)
+  }, 60_000)
 
   async function lab() {
     return { address: await engine.freshAddress(), platform: await startPlatform() }

@@ -24,7 +24,9 @@ describe('the types that exports refer to', () => {
   })
 
   it('have an `any` only where no other type works', () => {
-    const withAny = Object.keys(files).filter((file) => /\bany\b/.test(codeOf(files[file])))
+    const withAny = Object.keys(files).filter((file) =>
+      /\bany\b/.test(codeOf(files[file]).replaceAll(/'[^']*'|"[^"]*"/g, '')),
+    )
     expect(withAny.sort()).toEqual(Object.keys(ANY).sort())
   })
 

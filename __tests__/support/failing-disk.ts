@@ -10,12 +10,27 @@ export const disk = {
   syncsWait: false,
   /** An error code such as EPERM. */
   folderSyncFails: '',
+  /** The number of syncs that wait. */
+  get waiting() {
+    return waiting.length
+  },
   /** The number of syncs that began. */
   syncs: 0,
+  /** The bytes that were written through `node:fs` with callbacks. */
+  written: 0,
   /** The folders that were synced, on systems with `/proc`. */
   syncedFolders: [] as string[],
   hold() {
     disk.syncsWait = true
+  },
+  /** Reads through `node:fs` with callbacks wait until `releaseReads`. */
+  readsWait: false,
+  get waitingReads() {
+    return reads.length
+  },
+  releaseReads() {
+    disk.readsWait = false
+    for (const begin of reads.splice(0)) begin()
   },
   /** Continues the syncs that wait. */
   release() {
@@ -30,7 +45,8 @@ export const disk = {
 }
 
 const waiting: { sync(): void; fail(): void }[] = []
-const { fdatasync, fsync } = fs
+const reads: (() => void)[] = []
+const { fdatasync, fsync, read, write } = fs
 
 fs.fdatasync = ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {
   disk.syncs++
@@ -40,6 +56,20 @@ fs.fdatasync = ((file: number, done: (error: NodeJS.ErrnoException | null) => vo
   if (!disk.syncsFail) return fdatasync(file, done)
   fail()
 }) as typeof fs.fdatasync
+
+fs.read = ((...given: Parameters<typeof read>) => {
+  if (!disk.readsWait) return read(...given)
+  reads.push(() => read(...given))
+}) as unknown as typeof fs.read
+Object.defineProperties(fs.read, Object.getOwnPropertyDescriptors(read))
+
+fs.write = ((...given: Parameters<typeof write>) => {
+  const [, , , length] = given as unknown[]
+  disk.written += Number(length)
+  return write(...given)
+}) as unknown as typeof fs.write
+// What `promisify` returns for it is named there.
+Object.defineProperties(fs.write, Object.getOwnPropertyDescriptors(write))
 
 fs.fsync = ((file: number, done: (error: NodeJS.ErrnoException | null) => void) => {
   const code = disk.folderSyncFails

@@ -4,6 +4,8 @@ import type { SubscriptionRecord } from '../../lib/record.js'
 import type { ReadClaim } from '../../lib/store/store.js'
 import { concludeRead } from '../../lib/work/conclude-read.js'
 import type { ConcludeEnvironment, Conclusion, Move } from '../../lib/work/conclusion.js'
+import { evidenceOfEnd } from '../../lib/work/end-evidence.js'
+import { readFacts } from '../../lib/work/read-facts.js'
 
 export function record(purchase_state: string, updated: number): SubscriptionRecord {
   const updated_at = `2026-01-01T00:00:0${updated}.000Z`
@@ -16,6 +18,8 @@ export function found_(state: string, updated: number): ReadResult {
 
 export const REFUSED = { kind: 'refused', code: 'platform_refused' } as const
 
+const ANSWERS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']
+
 /** Plays the store for one subscription: it claims the read, and writes each conclusion back. */
 export function createReader() {
   const start = Date.parse('2026-01-02T00:00:00Z')
@@ -24,13 +28,18 @@ export function createReader() {
     id: 's',
     leaseToken: 't',
     urgency: 1,
+    cause: 'event',
     generation: 1,
     settledGeneration: 0,
     candidateBusinessUid: null,
     lapses: 0,
     uninstalledAt: null,
+    failingSince: null,
+    updateAt: null,
+    endAt: null,
     createdAt: start,
     claimedAt: start,
+    leaseTimeBehindMs: 0,
     progress: null,
     subscription: {
       subscriptionUid: 's',
@@ -41,6 +50,9 @@ export function createReader() {
       gone: null,
       readAt: null,
       requestedAt: start,
+      owedSince: start,
+      generation: 1,
+      settledGeneration: 0,
       pending: true,
       verifying: false,
       failure: null,
@@ -60,12 +72,18 @@ export function createReader() {
         reconcileEveryMs: 24 * HOUR,
         waitMs: 0,
         stateOf,
-        hasServedSince: () => true,
-        manyVanished: () => false,
+        maxStaleMs: 72 * HOUR,
         ...more,
-      }
-      const conclusion = concludeRead(claim, result, env)
-      const { found, settled, progress, clearUninstalled } = conclusion
+      } satisfies ConcludeEnvironment as ConcludeEnvironment
+      // Whoever states no belief is believed: the other businesses are served.
+      const evidence = evidenceOfEnd(readFacts(claim, result, env))
+      const belief = evidence === undefined ? undefined : (env.belief ?? 'believed')
+      const conclusion = concludeRead(claim, result, { ...env, belief })
+      const { found, settled, failure, progress, clearUninstalled, clearUpdate, clearEnd } = conclusion
+      if (settled && failure === null) claim.failingSince = null
+      else if (ANSWERS.includes(failure ?? '') && claim.subscription.record) claim.failingSince ??= now
+      if (clearUpdate) claim.updateAt = null
+      if (clearEnd) claim.endAt = null
       if (found) {
         Object.assign(claim.subscription, found, { readAt: now })
       }
@@ -79,6 +97,15 @@ export function createReader() {
     },
     event() {
       claim.generation++
+    },
+    update() {
+      claim.generation++
+      claim.updateAt ??= now
+    },
+    showsEnd() {
+      claim.generation++
+      claim.endAt = now
+      claim.updateAt ??= now
     },
     uninstall() {
       claim.generation++

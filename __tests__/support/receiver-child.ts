@@ -25,6 +25,10 @@ export interface ChildSettings {
   /** What its handler of changes does. */
   handler: 'returns' | 'never returns' | 'kills its process'
   closeGraceMs: number
+  /** The process kills itself in the handler of these changes: of a business, or of a business to a state. */
+  deadlyChanges?: readonly string[]
+  /** The process kills itself when it reads one of these subscriptions. */
+  deadlyReads?: readonly string[]
   /** The timeout of its platform calls; 5 s by default. */
   timeoutMs?: number
   leaseMs?: number
@@ -52,13 +56,24 @@ function begin(settings: ChildSettings) {
   const delays = monitorEventLoopDelay({ resolution: 5 })
   const marketplace = createMarketplace({
     app: { ...CLIENT, purchasableUid: OUR_ITEM },
-    platform: { baseUrl, authUrl, timeoutMs },
+    platform: {
+      baseUrl,
+      authUrl,
+      timeoutMs,
+      fetch(address, init) {
+        if (settings.deadlyReads?.some((uid) => String(address).includes(uid)))
+          process.kill(process.pid, 'SIGKILL')
+        return fetch(address as string, init as RequestInit)
+      },
+    },
     deliverySecrets: DELIVERY_SECRET,
     store: storeOf(settings),
     closeGraceMs,
     worker: works && { pollMs: 50, leaseMs },
   })
-  marketplace.onPurchaseChange(() => {
+  marketplace.onPurchaseChange(({ business_uid, to }) => {
+    if (settings.deadlyChanges?.some((each) => each === business_uid || each === `${business_uid} ${to}`))
+      process.kill(process.pid, 'SIGKILL')
     if (handler === 'kills its process') process.kill(process.pid, 'SIGKILL')
     return handler === 'returns' ? undefined : new Promise(() => {})
   })
@@ -70,6 +85,7 @@ function begin(settings: ChildSettings) {
       const businesses = String(req.query.of).split(',')
       res.json(await Promise.all(businesses.map((each) => marketplace.explain(each))))
     })
+    .get('/health', async (_req, res) => void res.json(await marketplace.health()))
     // The longest time for which the event loop has been blocked since the last request, in milliseconds.
     .get('/longest-standstill', (_req, res) => {
       res.json(delays.max / 1e6)
@@ -178,5 +194,7 @@ async function entriesOf({ journal }: Marketplace) {
     entries.push(...page)
     last = page.at(-1)
   }
-  return entries.map(({ id, kind, status }) => ({ id, kind, status }))
+  return entries.map(({ id, kind, status, business_uid, attempts, error }) => {
+    return { id, kind, status, business_uid, attempts, error }
+  })
 }

@@ -3,7 +3,7 @@
  * Arguments: the task, the path, the driver. It answers with lines of JSON.
  */
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readlinkSync, statSync, writeSync } from 'node:fs'
+import { openSync, readdirSync, readlinkSync, statSync, writeSync } from 'node:fs'
 import { systemClock } from '../../lib/clock.js'
 import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
@@ -68,6 +68,59 @@ const TASKS = {
     writeSync(2, 'MARK')
     print({ longestWal, database: statSync(path).size })
     await store.close()
+  },
+
+  /** Writes until a checkpoint has failed, and reports the health of the store until later writes work again. */
+  async 'checkpoints fail'() {
+    const store = open()
+    // The first sync of each thread fails, also that of the opening.
+    while (!(await store.open().then(...SUCCEEDED)));
+    const problem = async () => (await store.problem?.()) ?? null
+    let found: string | null = null
+    for (let i = 0; found === null && i < 40; i++) {
+      await store.accept([{ ...eventOf(`s${i}`), payload: JSON.stringify('x'.repeat(300_000)) }])
+      // The 32nd commit begins a checkpoint. The next write would make the file sound, so it waits for the thread.
+      for (
+        const until = Date.now() + (i < 28 ? 0 : 3_000);
+        found === null && Date.now() < until;
+        found = await problem()
+      )
+        await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    print({ problem: found })
+    while ((await problem()) !== null) await new Promise((resolve) => setTimeout(resolve, 50))
+    await store.accept([eventOf('last')])
+    print({ problem: await problem() })
+    await store.close()
+  },
+
+  /** Writes while some syncs fail. Each event and action that was acknowledged has a line in the file `<path>.acks`. */
+  async 'syncs fail'() {
+    const store = open()
+    while (!(await store.open().then(...SUCCEEDED)));
+    const acks = openSync(`${path}.acks`, 'a')
+    let id = 0
+    const refusals: unknown[] = []
+    const noted = (id: string, done: Promise<unknown>) =>
+      done.then(
+        () => void writeSync(acks, `${id}\n`),
+        (error) => void refusals.push(error.code),
+      )
+    for (let round = 0; round < 8; round++) {
+      const calls: Promise<void>[] = []
+      for (let i = 0; i < 4; i++) {
+        const [action, event] = [`action-${++id}`, `event-${id}`]
+        calls.push(
+          noted(action, store.recordAction({ id: action, name: 'a', businessUid: null, payload: '{}' })),
+        )
+        calls.push(noted(event, store.accept([{ ...eventOf(`s${id}`), id: event }])))
+        // Some are committed while an earlier sync runs.
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      await Promise.all(calls)
+    }
+    print({ refused: refusals.length, codes: [...new Set(refusals)] })
+    process.kill(process.pid, 'SIGKILL')
   },
 
   /** Ends without closing the store, while the thread is idle. */

@@ -24,15 +24,24 @@ export function storeAt(path: string, driver?: SqliteDriverName, clock: Clock = 
 }
 
 /** Runs support/sqlite-child.ts on a new file. Returns the lines that it printed. */
-export async function child(task: string, driver: SqliteDriverName, under: readonly string[] = []) {
+export async function child(
+  task: string,
+  driver: SqliteDriverName,
+  under: readonly string[] | ((path: string) => readonly string[]) = [],
+) {
+  const path = join(temporaryFolder(), 'm.db')
   const script = JSON.stringify(join(__dirname, '../support/sqlite-child.ts'))
   const [command, ...rest] = [
-    ...under,
+    ...(typeof under === 'function' ? under(path) : under),
     ...[process.execPath, '--no-warnings', ...EVAL_TYPESCRIPT],
     `process.argv.splice(1, 0, 'eval'); require(${script})`,
-    ...[task, join(temporaryFolder(), 'm.db'), driver],
+    ...[task, path, driver],
   ] as [string, ...string[]]
-  const { stdout } = await promisify(execFile)(command, rest, { timeout: 50_000 })
+  const { stdout } = await promisify(execFile)(command, rest, { timeout: 50_000 }).catch((error) => {
+    // A task may end by killing its process.
+    if (error.signal === 'SIGKILL' || error.code === 137) return error as { stdout: string }
+    throw error
+  })
   return stdout
     .trim()
     .split('\n')

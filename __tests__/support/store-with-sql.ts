@@ -49,7 +49,7 @@ export async function openStoreWithSql(
     transact: (script) =>
       queries ? plain.write((trx) => perform(plain, noted(trx), script())) : plain.transact(script),
   }
-  const store = createSqlStore(engine)
+  const store = createSqlStore(engine, clock)
   onCleanUp(() => store.close())
   await store.open()
 

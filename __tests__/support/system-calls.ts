@@ -13,12 +13,14 @@ export function traced(file: string): string[] {
   return ['strace', '-f', '--seccomp-bpf', '-y', '-xx', '-s', '8192', '-e', `trace=${calls}`, '-o', file]
 }
 
-/** A successful system call. `begun` and `ended` are positions in the order in which the kernel saw all calls. */
+/** A system call that ended; `result` is negative when it failed. `begun` and `ended` are positions in the order in which the kernel saw all calls. */
 export interface SystemCall {
   name: string
   /** The file of its descriptor. */
   file: string
   data: Buffer
+  /** Its last argument, if that is a number: the offset of `pwrite64`, the length of `ftruncate`. */
+  last: number
   begun: number
   ended: number
   result: number
@@ -44,10 +46,16 @@ export function readTrace(file: string): SystemCall[] {
 }
 
 function parse(text: string): Omit<SystemCall, 'begun' | 'ended'> | undefined {
-  const [, name, file = '', rest = '', result] = /^(\w+)\(\d+<([^>]*)>(.*)\) += (\d+)/.exec(text) ?? []
+  const [, name, file = '', rest = '', result] = /^(\w+)\(\d+<([^>]*)>(.*)\) += (-?\d+)/.exec(text) ?? []
   if (name === undefined) return undefined
   const data = Buffer.concat([...rest.matchAll(/"([^"]*)"/g)].map(([, hex = '']) => unhex(hex)))
-  return { name, file: /\\x/.test(file) ? unhex(file).toString() : file, data, result: Number(result) }
+  return {
+    name,
+    file: /\\x/.test(file) ? unhex(file).toString() : file,
+    data,
+    last: Number(/(\d+)$/.exec(rest)?.[1]),
+    result: Number(result),
+  }
 }
 
 function unhex(text: string): Buffer {

@@ -38,7 +38,9 @@ const app = express()
 const ada: Person = { name: 'ada', role: 'operator' }
 app.use('/ops', consoleRouter(marketplace, { authorize: (req) => (req.session?.user ? ada : null) }))
 app.use('/webhooks/marketplace', marketplace.router)
-app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.user?.business_uid }))
+const paid = marketplace.requireEntitlement({ businessUid: (req) => req.session?.business_uid })
+app.get('/reports', paid, (_req, res) => void res.json({ visitors: 42 }))
+app.use('/downloads', paid)
 export const listener = marketplace.handler({ path: '/webhooks/marketplace', otherwise: app })
 export const entitled: Promise<boolean> = marketplace.isEntitled('business-1')
 export const codes = Object.keys(ERROR_CODES) as ErrorCode[]

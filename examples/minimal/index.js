@@ -10,11 +10,11 @@ const marketplace = createMarketplace({
   deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
   store: 'sqlite::memory:',
 })
+// Only for this example: anybody can send this header. A real app takes the business from its session.
+const paid = marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') })
 const server = express()
   .use('/webhooks/marketplace', marketplace.router)
-  // A real app takes the business from its session, never from a value that the client may choose.
-  .use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') }))
-  .get('/reports', (_req, res) => void res.json({ visitors: 42 }))
+  .get('/reports', paid, (_req, res) => void res.json({ visitors: 42 }))
   .listen(0)
 const url = `http://127.0.0.1:${server.address().port}`
 const visit = () => fetch(`${url}/reports`, { headers: { 'x-business': 'business-1' } })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import express from 'express'
 import { createMarketplace } from 'marketplace-webhooks'
 
@@ -15,6 +16,12 @@ export function createApp(platform, credentials) {
 
   const app = express()
   app.use('/webhooks/marketplace', marketplace.router)
+  // Only for this example: whoever opens this page is signed in for the business that it names.
+  app.get('/sign-in', (req, res) => {
+    const id = randomUUID()
+    sessions.set(id, String(req.query.business))
+    res.cookie('session', id, { httpOnly: true, sameSite: 'lax' }).redirect('/reports')
+  })
   app.get('/reports', guard(), (_req, res) => res.send(page('Reports', 'Visitors this week: 42')))
   app.get('/forecast', guard({ purchasableUid: 'plan-pro' }), (_req, res) =>
     res.send(page('Forecast', 'Visitors next week: 57')),
@@ -22,9 +29,13 @@ export function createApp(platform, credentials) {
   return { app, marketplace }
 }
 
-/** A real app takes the business from its session, never from a value that the client may choose. */
+/** The businesses that are signed in, by session. A real app uses the sessions of its own sign-in. */
+const sessions = new Map()
+
+/** From the session, never from a header, a query or a body: anybody can send these. */
 function businessOf(req) {
-  return req.query.business
+  const [, id] = /(?:^|; )session=([^;]+)/.exec(req.get('cookie') ?? '') ?? []
+  return sessions.get(id)
 }
 
 function onDenied(_req, res, _next, { known, reason }) {

@@ -38,7 +38,7 @@ for (const [path, business, status, title] of [
   ['/reports', '', 401, 'Please sign in'],
 ]) {
   test(`${path} for ${business || 'a visitor without a business'}: ${status} ${title}`, async () => {
-    const response = await fetch(`${url}${path}?business=${business}`)
+    const response = await visit(path, business)
     assert.equal(response.status, status)
     assert.match(await response.text(), new RegExp(`<h1>${title}</h1>`))
   })
@@ -48,9 +48,22 @@ test('/reports while the platform cannot be asked: 503, and the page loads again
   const outage = platform.faults.add({ on: 'platform', kind: 'down' })
   platform.purchase({ business_uid: 'new', purchasable_uid: 'plan-pro', payment: 'succeeded' })
   await platform.settled()
-  const response = await fetch(`${url}/reports?business=new`)
+  const response = await visit('/reports', 'new')
   assert.equal(response.status, 503)
   assert.equal(response.headers.get('refresh'), '5')
   assert.match(await response.text(), /<h1>One moment<\/h1>/)
   outage.remove()
 })
+
+test('a business in the query or in a header gives no access', async () => {
+  const headers = { 'x-business': 'pro' }
+  assert.equal((await fetch(`${url}/reports?business=pro`, { headers })).status, 401)
+})
+
+/** Opens a page, after the sign-in for the business if there is one. */
+async function visit(path, business) {
+  if (!business) return fetch(`${url}${path}`)
+  const { headers } = await fetch(`${url}/sign-in?business=${business}`, { redirect: 'manual' })
+  const [cookie] = headers.get('set-cookie').split(';')
+  return fetch(`${url}${path}`, { headers: { cookie } })
+}

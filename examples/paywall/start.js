@@ -13,6 +13,6 @@ const server = app.listen(Number(process.env.PORT ?? 3000), async () => {
   await platform.registerAll(marketplace.targetUrl(`${url}/webhooks/marketplace`))
   platform.purchase({ business_uid: 'basic', purchasable_uid: 'plan-basic', payment: 'succeeded' })
   platform.purchase({ business_uid: 'pro', purchasable_uid: 'plan-pro', payment: 'succeeded' })
-  for (const business of ['basic', 'pro', 'nobody'])
-    for (const path of ['reports', 'forecast']) console.log(`${url}/${path}?business=${business}`)
+  for (const business of ['basic', 'pro', 'nobody']) console.log(`${url}/sign-in?business=${business}`)
+  console.log(`then ${url}/reports and ${url}/forecast`)
 })

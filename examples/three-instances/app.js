@@ -22,12 +22,12 @@ app.use((_req, res, next) => {
 })
 app.use('/webhooks/marketplace', marketplace.router)
 app.get('/readyz', async (_req, res) => {
-  const { ready, reasons } = await marketplace.readiness()
-  res.status(ready && !isLeaving ? 200 : 503).json({ ready, reasons, isLeaving })
+  const { ready } = await marketplace.readiness()
+  res.sendStatus(ready && !isLeaving ? 200 : 503)
 })
-// A real app takes the business from its session, never from a value that the client may choose.
-app.use('/reports', marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') }))
-app.get('/reports', (_req, res) => void res.json({ visitors: 42, instance: process.pid }))
+// Only for this example: anybody can send this header. A real app takes the business from its session.
+const paid = marketplace.requireEntitlement({ businessUid: (req) => req.get('x-business') })
+app.get('/reports', paid, (_req, res) => void res.json({ visitors: 42, instance: process.pid }))
 
 const server = app.listen(0, '127.0.0.1', () => process.send?.({ port: server.address().port }))
 
@@ -35,9 +35,14 @@ process.once('SIGTERM', async () => {
   // The load balancer must notice that the instance is not ready before the server closes.
   isLeaving = true
   await new Promise((resolve) => setTimeout(resolve, Number(process.env.LEAVING_MS ?? 1_000)))
-  server.close()
-  server.closeIdleConnections()
+  // First the server: requests under way still need the marketplace. They get ten seconds at most.
+  const ending = setInterval(() => server.closeIdleConnections(), 100)
+  await new Promise((resolve) => {
+    server.close(resolve)
+    setTimeout(resolve, 10_000).unref()
+  })
+  clearInterval(ending)
+  server.closeAllConnections()
   await marketplace.close()
-  server.closeIdleConnections()
   process.disconnect?.()
 })

@@ -20,7 +20,8 @@ describe('GET /reports', () => {
       deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
       store: 'sqlite::memory:',
     })
-    server = createServer(createApp(marketplace))
+    // A header stands for the session, in this test only.
+    server = createServer(createApp(marketplace, (req) => req.get('x-business')))
     await new Promise<void>((resolve) => server.listen(0, resolve))
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     await platform.registerAll(marketplace.targetUrl(`${url}/webhooks/marketplace`))

@@ -38,6 +38,24 @@ export const BURSTS: readonly Check[] = [
     },
   },
   {
+    name: 'accept: owedSince is the time of the first request without an answer, whatever follows it',
+    async check(lab) {
+      const { store } = lab
+      await known(store, 's1', 'purchased', 'b1')
+      has(await only(store, 'b1'), { owedSince: null, generation: 1, settledGeneration: 1 })
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      const first = timeOf((await only(store, 'b1')).owedSince, 'owedSince')
+      await lab.pass(3 * APART_MS)
+      await store.accept([eventOf('s1', { businessUid: 'b1' })])
+      const second = await only(store, 'b1')
+      assert(Math.abs(timeOf(second.owedSince, 'owedSince') - first) <= APART_MS, 'it is renewed')
+      has(second, { generation: 3, settledGeneration: 1 })
+      const claim = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      await store.finishRead(claim, shows(claim, 'purchased'))
+      has(await only(store, 'b1'), { owedSince: null, generation: 3, settledGeneration: 3 })
+    },
+  },
+  {
     name: 'requestRefresh: a burst of events does not put off the read',
     async check({ store, pass }) {
       // If the machine pauses for as long as the pause between two reads, the check proves nothing.

@@ -183,7 +183,7 @@ function record(id: string): NewAction {
 }
 
 function changeOf(businessUid: string) {
-  return { changes: [{ id: 'c1', key: 'c1', businessUid, payload: () => '{}' }] }
+  return { changes: [{ id: 'c1', key: 'c1', businessUid, cause: 'event' as const, payload: '{}' }] }
 }
 
 function recordOf(uid: string) {

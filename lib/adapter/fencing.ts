@@ -18,7 +18,7 @@ import {
   shows,
 } from './lab.js'
 
-const change = { id: 'late', key: 'k', businessUid: 'b1', payload: () => '"late"' }
+const change = { id: 'late', key: 'k', businessUid: 'b1', cause: 'event' as const, payload: '"late"' }
 
 /** A caller whose lease has expired, ended or was forged. */
 export const FENCING: readonly Check[] = [

@@ -46,7 +46,7 @@ export const HINTS: readonly Check[] = [
       await store.accept([eventOf('s2', { id: 'e2', businessUid: 'b2' })])
       const second = await claimed(store)
       hints.splice(0)
-      const change = { id: 'c1', key: 'c1', businessUid: 'b', payload: () => '1' }
+      const change = { id: 'c1', key: 'c1', businessUid: 'b', cause: 'event' as const, payload: '1' }
       await store.finishRead(second, shows(second, 'purchased', { changes: [change] }))
       await expectHint('journal')
       await store.replayEntry('c1')

@@ -21,16 +21,15 @@ export function handling(store: Store, topics: readonly Topic[], rescueMs = 0): 
 /** An entry with the lease of its lane. */
 export type HeldEntry = Entry & { leaseToken: string; lapses: number }
 
-/** Leases due lanes and returns their entries, by default the heads. */
+/** Leases due lanes and returns their entries, by default the heads. If none is due, it leases suspect lanes. */
 export async function leasedEntries(store: Store, options: Partial<ClaimLanes> = {}): Promise<HeldEntry[]> {
-  const claims = await store.claimLanes({
-    limit: 100,
-    entryLimit: 1,
-    leaseMs: LONG,
-    topics: EVERY_TOPIC,
-    exceptKeys: [],
-    ...options,
-  })
+  const all = { limit: 100, entryLimit: 1, leaseMs: LONG, topics: EVERY_TOPIC, exceptKeys: [], ...options }
+  const claims = await store.claimLanes(all)
+  while (claims.every(({ lapses }) => lapses > 0) && claims.length < all.limit) {
+    const suspect = await store.claimSuspectLane(all)
+    if (!suspect) break
+    claims.push(suspect)
+  }
   return claims.flatMap(({ id, leaseToken, lapses, entries: handedOut }) => {
     assert(handedOut.length > 0, `the lane ${id} was leased without an entry`)
     return handedOut.map((each) => ({ ...each, leaseToken, lapses }))

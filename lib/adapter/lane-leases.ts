@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
-import { inLine, retry } from './handing-over.js'
+import { inLine } from './handing-over.js'
 import {
   type Check,
   DONE,
   ending,
   finish,
-  has,
   idsOf,
-  isNumber,
   LONG,
   leasedEntries,
   leasedEntry,
@@ -34,28 +32,6 @@ export const LANE_LEASES: readonly Check[] = [
         [...'abcdefghij'].map((key) => `${key}1`),
       )
       same(await leasedEntries(store), [])
-    },
-  },
-  {
-    name: 'claimLanes: an expired lease passes to the next claim, counted as a try and as a lapse',
-    async check(lab) {
-      const { store } = lab
-      await store.accept(inLine('a1', 'a2'))
-      has(await leasedEntry(store, { leaseMs: SHORT }), { attempt: 1, lapses: 0 })
-      const second = await lab.until(
-        'the lease runs out',
-        async () => (await leasedEntries(store, { leaseMs: SHORT }))[0],
-      )
-      has(second, { id: 'a1', attempt: 2, lapses: 1 })
-      const third = await lab.until('the lease runs out', async () => (await leasedEntries(store))[0])
-      has(third, { id: 'a1', attempt: 3, lapses: 2 })
-      isNumber(third.attempt, 'attempt')
-      same(await finish(store, [ending(third, retry(0))]), ['a1'])
-      has(await lab.until('the retry is due', async () => (await leasedEntries(store))[0]), {
-        id: 'a1',
-        attempt: 4,
-        lapses: 0,
-      })
     },
   },
   {

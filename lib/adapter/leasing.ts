@@ -170,35 +170,6 @@ export const LEASING: readonly Check[] = [
     },
   },
   {
-    name: 'claimReads: an expired lease passes to the next claim, and is counted',
-    async check(lab) {
-      const { store } = lab
-      await store.requestRefresh(named('s1'))
-      assert.equal((await claimed(store, { leaseMs: SHORT })).lapses, 0)
-      for (const lapses of [1, 2, 3]) {
-        const next = await lab.until('the lease runs out', () =>
-          claimOne(store, { leaseMs: SHORT, except: [], urgencies: REQUESTED }),
-        )
-        has(next, { id: 's1', lapses, generation: 1, settledGeneration: 0 })
-      }
-    },
-  },
-  {
-    name: 'claimReads: a finish resets the lapses, also after a failed read',
-    async check(lab) {
-      const { store } = lab
-      const due = () => claimOne(store, { leaseMs: SHORT, except: [], urgencies: REQUESTED })
-      await store.requestRefresh(named('s1'))
-      await due()
-      const second = await lab.until('the lease runs out', () =>
-        claimOne(store, { leaseMs: LONG, except: [], urgencies: REQUESTED }),
-      )
-      assert.equal(second.lapses, 1)
-      assert.equal(await store.finishRead(second, fails('platform_timeout', 0)), true)
-      assert.equal((await lab.until('the retry is due', due)).lapses, 0)
-    },
-  },
-  {
     name: 'renewRead: extends a lease',
     async check(lab) {
       const { store } = lab

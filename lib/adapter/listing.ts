@@ -31,7 +31,7 @@ export const LISTING: readonly Check[] = [
       assert(first && second)
       await finish(store, [ending(first, DONE), ending(second, DEAD)])
       const claim = await claimed(store)
-      const change = { id: 'c1', key: 'c1', businessUid: 'b', payload: () => '1' }
+      const change = { id: 'c1', key: 'c1', businessUid: 'b', cause: 'event' as const, payload: '1' }
       await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
 
       const list = async (filter: Parameters<typeof store.listEntries>[0]) =>

@@ -6,10 +6,12 @@ import {
   claimedAll,
   DEAD,
   DONE,
+  EVERY_TOPIC,
   ending,
   eventOf,
   fails,
   finish,
+  handling,
   has,
   idsOf,
   isNumber,
@@ -36,7 +38,7 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
         leased.slice(0, 2).map((each, i) => ending(each, i === 0 ? DONE : DEAD)),
       )
       const claim = await claimed(store)
-      const change = { id: 'change', key: 'change', businessUid: 'b', payload: () => '1' }
+      const change = { id: 'change', key: 'change', businessUid: 'b', cause: 'event' as const, payload: '1' }
       await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
       await finish(store, [ending(await leasedEntry(store), DONE)])
       await store.accept([eventOf('pending', { id: 'pending' })])
@@ -122,21 +124,68 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
     },
   },
   {
-    name: 'counts: counts retrying entries, and the age of the oldest pending one',
+    name: 'counts: counts retrying entries, and how long the longest due entry has been due, which those behind a retrying one are not',
     async check(lab) {
       const { store } = lab
-      await store.accept([eventOf('s1', { id: 'e1', key: 'a' })])
-      await lab.pass(20)
-      await store.accept([eventOf('s1', { id: 'e2', key: 'b' })])
+      const dueForMs = async () => (await store.counts()).oldestPendingMs
+      await store.accept([eventOf('s1', { id: 'a1', key: 'a' }), eventOf('s1', { id: 'a2', key: 'a' })])
+      await lab.pass(30)
+      await store.accept([eventOf('s1', { id: 'b1', key: 'b' })])
+      const old = await dueForMs()
+      assert(old !== null && old >= 25, `${old} ms`)
       const [first, second] = await leasedEntries(store)
       assert(first && second)
       await finish(store, [
         ending(first, { kind: 'retry', inMs: LATER, error: 'no' }),
-        ending(second, { kind: 'retry', inMs: LATER, error: 'no' }),
+        ending(second, { kind: 'retry', inMs: 30, error: 'no' }),
       ])
-      const { oldestPendingMs, ...counts } = await store.counts()
-      has({ ...counts }, { pending: 2, retrying: 2 })
-      assert(oldestPendingMs !== null && oldestPendingMs >= 15, `${oldestPendingMs} ms`)
+      has(await store.counts(), { pending: 3, retrying: 2 })
+      await lab.until('the next try of the second is due', async () => ((await dueForMs()) ?? 0) > 0)
+      const again = await leasedEntry(store)
+      await finish(store, [ending(again, DONE)])
+      has(await store.counts(), { pending: 2, retrying: 1, oldestPendingMs: null })
+    },
+  },
+  {
+    name: 'counts: an entry that is replayed is due since then, and so is one that had waited for a handler',
+    async check(lab) {
+      const store = await lab.create()
+      await store.open()
+      const entries = ['a', 'b'].map((key) => eventOf('s1', { id: `${key}1`, key }))
+      await store.accept(entries)
+      const isDueSince = async (time: number) => {
+        const { oldestPendingMs } = await store.counts()
+        assert(oldestPendingMs !== null && oldestPendingMs <= Date.now() - time + 50, `${oldestPendingMs} ms`)
+      }
+      await lab.pass(200)
+      const handledAt = Date.now()
+      await handling(store, EVERY_TOPIC)
+      has(await store.counts(), { pending: 2, waiting: 0 })
+      await isDueSince(handledAt)
+      await finish(
+        store,
+        (await leasedEntries(store)).map((each) => ending(each, DEAD)),
+      )
+      has(await store.counts(), { pending: 0, oldestPendingMs: null })
+      await lab.pass(200)
+      const replayedAt = Date.now()
+      assert.equal(await store.replayEntry('a1'), true)
+      await isDueSince(replayedAt)
+    },
+  },
+  {
+    name: 'counts: how long the longest due read has been due, whatever its cause',
+    async check(lab) {
+      const { store } = lab
+      has(await store.counts(), { oldestOverdueMs: null })
+      await known(store, 'read')
+      has(await store.counts(), { oldestOverdueMs: null })
+      await store.requestRefresh(named('other'))
+      await lab.pass(30)
+      const { oldestOverdueMs } = await store.counts()
+      assert(oldestOverdueMs !== null && oldestOverdueMs >= 25, `${oldestOverdueMs} ms`)
+      await claimed(store)
+      has(await store.counts(), { oldestOverdueMs: null })
     },
   },
 ]

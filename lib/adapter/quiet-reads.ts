@@ -148,7 +148,13 @@ const due = (lab: Lab): Promise<ReadClaim> =>
 function finishes(store: Store, claim: ReadClaim, state: string): Promise<boolean> {
   const { subscriptionUid, businessUid } = claim.subscription
   const id = `change of ${subscriptionUid} to ${state}`
-  const change = { id, key: `subscription:${subscriptionUid}`, businessUid, payload: () => `"${state}"` }
+  const change = {
+    id,
+    key: `subscription:${subscriptionUid}`,
+    businessUid,
+    cause: 'event' as const,
+    payload: `"${state}"`,
+  }
   return store.finishRead(claim, shows(claim, state, { changes: [change] }))
 }
 

@@ -139,9 +139,9 @@ export const SEVERAL: readonly Check[] = (
           'the lease of the entry runs out',
           async () => (await leasedEntries(there))[0],
         )
-        has(holder, { lapses: 1 })
-        has(heldEntry, { lapses: 1, attempt: 2 })
-        const change = { id: 'c1', key: 'k', businessUid: 'b1', payload: () => '1' }
+        has(holder, { lapses: 0 })
+        has(heldEntry, { lapses: 0, attempt: 1 })
+        const change = { id: 'c1', key: 'k', businessUid: 'b1', cause: 'event' as const, payload: '1' }
         assert.equal(await here.renewRead(late, LONG), false)
         assert.equal(await renew(here, lateEntry, LONG), false)
         assert.equal(await here.finishRead(late, shows(late, 'purchased', { changes: [change] })), false)

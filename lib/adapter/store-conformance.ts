@@ -1,7 +1,9 @@
 import { ACCEPTING } from './accepting.js'
 import { BURSTS } from './bursts.js'
+import { CAUSES_OF_READS } from './causes.js'
 import { CLAIMING_SEVERAL } from './claiming-several.js'
 import { ENDING } from './ending-entries.js'
+import { ENDS } from './ends.js'
 import { ERASING } from './erasing.js'
 import { FENCING } from './fencing.js'
 import { FINISHING } from './finishing.js'
@@ -22,8 +24,11 @@ import { OPENING } from './opening.js'
 import type { StoreConformanceOptions } from './options.js'
 import { PRUNING_AND_COUNTS } from './pruning-and-counts.js'
 import { QUIET_READS } from './quiet-reads.js'
+import { REFRESHING_ALL } from './refreshing-all.js'
 import { REQUESTING } from './requesting.js'
 import { SEVERAL } from './several.js'
+import { SUSPECTS } from './suspects.js'
+import { WAITING_IN_VAIN } from './waiting-in-vain.js'
 
 /** A promise of the store port as a test. */
 export interface ConformanceCheck {
@@ -62,7 +67,10 @@ const ALL: readonly Check[] = [
   ...REQUESTING,
   ...BURSTS,
   ...QUIET_READS,
+  ...ENDS,
   ...INSTALLS,
+  ...REFRESHING_ALL,
+  ...CAUSES_OF_READS,
   ...LEASING,
   ...CLAIMING_SEVERAL,
   ...FINISHING,
@@ -74,6 +82,8 @@ const ALL: readonly Check[] = [
   ...LANE_LEASES,
   ...ENDING,
   ...HANDLED_TOPICS,
+  ...WAITING_IN_VAIN,
+  ...SUSPECTS,
   ...LISTING,
   ...LOOKING,
   ...ERASING,

@@ -22,9 +22,14 @@ export const STORE_METHODS = [
   'subscriptionsOf',
   'subscriptionsNamed',
   'claimReads',
+  'claimSuspectRead',
   'renewRead',
   'finishRead',
+  'otherBusinesses',
+  'readOthers',
   'claimLanes',
+  'claimSuspectLane',
+  'dueSuspect',
   'renewLane',
   'finishLanes',
   'handleTopics',
@@ -44,6 +49,7 @@ export const STORE_METHODS = [
   'reportInstance',
   'forgetInstance',
   'instances',
+  'refreshAll',
   'backup',
 ] as const satisfies readonly (keyof Store)[]
 

@@ -11,6 +11,7 @@ import { addJournal } from './commands/journal.js'
 import { addMigrate } from './commands/migrate.js'
 import { addRefresh } from './commands/refresh.js'
 import { addRegister } from './commands/register.js'
+import { addRestore } from './commands/restore.js'
 import { addSecret } from './commands/secret.js'
 import { addSimulate } from './commands/simulate.js'
 import { addTrack } from './commands/track.js'
@@ -49,7 +50,7 @@ export function createProgram(version: string, act: Act): Command {
   const adders = [
     ...[addDev, addSimulate, addSecret, addRegister, addDoctor],
     ...[addExplain, addHistory, addRefresh, addTrack, addImport, addJournal],
-    ...[addMigrate, addBackup, addExport, addErase],
+    ...[addMigrate, addBackup, addRestore, addExport, addErase],
   ]
   for (const add of adders) add(program, act)
   return program

@@ -29,6 +29,16 @@ export const NEXT_STEPS = {
     step: 'Press Read again. If the answer does not change, the app cannot read the platform: send the failure below to an operator. Inform the customer that the problem is on our side.',
     action: 'refresh',
   },
+  entitled_when_failed: {
+    headline: 'Not known: the rule of the app fails',
+    step: 'Send the explanation below to the developer of the app: the option entitledWhen must be corrected. Inform the customer that the problem is on our side.',
+    action: 'none',
+  },
+  denied_by_rule: {
+    headline: 'May not use the app: the rule of the app denies it',
+    step: "The subscription is purchased, and the app's option entitledWhen denies it. Ask the developer of the app which records the rule admits.",
+    action: 'none',
+  },
   not_purchased: {
     headline: 'May not use the app',
     step: 'Ask the customer to check the subscription and its payment on the platform. After the payment, press Read again.',
@@ -37,6 +47,11 @@ export const NEXT_STEPS = {
   revoked: {
     headline: 'May not use the app: uninstalled',
     step: 'Ask the customer to install the app again on the platform. Then press Read again.',
+    action: 'refresh',
+  },
+  ended: {
+    headline: 'May not use the app: the subscription has ended',
+    step: 'Ask the customer to buy the app again on the platform. If they still pay for it, press Read again. If the answer does not change, send the failure below to an operator.',
     action: 'refresh',
   },
   missing: {

@@ -4,7 +4,7 @@ import type { ConsoleMarketplace } from './needs.js'
 import { Refusal } from './refusal.js'
 import type { Person } from './roles.js'
 import { rowsFor } from './rows.js'
-import type { AttentionStatus, EntryRow, ReplayPreview, Replies } from './shapes.js'
+import type { AttentionStatus, EntryRow, ReplayPreview, ReplaySample, Replies } from './shapes.js'
 
 /** Limit of entries that one call replays. */
 const MAX_REPLAYED = 1_000
@@ -47,6 +47,13 @@ export function createReplay({
     }
   }
 
+  /** With the answer that a handler would get. An uncertain one may be another by then. */
+  async function withAnswer(row: EntryRow): Promise<ReplaySample> {
+    if (row.kind !== 'change' || row.business_uid === null) return { ...row, entitled: null }
+    const { entitled, known } = await marketplace.explain(row.business_uid)
+    return { ...row, entitled: known ? entitled : null }
+  }
+
   return {
     selected,
 
@@ -64,7 +71,7 @@ export function createReplay({
         businesses: selection.entry_id === undefined ? businesses : sample[0]?.business_uid ? 1 : 0,
         oldest: sample[0]?.receivedAt ?? null,
         newest: last?.receivedAt ?? null,
-        sample,
+        sample: await Promise.all(sample.map(withAnswer)),
         effect: effectOf(taken.length, ids.length, which),
       }
     },
@@ -98,7 +105,8 @@ export async function rowsOf(
 const THIS_ENTRY = 'this entry'
 
 function effectOf(takes: number, matched: number, which: string): string {
-  const again = 'A handler that has already succeeded is called again.'
+  const again =
+    'A handler that has already succeeded is called again. For a change, `entitled` is what is true at that time.'
   if (which === THIS_ENTRY)
     return `Passes this entry to all of its handlers again, starting with the first try. ${again}`
   if (takes === 0) return 'There is nothing to replay.'

@@ -10,7 +10,7 @@ export function rowsFor({ role }: Person) {
   function entryRow(entry: JournalEntry): EntryRow {
     const { id, kind, name, status, business_uid, subscription_uid, attempts, receivedAt, dueAt } = entry
     const row = { id, kind, name, status, business_uid, subscription_uid, attempts, receivedAt, dueAt }
-    return { ...row, error: errorOf(entry) }
+    return { ...row, cause: entry.cause, error: errorOf(entry) }
   }
 
   function errorOf({ error, payload, business_uid, subscription_uid }: JournalEntry): string | null {

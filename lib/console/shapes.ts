@@ -75,6 +75,8 @@ export interface EntryRow {
   error: string | null
   receivedAt: string
   dueAt: string | null
+  /** Of a change: `event`, `request`, `import` or `reconcile`. */
+  cause: string | null
 }
 
 export interface EntryDetail extends EntryRow {
@@ -136,13 +138,17 @@ export interface LiveReply {
 export interface HealthReply {
   health: Health
   readiness: Readiness
-  /** The problems of `health`, each with what to do. */
-  problems: { problem: string; todo: string }[]
   /** Null if the database does not answer. */
   deployment: Deployment | null
   /** The process that answered. */
   process: { pid: number; node: string; startedAt: string }
   now: string
+}
+
+/** An entry that a replay passes to its handlers. */
+export interface ReplaySample extends EntryRow {
+  /** Of a change: the `entitled` that a handler would get now. Null for other entries, and while the answer is not known. */
+  entitled: boolean | null
 }
 
 export interface ReplayPreview {
@@ -153,7 +159,7 @@ export interface ReplayPreview {
   businesses: number
   oldest: string | null
   newest: string | null
-  sample: EntryRow[]
+  sample: ReplaySample[]
   /** The effect of the replay, in sentences. */
   effect: string
 }

@@ -2,6 +2,8 @@ import { HOUR } from '../clock.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { Subscription } from '../store/store.js'
 import type { OfThePast } from './evidence.js'
+import type { RuleAnswer } from './own-rule.js'
+import { grants } from './purchase-state.js'
 import { REASONS, type Reason } from './reasons.js'
 
 export { REASONS, type Reason } from './reasons.js'
@@ -10,7 +12,7 @@ export { REASONS, type Reason } from './reasons.js'
 export interface Decision extends OfThePast {
   business_uid: string
   entitled: boolean
-  /** False while the answer is uncertain (`not_read_yet`, `stale`, `store_unavailable`); then `entitled` is false. */
+  /** False while the answer is uncertain (`not_read_yet`, `stale`, `entitled_when_failed`, `store_unavailable`); then `entitled` is false. */
   known: boolean
   /** The items that entitle the business now, each once. */
   entitledItems: string[]
@@ -37,12 +39,14 @@ export interface SubscriptionVerdict {
   pending: boolean
   /** Error code of the last read, if it failed. */
   failure: string | null
+  /** What `entitledWhen` did instead of answering; only with the reason `entitled_when_failed`. */
+  ruleFailure?: string
 }
 
 export interface DecisionRules {
   /** The app's own items. When empty, every known subscription counts. */
   purchasableUids: readonly string[]
-  entitledWhen(record: SubscriptionRecord): boolean
+  entitledWhen(record: SubscriptionRecord): RuleAnswer
   maxStaleMs: number
 }
 
@@ -74,7 +78,7 @@ export function isEntitledBy(
   rules: DecisionRules,
   now: number,
 ): boolean {
-  return subscriptions.some((subscription) => REASONS[reasonFor(subscription, rules, now)].entitled)
+  return subscriptions.some((subscription) => REASONS[reasonFor(subscription, rules, now).reason].entitled)
 }
 
 /** The verdict that decides first. */
@@ -94,26 +98,36 @@ export function decisionWithout(
 }
 
 function judge(subscription: Subscription, rules: DecisionRules, now: number): SubscriptionVerdict {
-  const reason = reasonFor(subscription, rules, now)
+  const { reason, failure: ruleFailure } = reasonFor(subscription, rules, now)
   return {
     subscription_uid: subscription.subscriptionUid,
     purchasable_uid: subscription.record?.purchasable_uid ?? subscription.purchasableUid,
     purchase_state: subscription.state,
     entitled: REASONS[reason].entitled,
     reason,
-    asOf: subscription.readAt === null ? null : new Date(subscription.readAt).toISOString(),
+    // Times of another machine are converted, so one of just now may lie ahead by a few milliseconds.
+    asOf: subscription.readAt === null ? null : new Date(Math.min(subscription.readAt, now)).toISOString(),
     pending: subscription.pending,
     failure: subscription.failure,
+    ...(ruleFailure === undefined ? {} : { ruleFailure }),
   }
 }
 
-function reasonFor(subscription: Subscription, rules: DecisionRules, now: number): Reason {
+interface Judgement {
+  reason: Reason
+  /** What the app's own rule did instead of answering. */
+  failure?: string
+}
+
+function reasonFor(subscription: Subscription, rules: DecisionRules, now: number): Judgement {
   const { record, gone, readAt } = subscription
-  if (gone) return gone
-  if (record === null) return reasonForUnread(subscription, rules)
-  if (isOfOtherApp(record.purchasable_uid, rules)) return 'other_app'
-  if (!passes(rules.entitledWhen, record)) return 'not_purchased'
-  return readAt !== null && now - readAt <= rules.maxStaleMs ? 'purchased' : 'stale'
+  if (gone) return { reason: gone }
+  if (record === null) return { reason: reasonForUnread(subscription, rules) }
+  if (isOfOtherApp(record.purchasable_uid, rules)) return { reason: 'other_app' }
+  const answer = rules.entitledWhen(record)
+  if (typeof answer !== 'boolean') return { reason: 'entitled_when_failed', ...answer }
+  if (!answer) return { reason: grants(subscription.state) ? 'denied_by_rule' : 'not_purchased' }
+  return { reason: readAt !== null && now - readAt <= rules.maxStaleMs ? 'purchased' : 'stale' }
 }
 
 /** While the platform may lag behind its own event, a missing record does not mean no. */
@@ -136,18 +150,6 @@ const REFUSALS: ReadonlySet<string | null> = new Set([
 
 function isOfOtherApp(purchasableUid: string | null, { purchasableUids }: DecisionRules): boolean {
   return purchasableUids.length > 0 && purchasableUid !== null && !purchasableUids.includes(purchasableUid)
-}
-
-/** Calls the app's own predicate: throwing, or returning anything but `true`, denies access. */
-function passes(entitledWhen: DecisionRules['entitledWhen'], record: SubscriptionRecord): boolean {
-  try {
-    const answer: unknown = entitledWhen(record)
-    // A promise denies too, and its rejection must not end the process.
-    if (answer instanceof Promise) answer.catch(() => {})
-    return answer === true
-  } catch {
-    return false
-  }
 }
 
 export function decisionOf(
@@ -173,13 +175,14 @@ export function decisionOf(
 const MAX_EXPLAINED = 20
 
 function describe(
-  { subscription_uid, purchase_state, asOf, failure, pending }: SubscriptionVerdict,
+  { subscription_uid, purchase_state, asOf, failure, pending, ruleFailure }: SubscriptionVerdict,
   now: number,
 ) {
   const read =
     asOf === null ? 'never read' : `${purchase_state ?? 'no longer shown'}, confirmed ${age(asOf, now)} ago`
   const trouble = failure ? `; the last read failed (${failure})` : pending ? '; a read is under way' : ''
-  return `Subscription ${subscription_uid}: ${read}${trouble}.`
+  const rule = ruleFailure === undefined ? '' : `; entitledWhen ${ruleFailure}`
+  return `Subscription ${subscription_uid}: ${read}${trouble}${rule}.`
 }
 
 function age(asOf: string, now: number): string {

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, SECOND } from '../clock.js'
+import { type Clock, createAgingTime, SECOND } from '../clock.js'
 import { type Decision, decisionWithout } from './decide.js'
 import { firstStaleInMs } from './items.js'
 
@@ -7,7 +7,7 @@ export interface CachedDecision {
   decision: Decision
   /** `isEntitled`'s answer, made once: an answer from memory allocates nothing. */
   answer: Promise<boolean>
-  /** Monotonic, as all times here: setting the wall clock neither ends nor extends an answer. */
+  /** By `createAgingTime`, as all times here: an answer also ages while the machine sleeps. */
   freshUntil: number
   /** Until then it may answer while the store is down. */
   staleAt: number
@@ -30,6 +30,7 @@ export function createDecisionCache(options: {
   clock: Clock
 }) {
   const { maxStaleMs, ttlMs = 5 * SECOND, maxEntries = 10_000, clock } = options
+  const age = createAgingTime(clock)
   const known = new LRUCache<string, CachedDecision>({ max: maxEntries })
   const unknown = new LRUCache<string, CachedDecision>({ max: maxEntries })
 
@@ -37,7 +38,7 @@ export function createDecisionCache(options: {
     /** Undefined when the decision is not in memory, or not fresh. */
     fresh(businessUid: string): CachedDecision | undefined {
       const cached = known.get(businessUid) ?? unknown.get(businessUid)
-      return cached && cached.freshUntil > clock.monotonic() ? cached : undefined
+      return cached && cached.freshUntil > age() ? cached : undefined
     },
 
     /**
@@ -45,7 +46,7 @@ export function createDecisionCache(options: {
      * down.
      */
     set(businessUid: string, decision: Decision, isCurrent: boolean) {
-      const now = clock.monotonic()
+      const now = age()
       const staleInMs =
         decision.asOf === null
           ? Number.POSITIVE_INFINITY
@@ -64,7 +65,7 @@ export function createDecisionCache(options: {
     /** The answer while the store is down: the last decision until it is too old, then no. */
     lastKnown(businessUid: string): Decision {
       const last = known.peek(businessUid)
-      if (last?.decision.asOf && clock.monotonic() <= last.staleAt) return { ...last.decision, stale: true }
+      if (last?.decision.asOf && age() <= last.staleAt) return { ...last.decision, stale: true }
       return decisionWithout(businessUid, 'store_unavailable', clock.now())
     },
 

@@ -78,7 +78,10 @@ export function createEntitlements(options: {
     async explain(given, asked) {
       const businessUid = identifierOf(given)
       if (businessUid === null) return decisionWithout('', 'invalid_business_uid', clock.now())
-      return about(cache.fresh(businessUid)?.decision ?? (await loads.load(businessUid)), asked)
+      const cached = cache.fresh(businessUid)?.decision
+      // The wall clock was set back since: people would read a time in the future.
+      const isAhead = Date.parse(cached?.asOf ?? '') > clock.now()
+      return about(cached && !isAhead ? cached : await loads.load(businessUid), asked)
     },
 
     close() {

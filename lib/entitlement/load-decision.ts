@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
 import { isBehindOthers } from '../store/read-first.js'
-import type { Store, Subscription } from '../store/store.js'
+import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, type Store, type Subscription } from '../store/store.js'
 import { createRecheck } from '../waiting.js'
 import { type Decision, type DecisionRules, decide } from './decide.js'
 import type { DecisionCache } from './decision-cache.js'
@@ -86,14 +86,24 @@ export function createDecisionLoads(options: {
     }
   }
 
-  /** How much longer to wait for requested reads that may still change the decision. */
-  function worthWaitingMs(subscriptions: Subscription[], { entitled }: Decision): number {
+  /**
+   * How much longer to wait for requested reads that may still change the decision. A yes waits for the reads that may
+   * end it. Other reads may only add an item to a yes, so all of those together delay it once.
+   */
+  function worthWaitingMs(subscriptions: Subscription[], decision: Decision): number {
     const now = clock.now()
-    const waits = subscriptions
-      .filter((each) => each.requestedAt !== null && mayChange(each, entitled))
-      // A request with a time in the future means that a clock has leapt.
-      .map((each) => waitMs - Math.max(0, now - (each.requestedAt as number)))
-    return Math.max(0, ...waits)
+    const ending: number[] = []
+    const adding: number[] = []
+    subscriptions.forEach((each, i) => {
+      const since = each.owedSince ?? each.requestedAt
+      if (since === null || !mayChange(each, decision.entitled)) return
+      const entitles = decision.subscriptions[i]?.entitled === true
+      if (entitles && isPutOff(each, now))
+        return // A request with a time in the future means that a clock has leapt.
+      ;(entitles ? ending : adding).push(waitMs - Math.max(0, now - since))
+    })
+    const others = adding.length === 0 ? 0 : decision.entitled ? Math.min(...adding) : Math.max(...adding)
+    return Math.max(0, others, ...ending)
   }
 
   return {
@@ -104,6 +114,19 @@ export function createDecisionLoads(options: {
       else for (const each of loads.values()) each.outdate(isSuperseded)
     },
   }
+}
+
+/** Two deliveries of one event put a read off by less than this. */
+const FLOOD_MS = 200
+
+/**
+ * Whether a flood of events has put the read off, which it does for at most `MAX_READ_INTERVAL_MS` after the last read.
+ * So the record was confirmed within that time. The time of a leased row is the end of its lease, which is later.
+ */
+function isPutOff({ readAt, owedSince, refreshAt }: Subscription, now: number): boolean {
+  if (readAt === null || owedSince === null || refreshAt === null || refreshAt <= now) return false
+  const dueAfterOne = Math.max(owedSince, readAt + MIN_READ_INTERVAL_MS)
+  return refreshAt >= dueAfterOne + FLOOD_MS && refreshAt <= readAt + MAX_READ_INTERVAL_MS
 }
 
 /** A read under way may change any answer. A verification, which may show a new subscription, changes only a no. */

@@ -22,8 +22,13 @@ export interface ReceiverOptions {
   /** Time for `verifyDelivery` and `accept` together. After it the reply is 503, and the sender may send it again. */
   acceptTimeoutMs: number
   clock: Clock
-  /** Called with the outcome of every request. The error's `cause` is the error of `accept` or `verifyDelivery`. */
-  count?: ((outcome: DeliveryOutcome, error?: MarketplaceError) => void) | undefined
+  /**
+   * Called with the outcome of every request. The error's `cause` is the error of `accept` or `verifyDelivery`.
+   * `isDelivery`: false if the secret is wrong and the request does not look like a delivery.
+   */
+  count?:
+    | ((outcome: DeliveryOutcome, error: MarketplaceError | undefined, isDelivery: boolean) => void)
+    | undefined
 }
 
 /** A further check of a delivery. Only true lets it in. */
@@ -33,7 +38,8 @@ export type VerifyDelivery = (delivery: {
   text: string | undefined
 }) => boolean | Promise<boolean>
 
-export type DeliveryOutcome = 'received' | 'secret_wrong' | ErrorCode
+/** `verification_failed`: `verifyDelivery` threw, rejected or did not answer in time; the reply is 503. */
+export type DeliveryOutcome = 'received' | 'secret_wrong' | 'verification_failed' | ErrorCode
 
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
 
@@ -62,14 +68,14 @@ export function createTakeDelivery(options: ReceiverOptions) {
 
   return function takeDelivery(req: BodyRequest, res: ServerResponse, candidate: string): void {
     if (!isSecret(candidate)) {
-      tally('secret_wrong')
+      tally('secret_wrong', undefined, looksLikeDelivery(req))
       reply(req, res, 404, '', {}, clock)
       return
     }
     const secret = whichSecret?.(candidate)
-    const refuse = (thrown: unknown) => {
+    const refuse = (thrown: unknown, outcome?: DeliveryOutcome) => {
       const error = thrown instanceof MarketplaceError ? thrown : notAccepted(thrown)
-      tally(error.code, error)
+      tally(outcome ?? error.code, error)
       const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
       replyProblem(req, res, error.code, error.message, { headers, clock })
     }
@@ -95,13 +101,14 @@ export function createTakeDelivery(options: ReceiverOptions) {
     res: ServerResponse,
     body: Body,
     secret: number | undefined,
-    refuse: (thrown: unknown) => void,
+    refuse: (thrown: unknown, outcome?: DeliveryOutcome) => void,
   ): void {
     const { text, envelopes, acknowledgement } = envelopesOf(body)
     let isOpen = true
+    let isVerified = verifyDelivery === undefined
 
     const fail = (cause: unknown) => {
-      if (isOpen) end(() => refuse(notAccepted(cause)))
+      if (isOpen) end(() => refuse(notAccepted(cause), isVerified ? undefined : 'verification_failed'))
     }
     const acknowledge = (receipts: readonly Receipt[]) => {
       if (!isOpen) return
@@ -127,7 +134,10 @@ export function createTakeDelivery(options: ReceiverOptions) {
       Promise.resolve(verifyDelivery({ req, text }))
         .then((answer) => {
           if (!isOpen) return
-          if (answer === true) return accept(envelopes, secret).then(acknowledge)
+          if (answer === true) {
+            isVerified = true
+            return accept(envelopes, secret).then(acknowledge)
+          }
           end(() =>
             refuse(
               new MarketplaceError(
@@ -150,12 +160,23 @@ export function createTakeDelivery(options: ReceiverOptions) {
   }
 
   /** An error of `count` must neither lose the reply nor end the process. */
-  function tally(outcome: DeliveryOutcome, error?: MarketplaceError): void {
+  function tally(outcome: DeliveryOutcome, error?: MarketplaceError, isDelivery = true): void {
     try {
-      count?.(outcome, error)
+      count?.(outcome, error, isDelivery)
     } catch {
       // `count` itself reports failures, so its own has no other place.
     }
+  }
+}
+
+/** Whether a request without a right secret may come from the platform, and not from a search for weak servers. */
+function looksLikeDelivery(req: IncomingMessage): boolean {
+  try {
+    const type = req.headers['content-type']
+    return req.method === 'POST' && (type === undefined || type.includes('json'))
+  } catch {
+    // A middleware has replaced members of the request.
+    return false
   }
 }
 

@@ -19,6 +19,9 @@ export interface AnswersApi {
   /**
    * Whether the business may use the app now. Never rejects. An uncertain answer is false.
    *
+   * Never use it without `await`: the promise itself is always true, so everybody would get in. The lint rule
+   * `@typescript-eslint/no-misused-promises` reports it.
+   *
    * @example
    * if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
    */

@@ -1,14 +1,14 @@
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { messageOf } from '../errors.js'
-import { mergeProblems, type Problems } from '../health.js'
+import { type HealthProblem, type ProblemCode, problemOf, statusOf, worstFirst } from '../health.js'
 import type { Store, StoreCounts } from '../store/store.js'
 import { withDeadline } from '../waiting.js'
 
 /** For a health check. `failing`: take the instance out of rotation. `degraded`: a person should look, by day. */
 export interface Health {
   status: 'ok' | 'degraded' | 'failing'
-  /** Why it is not `ok`, one sentence each. */
-  problems: string[]
+  /** Why it is not `ok`, those that are `failing` first. Each code occurs once. */
+  problems: HealthProblem[]
   /** Null while the store does not answer. */
   counts: StoreCounts | null
 }
@@ -22,20 +22,20 @@ export function createHealthCheck(options: {
   isClosed(): boolean
   /** The error with which the store did not open; undefined once it is open. */
   whyNotOpen(): unknown
-  /** The problems of the other parts; `counts` are those of the store. */
-  problemsOfParts(counts: StoreCounts): Problems
+  /** The problems of the other parts; `counts` are those of the store, null while it does not answer. */
+  problemsOfParts(counts: StoreCounts | null): HealthProblem[]
   clock: Clock
 }) {
   const { store, isClosed, whyNotOpen, problemsOfParts, clock } = options
 
   /** The counts of the store, and its problem: no answer in time, or the failure of its last write. */
-  async function askStore(): Promise<{ counts: StoreCounts | null; ofStore: Problems }> {
+  async function askStore(): Promise<{ counts: StoreCounts | null; ofStore: HealthProblem[] }> {
     try {
       const late = () => new Error('the store does not answer')
       const { counts, problem } = await withDeadline(countsAndProblem(), HEALTH_MS, clock, late)
-      return { counts, ofStore: { failing: problem ? [String(problem)] : [], degraded: [] } }
+      return { counts, ofStore: problem ? [problemOf('store_write_failed', String(problem))] : [] }
     } catch (error) {
-      return { counts: null, ofStore: { failing: [messageOf(whyNotOpen() ?? error)], degraded: [] } }
+      return { counts: null, ofStore: [problemOfOpening(whyNotOpen(), error)] }
     }
   }
 
@@ -45,41 +45,54 @@ export function createHealthCheck(options: {
   }
 
   return async function health(): Promise<Health> {
-    if (isClosed()) return { status: 'failing', problems: ['closed'], counts: null }
+    if (isClosed()) {
+      const closed = problemOf('closed', 'the marketplace was closed')
+      return { status: 'failing', problems: [closed], counts: null }
+    }
     const { counts, ofStore } = await askStore()
-    const ofParts = counts ? [problemsOfParts(counts), problemsOfCounts(counts)] : []
-    const { failing, degraded } = mergeProblems([ofStore, ...ofParts])
-    const status = failing.length > 0 ? 'failing' : degraded.length > 0 ? 'degraded' : 'ok'
-    return { status, problems: [...failing, ...degraded], counts }
+    const ofCounts = counts ? problemsOfCounts(counts) : []
+    const problems = worstFirst([...ofStore, ...problemsOfParts(counts), ...ofCounts])
+    return { status: statusOf(problems), problems, counts }
   }
+}
+
+/** Why a call of the store failed: the store is not open, or does not answer. */
+export function problemOfOpening(whyNotOpen: unknown, error: unknown): HealthProblem {
+  return whyNotOpen === undefined
+    ? problemOf('store_not_answering', messageOf(error))
+    : problemOf('store_not_open', messageOf(whyNotOpen))
 }
 
 /** The counts that are checked; a store of the app's own may lack some. */
 type Counted = Partial<
-  Record<'dead' | 'retrying', number> & Record<'oldestPendingMs' | 'oldestRequestMs', number | null>
+  Record<'dead' | 'retrying' | 'lapsed', number> &
+    Record<'oldestPendingMs' | 'oldestRequestMs', number | null>
 >
 
-/** The problems that the counts show, each with a hint where to look. */
-function problemsOfCounts(counts: Counted): Problems {
-  const { dead = 0, retrying = 0 } = counts
-  const degraded: string[] = []
-  if (dead > 0) degraded.push(`${dead} journal entries are dead: see journal.list({ status: 'dead' })`)
+function problemsOfCounts(counts: Counted): HealthProblem[] {
+  const { dead = 0, retrying = 0, lapsed = 0 } = counts
+  const problems: HealthProblem[] = []
+  if (dead > 0) problems.push(problemOf('entries_dead', `${dead} journal entries are dead`))
   if (retrying > 0)
-    degraded.push(
-      `${retrying} journal entries are tried again because a handler failed: see their error in journal.list({ status: 'retrying' })`,
+    problems.push(
+      problemOf('entries_retrying', `${retrying} journal entries are tried again because a handler failed`),
     )
-  for (const [name, longMs, what] of LONG_PENDING) {
+  if (lapsed > 0)
+    problems.push(
+      problemOf(
+        'reads_end_process',
+        `the process ended each time it read ${lapsed} subscriptions, so their reads are put off`,
+      ),
+    )
+  for (const [name, longMs, code, what] of LONG_PENDING) {
     const ms = counts[name] ?? 0
-    if (ms >= longMs) {
-      const minutes = Math.round(ms / MINUTE)
-      degraded.push(`${what} has been pending for ${minutes} min: is a worker running, and keeping up?`)
-    }
+    if (ms >= longMs) problems.push(problemOf(code, `${what} for ${Math.round(ms / MINUTE)} min`))
   }
-  return { failing: [], degraded }
+  return problems
 }
 
 /** Work pending for longer than this has no worker, or the workers are too slow. */
 const LONG_PENDING = [
-  ['oldestPendingMs', 5 * MINUTE, 'the oldest entry of the journal'],
-  ['oldestRequestMs', MINUTE, 'the oldest requested read'],
-] as const
+  ['oldestPendingMs', 5 * MINUTE, 'entries_overdue', 'the oldest due entry of the journal has been due'],
+  ['oldestRequestMs', MINUTE, 'requests_overdue', 'the oldest requested read has been pending'],
+] as const satisfies readonly (readonly [keyof Counted, number, ProblemCode, string])[]

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { requireIdentifier } from '../record.js'
 import { checked, limit, time } from '../store/entry-filter.js'
-import type { EntryKind, Store, TimelineItem, TimelinePlace } from '../store/store.js'
+import type { Cause, EntryKind, Store, TimelineItem, TimelinePlace } from '../store/store.js'
 import { isoOf } from './subscriptions.js'
 
 /** One event in the history of a business. `id` is its position: pass it as `before` to get the next page. */
@@ -14,14 +14,14 @@ export type HistoryItem = {
   subscription_uid: string | null
 } & (
   | { kind: 'delivery'; name: string }
-  /** A read found another `purchase_state`. */
-  | { kind: 'change'; from: string | null; to: string | null; gone: string | null; entitled: boolean }
+  /** A read found another `purchase_state`. `cause`: why it was read. `explain` with `at` shows the answer at a time. */
+  | { kind: 'change'; from: string | null; to: string | null; gone: string | null; cause: Cause | null }
   /** The outcome of a delivery or a change. `error` is the reason of the last failure. */
   | {
       kind: 'handled'
       of: 'delivery' | 'change'
       name: string
-      outcome: 'done' | 'retrying' | 'dead' | 'waiting'
+      outcome: 'done' | 'retrying' | 'dead' | 'waiting' | 'unhandled'
       attempts: number
       error: string | null
       /** `retrying`: when the next try is due. */
@@ -94,7 +94,7 @@ function asHistoryItem(item: TimelineItem): HistoryItem {
   const text = (field: string): string | null => (typeof payload[field] === 'string' ? payload[field] : null)
   if (kind === 'change') {
     const [from, to, gone] = [text('from'), text('to'), text('gone')]
-    return { ...common, kind, from, to, gone, entitled: payload.entitled === true }
+    return { ...common, kind, from, to, gone, cause: text('cause') as Cause | null }
   }
   if (kind === 'action')
     return {
@@ -112,6 +112,6 @@ function nameOf(kind: EntryKind, name: string): string {
   return kind === 'unrecognised' ? 'unrecognised' : name
 }
 
-function outcomeOf({ status }: TimelineItem): 'done' | 'retrying' | 'dead' | 'waiting' {
-  return status === 'done' || status === 'dead' || status === 'waiting' ? status : 'retrying'
+function outcomeOf({ status }: TimelineItem): Extract<HistoryItem, { kind: 'handled' }>['outcome'] {
+  return status === 'pending' ? 'retrying' : status
 }

@@ -19,9 +19,11 @@ export function createIdle(options: {
   store: Pick<Store, 'dueWork' | 'subscribe'>
   /** The topics this process handles. Undefined if other processes do: then every pending entry counts. */
   topics: (() => readonly Topic[]) | undefined
+  /** Whether the store knows the handlers of this process. One that was just added gets its events after that. */
+  areTopicsKnown(): boolean
   clock: Clock
 }) {
-  const { store, topics, clock } = options
+  const { store, topics, areTopicsKnown, clock } = options
   let accepting = 0
   /** Ends the pause of each waiting caller, so that it looks again. */
   const waiting = new Set<() => void>()
@@ -59,6 +61,7 @@ export function createIdle(options: {
   /** The reason to wait, as a phrase; undefined when idle. */
   async function look(): Promise<string | undefined> {
     if (accepting > 0) return 'a delivery is being accepted'
+    if (!areTopicsKnown()) return 'the store does not know a new handler yet'
     const { reads, entries }: DueWork = await store.dueWork({ withinMs: SOON_MS, topics: topics?.() })
     if (accepting > 0) return 'a delivery is being accepted'
     const due = [...(reads ? ['a read'] : []), ...(entries ? ['an entry of the journal'] : [])]

@@ -76,7 +76,7 @@ export function createImportReads(options: {
       else touched.add(line.subscription_uid)
     }
     // All in one turn, so that they share a commit.
-    await Promise.all(unrequested.map((line) => store.requestRefresh(requestFor(line, announce))))
+    await Promise.all(unrequested.map((line) => store.requestRefresh(requestFor(line, announce), 'import')))
   }
 
   /**

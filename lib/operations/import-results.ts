@@ -52,7 +52,7 @@ export function resultOf(
   if (failure === null ? pending : !(failure in ANSWERS)) return undefined
   if (failure !== null) return ANSWERS[failure as keyof typeof ANSWERS]
   if (gone === 'missing') return ANSWERS.platform_record_missing
-  if (gone === 'revoked') return ANSWERS.token_refused
+  if (gone !== null) return ANSWERS.token_refused
   return isRead ? OF_ANOTHER_BUSINESS : undefined
 }
 

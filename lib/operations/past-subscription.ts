@@ -1,6 +1,6 @@
 import type { Evidence } from '../entitlement/evidence.js'
 import type { SubscriptionRecord } from '../record.js'
-import type { JournalEntry, StoredSubscription, Subscription } from '../store/store.js'
+import type { Gone, JournalEntry, StoredSubscription, Subscription } from '../store/store.js'
 import { isoOf } from './subscriptions.js'
 
 /** A change of one subscription, as the journal has it. */
@@ -10,7 +10,7 @@ export interface Change {
   at: number
   from: string | null
   to: string | null
-  gone: 'missing' | 'revoked' | 'moved' | null
+  gone: Gone | 'moved' | null
   record: SubscriptionRecord | null
 }
 
@@ -70,6 +70,9 @@ export function subscriptionAt(options: {
 /** The fields of a subscription without a read under way or due. */
 const NO_READ_DUE = {
   requestedAt: null,
+  owedSince: null,
+  generation: 0,
+  settledGeneration: 0,
   pending: false,
   verifying: false,
   failure: null,
@@ -78,7 +81,7 @@ const NO_READ_DUE = {
 }
 
 function afterChange({ subscriptionUid, at, to, gone, record }: Change, businessUid: string): Subscription {
-  const isGone = to === null ? (gone === 'revoked' ? 'revoked' : 'missing') : null
+  const whyGone = to === null ? (gone === null || gone === 'moved' ? 'missing' : gone) : null
   const purchasableUid = record?.purchasable_uid ?? null
   return {
     subscriptionUid,
@@ -86,7 +89,7 @@ function afterChange({ subscriptionUid, at, to, gone, record }: Change, business
     purchasableUid,
     record,
     state: to,
-    gone: isGone,
+    gone: whyGone,
     readAt: at,
     ...NO_READ_DUE,
   }

@@ -1,10 +1,12 @@
 import type {
+  Cause,
   DeadEntry as DeadInStore,
   EntryKind,
   EntryStatus,
   JournalEntry as InStore,
 } from '../store/store.js'
 import type { HandlerFailure as FailureInWorker } from '../work/call-handlers.js'
+import type { StoredChange } from '../work/purchase-change.js'
 
 /**
  * Journal entries as the app gets them. Like every public result, they spell identifiers as the platform does
@@ -23,6 +25,8 @@ export interface JournalEntry extends Named {
   name: string
   status: EntryStatus
   payload: unknown
+  /** Of a change: why the subscription was read. Null for all other entries. */
+  cause: Cause | null
   issues: string[] | null
   attempts: number
   error: string | null
@@ -46,7 +50,10 @@ export interface HandlerFailure extends Named {
   name: string
   /** 1 at the first try. */
   attempt: number
-  /** The error of the handler, or a `MarketplaceError` with the code `handler_timeout`. */
+  /**
+   * The error of the handler, or a `MarketplaceError`: `handler_timeout`, or `store_unavailable` if the store could not be
+   * read to compute `entitled` of a change. Then no handler was called, and this is not the last try.
+   */
   error: unknown
   /** Time until the next try; null after the last try, when the entry is dead. */
   retryInMs: number | null
@@ -58,6 +65,7 @@ export const publicEntry = ({ id, kind, name, status, ...entry }: InStore): Jour
   name,
   status,
   ...withPlatformNames(entry),
+  cause: kind === 'change' ? ((entry.payload as StoredChange | null)?.cause ?? null) : null,
 })
 
 export const publicEntries = (entries: readonly InStore[]): JournalEntry[] => entries.map(publicEntry)

@@ -3,6 +3,7 @@ import { MarketplaceError, messageOf } from '../errors.js'
 import type { NewEvent } from '../store/store.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
 import type { NamedItem } from '../work/requested-reads.js'
+import type { DeliveryReplies } from './delivery-replies.js'
 import { createDurations } from './durations.js'
 import { createHandlerReports } from './handler-reports.js'
 import type { Idle } from './idle.js'
@@ -14,16 +15,19 @@ export function createReporting(options: {
   telemetry: Telemetry
   /** Counts deliveries. */
   check: Pick<WebhooksCheck, 'note'>
+  /** Judges what the senders of deliveries got. */
+  replies: Pick<DeliveryReplies, 'note'>
   idle: Pick<Idle, 'accepting' | 'progress'>
   clock: Clock
 }) {
-  const { telemetry, check, idle, clock } = options
+  const { telemetry, check, replies, idle, clock } = options
   const { count, record, log, failure } = telemetry
   const timed = createDurations(telemetry, clock)
 
   return {
-    delivery(outcome: string, error?: { cause?: unknown }) {
+    delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean) {
       count('deliveries', { outcome })
+      replies.note(outcome, isDelivery)
       if (error?.cause) failure('receiving', error.cause)
       if (outcome === 'secret_wrong') check.note('secret_wrong')
     },

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js'
 import { type DecisionRules, decide, REASONS, type Reason } from '../entitlement/decide.js'
 import { identifier, requireIdentifier, type SubscriptionRecord } from '../record.js'
 import { checked, limit } from '../store/entry-filter.js'
-import type { Store, StoredSubscription } from '../store/store.js'
+import type { Gone, Store, StoredSubscription } from '../store/store.js'
 import { subscriptionPages } from './pages.js'
 
 /** Which subscriptions to list. A subscription must match every given field. */
@@ -40,8 +40,11 @@ export interface SubscriptionStatus {
   refreshAt: string | null
   /** The code of the last read's failure; null when it succeeded. */
   failure: string | null
-  /** `missing`: the platform does not show it. `revoked`: the platform stopped showing it after an uninstall. */
-  gone: 'missing' | 'revoked' | null
+  /**
+   * `missing`: the platform does not show it. `revoked`: the platform stopped showing it after an uninstall. `ended`: the
+   * platform refuses to show it, and it has ended.
+   */
+  gone: Gone | null
   /** A read was requested and has not succeeded yet. */
   pending: boolean
   /** When an event, `track` or an import first named it. */

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
+import { type Clock, createAgingTime, HOUR, MINUTE, SECOND } from '../clock.js'
 
 export interface FetchedToken {
   accessToken: string
@@ -23,13 +23,14 @@ export function createTokens(options: {
   clock: Clock
 }): Tokens {
   const { fetchToken, maxEntries = 1_000, clock } = options
+  const age = createAgingTime(clock)
   const tokens = new LRUCache<string, { token: string; until: number }>({ max: maxEntries })
   const fetching = new Map<string, Promise<string>>()
 
   async function fetchAndCache(businessUid: string): Promise<string> {
     try {
       const { accessToken, expiresIn } = await fetchToken(businessUid)
-      tokens.set(businessUid, { token: accessToken, until: clock.monotonic() + lifetimeMs(expiresIn) })
+      tokens.set(businessUid, { token: accessToken, until: age() + lifetimeMs(expiresIn) })
       return accessToken
     } finally {
       fetching.delete(businessUid)
@@ -39,7 +40,7 @@ export function createTokens(options: {
   return {
     async get(businessUid) {
       const cached = tokens.get(businessUid)
-      if (cached && cached.until > clock.monotonic()) return cached.token
+      if (cached && cached.until > age()) return cached.token
       let current = fetching.get(businessUid)
       if (!current) {
         current = fetchAndCache(businessUid)

@@ -7,12 +7,13 @@ import { placeholder } from './transactions.js'
 export const postgresDialect: Dialect = {
   compile: (query) => query.compile(placeholder),
   now,
+  leaseNow: now,
   rows: (json, columns) => sql`(select * from json_to_recordset(${json}::json) as given(${typed(columns)}))`,
   // An array: for a sub-select the planner prefers a hash join, which reads the whole of a table with outdated statistics.
   isOneOf: (column, values) => sql<boolean>`${sql.ref(column)} = any(${values}::text[])`,
 
   given(columns) {
-    const table = sql`(select given.*, ${now()} as now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`
+    const table = sql`(select given.*, ${now()} as now, ${now()} as lease_now from json_to_recordset(${ROWS}::json) as given(${typed(columns)}))`
     return {
       table,
       insert: (values) => sql`select ${values} from ${table} as given`,
@@ -31,6 +32,19 @@ export const postgresDialect: Dialect = {
   // An index with another collation cannot answer it.
   hidden: (column) => sql`${sql.ref(column)} collate "C"`,
 
+  columns: sql`
+    select relname as ${sql.ref('table')}, attname as name
+    from pg_catalog.pg_attribute
+      join pg_catalog.pg_class on pg_class.oid = attrelid
+      join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
+    where nspname = current_schema() and relkind = 'r' and attnum > 0 and not attisdropped`,
+  indexes: sql`
+    select tablename as ${sql.ref('table')}, indexname as name from pg_catalog.pg_indexes
+    where schemaname = current_schema() and not exists (
+      select from pg_catalog.pg_constraint
+        join pg_catalog.pg_namespace on pg_namespace.oid = connamespace
+      where nspname = schemaname and conname = indexname
+    )`,
   rowNumber: sql`bigint generated always as identity`,
   sortedText: sql`text collate "C"`,
   busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,

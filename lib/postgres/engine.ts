@@ -95,6 +95,7 @@ export function createPostgresEngine(options: {
       hasOpened = true
     },
 
+    mark: () => 0,
     async durable() {},
     announce: listener.announce,
     announceIn: listener.announceIn,

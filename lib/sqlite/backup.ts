@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { link, lstat, open, rename, rm } from 'node:fs/promises'
+import { read } from 'node:fs'
+import { type FileHandle, link, lstat, open, rename, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { MarketplaceError, messageOf } from '../errors.js'
 import { reasonOf, sqliteCode } from './errors.js'
 import { pathFault } from './path.js'
 import { syncFolder } from './wal.js'
 
 /**
- * Copies a database into the file `target`, which must not exist. `target` contains the commits from before the copy
- * began. The copy has a temporary name until it is synced, so there is never half a backup.
+ * Makes the new file `target` with `write`, which gets a temporary name in the same folder. The name is given when the
+ * file is complete and synced, so there is never half a backup.
  */
-export async function backUp(target: string, copy: (sql: string) => Promise<unknown>): Promise<void> {
+export async function backUp(target: string, write: (unfinished: string) => Promise<unknown>): Promise<void> {
   const path = resolve(target)
   const refuse = (why: string, cause?: unknown) =>
     new MarketplaceError('backup_failed', `Cannot back up to ${path}: ${why}`, { cause })
@@ -18,7 +20,7 @@ export async function backUp(target: string, copy: (sql: string) => Promise<unkn
   if (await exists(path)) throw refuse('the file exists already; name a new one, or move it away first')
   const unfinished = `${path}.${randomUUID().slice(0, 8)}.unfinished`
   try {
-    await copy(`vacuum into '${unfinished.replaceAll("'", "''")}'`)
+    await write(unfinished)
     const file = await open(unfinished, 'r+')
     await file.sync().finally(() => file.close())
     await giveName(unfinished, path)
@@ -32,6 +34,40 @@ export async function backUp(target: string, copy: (sql: string) => Promise<unkn
     for (const rest of [unfinished, `${unfinished}-journal`]) await rm(rest, { force: true }).catch(() => {})
   }
 }
+
+const CHUNK = 1024 * 1024
+/** A sync of much at once would delay the syncs of deliveries. */
+const SYNC_AFTER = 8 * CHUNK
+
+/**
+ * Copies a database file that does not change into a new file, which does not need a `-wal` file. Ends with the reason of
+ * `signal` within one chunk.
+ */
+export async function copyDatabase(source: number, target: string, signal: AbortSignal): Promise<void> {
+  const copy = await open(target, 'wx')
+  try {
+    await copyChunks(source, copy, signal)
+  } finally {
+    await copy.close()
+  }
+}
+
+async function copyChunks(source: number, copy: FileHandle, signal: AbortSignal) {
+  const buffer = Buffer.alloc(CHUNK)
+  for (let at = 0; ; ) {
+    signal.throwIfAborted()
+    const { bytesRead } = await readFrom(source, buffer, 0, CHUNK, at)
+    if (bytesRead === 0) return
+    // The two format versions: 2 is a database in WAL mode, which cannot be opened without write access to its folder.
+    if (at === 0) buffer.fill(1, 18, 20)
+    for (let written = 0; written < bytesRead; )
+      written += (await copy.write(buffer, written, bytesRead - written, at + written)).bytesWritten
+    at += bytesRead
+    if (at % SYNC_AFTER === 0) await copy.datasync()
+  }
+}
+
+const readFrom = promisify(read)
 
 /** A link fails when the name is taken; a rename would replace that file. Some file systems have no links. */
 async function giveName(unfinished: string, path: string) {

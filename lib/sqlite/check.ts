@@ -35,7 +35,8 @@ export async function checkFile(
   })
 }
 
-function checkAtOnce(connection: SqliteConnection, path: string) {
+/** Throws `store_corrupt` for a damaged file. The event loop waits for it. */
+export function checkAtOnce(connection: SqliteConnection, path: string) {
   try {
     // By `exec`, because a prepared statement keeps a connection of libsql open. It returns no rows, so the statement
     // turns damage into an error.

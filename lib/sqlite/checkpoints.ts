@@ -30,9 +30,11 @@ export function createCheckpoints(options: {
   mayOverlap: boolean
   /** Called when there is no thread, so that SQLite makes checkpoints by itself. */
   onNoThread(): void
+  /** Called when a checkpoint fails, which may be a failed sync. */
+  onFailure(error: unknown): void
   clock: Clock
 }): { afterCommit(): void } {
-  const { wal, thread, turns, mayOverlap, onNoThread, clock } = options
+  const { wal, thread, turns, mayOverlap, onNoThread, onFailure, clock } = options
   let commits = 0
   let isRunning = false
   let notBefore = 0
@@ -55,9 +57,10 @@ export function createCheckpoints(options: {
       isRunning = true
       run()
         .catch((error) => {
-          // For example a full disk, which the commits report. A closed store ends the thread.
+          // A closed store ends the thread.
           notBefore = clock.monotonic() + 5 * SECOND
           if (error instanceof NoThread) onNoThread()
+          else onFailure(error)
         })
         .finally(() => {
           isRunning = false

@@ -3,7 +3,7 @@ import type { SqliteConnection, SqliteLibrary } from './drivers.js'
 import { type StoreTime, startTime } from './time.js'
 
 /**
- * Opens a connection with its settings, and creates the two tables that exist before the migrations, which also creates
+ * Opens a connection with its settings, and creates the three tables that exist before the migrations, which also creates
  * the `-wal` file. It uses `exec` only, so that the connection closes at once when a later step fails.
  */
 export function connect(library: SqliteLibrary, path: string): SqliteConnection {
@@ -22,6 +22,9 @@ export function connect(library: SqliteLibrary, path: string): SqliteConnection 
     opened.exec('create table if not exists marketplace_schema (version integer not null)')
     opened.exec(
       'create table if not exists marketplace_time (boot text not null, anchor integer not null, noted integer not null, wals integer not null)',
+    )
+    opened.exec(
+      'create table if not exists marketplace_dates (boot text not null, dates integer not null, wall integer not null, behind integer not null)',
     )
     opened.exec('commit')
     return opened

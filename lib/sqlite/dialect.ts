@@ -1,12 +1,14 @@
 import type { Dialect } from '../store/dialect.js'
 import { sql } from '../store/sql.js'
-import { givenRow, INSERTS_AT_ONCE, queriesOf } from './scripts.js'
+import { givenRow, INSERTS_AT_ONCE, queriesOf, timesOf } from './scripts.js'
+import type { StoreTime } from './time.js'
 
-/** SQLite's SQL. Its time is a value of this process: `time.ts`. */
-export function sqliteDialect(now: () => number): Dialect {
+/** SQLite's SQL. Its times are values of this process: `time.ts`. */
+export function sqliteDialect(time: () => Pick<StoreTime, 'now' | 'ofLeases'>): Dialect {
   return {
     compile: (query) => query.compile(placeholder),
-    now: () => sql<number>`${now()}`,
+    now: () => sql<number>`${time().now()}`,
+    leaseNow: () => sql<number>`${time().ofLeases()}`,
     rows(json, columns) {
       const fields = Object.keys(columns).map((name) => sql`value ->> ${sql.lit(name)} as ${sql.ref(name)}`)
       return sql`(select ${sql.join(fields)} from json_each(${json}))`
@@ -15,7 +17,7 @@ export function sqliteDialect(now: () => number): Dialect {
       sql<boolean>`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`,
 
     given: givenRow,
-    queriesOf: (step) => queriesOf(step, now()),
+    queriesOf: (step) => queriesOf(step, timesOf(time())),
     insertsAtOnce: INSERTS_AT_ONCE,
     rewritesIndexes: true,
 
@@ -27,6 +29,11 @@ export function sqliteDialect(now: () => number): Dialect {
     byIndex: (name) => sql`indexed by ${sql.ref(name)}`,
     hidden: (column) => sql.ref(column),
 
+    columns: sql`
+      select made.name as ${sql.ref('table')}, given.name from sqlite_schema as made, pragma_table_info(made.name) as given
+      where made.type = 'table'`,
+    indexes: sql`
+      select tbl_name as ${sql.ref('table')}, name from sqlite_schema where type = 'index' and sql is not null`,
     // Without `autoincrement`, which writes another table for each row. A number above all present ones is new enough.
     rowNumber: sql`integer primary key`,
     sortedText: sql`text`,

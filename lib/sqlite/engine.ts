@@ -1,7 +1,8 @@
 import type { Clock } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
-import type { Engine } from '../store/engine.js'
+import { ANYTHING, type Engine } from '../store/engine.js'
 import { runMigrations } from '../store/migrate.js'
+import { warn as emitWarning, type Warn } from '../warnings.js'
 import { backUp } from './backup.js'
 import { sqliteDialect } from './dialect.js'
 import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './drivers.js'
@@ -9,7 +10,6 @@ import { corrupt, explainSqlite, isSuspicious, reasonOf, sqliteCode, unavailable
 import { type OpenFile, openSqliteFile } from './file.js'
 import { pathFault } from './path.js'
 import { runScript } from './scripts.js'
-import { NoThread } from './thread.js'
 import { createTransactions } from './transactions.js'
 import { createTurns } from './turns.js'
 import { watchCommits } from './watch.js'
@@ -25,7 +25,8 @@ import { watchCommits } from './watch.js'
  * |---|---|---|
  * | sound | `open()` | the events below |
  * | sound, and full | the system refuses a write: a full disk, a quota, a file-size limit. SQLite has rolled it back, and only that transaction fails | there is room again |
- * | suspect | a sync fails, or the disk reports an I/O error, so the content of the disk is unknown. Reads go on; each write first moves the WAL into the database under SQLite's own syncs, on a new connection | that succeeds: sound |
+ * | suspect | a sync of ours or of a checkpoint fails, or the disk reports an I/O error, so the content of the disk is unknown. No commit so far that was not acknowledged is ever acknowledged. Reads go on; each write first writes the WAL again and moves it into the database under SQLite's own syncs, on a new connection | that succeeds: sound |
+ * | gone | its path names no file, or another one. Reads go on; no write begins and none is acknowledged | the same file is back: sound |
  * | damaged | a check or a read finds damage. Every call rejects `store_corrupt` | `open()` |
  */
 export function createSqliteEngine(options: {
@@ -33,15 +34,22 @@ export function createSqliteEngine(options: {
   path: string
   clock: Clock
   driver?: SqliteDriverName
+  /** Gets the code of each warning. Without it they become process warnings. */
+  warn?: Warn | undefined
 }): Engine {
-  const { path, clock, driver } = options
+  const { path, clock, driver, warn = emitWarning } = options
   const inMemory = path === ':memory:'
   const turns = createTurns(!inMemory)
   let file: OpenFile | undefined
+  const backups = createTurns(false)
+  /** Ends the backup that runs. */
+  let backup = new AbortController()
   let suspect: unknown
   let damage: unknown
   /** Commits of this process. Earlier commits of others precede them in the WAL, so one sync covers both. */
   let commits = 0
+  /** How many commits there were when the file became suspect. */
+  let distrusted = 0
   let stopWatching = () => {}
 
   function opened(): OpenFile {
@@ -50,9 +58,17 @@ export function createSqliteEngine(options: {
     return file
   }
 
+  function requirePlace() {
+    const why = file?.place?.fault()
+    if (why !== undefined) throw unavailable(`Cannot use the SQLite file ${path}: ${why}`)
+  }
+
   /** Makes a suspect file sound first. The caller has the turn. */
   async function writable(): Promise<SqliteConnection> {
+    requirePlace()
     if (suspect !== undefined) {
+      // A backup keeps the database as it is, and the renewal writes it.
+      backup.abort(unavailable('a sync of the database failed meanwhile'))
       try {
         await opened().renew()
         suspect = undefined
@@ -63,9 +79,20 @@ export function createSqliteEngine(options: {
     return opened().connection
   }
 
+  function distrust(error: unknown) {
+    suspect = error
+    distrusted = commits
+  }
+
+  function cannotSync(error: unknown): unknown {
+    if (error instanceof MarketplaceError) return error
+    const why = reasonOf(error, sqliteCode(error), path) ?? messageOf(error)
+    return unavailable(`Cannot sync the SQLite file ${path}: ${why}`, error)
+  }
+
   function explain(error: unknown): unknown {
     const explained = explainSqlite(error, path)
-    if (isSuspicious(error)) suspect = error
+    if (isSuspicious(error)) distrust(error)
     if ((explained as { code?: unknown }).code === 'store_corrupt') damage = explained
     return explained
   }
@@ -83,6 +110,17 @@ export function createSqliteEngine(options: {
     clock,
   })
 
+  async function copyInto(target: string, signal: AbortSignal) {
+    requirePlace()
+    if (!inMemory) return opened().copy(target, signal)
+    const pass = await turns.take()
+    try {
+      opened().connection.exec(`vacuum into '${target.replaceAll("'", "''")}'`)
+    } finally {
+      pass()
+    }
+  }
+
   async function release() {
     const released = file
     file = undefined
@@ -90,7 +128,7 @@ export function createSqliteEngine(options: {
   }
 
   return {
-    ...sqliteDialect(() => opened().time.now()),
+    ...sqliteDialect(() => opened().time),
     read: (work) => work(reading),
     write: transact,
     transact: (script) => transact(() => runScript(script(), opened(), explain)),
@@ -111,9 +149,8 @@ export function createSqliteEngine(options: {
           clock,
           turns,
           commits: () => commits,
-          onSyncFailure(error) {
-            suspect = error
-          },
+          onPlaceUnknown: () => warn('store_place_unknown'),
+          onSyncFailure: distrust,
           onDamage(error) {
             damage = error instanceof MarketplaceError ? error : corrupt(path, error)
           },
@@ -134,48 +171,66 @@ export function createSqliteEngine(options: {
       })
     },
 
-    async durable() {
+    mark: () => commits,
+
+    async durable(since = commits) {
       if (inMemory) return
+      const trusted = () => {
+        if (distrusted > since) throw cannotSync(suspect ?? new Error('a sync failed before it was on disk'))
+      }
+      trusted()
       // A sync of a suspect file proves nothing. An empty transaction makes the file sound first.
       if (suspect !== undefined) await transact(() => {})
       try {
         await opened().wal?.durable()
       } catch (error) {
-        if (error instanceof MarketplaceError) throw error
-        const why = reasonOf(error, sqliteCode(error), path) ?? messageOf(error)
-        throw unavailable(`Cannot sync the SQLite file ${path}: ${why}`, error)
+        throw cannotSync(error)
       }
+      trusted()
+      requirePlace()
+    },
+
+    fault() {
+      try {
+        requirePlace()
+      } catch (error) {
+        return error
+      }
+      return suspect === undefined ? undefined : cannotSync(suspect)
     },
 
     announce() {},
 
     watch(onHint) {
       if (inMemory || !file || !mayShareFiles(file.library)) return
-      stopWatching = watchCommits(() => file?.connection, onHint, clock)
+      stopWatching = watchCommits(
+        () => file?.connection,
+        (connection) => {
+          file?.time.follow(connection)
+          ANYTHING.forEach(onHint)
+        },
+        clock,
+      )
     },
 
-    async backup(target) {
-      const { connection, thread } = opened()
-      await backUp(target, async (statement) => {
-        const here = async () => {
-          const pass = await turns.take()
-          try {
-            connection.exec(statement)
-          } finally {
-            pass()
-          }
-        }
-        if (inMemory) return here()
-        // Without a thread the event loop waits: a pause is better than no backup.
-        await thread.run(statement).catch((error) => {
-          if (!(error instanceof NoThread)) throw error
-          return here()
-        })
-      })
+    async backup(target, signal) {
+      // One at a time, because the file of one would not change for the next.
+      const pass = await backups.take()
+      backup = new AbortController()
+      const end = () => backup.abort(signal?.reason)
+      signal?.addEventListener('abort', end)
+      if (signal?.aborted) end()
+      try {
+        await backUp(target, (unfinished) => copyInto(unfinished, backup.signal))
+      } finally {
+        signal?.removeEventListener('abort', end)
+        pass()
+      }
     },
 
     async close() {
       stopWatching()
+      backup.abort(unavailable('the store was closed meanwhile'))
       suspect = undefined
       const pass = await turns.take()
       await release().finally(pass)

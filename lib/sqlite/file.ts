@@ -1,8 +1,11 @@
+import { writeSync } from 'node:fs'
 import type { Clock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
+import { copyDatabase } from './backup.js'
 import { checkFile } from './check.js'
 import { BEGIN_WAL, createCheckpoints } from './checkpoints.js'
 import { connect, readTime } from './connect.js'
+import { shareDescriptor } from './descriptor.js'
 import {
   findSqlite,
   mayShareFiles,
@@ -10,9 +13,11 @@ import {
   type SqliteDriverName,
   type SqliteLibrary,
 } from './drivers.js'
-import { retryWhileBusy, sqliteCode } from './errors.js'
+import { isSuspicious, retryWhileBusy, sqliteCode } from './errors.js'
+import { freezeDatabase } from './freeze.js'
 import { holdFile } from './hold.js'
 import { realDatabasePath } from './path.js'
+import { type Place, rememberPlace } from './place.js'
 import { createSqliteThread, NoThread, type SqliteThread } from './thread.js'
 import type { StoreTime } from './time.js'
 import type { Turns } from './turns.js'
@@ -27,17 +32,29 @@ export interface OpenFile {
   /** Undefined for `:memory:`. */
   wal: Wal | undefined
   checkpoints: ReturnType<typeof createCheckpoints> | undefined
+  /** Undefined for `:memory:`. */
+  place: Place | undefined
   /**
-   * Moves the whole WAL into the database under SQLite's own syncs, and replaces the connection. A failure changes
-   * nothing.
+   * Lets SQLite find the commits of the WAL anew, writes the WAL to disk again, moves all of it into the database under SQLite's own syncs, and replaces the
+   * connection. After a failure it may be called again.
    */
   renew(): Promise<void>
+  /** Copies the database into a new file. Ends with the reason of `signal`. Not for `:memory:`. */
+  copy(target: string, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
 /** Closing the connection moves the WAL into the database. From about 1 MiB on the thread does that first. */
 const PAGES_AT_CLOSE = 256
 const PATIENCE_MS = 5_000
+
+/**
+ * Erases the two headers of the index of the WAL, of 48 bytes each. SQLite then finds the commits in the WAL by their
+ * checksums, as after a crash: the kernel may have dropped pages of it from memory too.
+ */
+function forgetIndex(file: number) {
+  writeSync(file, Buffer.alloc(2 * 48), 0, 2 * 48, 0)
+}
 
 /** Opens and checks a file. Rejects with SQLite's error or a `MarketplaceError`, and then leaves nothing open. */
 export async function openSqliteFile(options: {
@@ -46,16 +63,19 @@ export async function openSqliteFile(options: {
   clock: Clock
   turns: Turns
   commits(): number
+  onPlaceUnknown(): void
   onSyncFailure(error: unknown): void
   /** Called when damage is found after the opening. */
   onDamage(error: unknown): void
 }): Promise<OpenFile> {
-  const { clock, turns, commits, onSyncFailure, onDamage } = options
+  const { clock, turns, commits, onPlaceUnknown, onSyncFailure, onDamage } = options
   const library = await findSqlite(options.driver)
   const inMemory = options.path === ':memory:'
   const path = inMemory ? options.path : realDatabasePath(options.path)
   const thread = createSqliteThread(library, path)
-  const cleanup: (() => unknown)[] = [() => thread.end()]
+  // The check of a large file takes long, and a checkpoint that waits for it would hold up the writers.
+  const checks = createSqliteThread(library, path)
+  const cleanup: (() => unknown)[] = [() => thread.end(), () => checks.end()]
 
   async function cleanUp() {
     for (const step of cleanup.splice(0).reverse()) {
@@ -67,6 +87,12 @@ export async function openSqliteFile(options: {
     }
   }
 
+  const descriptor = shareDescriptor(path, 'r')
+  const index = shareDescriptor(`${path}-shm`, 'r+')
+  cleanup.push(
+    () => descriptor.release(),
+    () => index.release(),
+  )
   try {
     if (!inMemory) {
       const hold = await retryWhileBusy(() => holdFile(library, path), PATIENCE_MS, clock).catch((error) => {
@@ -79,10 +105,12 @@ export async function openSqliteFile(options: {
     let connection = await retryWhileBusy(() => connect(library, path), PATIENCE_MS, clock)
     cleanup.push(() => connection.close())
     let wal: Wal | undefined
+    let place: Place | undefined
     if (!inMemory) {
-      wal = await openWal(path, commits, onSyncFailure)
+      wal = await withoutWriters(connection, () => openWal(path, commits, onSyncFailure))
       cleanup.push(() => wal?.close())
-      await checkFile(path, connection, thread, onDamage)
+      place = rememberPlace(options.path, path, wal.descriptor, onPlaceUnknown)
+      await checkFile(path, connection, checks, onDamage)
     }
     const time = await retryWhileBusy(() => readTime(connection, clock), PATIENCE_MS, clock)
 
@@ -94,6 +122,8 @@ export async function openSqliteFile(options: {
         turns,
         mayOverlap: mayShareFiles(library),
         onNoThread: () => connection.exec('pragma wal_autocheckpoint = 1000'),
+        // A full disk is reported by the commits.
+        onFailure: (error) => isSuspicious(error) && onSyncFailure(error),
         clock,
       })
 
@@ -103,13 +133,16 @@ export async function openSqliteFile(options: {
       time,
       wal,
       checkpoints,
+      place,
       get connection() {
         return connection
       },
 
       async renew() {
+        forgetIndex(index.file())
         const fresh = connect(library, path)
         try {
+          await withoutWriters(fresh, async () => wal?.rewrite())
           await moveWal(fresh)
         } catch (error) {
           fresh.close()
@@ -119,17 +152,35 @@ export async function openSqliteFile(options: {
         connection = fresh
       },
 
+      async copy(target, signal) {
+        const held = { library, path, connection: () => connection, thread, turns, clock, signal }
+        const thaw = await freezeDatabase(held)
+        await copyDatabase(descriptor.file(), target, signal).finally(thaw)
+      },
+
       async close() {
-        if (wal?.reaches(PAGES_AT_CLOSE)) await thread.run('pragma wal_checkpoint(truncate)').catch(() => {})
+        // Each of these steps would make or delete files of the path, which may belong to another database by now.
+        const isThere = place?.hasDatabase() ?? false
+        if (isThere && wal?.reaches(PAGES_AT_CLOSE))
+          await thread.run('pragma wal_checkpoint(truncate)').catch(() => {})
         // libsql closes a connection only when its statements are collected as garbage, and SQLite then deletes the `-wal`
         // file. By that time the file may belong to another database of this name.
-        if (library.name === 'libsql' && !inMemory)
+        if (library.name === 'libsql' && isThere)
           cleanup.push(
             () => connection.exec('pragma journal_mode = delete'),
             () => thread.end(),
           )
         await cleanUp()
       },
+    }
+
+    async function withoutWriters<T>(on: SqliteConnection, work: () => Promise<T>): Promise<T> {
+      await retryWhileBusy(() => on.exec('begin immediate'), PATIENCE_MS, clock)
+      try {
+        return await work()
+      } finally {
+        on.exec('rollback')
+      }
     }
 
     /** On the thread, because a failing disk is slow. */

@@ -2,15 +2,19 @@ import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from './driv
 
 /**
  * Locks `<path>-lock`, an empty database of its own: exclusively for a library that must not share the database with
- * another process or instance, and shared for one that may. The database itself stays open for the second connection of
+ * another process or instance, or for a restoration, and shared for one that may. The database itself stays open for the second connection of
  * this process, which checks, copies and checkpoints it.
  *
  * Throws BUSY when another process holds the lock.
  */
-export function holdFile(library: SqliteLibrary, path: string): { release(): void } {
+export function holdFile(
+  library: SqliteLibrary,
+  path: string,
+  isAlone = !mayShareFiles(library),
+): { release(): void } {
   const lock: SqliteConnection = library.open(`${path}-lock`)
   try {
-    lock.exec(mayShareFiles(library) ? 'begin; select count(*) from sqlite_schema' : 'begin exclusive')
+    lock.exec(isAlone ? 'begin exclusive' : 'begin; select count(*) from sqlite_schema')
   } catch (error) {
     lock.close()
     throw error

@@ -1,21 +1,30 @@
-import { close as closeFile, fdatasync, fsync, open as openFile, readSync } from 'node:fs'
+import { close as closeFile, fdatasync, fsync, open as openFile, read, readSync, write } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 
 /** The `-wal` file of an open database, through a descriptor of our own: syncs it, and measures its length. */
 export interface Wal {
+  descriptor: number
   /**
    * Resolves when every commit of this process, and every commit before it, is on disk. At once, when a sync that began
    * after the last commit has ended. Otherwise with the next sync, which begins when the one under way ends and is shared
-   * by all callers.
+   * by all callers. When the one under way fails, so do all that wait for the next: the kernel reports lost pages once,
+   * so the next sync would succeed without them.
    */
   durable(): Promise<void>
+  /**
+   * Writes every byte of the file again, and syncs it. After a sync that failed, here or in another process, the kernel
+   * may hold pages in memory that it no longer intends to write. The caller keeps writers away.
+   */
+  rewrite(): Promise<void>
   /** Whether it contains this many pages that no checkpoint has copied. */
   reaches(pages: number): boolean
   close(): Promise<void>
 }
 
 /**
+ * Opens and rewrites the file, because a sync of an earlier process may have failed. The caller keeps writers away.
+ *
  * @param commits how many commits this process has made
  * @param onFailure called when a sync fails, before `durable` rejects
  */
@@ -27,7 +36,7 @@ export async function openWal(
   const file = await fs.open(`${path}-wal`, 'r+')
   try {
     await syncFolder(dirname(path))
-    await fs.fdatasync(file)
+    await rewrite(file)
   } catch (error) {
     await fs.close(file).catch(() => {})
     throw error
@@ -58,19 +67,27 @@ export async function openWal(
   }
 
   return {
+    descriptor: file,
+
     durable() {
       const commit = commits()
       if (commit === synced) return Promise.resolve()
       if (!running) return begin()
       if (commit === runningFor) return running
-      next ??= running
-        .catch(() => {})
-        .then(() => {
+      next ??= running.then(
+        () => {
           next = undefined
           return begin()
-        })
+        },
+        (error) => {
+          next = undefined
+          throw error
+        },
+      )
       return next
     },
+
+    rewrite: () => rewrite(file),
 
     // A frame is a header of 24 bytes and a page. The header of a frame repeats the two salts of the WAL's header, which
     // change when the WAL restarts, so the header of one frame shows whether the WAL is that long. About 4 µs.
@@ -86,6 +103,19 @@ export async function openWal(
     close: () => fs.close(file),
   }
 }
+
+async function rewrite(file: number): Promise<void> {
+  const buffer = Buffer.alloc(REWRITTEN_AT_ONCE)
+  for (let at = 0; ; ) {
+    const { bytesRead } = await fs.read(file, buffer, 0, buffer.length, at)
+    if (bytesRead === 0) break
+    const { bytesWritten } = await fs.write(file, buffer, 0, bytesRead, at)
+    at += bytesWritten
+  }
+  await fs.fdatasync(file)
+}
+
+const REWRITTEN_AT_ONCE = 1024 * 1024
 
 /** Makes the names of new files durable, where the system can do that. */
 export async function syncFolder(folder: string): Promise<void> {
@@ -103,6 +133,8 @@ const NO_FOLDER_SYNC = ['EPERM', 'EISDIR', 'EINVAL', 'EACCES', 'EBADF', 'ENOTSUP
 const fs = {
   open: promisify(openFile),
   close: promisify(closeFile),
+  read: promisify(read),
+  write: promisify(write),
   fsync: promisify(fsync),
   fdatasync: promisify(fdatasync),
 }

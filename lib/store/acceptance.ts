@@ -20,7 +20,7 @@ interface Accepted {
 
 /** Writes events and refresh requests durably. Concurrent calls share a transaction, a sync and the hints. */
 export function createAcceptance(options: {
-  engine: Pick<Engine, 'clock' | 'transact' | 'transactsAtOnce' | 'durable' | 'isDataError'>
+  engine: Pick<Engine, 'clock' | 'transact' | 'transactsAtOnce' | 'mark' | 'durable' | 'isDataError'>
   ownership: Pick<Ownership, 'check'>
   request: RefreshRequests['request']
   journal: Pick<Journal, 'insert'>
@@ -68,10 +68,11 @@ export function createAcceptance(options: {
       for (const { request } of call.requests) businesses.add(request.businessUid)
     }
     const beganAt = engine.clock.monotonic()
+    const mark = engine.mark()
     await engine.transact(() => write(requests, events))
     lastMs = engine.clock.monotonic() - beganAt
     // Others may see the commit before it is durable. Only the reply must wait.
-    await engine.durable()
+    await engine.durable(mark)
     for (const businessUid of businesses) announce({ kind: 'requested', businessUid })
     if (events.length > 0) announce({ kind: 'journal' })
   }

@@ -3,8 +3,10 @@ import type { Query, Sql } from './sql.js'
 /** The SQL in which the engines differ. */
 export interface Dialect {
   compile(query: Sql): Query
-  /** The engine's time, as an SQL expression. Leases are judged by this clock alone. */
+  /** The engine's time of dates, ages and due times, as an SQL expression. */
   now(): Sql<number>
+  /** The engine's time of leases. On PostgreSQL it is the same time. */
+  leaseNow(): Sql<number>
   /** `json`, an array of objects, as a table with these columns: one statement for a batch of any size. */
   rows(json: string, columns: Columns): Sql
   /** Whether a column has one of these values, as a condition that uses the column's index. */
@@ -37,6 +39,10 @@ export interface Dialect {
    */
   hidden(column: string): Sql
 
+  /** Selects the columns of all tables. */
+  columns: Sql<{ table: string; name: string }>
+  /** Selects the indexes of all tables, apart from those of their constraints. */
+  indexes: Sql<{ table: string; name: string }>
   /** The column type of a row number that the engine assigns. */
   rowNumber: Sql
   /** The column type of an identifier in whose order rows are locked: sorted by bytes, as JavaScript sorts. */
@@ -70,12 +76,12 @@ export interface Step {
 
 /** The rows of a step, in the text of its statement. */
 export interface Given<Name extends string = string> {
-  /** A table with their columns and `now`, the store's time. */
+  /** A table with their columns, `now` and `lease_now`: the two times of the store. */
   table: Sql
   /** The end of `insert into … (…)`: one row of these values for each. On SQLite 2 × faster than a select. */
   insert(values: Sql): Sql
   /** A whole statement: the rows of `select` for each of the rows. */
   each(select: Sql): Sql
   /** A column, among the values of `insert` and in the select of `each`. */
-  of(column: Name | 'now'): Sql
+  of(column: Name | 'now' | 'lease_now'): Sql
 }

@@ -2,6 +2,9 @@ import type { Engine } from './engine.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { URGENCY, type Urgency } from './store.js'
 
+/** Whose lease did not run out, and no earlier one: `suspect-reads.ts` leases the others. */
+const IS_UNSUSPECTED = sql`suspect = 0 and lease_token is null`
+
 /** The columns of a due row that decide whether it is leased. */
 export interface DueRow {
   uid: string
@@ -14,7 +17,7 @@ export interface DueRow {
 export function dueReads(engine: Engine, urgency: Urgency, limit: number, more: Sql = sql``) {
   return sql`
     select subscription_uid as uid, business_uid as business, urgency, 0 as is_newest ${more} from subscriptions
-    where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()}
+    where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED}
     order by refresh_at limit ${limit}`
 }
 
@@ -35,7 +38,7 @@ export async function dueRowsOf(
   if (urgencies.includes(URGENCY.eventOfUnread))
     classes.push(sql`select * from (
       select subscription_uid as uid, business_uid as business, urgency, 1 as is_newest from subscriptions
-      where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at <= ${engine.now()}
+      where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED}
       order by refresh_at desc limit ${size} ${engine.skipLocked}) as newest`)
   if (classes.length === 0) return []
   const rows = await sql<DueRow>`${sql.join(classes, ' union all ')}`.execute(trx)
@@ -44,13 +47,13 @@ export async function dueRowsOf(
 
 /** Whether any row of these classes is due. */
 export async function isDue(
-  engine: Pick<Engine, 'now'>,
+  engine: Pick<Engine, 'now' | 'leaseNow' | 'isLocal'>,
   db: Connection,
   urgencies: readonly Urgency[],
 ): Promise<boolean> {
   const classes = sql.join(urgencies.map((urgency) => sql.lit(urgency)))
   const rows = await sql`
-    select 1 from subscriptions where urgency in (${classes}) and refresh_at <= ${engine.now()} limit 1`.execute(
+    select 1 from subscriptions where urgency in (${classes}) and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED} limit 1`.execute(
     db,
   )
   return rows.length > 0

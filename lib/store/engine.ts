@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js'
 import type { Dialect, Script } from './dialect.js'
-import type { Connection, Sql } from './sql.js'
+import type { Connection } from './sql.js'
 import type { Hint } from './store.js'
 
 /** A database: SQLite or PostgreSQL. Everything above it is the same SQL, except for its `Dialect`. */
@@ -30,11 +30,15 @@ export interface Engine extends Dialect {
    * transaction writes at a time.
    */
   holdNames?(trx: Connection, names: readonly string[]): Promise<void>
+  /** The place of the next commit of this process, for `durable`. */
+  mark(): number
   /**
-   * Resolves when every commit of this process, and every commit before it, is on disk. Costs little when that is so
-   * already.
+   * Resolves when every commit of this process since the mark, and every commit before it, is on disk. Costs little when
+   * that is so already. Rejects when a sync has failed since the mark: no later sync proves those commits.
    */
-  durable(): Promise<void>
+  durable(since?: number): Promise<void>
+  /** Why no commit can be made durable now, if the engine has found that by itself. */
+  fault?(): unknown
   /** Whether an error concerns the data of one row, so that the rest of a batch can be written without it. */
   isDataError(error: unknown): boolean
 
@@ -47,8 +51,11 @@ export interface Engine extends Dialect {
   announceIn?(trx: Connection, hints: readonly Hint[]): Promise<void>
   /** Calls `onHint` for the commits of other processes. */
   watch(onHint: (hint: Hint) => void): void
-  /** Copies all data into a new file while others write. Rejects `backup_failed`. */
-  backup(path: string): Promise<void>
+  /**
+   * Copies all data into a new file while others write. Rejects `backup_failed`, or the reason of `signal`; then there is
+   * no file.
+   */
+  backup(path: string, signal?: AbortSignal): Promise<void>
 }
 
 /** The hints that cover every commit of another process. */
@@ -58,5 +65,8 @@ export const ANYTHING: readonly Hint[] = [
   { kind: 'journal' },
 ]
 
-/** Additive only: code of the version before must go on working with the new schema. */
-export type Migration = (dialect: Dialect) => Sql[]
+/**
+ * One step of the schema, within the transaction of all steps. From version 2 on additive only: code of the release
+ * before must go on working with the new schema.
+ */
+export type Migration = (dialect: Dialect, trx: Connection) => Promise<void>

@@ -5,8 +5,9 @@ export type EntryKind = 'event' | 'change' | 'unrecognised' | 'action'
 export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised', 'action']
 /**
  * `pending`: in its lane, to be handled. `waiting`: no process handles its topic now; pending as soon as one does.
- * `unhandled`: an event that no process handled when it came. `done`: its handlers returned. `dead`: its tries are used
- * up, or its retention ended while it waited. Only a replay makes the last three pending again.
+ * `unhandled`: no process ever handled its topic: an event, or a change whose retention ended. `done`: its handlers
+ * returned. `dead`: its tries are used up, or its retention ended while it waited for a handler that a process once had.
+ * Only a replay makes the last three pending again, or `rescueMs` an unhandled event.
  */
 export type EntryStatus = 'pending' | 'waiting' | 'unhandled' | 'done' | 'dead'
 export const ENTRY_STATUSES: readonly EntryStatus[] = ['pending', 'waiting', 'unhandled', 'done', 'dead']
@@ -63,7 +64,7 @@ export interface ClaimLanes {
 
 /** A leased lane. Its `id` is the key. */
 export interface LaneClaim extends Leased {
-  /** How many leases before this one ran out in a row without a finish. After one, only the head is handed out. */
+  /** How often the head began alone before and did not end: see `claimSuspectLane`. 0 for any other lane. */
   lapses: number
   /** Never empty: the head, and the entries after it up to the first of a topic that `claimLanes` did not name. */
   entries: Entry[]
@@ -72,7 +73,7 @@ export interface LaneClaim extends Leased {
 /** The topics that this process handles. */
 export interface HandleTopics {
   topics: readonly Topic[]
-  /** Also makes events pending that became unhandled within this time: their receiver did not know the handler yet. */
+  /** Also makes events pending that came unhandled within this time: the handler was registered after they came. */
   rescueMs: number
   /** A topic that no process has named for this time is not handled any more. */
   retireMs: number
@@ -149,7 +150,7 @@ export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 export interface Pruned {
   /** Rows deleted or ended; 0 when nothing is left to do. */
   rows: number
-  /** Entries that ended because no handler was registered for them. */
+  /** Entries that ended because no process has the handler any more that one once had. */
   dead: DeadEntry[]
 }
 
@@ -170,10 +171,35 @@ export interface EntryCounts {
   pending: number
   /** Of the pending entries, those that were tried before. */
   retrying: number
-  /** The age of the oldest pending entry; null when there is none. */
+  /**
+   * How long the longest due entry has been due: since it was received, made pending again, or its next try came; null when
+   * none is due. Entries behind one that was tried and failed wait for it, so they are not due.
+   */
   oldestPendingMs: number | null
   dead: number
   /** Changes and events whose topic no process handles now. */
   waiting: number
   unrecognised: number
+  /** The newest changes of the last week that an event or a reconcile found, at most `JUDGED_CHANGES`. */
+  recentChanges: number
+  /**
+   * Of these, the ones that a reconcile found, and no event named their subscription within an hour after that. An event
+   * that comes late is no sign that events do not come.
+   */
+  unannouncedChanges: number
 }
+
+/**
+ * The key of the entries of a subscription. Entries of one key are handled in order.
+ *
+ * @example subscriptionKey('subscription-1') // subscription:subscription-1
+ */
+export const subscriptionKey = (subscriptionUid: string): string => `subscription:${subscriptionUid}`
+/**
+ * The key of the entries of a business that name no subscription.
+ *
+ * @example businessKey('business-1') // business:business-1
+ */
+export const businessKey = (businessUid: string): string => `business:${businessUid}`
+/** So few, that the count changes within a few events when a registration was lost or is put right. */
+export const JUDGED_CHANGES = 10

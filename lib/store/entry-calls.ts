@@ -1,3 +1,4 @@
+import { createClaimsOnDisk } from './claims-on-disk.js'
 import type { Engine } from './engine.js'
 import { finishLanes } from './finish-lanes.js'
 import type { HandledTopics } from './handled-topics.js'
@@ -23,14 +24,11 @@ export function createEntryCalls(options: {
   const { isClosed, whileOpen } = options.lifeCycle
   const { write } = transactions
   const laneClaims = createLaneClaims(engine, lanes, offsetOf)
+  const claimOnDisk = createClaimsOnDisk({ engine, transactions, whileOpen, lanes })
 
   return {
-    async claimLanes(options) {
-      const claims = await laneClaims.claim(transactions, options)
-      // A handler must not see what a power cut could still undo.
-      if (claims.length > 0) await whileOpen(() => engine.durable())
-      return claims
-    },
+    // A handler must not see what a power cut could still undo.
+    claimLanes: (options) => claimOnDisk(() => laneClaims.claim(transactions, options)),
     renewLane: (lane, leaseMs) => write((trx) => lanes.renew(trx, lane, leaseMs)),
     finishLanes: (finishes) => write((trx) => finishLanes({ engine, lanes }, trx, finishes)),
 

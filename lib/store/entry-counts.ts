@@ -1,7 +1,12 @@
+import { DAY, HOUR } from '../clock.js'
 import type { Engine } from './engine.js'
-import { ENTRY_KINDS, ENTRY_STATUSES } from './entries.js'
+import { ENTRY_KINDS, ENTRY_STATUSES, JUDGED_CHANGES } from './entries.js'
+import { isPending } from './lane-heads.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { COUNTED_UP_TO } from './store.js'
+
+/** Only entries that were replayed or failed stand before the longest due one; see `oldestPendingMs`. */
+const OLDEST_OF_A_KIND = 200
 
 /** Counts of the table `journal`. No statement reads more rows than it counts. */
 export function createEntryCounts(engine: Engine) {
@@ -25,20 +30,43 @@ export function createEntryCounts(engine: Engine) {
         waiting: Number(waiting),
         unrecognised: Number(unrecognised),
         oldestPendingMs: await oldestPendingMs(db),
+        ...(await recentChanges(db)),
       }
     },
   }
 
+  async function recentChanges(db: Connection) {
+    const rows = await sql<Record<'recent' | 'unannounced', number | null>>`
+      select count(*) as recent, sum(case when cause = 'reconcile' and not exists (
+        select 1 from journal where journal.subscription_uid = changes.subscription_uid and kind = 'event'
+          and journal.received_at between changes.received_at and changes.received_at + ${sql.lit(HOUR)}
+      ) then 1 else 0 end) as unannounced
+      from (
+        select cause, subscription_uid, received_at from journal
+        where cause in ('event', 'reconcile') and received_at > ${engine.now()} - ${sql.lit(7 * DAY)}
+        order by received_at desc, seq desc limit ${sql.lit(JUDGED_CHANGES)}
+      ) as changes`.execute(db)
+    return { recentChanges: Number(rows[0]?.recent), unannouncedChanges: Number(rows[0]?.unannounced ?? 0) }
+  }
+
+  /**
+   * How long the longest due entry has been due: since it was received, made pending again, or its next try came. Entries
+   * behind one that is tried again wait for it, so they are not due.
+   */
   async function oldestPendingMs(db: Connection): Promise<number | null> {
     const oldest = ENTRY_KINDS.map(
       (kind) => sql`select * from (
-        select received_at from journal where status = 'pending' and kind = ${sql.lit(kind)} order by seq limit 1
+        select key, seq, coalesce(due_at, received_at) as due from journal
+        where status = 'pending' and kind = ${sql.lit(kind)} order by seq limit ${OLDEST_OF_A_KIND}
       ) as ${sql.ref(kind)}`,
     )
+    const failedHead = sql`(
+      select case when head.attempts > 0 then head.seq end from journal as head
+      where head.key = oldest.key and ${isPending(engine)} order by head.seq limit 1
+    )`
     const rows = await sql<{ age: number | null }>`
-      select ${engine.now()} - min(received_at) as age from (${sql.join(oldest, ' union all ')}) as oldest`.execute(
-      db,
-    )
+      select ${engine.now()} - min(due) as age from (${sql.join(oldest, ' union all ')}) as oldest
+      where due <= ${engine.now()} and coalesce(${failedHead}, seq) = seq`.execute(db)
     const age = rows[0]?.age
     return age === null || age === undefined ? null : Math.max(0, Number(age))
   }

@@ -13,12 +13,9 @@ export const WORKER: Topic = 'worker'
 /**
  * The status of a new entry by its topic and kind. `handled-topics.ts` has the rules.
  *
- * @param here the topics of this process, and whether it is a worker
+ * @param isWorker whether this process is a worker
  */
-export function createStatuses(
-  engine: Pick<Engine, 'compile' | 'forShare'>,
-  here: () => { own: Set<Topic>; isWorker: boolean },
-) {
+export function createStatuses(engine: Pick<Engine, 'compile' | 'forShare'>, isWorker: () => boolean) {
   const query = (lock: Sql) =>
     prepareSteadyQuery(
       engine,
@@ -43,7 +40,6 @@ export function createStatuses(
       known = yield* topicsOf(readAndLock())
       break
     }
-    const { own, isWorker } = here()
     const decided = new Map<Topic, EntryStatus>()
     return (topic, kind) => {
       const status = decided.get(topic) ?? decide(topic, kind)
@@ -54,8 +50,7 @@ export function createStatuses(
     function decide(topic: Topic, kind: EntryKind): EntryStatus {
       if (isTopicAmong(known.ready, topic)) return 'pending'
       if (isTopicAmong(known.all, topic)) return 'waiting'
-      if (isTopicAmong(own, topic)) return 'pending'
-      const isDecided = isWorker || known.all.has(WORKER)
+      const isDecided = isWorker() || known.all.has(WORKER)
       return kind !== 'change' && isDecided ? 'unhandled' : 'waiting'
     }
   }

@@ -33,6 +33,6 @@ export async function finishLanes(
   const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && Number(lapses) > 0)
   const lapsed = stillLeased.map(({ key }) => key)
   if (lapsed.length > 0)
-    await sql`update lanes set lapses = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)
+    await sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)
   return [...keys]
 }

@@ -6,7 +6,6 @@ import { businessesOf, hintsOfNews } from './read-finish.js'
 import { perform } from './script.js'
 import type { Connection } from './sql.js'
 import type { ReadClaim, ReadFinish } from './store.js'
-import type { Subscriptions } from './subscriptions.js'
 import { createFinishWrites, type Finished } from './write-finishes.js'
 
 /** The reads of one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
@@ -31,12 +30,11 @@ export function createReadFinishes(options: {
     'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf' | 'isOneOf' | 'forUpdate' | 'announceIn'
   >
   write: Engine['write']
-  subscriptions: Pick<Subscriptions, 'ofBusinesses'>
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
   /** Called in the transaction that writes a record read with this app's token. */
   recordRead(trx: Connection): Promise<void>
 }) {
-  const { engine, write, subscriptions, insertChanges, recordRead } = options
+  const { engine, write, insertChanges, recordRead } = options
   const finishAll = createFinishWrites(engine)
   let waiting: Waiter[] = []
   let isRunning = false
@@ -56,14 +54,14 @@ export function createReadFinishes(options: {
     isRunning = false
   }
 
-  /** No two of one business: each change is decided by the state that its own read wrote. */
+  /** No two of one subscription: one statement changes a row once. */
   function takeBatch(): Waiter[] {
     const taken = new Set<string>()
     const batch: Waiter[] = []
     const left: Waiter[] = []
     for (const each of waiting) {
-      const fits = batch.length < BATCH && !each.businesses.some((business) => taken.has(business))
-      for (const business of each.businesses) taken.add(business)
+      const fits = batch.length < BATCH && !taken.has(each.claim.id)
+      taken.add(each.claim.id)
       ;(fits ? batch : left).push(each)
     }
     waiting = left
@@ -85,9 +83,8 @@ export function createReadFinishes(options: {
 
   async function writeAll(trx: Connection, batch: readonly Waiter[]): Promise<Finished[]> {
     const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
-    // Two reads of subscriptions of one business must not each decide by the old state of the other. And a read that names
-    // another business must not go on while that business is erased.
-    const held = batch.filter((each) => changing.includes(each) || each.businesses.length > 1)
+    // A read that names another business must not go on while that business is erased.
+    const held = batch.filter(({ businesses }) => businesses.length > 1)
     if (held.length > 0)
       await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
     const quiet = await quietAmong(
@@ -100,18 +97,11 @@ export function createReadFinishes(options: {
     const finished = await perform(engine, trx, finishAll(batch, erased))
     const written = batch.filter((_, i) => finished[i] === 'written')
     if (written.some(({ finish }) => finish.found)) await recordRead(trx)
-    const changed = written
-      .flatMap(({ finish }) => finish.changes ?? [])
-      .map(({ businessUid }) => businessUid)
-    const siblingsOf = await subscriptions.ofBusinesses(trx, changed)
     const changes: WrittenChange[] = []
     for (const { claim, finish } of written) {
       if (quiet.has(claim.id)) continue
-      for (const { id, key, businessUid, payload } of finish.changes ?? []) {
-        const { subscriptionUid } = claim.subscription
-        const text = payload(siblingsOf.get(businessUid) ?? [], engine.clock.now())
-        changes.push({ id, key, businessUid, subscriptionUid, payload: text })
-      }
+      const { subscriptionUid } = claim.subscription
+      changes.push(...(finish.changes ?? []).map((change) => ({ ...change, subscriptionUid })))
     }
     await insertChanges(trx, changes)
     const hints = written.flatMap(({ claim, finish }) => hintsOfNews(claim, finish))

@@ -15,23 +15,29 @@ import { withinBytes } from './within-bytes.js'
  *
  * | topic | entered | left | new entries |
  * |---|---|---|---|
- * | absent | no process has named it for three days | a process names it: not ready | unhandled; changes wait |
- * | not ready | a process names it; no process has named it for `retireMs`, and entries in lanes wait again | all waiting entries are pending: ready. Not named for three days: absent | wait, behind those that wait already |
+ * | absent | no process has ever named it | a process names it: not ready | unhandled; changes wait |
+ * | not ready | a process names it; no process has named it for `retireMs`, and entries in lanes wait again | all waiting entries are pending: ready | wait, behind those that wait already |
  * | ready | all its waiting entries were made pending, in order | no process has named it for `retireMs`: not ready | pending |
  *
+ * A row stays for ever: an entry that waited in vain is dead if a process once had its handler, else `unhandled`.
  * A worker is a process that has called `handleTopics`. Before the first worker has named its topics, every entry waits.
+ * Events that were unhandled shortly before their topic is named wait too, before the topic is ready. So they are handled
+ * before later ones.
  * A transaction that writes entries of a topic that is not ready locks the row, so that no entry begins to wait after the
  * last batch.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
-  /** The topics of this process. Entries that it receives for them are pending even before the row exists. */
-  let own = new Set<Topic>()
   let isWorker = false
-  const { markUnhandled, release, makePending } = createWaitingEntries(engine, lanes)
+  /**
+   * When this worker became the first, in the time of the store: what came before that is not history for its handlers,
+   * however late they come.
+   */
+  let firstWorkerAt: number | null = null
+  const { markUnhandled, rescue, release } = createWaitingEntries(engine, lanes)
   const { retire, setAside } = createTopicRetirement(engine, lanes)
 
   return {
-    statuses: createStatuses(engine, () => ({ own, isWorker })),
+    statuses: createStatuses(engine, () => isWorker),
 
     /** See the port. True when entries became pending or waiting. `isClosed` ends it between two batches. */
     async handle(
@@ -39,15 +45,19 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       write: Engine['write'],
       isClosed: () => boolean,
     ) {
-      own = new Set(topics)
+      const own = new Set(topics)
+      let isFirst = false
       isWorker = true
       let moved = 0
       let namedAt = Number.NEGATIVE_INFINITY
       // Repeated between batches, so that no other process retires the topics meanwhile.
       const nameEvery = async (atMostEveryMs: number) => {
-        if (engine.clock.monotonic() - namedAt < atMostEveryMs) return false
+        if (engine.clock.monotonic() - namedAt < atMostEveryMs) return
         namedAt = engine.clock.monotonic()
-        return write((trx) => nameTopics(engine, trx, topics))
+        const becameFirstAt = await write((trx) => nameTopics(engine, trx, topics))
+        if (becameFirstAt === null) return
+        isFirst = true
+        firstWorkerAt = becameFirstAt
       }
       const inBatches = async (batch: (trx: Connection) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
@@ -56,37 +66,44 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
           await nameEvery(retireMs / 6)
         }
       }
-      const isFirst = await nameEvery(0)
-      if (topics.length > 0) await inBatches((trx) => release(trx, topics))
-      if (isFirst) await inBatches(markUnhandled)
-      if (topics.length > 0 && rescueMs > 0) {
-        const late = await unhandledEvents(engine, own, rescueMs)
-        await inBatches(async (trx) => {
-          const batch = withinBytes(late.slice(0, BATCH))
-          late.splice(0, batch.length)
-          if (batch.length > 0) await makePending(trx, batch, 'unhandled')
-          return batch.length
-        })
-      }
+      await nameEvery(0)
       if (topics.length > 0) {
+        if (rescueMs > 0)
+          for await (const late of unhandledEvents(engine, own, {
+            withinMs: rescueMs,
+            orBefore: firstWorkerAt,
+          })) {
+            await inBatches(async (trx) => {
+              const batch = withinBytes(late.slice(0, BATCH))
+              late.splice(0, batch.length)
+              if (batch.length > 0) await rescue(trx, batch)
+              return batch.length
+            })
+            if (isClosed()) break
+            await nameEvery(retireMs / 6)
+          }
+        await inBatches((trx) => release(trx, topics))
         if (moved > 0) await nameEvery(0)
-        await write((trx) => retire(trx, retireMs))
-        await inBatches((trx) => setAside(trx, retireMs, own))
       }
+      if (isFirst) await inBatches(markUnhandled)
+      await write((trx) => retire(trx, retireMs))
+      await inBatches((trx) => setAside(trx, retireMs, own))
       return moved > 0
     },
   }
 }
 
-/** Writes that a process has these topics. True when it is the first worker. */
-async function nameTopics(engine: Engine, trx: Connection, topics: readonly Topic[]): Promise<boolean> {
+/** Writes that a process has these topics. Returns the time of the store if it is the first worker, else null. */
+async function nameTopics(engine: Engine, trx: Connection, topics: readonly Topic[]): Promise<number | null> {
   const isFirst = !(await readTopics(engine, trx)).all.has(WORKER)
   const json = JSON.stringify([WORKER, ...topics].sort().map((topic) => ({ topic })))
   await sql`
     insert into handlers (topic, seen_at, ready)
-    select topic, ${engine.now()}, 0 from ${engine.rows(json, { topic: 'text' })} as named where true
-    on conflict (topic) do update set seen_at = ${engine.now()}`.execute(trx)
-  return isFirst
+    select topic, ${engine.leaseNow()}, 0 from ${engine.rows(json, { topic: 'text' })} as named where true
+    on conflict (topic) do update set seen_at = ${engine.leaseNow()}`.execute(trx)
+  if (!isFirst) return null
+  const [time] = await sql<{ at: number }>`select ${engine.now()} as at`.execute(trx)
+  return Number(time?.at)
 }
 
 export type HandledTopics = ReturnType<typeof createHandledTopics>

@@ -4,16 +4,18 @@ import type { HandledTopics } from './handled-topics.js'
 import type { Lanes } from './lanes.js'
 import { perform, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
-import { type EntryKind, type NewAction, type NewEvent, type Topic, topicOf } from './store.js'
+import {
+  type EntryKind,
+  type NewAction,
+  type NewChange,
+  type NewEvent,
+  type Topic,
+  topicOf,
+} from './store.js'
 
 /** A change to write. */
-export interface WrittenChange {
-  id: string
-  key: string
-  businessUid: string
+export interface WrittenChange extends NewChange {
   subscriptionUid: string
-  /** JSON */
-  payload: string
 }
 
 /**
@@ -22,8 +24,8 @@ export interface WrittenChange {
  * | status | entered | left |
  * |---|---|---|
  * | pending | written with a topic that is ready, or that this process handles; its topic becomes handled; a replay. A try that failed leaves it pending, with `due_at` | its handlers return: done. Its tries are used up: dead. Its topic is retired: waiting |
- * | waiting | written with a topic that is not ready; a change that no process handles; any entry before the first worker; its topic is retired; a replay while no process handles it | its topic becomes handled: pending. The first worker handles no such event: unhandled. Its retention ends: dead |
- * | unhandled | written, after the first worker, with a topic that no process handles | a process names its topic within `rescueMs`, or a replay: pending. Its retention ends: deleted |
+ * | waiting | written with a topic that is not ready; a change that no process handles; any entry before the first worker; its topic is retired; unhandled, and a process names its topic within `rescueMs`; a replay while no process handles it | its topic becomes handled: pending. The first worker handles no such event: unhandled. Its retention ends: dead, or unhandled if no process ever had its handler |
+ * | unhandled | written, after the first worker, with a topic that no process ever had; waited for one until its retention ended | a process names its topic within `rescueMs`: waiting. A replay: pending or waiting. Its retention ends: deleted |
  * | done | its handlers returned; an action from the start | a replay, but not of an action: pending or waiting. Its retention ends: deleted |
  * | dead | its tries are used up, or its retention ended while it waited | a replay: pending or waiting. Its retention ends: deleted |
  *
@@ -37,9 +39,9 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
     NEW_COLUMNS,
     ({ insert, of }) => sql`
       insert into journal
-        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, status, attempts, received_at, settled_at)
+        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, status, attempts, received_at, settled_at)
       ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
-        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('status')}, 0, ${of('now')},
+        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('status')}, 0, ${of('now')},
         case when ${of('status')} = 'waiting' then ${of('now')} end`)}
       on conflict (id) do nothing`,
   )
@@ -59,6 +61,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       subscription: entry.subscriptionUid,
       payload: entry.payload,
       issues: entry.issues && JSON.stringify(entry.issues),
+      cause: entry.cause ?? null,
       status: statusOf(topics[i] as Topic, entry.kind),
     }))
     yield* lanes.enter(rows.filter(({ status }) => status === 'pending'))
@@ -113,7 +116,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       }
       const wasPending = entry.status === 'pending'
       await sql`
-        update journal set attempts = 0, due_at = null,
+        update journal set attempts = 0, due_at = ${now()},
           status = ${isHandled || wasPending ? 'pending' : 'waiting'},
           settled_at = ${isHandled || wasPending ? sql`null` : now()}
         where id = ${id}`.execute(trx)
@@ -126,7 +129,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
 type NewEntry = Pick<
   NewEvent,
   'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
-> & { kind: EntryKind }
+> & { kind: EntryKind; cause?: NewChange['cause'] }
 
 /** Consecutive entries of one name share their topic, which saves making the text anew for each. */
 function topicsOf(entries: readonly NewEntry[]): Topic[] {
@@ -148,6 +151,7 @@ const NEW_COLUMNS = {
   subscription: 'text',
   payload: 'text',
   issues: 'text',
+  cause: 'text',
   status: 'text',
 } as const
 

@@ -1,4 +1,5 @@
 import type { Engine } from './engine.js'
+import { isDueBy } from './is-due.js'
 import { handedOut } from './lane-entries.js'
 import { headsOf, keysIn, topicsOf } from './lane-heads.js'
 import { type Lanes, MAX_HANDED_OUT, TAKEN_BACK } from './lanes.js'
@@ -8,9 +9,11 @@ import { type ClaimLanes, isTopicAmong, type LaneClaim, type Topic } from './sto
 import type { StoreTime } from './store-time.js'
 import { MAX_BYTES } from './within-bytes.js'
 
-/** Leases due lanes, and returns their first entries. */
+/** A lane that is free, or was taken back: its lease did not run out, and no earlier one. */
+const IS_UNSUSPECTED = sql`suspect = 0 and (lease_token is null or lease_token = ${sql.lit(TAKEN_BACK)})`
+
+/** Leases due lanes, and returns their first entries. `suspect-lanes.ts` leases those whose lease ran out. */
 export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, offsetOf: StoreTime) {
-  const { now } = engine
   /** Whether the last claim leased as many lanes as its limit. */
   let wasFull = false
   /** How many lanes the payloads of one claim allow, judged by the claims before. */
@@ -28,26 +31,24 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
     topics: readonly Topic[],
     { limit, leaseMs, exceptKeys }: ClaimLanes,
     token: string,
-  ): Promise<{ key: string; lapses: number }[]> {
+  ): Promise<string[]> {
     // A range of the index for each topic: `topic in (…)` would sort all due lanes.
     const ranges = topics.map(
       (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
         select key, due_at from lanes
-        where topic = ${topic} and due_at <= ${now()} and key not in ${keysIn(engine, exceptKeys)}
+        where topic = ${topic} and ${isDueBy(engine, sql.ref('due_at'))} and ${IS_UNSUSPECTED}
+          and key not in ${keysIn(engine, exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
       )`,
     )
     const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
-    const rows = await sql<{ key: string; lapses: number }>`
+    const rows = await sql<{ key: string }>`
       with ${sql.join(ranges)}, picked as materialized (
         select key from (${sql.join(all, ' union all ')}) as due order by due_at limit ${limit}
       )
-      update lanes set
-        lapses = lapses + case when lease_token is null or lease_token = ${TAKEN_BACK} then 0 else 1 end,
-        lease_token = ${token},
-        due_at = ${now()} + ${leaseMs}
-      from picked where lanes.key = picked.key returning lanes.key, lapses`.execute(trx)
-    return rows
+      update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${leaseMs}
+      from picked where lanes.key = picked.key returning lanes.key`.execute(trx)
+    return rows.map(({ key }) => key)
   }
 
   async function claimDue(
@@ -58,10 +59,8 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
     const due = known ?? (await dueAmong(trx, options.topics))
     if (due.length === 0) return []
     const token = newLeaseToken()
-    const leased = await lease(trx, due, options, token)
-    if (leased.length === 0) return []
-    const lapsesOf = new Map(leased.map(({ key, lapses }) => [key, Number(lapses)]))
-    const keys = [...lapsesOf.keys()]
+    const keys = await lease(trx, due, options, token)
+    if (keys.length === 0) return []
     const heads = await headsOf(
       engine,
       trx,
@@ -71,10 +70,8 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
     const topics = new Set(options.topics)
     const offset = offsetOf([...heads.values()].flat()[0]?.now)
     const claims = keys.map((key): LaneClaim => {
-      const lapses = lapsesOf.get(key) ?? 0
-      const rows = heads.get(key) ?? []
-      const entries = handedOut(rows, { topics, lapses, offset })
-      return { id: key, leaseToken: token, lapses, entries }
+      const entries = handedOut(heads.get(key) ?? [], { topics, lapses: 0, offset })
+      return { id: key, leaseToken: token, lapses: 0, entries }
     })
     // A lane may be without entries: an event accepted twice inserts one, a holder that died may have ended the head, and
     // the payloads of other lanes may have been enough for one claim.

@@ -3,8 +3,7 @@ import { type Entry, isTopicAmong, type Topic } from './store.js'
 
 /**
  * The entries of a leased lane to hand out, in order. They are its first pending entries, up to the first that the
- * caller does not handle, or whose next try is not due because an earlier entry was replayed. After a lapse it is only
- * the head.
+ * caller does not handle, or whose next try is not due because an earlier entry was replayed.
  */
 export function handedOut(
   rows: readonly EntryRow[],
@@ -15,5 +14,5 @@ export function handedOut(
       !isTopicAmong(topics, topic) || (i > 0 && dueAt !== null && Number(dueAt) > Number(now)),
   )
   const ours = rows.slice(0, end < 0 ? rows.length : end)
-  return (lapses > 0 ? ours.slice(0, 1) : ours).map((row, i) => asEntry(row, offset, i === 0 ? lapses : 0))
+  return ours.map((row, i) => asEntry(row, offset, i === 0 ? lapses : 0))
 }

@@ -1,5 +1,6 @@
 import type { Engine } from './engine.js'
 import type { EntryRow } from './entry-row.js'
+import { isDueBy } from './is-due.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import type { Topic } from './store.js'
 import { MAX_BYTES } from './within-bytes.js'
@@ -66,13 +67,14 @@ export const LANE_TOPICS = sql`topics(topic) as (
 
 /** The topics of the heads of all lanes, or of the due ones. */
 export async function topicsOf(
-  engine: Pick<Engine, 'now'>,
+  engine: Pick<Engine, 'now' | 'leaseNow' | 'isLocal'>,
   db: Connection,
   among: 'all' | 'due',
 ): Promise<Topic[]> {
   const isDue = sql`(
-      select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
-    ) <= ${engine.now()}`
+      select due_at from lanes where lanes.topic = topics.topic and ${isDueBy(engine, sql.ref('due_at'))}
+      order by due_at limit 1
+    ) is not null`
   const rows = await sql<{ topic: Topic }>`
     with recursive ${LANE_TOPICS}
     select topic from topics where topic is not null and ${among === 'due' ? isDue : sql`true`}`.execute(db)

@@ -17,12 +17,15 @@ export const MAX_HANDED_OUT = 200
  * |---|---|---|---|
  * | waiting | no token, `due_at` to come | the head failed, and its next try is due later | that time comes, or a replay: due. Its last pending entry ends: deleted |
  * | due | no token, `due_at` has come | its first pending entry; the lease ends; the next try is due | a claim: leased. Its last pending entry ends: deleted |
- * | leased | a token; `due_at` is the end of the lease | a claim | a finish without `keepLease`: due, waiting or deleted. The lease runs out: claimed again, with a lapse. A replay or an erasure: taken back |
- * | taken back | the token `TAKEN_BACK`; `due_at` as it was | an entry that may have been handed out is replayed or erased | `due_at` comes: claimed, without a lapse |
+ * | leased | a token; `due_at` is the end of the lease | a claim | a finish without `keepLease`: due, waiting or deleted. The lease runs out: suspect. A replay or an erasure: taken back |
+ * | suspect | `suspect` = 1, no token | a lease that ran out is noticed; an alone try was returned untried, without its lapse | `claimSuspectLane`: alone |
+ * | alone | `suspect` = 1, a token; `lapses` counts this try too | the claim of a suspect lane | a result of its head: due, waiting or deleted, with no lapses. The lease runs out: suspect, with a lapse more. A replay or an erasure: taken back |
+ * | taken back | the token `TAKEN_BACK`; `due_at` as it was | an entry that may have been handed out is replayed or erased | `due_at` comes: claimed like a due one |
  *
  * A transaction that adds a pending entry first inserts or locks the row of its lane (`enter`). One that ends entries
  * locks the row before it selects the next head. So on PostgreSQL every pending entry has a lane, and the entries of a
- * key are numbered in the order of their commits. `lane-claims.ts` leases lanes, `finish-lanes.ts` finishes them.
+ * key are numbered in the order of their commits. `lane-claims.ts` leases lanes, `suspect-lanes.ts` the suspect ones,
+ * `finish-lanes.ts` finishes them.
  */
 export function createLanes(engine: Engine) {
   const now = engine.now
@@ -45,11 +48,13 @@ export function createLanes(engine: Engine) {
 
   /**
    * Sets each lane to its first pending entry, or deletes it when there is none. The caller has locked the lanes.
-   * `free`: leased lanes are left as they are. `untried`: the holder tried nothing, so the lapses of the head still count.
+   * `free`: leased lanes are left as they are. `untried`: the holder tried nothing, so the lapses of the head still
+   * count, without the one of a try alone that it did not make.
    */
   async function advance(trx: Connection, keys: readonly string[], among: 'all' | 'free' | 'untried') {
     if (keys.length === 0) return
-    const lapses = among === 'untried' ? sql.ref('lapses') : 0
+    const lapses = among === 'untried' ? sql`lapses - suspect` : sql`0`
+    const suspect = among === 'all' ? sql`0` : sql`suspect`
     // Sub-selects that end at their first row: PostgreSQL turns `exists` into a join over all pending entries.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
     const emptied = await sql<{ key: string }>`
@@ -60,7 +65,7 @@ export function createLanes(engine: Engine) {
     const left = keys.filter((key) => !gone.has(key))
     if (left.length === 0) return
     await sql`
-      update lanes set lease_token = null, lapses = ${lapses}, (topic, due_at) = (
+      update lanes set lease_token = null, lapses = ${lapses}, suspect = ${suspect}, (topic, due_at) = (
         select journal.topic, coalesce(journal.due_at, ${now()}) from journal
         where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
       )
@@ -70,7 +75,7 @@ export function createLanes(engine: Engine) {
   /** Takes these lanes, which the caller has locked, from their holders. */
   async function takeBack(trx: Connection, keys: readonly string[]) {
     await sql`
-      update lanes set lease_token = ${TAKEN_BACK}, lapses = 0
+      update lanes set lease_token = ${TAKEN_BACK}, lapses = 0, suspect = 0
       where ${engine.isOneOf('key', keys)} and lease_token is not null`.execute(trx)
   }
 
@@ -81,7 +86,7 @@ export function createLanes(engine: Engine) {
 
     async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
       const rows = await sql`
-        update lanes set due_at = ${now()} + ${leaseMs}
+        update lanes set due_at = ${engine.leaseNow()} + ${leaseMs}
         where key = ${id} and lease_token = ${leaseToken} returning key`.execute(trx)
       return rows.length > 0
     },

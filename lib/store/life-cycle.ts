@@ -19,8 +19,10 @@ export function createLifeCycle(options: {
   /** Resolves when no delivery waits for its commit. */
   accepted(): Promise<void>
   end(): Promise<void>
+  /** Ends the calls under way that may take long. */
+  endLongCalls(): void
 }) {
-  const { begin, accepted, end } = options
+  const { begin, accepted, end, endLongCalls } = options
   let opening: Promise<void> | undefined
   /** Why the last opening failed. */
   let failure: unknown
@@ -51,6 +53,7 @@ export function createLifeCycle(options: {
     async close() {
       if (isClosed) return
       isClosed = true
+      endLongCalls()
       await opening?.catch(() => {})
       await accepted()
       if (underWay > 0)

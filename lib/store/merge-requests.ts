@@ -1,10 +1,9 @@
-import type { RefreshRequest } from './store.js'
+import { CAUSES, type Cause, type RefreshRequest } from './store.js'
 
-/** A refresh request, and its source. */
+/** A refresh request, and its cause. Requests of events precede those of `track`, `refresh` and imports. */
 export interface Requested {
   request: RefreshRequest
-  /** Whether an event requests the read. Requests of `track` and `refresh` wait behind those of events. */
-  byEvent: boolean
+  cause: Cause
 }
 
 /** The requests for a subscription that name its business: of the kinds `subscription` and `other_item`. */
@@ -13,18 +12,28 @@ interface NamedRow {
   business: string
   purchasable: string | null
   times: number
-  event: 0 | 1
+  /** The place of the cause in `CAUSES`. */
+  cause: number
   /** 1: every request is quiet. */
   quiet: 0 | 1
   /** 1: every request names another item. */
   other: 0 | 1
+  /** 1: an `update` is among them. */
+  updates: 0 | 1
 }
 
 /** The requests for a subscription if the store has it: of the kind `known`. */
 interface KnownRow {
   uid: string
   times: number
-  event: 0 | 1
+  cause: number
+}
+
+/** The last record among the events that name a subscription. `ends`: by that record the business may not use the app. */
+interface RecordRow {
+  uid: string
+  business: string
+  ends: 0 | 1
 }
 
 /** The requests for all subscriptions of a business, and the newest install or uninstall among them. */
@@ -32,8 +41,9 @@ interface BusinessRow {
   business: string
   installed: number | null
   at: number
+  wall: number
   times: number
-  event: 0 | 1
+  cause: number
 }
 
 export const NAMED_COLUMNS = {
@@ -41,66 +51,86 @@ export const NAMED_COLUMNS = {
   business: 'text',
   purchasable: 'text',
   times: 'integer',
-  event: 'integer',
+  cause: 'integer',
   quiet: 'integer',
   other: 'integer',
+  updates: 'integer',
 } as const
-export const KNOWN_COLUMNS = { uid: 'text', times: 'integer', event: 'integer' } as const
+export const KNOWN_COLUMNS = { uid: 'text', times: 'integer', cause: 'integer' } as const
+export const RECORD_COLUMNS = { uid: 'text', business: 'text', ends: 'integer' } as const
 export const BUSINESS_COLUMNS = {
   business: 'text',
   installed: 'integer',
   at: 'integer',
+  wall: 'integer',
   times: 'integer',
-  event: 'integer',
+  cause: 'integer',
 } as const
 
 /**
  * The requests of a batch, merged into one row for each subscription or business, since a statement may change a row
- * only once. Sorted, so that two transactions lock the same rows in the same order.
+ * only once. `wall`: no event happened after this time. Sorted, so that two transactions lock the same rows in the same order.
  */
-export function mergeRequests(requests: readonly Requested[]) {
+export function mergeRequests(requests: readonly Requested[], wall: number) {
   const named = new Map<string, NamedRow>()
   const known = new Map<string, KnownRow>()
   const businesses = new Map<string, BusinessRow>()
-  for (const { request, byEvent } of requests) {
-    const event = byEvent ? 1 : 0
+  const records = new Map<string, RecordRow>()
+  for (const each of requests) {
+    const { request } = each
+    const cause = CAUSES.indexOf(each.cause)
+    const announces = 'announces' in request ? request.announces : undefined
+    if ('subscriptionUid' in request && (announces === 'end' || announces === 'access')) {
+      const { subscriptionUid: uid, businessUid: business } = request
+      records.set(uid, { uid, business, ends: announces === 'end' ? 1 : 0 })
+    }
     if (request.kind === 'subscription' || request.kind === 'other_item') {
       const { subscriptionUid: uid, businessUid: business, purchasableUid: purchasable } = request
       const before = named.get(uid)
       const other = request.kind === 'other_item' ? 1 : 0
       const times = (before?.times ?? 0) + 1
+      const updates = before?.updates === 1 || announces === 'update' ? 1 : 0
       const isQuiet = request.kind === 'subscription' && request.quiet === true
       const quiet = isQuiet && (before?.quiet ?? 1) === 1 ? 1 : 0
       // A request that names the app's own item takes precedence over one that names another item.
-      if (before && before.other < other) named.set(uid, { ...before, times, quiet })
+      if (before && before.other < other)
+        named.set(uid, { ...before, times, cause: stronger(before, cause), quiet, updates })
       else
         named.set(uid, {
           uid,
           business,
           purchasable,
           times,
-          event: either(before?.event, event),
+          cause: stronger(before, cause),
           quiet,
           other,
+          updates,
         })
     } else if (request.kind === 'known') {
       const uid = request.subscriptionUid
       const before = known.get(uid)
-      known.set(uid, { uid, times: (before?.times ?? 0) + 1, event: either(before?.event, event) })
+      known.set(uid, { uid, times: (before?.times ?? 0) + 1, cause: stronger(before, cause) })
     } else {
       const { businessUid: business, install } = request
-      const before = businesses.get(business) ?? { business, installed: null, at: 0, times: 0, event }
-      const at = install?.at ?? Number.MAX_SAFE_INTEGER
+      const before = businesses.get(business) ?? {
+        ...{ business, installed: null, at: 0, wall, times: 0, cause },
+      }
+      const at = Math.min(install?.at ?? wall, wall)
       const last = install && at >= before.at ? { installed: Number(install.installed), at } : {}
       const times = before.times + 1
-      businesses.set(business, { ...before, ...last, times, event: either(before.event, event) })
+      businesses.set(business, { ...before, ...last, times, cause: stronger(before, cause) })
     }
   }
-  return { named: sorted(named), known: sorted(known), businesses: sorted(businesses) }
+  return {
+    named: sorted(named),
+    known: sorted(known),
+    businesses: sorted(businesses),
+    records: sorted(records),
+  }
 }
 
-function either(before: 0 | 1 | undefined, event: 0 | 1): 0 | 1 {
-  return before === 1 ? 1 : event
+function stronger(before: { cause: number } | undefined, cause: number): number {
+  return Math.min(before?.cause ?? cause, cause)
 }
 
 function sorted<Row>(rows: Map<string, Row>): Row[] {

@@ -11,9 +11,7 @@ export async function schemaVersion(db: Connection): Promise<number> {
 export async function runMigrations(engine: Engine, trx: Connection, migrations: readonly Migration[]) {
   const version = await schemaVersion(trx)
   if (version >= migrations.length) return
-  for (const migration of migrations.slice(version)) {
-    for (const statement of migration(engine)) await statement.execute(trx)
-  }
+  for (const migration of migrations.slice(version)) await migration(engine, trx)
   await sql`delete from marketplace_schema`.execute(trx)
   await sql`insert into marketplace_schema values (${migrations.length})`.execute(trx)
 }

@@ -1,10 +1,26 @@
+import type { Dialect } from './dialect.js'
 import type { Migration } from './engine.js'
+import { copyFirstTables, setAsideFirstTables } from './first-tables.js'
 import { isPending } from './lane-heads.js'
-import { sql } from './sql.js'
+import { type Sql, sql } from './sql.js'
 
-/** The schema, step by step. A step that has shipped is never edited. */
+/**
+ * The schema, version by version: a database has the version of the last step that it has seen. A step that a release
+ * contains is never edited. `__tests__/faults/schema.test.ts` opens a database of each release.
+ */
 export const MIGRATIONS: readonly Migration[] = [
-  (engine) => [
+  // Version 1 had several forms, none of which is made any more. A new database has none of its tables.
+  async () => {},
+  async (engine, trx) => {
+    const first = await setAsideFirstTables(engine, trx)
+    for (const statement of tables(engine)) await statement.execute(trx)
+    if (first) await copyFirstTables(engine, trx, first)
+  },
+]
+
+/** The tables of version 2. */
+function tables(engine: Dialect): Sql[] {
+  return [
     sql`create table subscriptions (
       subscription_uid ${engine.sortedText} primary key,
       business_uid text not null,
@@ -22,13 +38,19 @@ export const MIGRATIONS: readonly Migration[] = [
       refresh_at bigint,
       not_before bigint,
       urgency integer not null,
+      cause integer not null default 3,
       verifying integer not null,
       lease_token text,
+      suspect integer not null default 0,
       lapses integer not null,
       failure text,
       progress text,
       install_at bigint,
       uninstalled_at bigint,
+      failing_since bigint,
+      served_since bigint,
+      update_at bigint,
+      end_at bigint,
       quiet_until_read integer not null default 0,
       created_at bigint not null
     ) ${engine.busyTable}`,
@@ -41,21 +63,22 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create index subscriptions_due on subscriptions (urgency, refresh_at) where refresh_at is not null`,
     // For counts and health: the subscriptions that wait for an answer of the platform, the oldest first.
     sql`create index subscriptions_owed on subscriptions (owed_since) where owed_since is not null and refresh_at is not null`,
-    // For counts and health: whether the platform refuses subscriptions that it has shown before.
-    sql`create index subscriptions_active on subscriptions (failure)
-      where unread = 0 and gone is null and state <> 'canceled'`,
+    // For health, and before a subscription ends: those that the platform shows, and those that it no longer does.
+    sql`create index subscriptions_served on subscriptions (read_at)
+      where unread = 0 and gone is null and state <> 'canceled' and failing_since is null`,
+    sql`create index subscriptions_failing on subscriptions (gone, failing_since) where failing_since is not null`,
     sql`create index subscriptions_given_up on subscriptions (unread, requested_at) where refresh_at is null`,
     sql`create index subscriptions_other_items on subscriptions (purchasable_uid) where unread = 2`,
     // For pruning: subscriptions that were never read successfully, and failed or were given up.
     sql`create index subscriptions_made_up on subscriptions (requested_at)
       where unread > 0 and (failure is not null or refresh_at is null)`,
     // For the leases of a process that died.
-    sql`create index subscriptions_leased on subscriptions (lease_token) where lease_token is not null`,
+    sql`create index subscriptions_leased on subscriptions (refresh_at) where lease_token is not null`,
+    sql`create index subscriptions_suspect on subscriptions (lapses, refresh_at) where suspect = 1`,
     sql`create table store_owner (
       id integer primary key,
       fingerprint text,
-      has_read integer not null,
-      probed_at bigint
+      has_read integer not null
     ) ${engine.busyTable}`,
     // On PostgreSQL no index begins with seq alone: with outdated statistics the planner would search it from the first
     // entry on for the head of a lane. The payload is last: SQLite reads all pages of a long row up to the column it needs.
@@ -75,6 +98,7 @@ export const MIGRATIONS: readonly Migration[] = [
       due_at bigint,
       settled_at bigint,
       issues text,
+      cause text,
       payload text not null
     ) ${engine.busyTable}`,
     sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,
@@ -84,7 +108,7 @@ export const MIGRATIONS: readonly Migration[] = [
     // For pruning. With outdated statistics the planner believes that it is small, so a query for other statuses must not
     // match its condition.
     sql`create index journal_settled on journal (status, kind, settled_at)
-      where settled_at is not null and status in ('done', 'dead', 'waiting')`,
+      where settled_at is not null and status in ('done', 'dead', 'waiting', 'unhandled')`,
     sql`create index journal_business on journal (business_uid, received_at, seq) where business_uid is not null`,
     sql`create index journal_subscription on journal (subscription_uid, received_at, seq)
       where subscription_uid is not null`,
@@ -95,16 +119,20 @@ export const MIGRATIONS: readonly Migration[] = [
     sql`create index journal_change on journal (business_uid, received_at, seq) where kind = 'change'`,
     // For a read that finds another business: whether that business was erased during the read.
     sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
+    // For health: whether events announce the changes.
+    sql`create index journal_cause on journal (received_at, seq) where cause in ('event', 'reconcile')`,
     sql`create table lanes (
       key ${engine.sortedText} primary key,
       topic ${engine.sortedText} not null,
       due_at bigint not null,
       lease_token text,
-      lapses integer not null
+      lapses integer not null,
+      suspect integer not null default 0
     ) ${engine.busyTable}`,
     // A claim reads the due lanes of a topic: entries behind their heads, and lanes due later, cost nothing.
     sql`create index lanes_due on lanes (topic, due_at)`,
-    sql`create index lanes_leased on lanes (lease_token) where lease_token is not null`,
+    sql`create index lanes_leased on lanes (due_at) where lease_token is not null`,
+    sql`create index lanes_suspect on lanes (lapses, due_at) where suspect = 1`,
     sql`create table handlers (topic ${engine.sortedText} primary key, seen_at bigint not null, ready integer not null)`,
     // A row for each event and delivery secret, written every few seconds at most.
     sql`create table tallies (
@@ -126,5 +154,5 @@ export const MIGRATIONS: readonly Migration[] = [
     )`,
     // The row to lock: changes wait for a handler from the start.
     sql`insert into handlers values ('change', 0, 0)`,
-  ],
-]
+  ]
+}

@@ -21,7 +21,7 @@ import type { StoreOwner } from './store-owner.js'
  * After that only `adopt` can take the store, so the row is checked once a second.
  */
 export function createOwnership(
-  engine: Pick<Engine, 'write' | 'forUpdate' | 'forKeyShare' | 'now' | 'compile'>,
+  engine: Pick<Engine, 'write' | 'forUpdate' | 'forKeyShare' | 'compile'>,
   clock: Clock,
 ) {
   let owner: StoreOwner | undefined
@@ -80,12 +80,6 @@ export function createOwnership(
       isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)
       hasRead = row?.has_read === 1
-    },
-
-    /** Writes the row without effect, for a probe of whether a write succeeds. */
-    async touch(trx: Connection) {
-      await sql`insert into store_owner (id, has_read, probed_at) values (1, 0, ${engine.now()})
-        on conflict (id) do update set probed_at = excluded.probed_at`.execute(trx)
     },
 
     /** From now on no other app may take the store. Part of the transaction that writes a record read with this app's token. */

@@ -5,6 +5,7 @@ import { createReadFinishes } from './finish-reads.js'
 import type { createHints } from './hints.js'
 import type { createJournal } from './journal.js'
 import type { LifeCycle } from './life-cycle.js'
+import { createOtherBusinesses } from './other-businesses.js'
 import type { createOwnership } from './ownership.js'
 import { businessesOf, hintsOfNews, isNews } from './read-finish.js'
 import { createReadFirst } from './read-first.js'
@@ -24,16 +25,19 @@ export function createReadCalls(options: {
   recordRead: ReturnType<typeof createOwnership>['recordRead']
   notify: ReturnType<typeof createHints>['notify']
   announce: ReturnType<typeof createHints>['announce']
-}): Pick<Store, 'adoptItems' | 'claimReads' | 'readFirst' | 'renewRead' | 'finishRead'> {
+}): Pick<
+  Store,
+  'adoptItems' | 'claimReads' | 'readFirst' | 'renewRead' | 'finishRead' | 'otherBusinesses' | 'readOthers'
+> {
   const { engine, transactions, whileOpen, subscriptions, adopt, insertChanges, recordRead } = options
   const { notify, announce } = options
-  const { write, writeAsOwner, watched } = transactions
+  const { read, write, writeAsOwner, watched } = transactions
+  const others = createOtherBusinesses(engine)
   const readClaims = createReadClaims(engine, subscriptions)
   const readFirst = createReadFirst(engine)
   const finishRead = createReadFinishes({
     engine,
     write: writeAsOwner,
-    subscriptions,
     insertChanges,
     recordRead,
   })
@@ -51,6 +55,13 @@ export function createReadCalls(options: {
     claimReads: (options) => readClaims.claim(transactions, options),
     readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
+
+    otherBusinesses: (claim, failingMs) => read((db) => others.compare(db, claim, failingMs)),
+    async readOthers(claim, options) {
+      const count = await write((trx) => others.makeDue(trx, claim, options))
+      if (count > 0) announce({ kind: 'requested', businessUid: null })
+      return count
+    },
 
     async finishRead(claim, finish) {
       const finished = await whileOpen(() => watched(() => finishRead(claim, finish)))

@@ -1,11 +1,26 @@
 import type { SubscriptionRecord } from '../record.js'
 
+/** The pause between two reads of one subscription. */
+export const MIN_READ_INTERVAL_MS = 250
+/**
+ * While events follow each other within the pause, the next read waits until they cease, so that it sees what all of
+ * them announce; but at most this long after the read before. So 10,000 events within five seconds cost two reads, and a
+ * flood costs one read every five seconds.
+ */
+export const MAX_READ_INTERVAL_MS = 5_000
+
 /** A leased item. */
 export interface Leased {
   /** The subscription uid, or the key of the lane. */
   id: string
   leaseToken: string
 }
+
+/**
+ * `missing`: the platform does not show it any more. `revoked`: the business uninstalled the app, and the platform
+ * refuses a token for it. `ended`: the platform refuses its reads, and an event or their duration shows that it has ended.
+ */
+export type Gone = 'missing' | 'revoked' | 'ended'
 
 /** A subscription as the store has it. */
 export interface Subscription {
@@ -17,13 +32,19 @@ export interface Subscription {
   record: SubscriptionRecord | null
   /** The effective `purchase_state`; null until read, and when `gone`. */
   state: string | null
-  /** The platform no longer shows it (`missing`), or refuses the token after an uninstall (`revoked`). */
-  gone: 'missing' | 'revoked' | null
+  /** Why it counts as ended, although no record shows that; null while it does not. */
+  gone: Gone | null
   /** When a read last confirmed `state`. */
   readAt: number | null
   /** When an event, `track` or `refresh` last requested a read. */
   requestedAt: number | null
-  /** A read was requested, and no read that began since has succeeded. */
+  /** When the oldest request that the platform has not answered was made; null while none is unanswered. */
+  owedSince: number | null
+  /** How many reads were requested. A read that begins later answers them all. */
+  generation: number
+  /** How many of these requests a conclusive read has answered. */
+  settledGeneration: number
+  /** A read was requested, and no read that began since has succeeded: not all requests are answered. */
   pending: boolean
   /** The platform does not show what was requested, and may lag behind its event, so early reads follow. */
   verifying: boolean
@@ -68,26 +89,44 @@ export const URGENCY = {
 /** A class of `URGENCY`. */
 export type Urgency = (typeof URGENCY)[keyof typeof URGENCY]
 
+/**
+ * Why a subscription is read, the strongest first: of several requests for one read the first of this list counts.
+ * `request`: `track` or `refresh`. `reconcile`: none, it is the regular read.
+ */
+export const CAUSES = ['event', 'request', 'import', 'reconcile'] as const
+/** One of `CAUSES`. */
+export type Cause = (typeof CAUSES)[number]
+
 /** A subscription, leased for a read. */
 export interface ReadClaim extends Leased {
   subscription: Subscription
   urgency: Urgency
+  /** It stays until a finish makes the reconcile the next read: retries and verifications have the cause of their read. */
+  cause: Cause
   /** How many reads were requested so far. This read settles that generation. */
   generation: number
   /** The generation that was settled last; below `generation` when a request caused this read. */
   settledGeneration: number
   /** Another business that a request named for the subscription, to be tried when its own does not show it. */
   candidateBusinessUid: string | null
-  /** How many leases before this one ran out in a row without a finish. */
+  /** How often a read of it began alone before and did not end: see `claimSuspectRead`. 0 for any other. */
   lapses: number
   /** When the store learned that the business uninstalled the app; null when an install followed. */
   uninstalledAt: number | null
+  /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
+  failingSince: number | null
+  /** When the store learned of the first `update` whose change no found record has shown yet. */
+  updateAt: number | null
+  /** When the store learned of an event whose own record shows an end, since the last found record. */
+  endAt: number | null
   /** When the first request named the subscription. */
   createdAt: number
   /** What the reader remembers between tries: JSON that the store does not interpret. */
   progress: string | null
   /** When it was leased, in the store's time. Only the store compares it. */
   claimedAt: number
+  /** How far the store's time of leases was behind its time of dates then. Only the store uses it. */
+  leaseTimeBehindMs: number
 }
 
 /** The result of a read. */
@@ -96,7 +135,7 @@ export interface ReadFinish {
   found?: {
     record: SubscriptionRecord | null
     state: string | null
-    gone: Subscription['gone']
+    gone: Gone | null
   }
   /** Whether the claimed generation is settled by this read. */
   settled: boolean
@@ -112,6 +151,10 @@ export interface ReadFinish {
   nextInMs: number | null
   /** Clears `uninstalledAt`: the platform has served the business long after the uninstall. */
   clearUninstalled?: boolean
+  /** Clears `updateAt`: the found record shows what was announced, or the platform has shown it long after. */
+  clearUpdate?: boolean
+  /** Clears `endAt`: the found record is no longer one that lags behind the event. */
+  clearEnd?: boolean
   /**
    * The changes that the read shows, in order: one, or two when the subscription moved to another business. While the
    * subscription is `quiet` the store writes none of them.
@@ -125,8 +168,10 @@ export interface NewChange {
   key: string
   /** The business whose access changes. */
   businessUid: string
-  /** Called inside the transaction, with the subscriptions of that business as written. */
-  payload(subscriptions: Subscription[], now: number): string
+  /** The cause of the read. */
+  cause: Cause
+  /** JSON */
+  payload: string
 }
 
 /** The most that is counted: no count reads more rows of an index. SQLite counts as many in a quarter of a millisecond. */
@@ -140,18 +185,35 @@ export interface SubscriptionCounts {
   requested: number
   /** The age of the oldest unanswered request; null when there is none. */
   oldestRequestMs: number | null
+  /** How long the longest due read has been due, regular ones included; null when none is due. */
+  oldestOverdueMs: number | null
   /** Those that are not read any more. */
   givenUp: number
   /** Of those given up, the ones that were read before. */
   knownGivenUp: number
+  /** Those that are put off because their reads have ended the process `MAX_LAPSES` times or more. */
+  lapsed: number
   /**
-   * Those that were read before and are neither gone nor canceled: the refused ones, and as many of the others as there
-   * are, up to 1,000 or to `refused`.
+   * Businesses with a subscription that was read before and is neither gone nor canceled: the refused ones, and as many of
+   * the others as there are, up to 1,000 or to `refused`. While there are none: businesses of the newest subscriptions
+   * that were never read and that the platform has answered.
    */
   active: number
-  /** Of the active ones, those whose last read the platform refused. Counted further, to show whether they are the majority. */
+  /** Of the active ones, those whose reads the platform refuses or answers without their record. */
   refused: number
+  /** Of the refused ones, those whose last read was answered without their record. */
+  hidden: number
+  /** Of the refused ones, those to which the platform last refused a token. */
+  withoutToken: number
+  /** Of the refused ones, those whose end was announced not long ago, and whose end is awaited. */
+  leaving: number
 }
+
+/**
+ * What an event says of the subscription that it names. `update`: something has changed. `end` and `access`: the event
+ * contains a record, by which the business may not, or may, use the app. It is evidence beside a refusal and never more.
+ */
+export type Announcement = 'update' | 'end' | 'access'
 
 /** A request to read subscriptions, from an event, `track` or `refresh`. */
 export type RefreshRequest =
@@ -167,9 +229,10 @@ export type RefreshRequest =
       businessUid: string
       purchasableUid: string | null
       quiet?: boolean
+      announces?: Announcement
     }
   /** This subscription, if the store has it. */
-  | { kind: 'known'; subscriptionUid: string; businessUid: string }
+  | { kind: 'known'; subscriptionUid: string; businessUid: string; announces?: Announcement }
   /** A subscription of an item that is not the app's. It is stored and not read, so that support can see why access is denied. */
   | { kind: 'other_item'; subscriptionUid: string; businessUid: string; purchasableUid: string }
   /** The subscriptions of the business, as `subscriptionsOf` returns them. The newest install or uninstall counts, by `at`; null: now. */

@@ -46,14 +46,16 @@ export function createRecordCalls(options: {
 
     async recordAction(action) {
       requireStorable(action)
+      const mark = engine.mark()
       await write((trx) => journal.insertAction(trx, action))
-      await whileOpen(() => engine.durable())
+      await whileOpen(() => engine.durable(mark))
     },
 
     async erase(businessUid, record) {
       requireStorable(record)
       // No process may answer from memory with what was erased so far.
       const erased = { kind: 'decided', businessUid, superseded: true } as const
+      const mark = engine.mark()
       await write((trx) => erasing.begin(trx, businessUid, record))
       let rows = 0
       try {
@@ -70,7 +72,7 @@ export function createRecordCalls(options: {
         announce(erased)
       }
       const at = await write((trx) => erasing.end(trx, record, rows))
-      await whileOpen(() => engine.durable())
+      await whileOpen(() => engine.durable(mark))
       return { rows, at: at + offsetOf(undefined) }
     },
   }

@@ -6,9 +6,10 @@ import {
   mergeRequests,
   NAMED_COLUMNS,
   type NamedRow,
+  RECORD_COLUMNS,
   type Requested,
 } from './merge-requests.js'
-import { businesses, known, named, uidsOfBusiness, usual } from './request-statements.js'
+import { announced, businesses, known, named, uidsOfBusiness, usual } from './request-statements.js'
 import { answered, prepare, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import { URGENCY } from './store.js'
@@ -19,14 +20,15 @@ export function createRefreshRequests(engine: Engine) {
   const requestUsual = prepare(engine, NAMED_COLUMNS, usual)
   const requestKnown = prepare(engine, KNOWN_COLUMNS, known)
   const requestBusinesses = prepare(engine, BUSINESS_COLUMNS, businesses)
+  const announceRecords = prepare(engine, RECORD_COLUMNS, announced)
   const lock = prepare(engine, { uid: 'text', business: 'text' }, (given) => locked(engine, given))
 
   return {
     /** Writes requests: a statement for each kind of request. */
     *request(requests: readonly Requested[]): Script {
-      const { named, known, businesses } = mergeRequests(requests)
+      const { named, known, businesses, records } = mergeRequests(requests, Math.floor(engine.clock.now()))
       // The statements run one after the other, so two batches could each wait for rows that the other has changed.
-      if (engine.holdNames && known.length + businesses.length > 0)
+      if (engine.holdNames && known.length + businesses.length + records.length > 0)
         yield lock([
           ...[...named, ...known].map(({ uid }) => ({ uid, business: null })),
           ...businesses.map(({ business }) => ({ uid: null, business })),
@@ -35,6 +37,7 @@ export function createRefreshRequests(engine: Engine) {
       if (unusual.length > 0) yield requestNamed(unusual)
       if (known.length > 0) yield requestKnown(known)
       if (businesses.length > 0) yield requestBusinesses(businesses)
+      if (records.length > 0) yield announceRecords(records)
     },
 
     /** Requests a read of one batch of subscriptions of another item, where the item is now one of these. Returns how many. */

@@ -1,6 +1,12 @@
 import type { Given } from './dialect.js'
-import type { BUSINESS_COLUMNS, NAMED_COLUMNS } from './merge-requests.js'
-import { dueAfterRequest, urgencyAfterRequest, urgencyOfSource } from './request-sql.js'
+import type { BUSINESS_COLUMNS, NAMED_COLUMNS, RECORD_COLUMNS } from './merge-requests.js'
+import {
+  causeAfterRequest,
+  dueAfterRequest,
+  isEvent,
+  urgencyAfterRequest,
+  urgencyOfCause,
+} from './request-sql.js'
 import { type Sql, sql } from './sql.js'
 import { URGENCY } from './store.js'
 import { MAX_OF_BUSINESS } from './subscriptions.js'
@@ -8,9 +14,11 @@ import { MAX_OF_BUSINESS } from './subscriptions.js'
 // One statement for each kind of refresh request.
 
 const UNREAD = sql.lit(URGENCY.eventOfUnread)
-const urgencyOfGiven = urgencyOfSource(sql`given.event`, sql`subscriptions.unread`)
+const isGivenEvent = isEvent(sql`given.cause`)
+const urgencyOfGiven = urgencyOfCause(sql`given.cause`, sql`subscriptions.unread`)
+const causeOfGiven = causeAfterRequest(sql`given.cause`)
 /** A change that an event announces is written, even if an earlier request for the first read was quiet. */
-const quietAfterRequest = sql`case when given.event = 1 then 0 else subscriptions.quiet_until_read end`
+const quietAfterRequest = sql`case when ${isGivenEvent} then 0 else subscriptions.quiet_until_read end`
 
 /** The usual request: it names a subscription as the store has it. */
 export function usual({ of }: Given<keyof typeof NAMED_COLUMNS>) {
@@ -18,9 +26,11 @@ export function usual({ of }: Given<keyof typeof NAMED_COLUMNS>) {
     update subscriptions set
       generation = generation + ${of('times')}, requested_at = ${of('now')},
       owed_since = coalesce(owed_since, ${of('now')}),
-      urgency = ${urgencyAfterRequest(urgencyOfSource(of('event'), sql`unread`))},
+      update_at = case when ${of('updates')} = 1 then coalesce(update_at, ${of('now')}) else update_at end,
+      urgency = ${urgencyAfterRequest(urgencyOfCause(of('cause'), sql`unread`))},
+      cause = ${causeAfterRequest(of('cause'))},
       quiet_until_read = case when ${of('quiet')} = 1 and unread = 1 then quiet_until_read else 0 end,
-      refresh_at = ${dueAfterRequest(of('now'), sql`${of('event')} = 1`)}
+      refresh_at = ${dueAfterRequest(of('now'), isEvent(of('cause')))}
     where subscription_uid = ${of('uid')} and business_uid = ${of('business')}
       and unread < 2 and failure is null and ${of('other')} = 0
     returning subscription_uid as uid`
@@ -38,16 +48,18 @@ export function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
   return sql`
     insert into subscriptions
       (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at, owed_since,
-        refresh_at, urgency, unread, verifying, lapses, quiet_until_read, created_at)
+        refresh_at, urgency, cause, unread, verifying, lapses, quiet_until_read, update_at, created_at)
     ${insert(sql`${of('uid')}, ${of('business')}, ${of('purchasable')}, ${of('times')} * (1 - ${of('other')}), 0,
       ${of('now')}, case when ${of('other')} = 0 then ${of('now')} end, case when ${of('other')} = 0 then ${of('now')} end,
-      ${urgencyOfSource(of('event'), UNREAD)}, 1 + ${of('other')}, 0, 0, ${of('quiet')}, ${of('now')}`)}
+      ${urgencyOfCause(of('cause'), UNREAD)}, ${of('cause')}, 1 + ${of('other')}, 0, 0, ${of('quiet')}, case when ${of('updates')} = 1 then ${of('now')} end, ${of('now')}`)}
     on conflict (subscription_uid) do update set
       generation = subscriptions.generation +
         case when ${isFirst} or excluded.generation > 0 then excluded.generation else 1 end,
       requested_at = excluded.requested_at,
       owed_since = case when not (${isOther}) then coalesce(subscriptions.owed_since, excluded.requested_at) end,
       failure = null,
+      update_at = case when excluded.business_uid = subscriptions.business_uid
+        then coalesce(subscriptions.update_at, excluded.update_at) else subscriptions.update_at end,
       -- Quiet only while every request was: an earlier one may want the change, and a subscription read before has one.
       quiet_until_read = case when excluded.quiet_until_read = 1 and
         (${isFirst} or (subscriptions.unread = 1 and subscriptions.quiet_until_read = 1)) then 1 else 0 end,
@@ -55,9 +67,10 @@ export function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
       urgency = ${urgencyAfterRequest(sql`case
           when excluded.urgency = ${UNREAD} and subscriptions.unread = 0 then ${sql.lit(URGENCY.event)}
           else excluded.urgency end`)},
+      cause = ${causeAfterRequest(sql`excluded.cause`)},
       refresh_at = case when not (${isOther}) then ${dueAfterRequest(
         sql`excluded.requested_at`,
-        sql`excluded.urgency <> ${sql.lit(URGENCY.track)}`,
+        isEvent(sql`excluded.cause`),
       )} end,
       business_uid = case when ${isFirst} then excluded.business_uid else subscriptions.business_uid end,
       purchasable_uid = case when ${isFirst} then excluded.purchasable_uid else subscriptions.purchasable_uid end,
@@ -73,33 +86,49 @@ export function known({ table }: Given) {
       generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
       owed_since = coalesce(subscriptions.owed_since, given.now),
       urgency = ${urgencyAfterRequest(urgencyOfGiven)},
+      cause = ${causeOfGiven},
       quiet_until_read = ${quietAfterRequest},
-      refresh_at = ${dueAfterRequest(sql`given.now`, sql`given.event = 1`)}
+      refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent)}
     from ${table} as given
     where subscriptions.subscription_uid = given.uid and subscriptions.unread < 2`
+}
+
+/** The records of events, for the subscriptions that were read for the same business. They request no read. */
+export function announced({ table }: Given<keyof typeof RECORD_COLUMNS>) {
+  return sql`
+    update subscriptions set
+      end_at = case when given.ends = 1 then given.now end,
+      update_at = case when given.ends = 1 then coalesce(subscriptions.update_at, given.now) else subscriptions.update_at end
+    from ${table} as given
+    where subscriptions.subscription_uid = given.uid and subscriptions.business_uid = given.business
+      and subscriptions.unread = 0`
 }
 
 /**
  * The subscriptions of businesses that a decision takes into account, and their installs and uninstalls. Forged ones
  * beyond that are not worth a read, and would hold up the event loop.
+ *
+ * Installs and uninstalls are compared by the wall clock of the process that received them, since the platform dates
+ * them. A time that is still to come was written while a wall clock was ahead, so it is no reason to ignore a later one.
  */
 export function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
   const isLast = sql`given.installed is not null
-    and (subscriptions.install_at is null or given.at >= subscriptions.install_at)`
+    and (subscriptions.install_at is null or given.at >= subscriptions.install_at
+      or subscriptions.install_at > given.wall)`
   return sql`
     update subscriptions set
       generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
       owed_since = coalesce(subscriptions.owed_since, given.now),
       urgency = ${urgencyAfterRequest(urgencyOfGiven)},
+      cause = ${causeOfGiven},
       quiet_until_read = ${quietAfterRequest},
-      refresh_at = ${dueAfterRequest(sql`given.now`, sql`given.event = 1`)},
+      refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent)},
       uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
         when given.installed = 0 then given.now end,
       install_at = case when ${isLast} then given.at else subscriptions.install_at end
     from (${each(sql`
       select subscription_uid as uid, ${of('installed')} as installed, ${of('times')} as times,
-        ${of('event')} as event, ${of('now')} as now,
-        case when ${of('at')} > ${of('now')} then ${of('now')} else ${of('at')} end as at
+        ${of('cause')} as cause, ${of('now')} as now, ${of('at')} as at, ${of('wall')} as wall
       from (${uidsOfBusiness(of('business'))}) as mine`)}
     ) as given
     where subscriptions.subscription_uid = given.uid`

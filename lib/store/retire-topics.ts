@@ -1,4 +1,3 @@
-import { DAY } from '../clock.js'
 import type { Engine } from './engine.js'
 import { headsOf, topicsOf } from './lane-heads.js'
 import type { Lanes } from './lanes.js'
@@ -6,21 +5,17 @@ import { readTopics } from './read-topics.js'
 import { type Connection, sql } from './sql.js'
 import { isTopicAmong, type Topic } from './store.js'
 
-/** After this time the row of a topic that no process names is deleted: its new events are `unhandled` and do not wait. */
-const FORGET_MS = 3 * DAY
 /** The lanes and the entries of one transaction: on SQLite the event loop waits for it. */
 const LANES = 50
 const ENTRIES = 200
 
 /** Retires the topics that no process names any more. `handled-topics.ts` has their states. */
 export function createTopicRetirement(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
-  const { now } = engine
+  const { now, leaseNow } = engine
 
-  /** Makes topics not ready that no process has named for `retireMs`, and deletes those not named for `FORGET_MS`. */
+  /** Makes topics not ready that no process has named for `retireMs`. */
   async function retire(trx: Connection, retireMs: number) {
-    await sql`update handlers set ready = 0 where ready = 1 and seen_at < ${now()} - ${retireMs}`.execute(trx)
-    await sql`
-      delete from handlers where ready = 0 and topic <> 'change' and seen_at < ${now()} - ${FORGET_MS}`.execute(
+    await sql`update handlers set ready = 0 where ready = 1 and seen_at < ${leaseNow()} - ${retireMs}`.execute(
       trx,
     )
   }
@@ -36,7 +31,7 @@ export function createTopicRetirement(engine: Engine, lanes: Pick<Lanes, 'advanc
     for (const topic of await topicsOf(engine, trx, 'all')) {
       if ([ready, named, own].some((topics) => isTopicAmong(topics, topic))) continue
       const rows = await sql<{ key: string }>`
-        select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${now()})
+        select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${leaseNow()})
         order by due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
       if (rows.length === 0) continue
       const keys = rows.map(({ key }) => key)

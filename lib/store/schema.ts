@@ -1,7 +1,7 @@
-import type { EntryKind, EntryStatus, Subscription, TallyKind, Urgency } from './store.js'
+import type { Cause, EntryKind, EntryStatus, Subscription, TallyKind, Urgency } from './store.js'
 
 // The rows of each table, in both engines; `migrations.ts` has the SQL that creates them. Times are milliseconds since
-// 1970, in the store's time. Columns marked JSON hold JSON text.
+// 1970, in the store's time of dates. The end of a lease is in its time of leases. Columns marked JSON hold JSON text.
 
 /** A subscription: the record as last read, and the work of reading it again. `subscriptions.ts` has its states. */
 export interface SubscriptionsTable {
@@ -29,18 +29,30 @@ export interface SubscriptionsTable {
   /** The end of the pause after the last read. A request makes the row due no earlier. */
   not_before: number | null
   urgency: Urgency
+  /** Why the next read is made: the place of the cause in `CAUSES`. */
+  cause: number
   /** 1: the platform may lag behind its event, so early reads follow. */
   verifying: 0 | 1
   lease_token: string | null
-  /** Leases that ran out in a row without a finish. */
+  /** 1: a lease ran out without a finish, so it is read alone until a read is written. */
+  suspect: 0 | 1
+  /** Reads alone that began and were not written, the one under way included. */
   lapses: number
   failure: string | null
   /** What the reader remembers between tries (JSON). */
   progress: string | null
-  /** When the newest known install or uninstall happened, as the platform dates it. */
+  /** When the newest known install or uninstall happened, as the platform dates it, and no later than the wall clock of the receiver. */
   install_at: number | null
   /** When the store learned of it, if it was an uninstall. */
   uninstalled_at: number | null
+  /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
+  failing_since: number | null
+  /** When the present streak of found records began; null while reads fail. */
+  served_since: number | null
+  /** When the store learned of the first `update` whose change no found record has shown yet. */
+  update_at: number | null
+  /** When the store learned of an event whose own record shows an end, since the last found record. */
+  end_at: number | null
   /** 1: never read, and every request so far was quiet. */
   quiet_until_read: 0 | 1
   created_at: number
@@ -63,8 +75,10 @@ export interface JournalTable {
   received_at: number
   /** When the next try of a pending entry is due; null before its first try. */
   due_at: number | null
-  /** When the last try ended, or the entry began to wait; null before the first try, and for an unhandled entry. */
+  /** When the last try ended, the entry began to wait, or a change ended unhandled; else null. */
   settled_at: number | null
+  /** Of a change: why the subscription was read. */
+  cause: Cause | null
   /** JSON; null when recognised */
   issues: string | null
   /** JSON */
@@ -79,14 +93,16 @@ export interface LanesTable {
   /** When the head is due; while leased, when the lease runs out. */
   due_at: number
   lease_token: string | null
-  /** Leases that ran out in a row without a finish. */
+  /** 1: a lease ran out without a finish, so its head is handled alone until its result is written. */
+  suspect: 0 | 1
+  /** Tries of the head alone that began and were not written, the one under way included. */
   lapses: number
 }
 
-/** A topic that some process has handlers for. `handled-topics.ts` has its states. */
+/** A topic that some process has, or once had, handlers for. `handled-topics.ts` has its states. */
 export interface HandlersTable {
   topic: string
-  /** When a process last named it. */
+  /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. 0: never. */
   seen_at: number
   /** 1: new entries of the topic are pending. 0: they wait, behind those that wait already. */
   ready: number
@@ -119,5 +135,4 @@ export interface StoreOwnerTable {
   /** 1: a subscription of this app has been read, so another app is refused. */
   has_read: number
   /** Written only to find out whether writing works. */
-  probed_at: number | null
 }

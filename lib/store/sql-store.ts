@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../clock.js'
+import { MarketplaceError } from '../errors.js'
 import { endAbandonedLeases } from './abandoned-leases.js'
 import { createAcceptance } from './acceptance.js'
 import type { Engine } from './engine.js'
@@ -15,9 +16,11 @@ import type { Requested } from './merge-requests.js'
 import { MIGRATIONS } from './migrations.js'
 import { createObservation } from './observation.js'
 import { createOwnership } from './ownership.js'
+import { createWriteProbe } from './probe-write.js'
 import { createJournalPruning } from './prune-journal.js'
 import { createReadCalls } from './read-calls.js'
 import { createRecordCalls } from './record-calls.js'
+import { createRefreshAll } from './refresh-all.js'
 import { createRefreshRequests } from './request-refresh.js'
 import { requireStorable } from './storable-identifiers.js'
 import type { Store } from './store.js'
@@ -25,6 +28,7 @@ import type { StoreOwner } from './store-owner.js'
 import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
 import { createSubscriptions } from './subscriptions.js'
+import { createSuspectCalls } from './suspect-calls.js'
 import { createTransactions } from './transactions.js'
 import { createWriteHealth } from './write-health.js'
 
@@ -44,12 +48,20 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const journal = createJournal(engine, lanes, topics)
   const pruneJournal = createJournalPruning(engine)
   const entryCounts = createEntryCounts(engine)
-  const health = createWriteHealth({ probe, isDataError: engine.isDataError, clock })
+  const probe = createWriteProbe({ engine, ownership, request, lanes, journal })
+  const health = createWriteHealth({
+    probe: () => whileOpen(probe),
+    fault: () => engine.fault?.(),
+    isDataError: engine.isDataError,
+    clock,
+  })
   const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
+  const closing = new AbortController()
   const lifeCycle = createLifeCycle({
     begin,
     accepted: acceptance.settled,
     end: () => engine.close(),
+    endLongCalls: () => closing.abort(new MarketplaceError('closed', 'Cannot back up: the store was closed')),
   })
   const { calls, onceOpen, whileOpen } = lifeCycle
 
@@ -66,7 +78,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
           requireStorable(event)
           if (!event.refresh) continue
           requireStorable(event.refresh)
-          requests.push({ request: event.refresh, byEvent: true })
+          requests.push({ request: event.refresh, cause: 'event' })
         }
         return onceOpen(() => acceptance.accept({ events, requests }))
       } catch (error) {
@@ -74,9 +86,9 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       }
     },
 
-    async requestRefresh(request) {
+    async requestRefresh(request, cause = 'request') {
       requireStorable(request)
-      await onceOpen(() => acceptance.accept({ events: [], requests: [{ request, byEvent: false }] }))
+      await onceOpen(() => acceptance.accept({ events: [], requests: [{ request, cause }] }))
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
@@ -94,6 +106,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       announce,
     }),
     ...createEntryCalls({ engine, transactions, lifeCycle, lanes, topics, offsetOf, announce }),
+    ...createSuspectCalls({ engine, transactions, whileOpen, lanes, offsetOf }),
     ...createRecordCalls({ engine, subscriptions, lanes, journal, offsetOf, whileOpen, write, announce }),
 
     prune: (retention) =>
@@ -106,7 +119,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     ...createObservation(engine, { read, write }, offsetOf),
     ...createInstances(engine, { read, write }, offsetOf),
-    backup: (path) => whileOpen(() => engine.backup(path)),
+    refreshAll: createRefreshAll(engine, transactions),
+    backup: (path) => whileOpen(() => engine.backup(path, closing.signal)),
     problem: health.problem,
     subscribe,
   }
@@ -114,20 +128,16 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   async function begin(owner: StoreOwner | undefined) {
     try {
       await engine.open()
+      const mark = engine.mark()
       await engine.migrate(MIGRATIONS)
       if (owner) await ownership.claim(owner)
       if (engine.isLocal) await endAbandonedLeases(engine)
-      await engine.durable()
+      await engine.durable(mark)
       engine.watch(notify)
     } catch (error) {
       // A lock or a connection that stays open would block the next attempt.
       await engine.close().catch(() => {})
       throw asStoreError(error, 'Cannot open the store')
     }
-  }
-
-  /** Writes and syncs one row: the least that a delivery needs. */
-  function probe() {
-    return whileOpen(() => engine.write((trx) => ownership.touch(trx)).then(() => engine.durable()))
   }
 }

@@ -1,3 +1,5 @@
+import type { OtherBusinesses } from './business-comparison.js'
+import type { StoreCopies } from './copies.js'
 import type {
   ClaimLanes,
   EntryCounts,
@@ -12,6 +14,7 @@ import type {
 } from './entries.js'
 import type { StoreObservation } from './observed.js'
 import type {
+  Cause,
   ClaimReads,
   Leased,
   ReadClaim,
@@ -29,8 +32,11 @@ import type {
   TimelineItem,
 } from './records.js'
 import type { StoreOwner } from './store-owner.js'
+import type { Suspects } from './suspects.js'
 
+export type { OtherBusinesses } from './business-comparison.js'
 export {
+  businessKey,
   type ClaimLanes,
   type DeadEntry,
   type Entry,
@@ -48,6 +54,7 @@ export {
   type NewEvent,
   type Pruned,
   type Retention,
+  subscriptionKey,
   type Topic,
   topicOf,
 } from './entries.js'
@@ -61,9 +68,15 @@ export type {
   TallyKind,
 } from './observed.js'
 export {
+  type Announcement,
+  CAUSES,
+  type Cause,
   type ClaimReads,
   COUNTED_UP_TO,
+  type Gone,
   type Leased,
+  MAX_READ_INTERVAL_MS,
+  MIN_READ_INTERVAL_MS,
   type NewChange,
   type ReadClaim,
   type ReadFinish,
@@ -83,6 +96,7 @@ export type {
   TimelinePlace,
 } from './records.js'
 export type { StoreOwner } from './store-owner.js'
+export { type ClaimSuspectLane, MAX_LAPSES, type SuspectKind, type Suspects } from './suspects.js'
 
 /**
  * The store port: what the package asks of a database, and what a database promises.
@@ -93,13 +107,14 @@ export type { StoreOwner } from './store-owner.js'
  *
  * Work is leased. A claim returns an item with a lease token, and the item is due again when the lease runs out. Every
  * finish names the token. A finish whose lease is no longer the caller's changes nothing, and its result shows that.
+ * An item whose lease ran out is suspect, and only the calls of `Suspects` lease it.
  *
  * A time is a number of milliseconds since 1970, as the caller's wall clock shows it, unless the field states another unit.
- * The store judges leases and due times by one clock of its own, so the clocks of its processes may differ.
+ * The store judges leases and due times by time of its own, so the clocks of its processes may differ.
  *
  * Every call rejects with a `MarketplaceError`, most often `store_unavailable`.
  */
-export interface Store extends StoreObservation {
+export interface Store extends StoreObservation, StoreCopies, Suspects {
   /**
    * Opens the database and migrates it, for the app `owner` only. A failed opening leaves nothing open and may be tried
    * again. Rejects `store_unavailable`, `store_in_use`, `store_corrupt`, `store_driver_missing`, `store_of_another_app`
@@ -116,8 +131,11 @@ export interface Store extends StoreObservation {
    * store.
    */
   accept(events: readonly NewEvent[]): Promise<void>
-  /** Writes a refresh request without an event, for `track` and `refresh`. On disk when this resolves. */
-  requestRefresh(request: RefreshRequest): Promise<void>
+  /**
+   * Writes a refresh request without an event. On disk when this resolves. `cause`: `request` for `track` and `refresh`,
+   * which is the default, or `import`.
+   */
+  requestRefresh(request: RefreshRequest, cause?: Extract<Cause, 'request' | 'import'>): Promise<void>
 
   /**
    * The subscriptions of a business, oldest first. When there are very many, those that were never read may be cut down
@@ -148,12 +166,22 @@ export interface Store extends StoreObservation {
    * Writes the result of a read, together with the changes it shows, in one transaction.
    *
    * When another read was requested after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`,
-   * whatever `nextInMs` is, and `candidate` and `clearUninstalled` are not applied: that read decides them.
+   * whatever `nextInMs` is, and `candidate`, `clearUninstalled`, `clearUpdate` and `clearEnd` are not applied:
+   * that read decides them.
    *
-   * False in two cases. The caller has lost the lease: nothing was written. Or the read finds a revocation, and another
-   * read was requested after the claim: only a failed read was written, and the subscription is due at once.
+   * False in two cases. The caller has lost the lease: nothing was written. Or the read finds that the subscription is
+   * `revoked` or `ended`, and another read was requested after the claim: only a failed read was written, and the
+   * subscription is due at once.
    */
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
+  /** Compares the other businesses with the one of a claim, whose reads have failed for `failingMs`. */
+  otherBusinesses(claim: ReadClaim, failingMs: number): Promise<OtherBusinesses>
+  /**
+   * Makes up to `limit` subscriptions of other businesses due, the last confirmed ones first, to find out whether the
+   * platform still shows them: active ones without a failing read or an announced end. It leaves out those that were
+   * read within the last minute and since the reads of the claim began to fail. Returns how many became due.
+   */
+  readOthers(claim: ReadClaim, options: { failingMs: number; limit: number }): Promise<number>
 
   /**
    * Leases up to `limit` lanes whose head is due and has a topic of the caller, the longest due first, and returns their
@@ -194,47 +222,18 @@ export interface Store extends StoreObservation {
    */
   replayEntry(id: string): Promise<boolean>
   /**
-   * One small batch: deletes rows that are past their retention, and ends as dead the entries that waited that long for
-   * a handler. Call it until `rows` is 0.
+   * One small batch: deletes rows that are past their retention, and ends the entries that waited that long for a handler:
+   * as dead if a process once had it, else as unhandled. Call it until `rows` is 0.
    */
   prune(retention: Retention): Promise<Pruned>
   /** The size of the store, for health and metrics. */
   counts(): Promise<StoreCounts>
-  /** Copies all data into the new file `path` while work continues. Rejects `backup_failed`. */
-  backup(path: string): Promise<void>
   /** Why the last write or sync failed, in a sentence; null once a later one has succeeded. */
   problem?(): string | null | Promise<string | null>
 
-  /**
-   * Calls `listener` after the commits of this process and, where the engine can, of others. Returns the function that
-   * ends that.
-   */
+  /** Calls `listener` after the commits of this process and, where the engine can, of others, until the result is called. */
   subscribe(listener: (hint: Hint) => void): () => void
 }
-
-/** The pause between two reads of one subscription. */
-export const MIN_READ_INTERVAL_MS = 250
-/**
- * While events follow each other within the pause, the next read waits until they cease, so that it sees what all of
- * them announce; but at most this long after the read before. So 10,000 events within five seconds cost two reads, and a
- * flood costs one read every five seconds.
- */
-export const MAX_READ_INTERVAL_MS = 5_000
-/** An item whose lease ran out this often in a row without a finish may be the cause that ends the process. */
-export const MAX_LAPSES = 5
-
-/**
- * The key of the entries of a subscription. Entries of one key are handled in order.
- *
- * @example subscriptionKey('subscription-1') // subscription:subscription-1
- */
-export const subscriptionKey = (subscriptionUid: string): string => `subscription:${subscriptionUid}`
-/**
- * The key of the entries of a business that name no subscription.
- *
- * @example businessKey('business-1') // business:business-1
- */
-export const businessKey = (businessUid: string): string => `business:${businessUid}`
 
 /** Each number is counted up to `COUNTED_UP_TO`. */
 export type StoreCounts = EntryCounts & SubscriptionCounts

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { SubscriptionsTable } from './schema.js'
-import type { ReadClaim, StoredSubscription, Subscription } from './store.js'
+import { CAUSES, type Cause, type ReadClaim, type StoredSubscription, type Subscription } from './store.js'
 
 /** The most time that an answer of the database spends on its way. */
 const MAX_TRANSIT_MS = 200
@@ -35,10 +35,16 @@ export function createSubscriptionRows(clock: Clock) {
       gone: row.gone,
       readAt: own(row.read_at),
       requestedAt: own(row.requested_at),
+      owedSince: own(row.owed_since),
+      generation: row.generation,
+      settledGeneration: row.settled_generation,
       pending: row.generation > row.settled_generation,
       verifying: row.verifying === 1,
       failure: row.failure,
-      refreshAt: own(row.refresh_at),
+      // The end of a lease is in another time: see `is-due.ts`.
+      refreshAt: own(
+        row.lease_token === null ? row.refresh_at : Math.max(row.refresh_at ?? 0, Number(row.store_now)),
+      ),
       quiet: row.quiet_until_read === 1,
     }
   }
@@ -49,27 +55,32 @@ export function createSubscriptionRows(clock: Clock) {
     return {
       ...asSubscription(row),
       candidateBusinessUid: row.candidate_business_uid,
-      installAt: own(row.install_at),
+      installAt: row.install_at,
       uninstalledAt: own(row.uninstalled_at),
       createdAt: own(row.created_at),
     }
   }
 
-  function asClaim(row: TimedRow): ReadClaim {
+  function asClaim(row: TimedRow & { lease_now: number }): ReadClaim {
     const own = ownTime(row)
     return {
       id: row.subscription_uid,
       leaseToken: row.lease_token as string,
       subscription: asSubscription(row),
       urgency: row.urgency,
+      cause: CAUSES[row.cause] as Cause,
       generation: row.generation,
       settledGeneration: row.settled_generation,
       candidateBusinessUid: row.candidate_business_uid,
       lapses: row.lapses,
       uninstalledAt: own(row.uninstalled_at),
+      failingSince: own(row.failing_since),
+      updateAt: own(row.update_at),
+      endAt: own(row.end_at),
       createdAt: own(row.created_at),
       progress: row.progress,
       claimedAt: Number(row.store_now),
+      leaseTimeBehindMs: Number(row.store_now) - Number(row.lease_now),
     }
   }
 

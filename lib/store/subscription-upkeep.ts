@@ -1,15 +1,13 @@
+import { type BusinessCounts, businessCounts } from './business-counts.js'
 import type { Engine } from './engine.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { COUNTED_UP_TO, type Retention, type SubscriptionCounts } from './store.js'
+import { COUNTED_UP_TO, MAX_LAPSES, type Retention, type SubscriptionCounts, URGENCY } from './store.js'
 
 /** The most subscriptions that were never read successfully and failed or were given up: far more than an app has at once. */
 const MAX_NEVER_READ = 100_000
 
 /** Subscriptions, and active ones, are counted up to this: a higher count is normal, and no news. */
 const NORMAL_UP_TO = 1_000
-
-/** Failures by which the platform refuses a read, sorted as texts. */
-const REFUSED = ['platform_record_mismatch', 'platform_refused', 'token_refused'] as const
 
 /** Counts and prunes the table `subscriptions`, each along an index and up to a limit. */
 export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_UP_TO) {
@@ -44,46 +42,44 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
         sql`(select count(*) from (select 1 as one from ${among} where ${rows} limit ${most}) as counted)`
       const owed = sql`owed_since is not null and refresh_at is not null`
       const byOwed = sql`subscriptions ${engine.byIndex('subscriptions_owed')}`
-      const active = sql`unread = 0 and gone is null and state <> 'canceled'`
       const givenUp = sql`refresh_at is null and unread < 2`
-      const rows = await sql<Record<Exclude<keyof SubscriptionCounts, 'active'>, number | null>>`
+      const rows = await sql<
+        Record<Exclude<keyof SubscriptionCounts, keyof BusinessCounts | 'oldestOverdueMs'>, number | null>
+      >`
         select
           ${upTo(sql`subscription_uid >= ''`, normalUpTo)} as subscriptions,
           ${upTo(owed, countedUpTo, byOwed)} as requested,
           ${engine.now()} - (select min(owed_since) from ${byOwed} where ${owed}) as ${sql.ref('oldestRequestMs')},
           ${upTo(givenUp)} as ${sql.ref('givenUp')},
           ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
-          ${upTo(sql`${active} and failure in (${sql.join(REFUSED.map((code) => sql.lit(code)))})`)}
-            as refused`.execute(db)
-      const { oldestRequestMs, ...rest } = rows[0] as (typeof rows)[0]
-      const refused = Number(rest.refused)
-      // Far enough to compare the two.
-      const servedUpTo = Math.max(normalUpTo, refused)
-      const served = await sql<{ count: number }>`
-        select count(*) as count from (
-          select one from (${notRefused(active, servedUpTo)}) as ranges limit ${servedUpTo}
-        ) as counted`.execute(db)
-      const counts = { ...rest, active: Number(served[0]?.count) + refused }
+          ${upTo(sql`suspect = 1 and lapses >= ${sql.lit(MAX_LAPSES)} and lease_token is null`)} as lapsed`.execute(
+        db,
+      )
+      const { oldestRequestMs, ...counts } = rows[0] as (typeof rows)[0]
       const numbers = Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
       const age = oldestRequestMs === null ? null : Math.max(0, Number(oldestRequestMs))
-      return { ...(numbers as Omit<SubscriptionCounts, 'oldestRequestMs'>), oldestRequestMs: age }
+      return {
+        ...(numbers as Record<keyof typeof counts, number>),
+        oldestRequestMs: age,
+        oldestOverdueMs: await oldestOverdueMs(db),
+        ...(await businessCounts(engine, db, countedUpTo, normalUpTo)),
+      }
     },
   }
 
-  /** The active rows that are not refused, as ranges of the index that leave the refused ones out. */
-  function notRefused(active: Sql, limit: number) {
-    const [first, second, third] = REFUSED.map((code) => sql.lit(code))
-    const ranges = [
-      sql`failure is null`,
-      sql`failure < ${first}`,
-      sql`failure > ${first} and failure < ${second}`,
-      sql`failure > ${second} and failure < ${third}`,
-      sql`failure > ${third}`,
-    ].map((range, i) => {
-      const rows = sql`select 1 as one from subscriptions where ${active} and ${range} limit ${limit}`
-      return sql`select * from (${rows}) as ${sql.ref(`range_${i}`)}`
-    })
-    return sql.join(ranges, ' union all ')
+  /** The first row of each class of the index `subscriptions_due`. */
+  async function oldestOverdueMs(db: Connection): Promise<number | null> {
+    const first = Object.values(URGENCY).map(
+      (urgency) => sql`(select min(refresh_at) from subscriptions
+        where urgency = ${sql.lit(urgency)} and refresh_at is not null)`,
+    )
+    const rows = await sql<{ age: number | null }>`
+      select ${engine.now()} - min(due) as age from (${sql.join(
+        first.map((due) => sql`select ${due} as due`),
+        ' union all ',
+      )}) as first`.execute(db)
+    const age = rows[0]?.age
+    return age === null || age === undefined || Number(age) < 0 ? null : Number(age)
   }
 
   async function pruneOld(trx: Connection, unread: number, { deadMs }: Retention): Promise<number> {

@@ -16,7 +16,10 @@ export const MAX_OF_BUSINESS = 1_000
  * | state | row | entered | left |
  * |---|---|---|---|
  * | due | `refresh_at` has come, no lease | a request; the time of one of the states below comes | a claim: leased |
- * | leased | a token; `refresh_at` is the end of the lease | a claim (`claim-reads.ts`) | a finish: one of the states below. The lease runs out: claimed again, with a lapse |
+ * | leased | a token; `refresh_at` is the end of the lease | a claim (`claim-reads.ts`) | a finish: one of the states below. The lease runs out: suspect |
+ * | suspect | `suspect` = 1, no lease, `refresh_at` has come | a lease that ran out is noticed (`suspect-reads.ts`) | `claimSuspectRead`: alone |
+ * | alone | `suspect` = 1, a token; `lapses` counts this read too | the claim of a suspect subscription | a finish: one of the states below, with no lapses. The lease runs out: suspect, with a lapse more, or put off |
+ * | put off | `suspect` = 1, `failure` `lease_lapsed`, `refresh_at` to come | its reads lapsed `MAX_LAPSES` times or more | that time comes: suspect |
  * | waiting for its pause | `generation` above `settled_generation`, `refresh_at` within 5 s | a request soon after a read, or during one | the pause ends: due |
  * | retrying | `failure` set, `refresh_at` to come | a failed read | that time comes: due. A request: due after its pause |
  * | verifying | `verifying` = 1, `refresh_at` to come | a read that does not show yet what was requested | that time comes: due. A request: due after its pause |
@@ -68,13 +71,12 @@ export function createSubscriptions(engine: Engine) {
     /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */
     async lease(trx: Connection, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
       if (uids.length === 0) return []
-      const rows = await sql<TimedRow>`
+      const rows = await sql<TimedRow & { lease_now: number }>`
         update subscriptions set
-          lapses = lapses + case when lease_token is null then 0 else 1 end,
           lease_token = ${newLeaseToken()},
-          refresh_at = ${engine.now()} + ${leaseMs}
+          refresh_at = ${engine.leaseNow()} + ${leaseMs}
         where ${engine.isOneOf('subscription_uid', uids)}
-        returning *, ${engine.now()} as store_now`.execute(trx)
+        returning *, ${engine.now()} as store_now, ${engine.leaseNow()} as lease_now`.execute(trx)
       const byUid = new Map(rows.map((row) => [row.subscription_uid, row]))
       return uids.flatMap((uid) => {
         const row = byUid.get(uid)
@@ -84,7 +86,7 @@ export function createSubscriptions(engine: Engine) {
 
     async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
       const rows = await sql`
-        update subscriptions set refresh_at = ${engine.now()} + ${leaseMs}
+        update subscriptions set refresh_at = ${engine.leaseNow()} + ${leaseMs}
         where subscription_uid = ${id} and lease_token = ${leaseToken}
         returning subscription_uid`.execute(trx)
       return rows.length > 0

@@ -53,7 +53,7 @@ type Row = Pick<
 > & { at: number; rank: 0 | 1; payload: string | null; now: number }
 
 function asItem(row: Row, offset: number): TimelineItem {
-  const isTriedAgain = row.status === 'pending' && row.due_at !== null
+  const isTriedAgain = row.status === 'pending' && row.attempts > 0 && row.due_at !== null
   return {
     place: { at: Number(row.at), seq: Number(row.seq), rank: row.rank },
     at: Number(row.at) + offset,

@@ -18,7 +18,7 @@ export interface Waiting {
   bytes: number
 }
 
-/** Moves entries out of the status `waiting`, one batch in each transaction. `handled-topics.ts` has the rules. */
+/** Moves entries into and out of the status `waiting`, one batch in each transaction. `handled-topics.ts` has the rules. */
 export function createWaitingEntries(engine: Engine, lanes: Lanes) {
   /** Makes a batch of events `unhandled` that came before the first worker, which does not handle them. */
   async function markUnhandled(trx: Connection): Promise<boolean> {
@@ -33,6 +33,19 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
       if (rows.length > 0) return true
     }
     return false
+  }
+
+  /**
+   * Makes unhandled events wait, as if their topics had been named when they came. `release` then makes them pending, in
+   * order with those that wait already.
+   */
+  async function rescue(trx: Connection, rows: readonly Waiting[]) {
+    await sql`
+      update journal set status = 'waiting', settled_at = ${engine.now()}
+      where ${engine.isOneOf(
+        'id',
+        rows.map(({ id }) => id),
+      )} and ${sql.still(sql`status = 'unhandled'`)}`.execute(trx)
   }
 
   /**
@@ -58,7 +71,7 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
       trx,
     )
     if (rows.length > 0) {
-      await makePending(trx, withinBytes(rows), 'waiting')
+      await makePending(trx, withinBytes(rows))
       return true
     }
     await sql`
@@ -66,19 +79,19 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
     return false
   }
 
-  /** Makes these entries pending, if their status is still `from`. */
-  async function makePending(trx: Connection, rows: readonly Waiting[], from: 'waiting' | 'unhandled') {
+  /** Makes these entries pending, if they still wait. */
+  async function makePending(trx: Connection, rows: readonly Waiting[]) {
     await perform(engine, trx, lanes.enter(rows))
     await sql`
-      update journal set status = 'pending', settled_at = null
+      update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null
       where ${engine.isOneOf(
         'id',
         rows.map(({ id }) => id),
-      )} and ${sql.still(sql`status = ${from}`)}`.execute(trx)
+      )} and ${sql.still(sql`status = 'waiting'`)}`.execute(trx)
     await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
   }
 
-  return { markUnhandled, release, makePending }
+  return { markUnhandled, rescue, release }
 }
 
 /** The topics of waiting events. The recursive query reads one index entry for each topic. */

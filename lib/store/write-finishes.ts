@@ -2,7 +2,7 @@ import type { Given, Script } from './dialect.js'
 import type { Engine } from './engine.js'
 import { answered, prepare } from './script.js'
 import { sql } from './sql.js'
-import { MIN_READ_INTERVAL_MS, type ReadClaim, type ReadFinish } from './store.js'
+import { CAUSES, MIN_READ_INTERVAL_MS, type ReadClaim, type ReadFinish, URGENCY } from './store.js'
 
 /**
  * `written`: the whole result. `too late`: only a failed read, since a newer event decides. False: nothing, since the
@@ -32,10 +32,8 @@ export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given'>) {
    */
   return function* finish(finishes: readonly Finish[], erased: ReadonlySet<ReadClaim>): Script<Finished[]> {
     const current = finishes.filter(({ claim }) => !erased.has(claim))
-    const held = yield* writeAll(current.map((each) => rowOf(each, revokes(each))))
-    const late = finishes.filter(
-      (each) => (revokes(each) || erased.has(each.claim)) && !held.has(each.claim.id),
-    )
+    const held = yield* writeAll(current.map((each) => rowOf(each, ends(each))))
+    const late = finishes.filter((each) => (ends(each) || erased.has(each.claim)) && !held.has(each.claim.id))
     const asFailed = late.map(({ claim, finish: { failure } }) =>
       rowOf({ claim, finish: { settled: false, failure, progress: claim.progress, nextInMs: 0 } }, false),
     )
@@ -46,14 +44,16 @@ export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given'>) {
   }
 }
 
-/** A revocation rests on the uninstall that the claim saw. A request since then may be an install, so the next read decides. */
-function revokes({ claim, finish }: Finish): boolean {
-  return finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
+/** An end rests on the events that the claim saw. One since then may say the opposite, so the next read decides. */
+function ends({ claim, finish }: Finish): boolean {
+  const { gone = null } = finish.found ?? {}
+  return claim.subscription.gone === null && (gone === 'revoked' || gone === 'ended')
 }
 
 function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
   const { found, settled, failure, progress, nextInMs, candidate } = finish
   const record = found?.record ?? null
+  const isRefused = REFUSALS.includes(failure ?? '')
   return {
     uid: claim.id,
     token: claim.leaseToken,
@@ -66,7 +66,9 @@ function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
     state: found?.state?.toWellFormed() ?? null,
     gone: found?.gone ?? null,
     is_settled: flag(settled),
-    is_answered: flag(settled || REFUSALS.includes(failure ?? '')),
+    is_answered: flag(settled || isRefused),
+    is_shown: flag(settled && failure === null),
+    is_refused: flag(isRefused),
     failure,
     progress,
     is_verifying: flag(finish.verifying === true),
@@ -74,7 +76,10 @@ function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
     sets_candidate: flag(candidate !== undefined),
     candidate: candidate ?? null,
     clears_uninstalled: flag(finish.clearUninstalled === true),
+    clears_update: flag(finish.clearUpdate === true),
+    clears_end: flag(finish.clearEnd === true),
     next_in_ms: nextInMs,
+    lease_time_behind: claim.leaseTimeBehindMs,
   }
 }
 
@@ -94,19 +99,26 @@ function written({ table }: Given) {
       purchasable_uid = coalesce(finish.item, purchasable_uid),
       state = case when is_found = 1 then finish.state else subscriptions.state end,
       gone = case when is_found = 1 then finish.gone else subscriptions.gone end,
-      -- refresh_at is the end of the lease here. A process that was suspended after its read must not claim a later time.
-      read_at = case when is_found = 0 then read_at when refresh_at < now then refresh_at else now end,
+      read_at = case when is_found = 0 then read_at else ${READ_BY} end,
       settled_generation = case when is_settled = 1 then finish.generation else settled_generation end,
       owed_since = case when is_answered = 0 then owed_since when ${REQUESTED_AGAIN} then requested_at end,
       failure = case when ${REQUESTED_AGAIN} then null else finish.failure end,
       progress = finish.progress,
       verifying = is_verifying,
       urgency = case when next_urgency is null or ${REQUESTED_AGAIN} then urgency else next_urgency end,
+      cause = case when next_urgency = ${sql.lit(URGENCY.reconcile)} and not ${REQUESTED_AGAIN}
+        then ${sql.lit(CAUSES.indexOf('reconcile'))} else cause end,
       uninstalled_at = case when clears_uninstalled = 0 or ${REQUESTED_AGAIN} then uninstalled_at end,
+      -- A canceled subscription has nothing to lose, so its refusals say nothing about the platform.
+      failing_since = case when is_shown = 1 then null when ${FAILS} then coalesce(failing_since, now) else failing_since end,
+      served_since = case when is_shown = 1 then coalesce(served_since, now) when ${FAILS} then null else served_since end,
+      update_at = case when clears_update = 0 or ${REQUESTED_AGAIN} then update_at end,
+      end_at = case when clears_end = 0 or ${REQUESTED_AGAIN} then end_at end,
       lease_token = null,
+      suspect = 0,
       lapses = 0,
       not_before = now + ${PAUSE},
-      refresh_at = case when ${REQUESTED_AGAIN} then now + ${PAUSE} else now + next_in_ms end
+      refresh_at = case when ${REQUESTED_AGAIN} then now + ${PAUSE} else ${READ_BY} + next_in_ms end
     from ${table} as finish
     where subscriptions.subscription_uid = finish.uid and lease_token = finish.token
       and (only_if_unrequested = 0 or subscriptions.generation = finish.generation)
@@ -116,8 +128,16 @@ function written({ table }: Given) {
 /** Failures that are an answer of the platform, so they settle the request. */
 const REFUSALS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']
 
+/**
+ * When the read ended: `now`, but no later than its lease, which is the `refresh_at` of the row. A process or machine that
+ * was suspended after its read must not claim a later time.
+ */
+const ENDED = sql`case when refresh_at < lease_now then refresh_at else lease_now end + lease_time_behind`
+const READ_BY = sql`case when ${ENDED} < now then ${ENDED} else now end`
+
 /** A read was requested after the claim, so it may show something newer than this read. */
-const REQUESTED_AGAIN = sql`subscriptions.generation > finish.generation`
+const REQUESTED_AGAIN = sql`(subscriptions.generation > finish.generation)`
+const FAILS = sql`is_refused = 1 and unread = 0 and (subscriptions.state is null or subscriptions.state <> 'canceled')`
 const PAUSE = sql.lit(MIN_READ_INTERVAL_MS)
 
 const COLUMNS = {
@@ -133,6 +153,8 @@ const COLUMNS = {
   gone: 'text',
   is_settled: 'integer',
   is_answered: 'integer',
+  is_shown: 'integer',
+  is_refused: 'integer',
   failure: 'text',
   progress: 'text',
   is_verifying: 'integer',
@@ -140,5 +162,8 @@ const COLUMNS = {
   sets_candidate: 'integer',
   candidate: 'text',
   clears_uninstalled: 'integer',
+  clears_update: 'integer',
+  clears_end: 'integer',
   next_in_ms: 'integer',
+  lease_time_behind: 'integer',
 } as const

@@ -3,20 +3,22 @@ import { MarketplaceError, messageOf } from '../errors.js'
 
 /** A write that takes longer is a problem while it lasts: by then its sender has received 503. */
 const SLOW_MS = 5 * SECOND
-/** A failure within this time counts more than a successful probe, which writes less than a delivery may. */
+/** A failure within this time counts more than a successful probe, which is smaller than a delivery may be. */
 const RECENT_MS = 2 * SECOND
 
 /**
  * Remembers why the last write or sync failed, until a write shows that writing works again: an accepted delivery, or a
- * probe. A probe writes and syncs one row, at most once a second. `problem()` starts one, and so does any other
+ * probe. A probe writes what a delivery writes, at most once a second. `problem()` starts one, and so does any other
  * successful write, since that may have written nothing.
  */
 export function createWriteHealth(options: {
   probe(): Promise<unknown>
+  /** Why writing does not work now, as the engine found by itself: for example a checkpoint whose sync failed. */
+  fault?(): unknown
   isDataError(error: unknown): boolean
   clock: Pick<Clock, 'monotonic'>
 }) {
-  const { probe, isDataError, clock } = options
+  const { probe, fault, isDataError, clock } = options
   let failure: { message: string; at: number } | undefined
   let probedAt = Number.NEGATIVE_INFINITY
   const begun = new Set<{ at: number }>()
@@ -60,6 +62,8 @@ export function createWriteHealth(options: {
     },
 
     problem(): string | null {
+      const found = fault?.()
+      if (found !== undefined) failed(found)
       probeSoon()
       const [oldest] = begun
       const waitingMs = oldest ? clock.monotonic() - oldest.at : 0

@@ -6,7 +6,7 @@ export const INSTRUMENTS = {
   deliveries: {
     kind: 'counter',
     unit: '{delivery}',
-    attributes: 'outcome: received, secret_wrong, or an error code',
+    attributes: 'outcome: received, secret_wrong, verification_failed, or an error code',
     description: 'Requests at the delivery address.',
   },
   notices: {
@@ -70,6 +70,12 @@ export const INSTRUMENTS = {
     description:
       'From the last refresh request (by a delivery, track or refresh) to the decision of the read it caused.',
   },
+  'health.problem': {
+    kind: 'gauge',
+    unit: '{problem}',
+    attributes: 'code: every code of PROBLEMS',
+    description: '1 while this process has the problem, else 0.',
+  },
   'entries.pending': {
     kind: 'gauge',
     unit: '{entry}',
@@ -93,7 +99,7 @@ export const INSTRUMENTS = {
     kind: 'gauge',
     unit: 's',
     attributes: 'none',
-    description: 'Age of the oldest pending entry; 0 when there is none.',
+    description: 'How long the longest due entry has been due; 0 when none is due.',
   },
   'subscriptions.requested': {
     kind: 'gauge',
@@ -106,6 +112,12 @@ export const INSTRUMENTS = {
     unit: 's',
     attributes: 'none',
     description: 'Age of the oldest of those requests; 0 when there is none.',
+  },
+  'subscriptions.oldest_overdue_age': {
+    kind: 'gauge',
+    unit: 's',
+    attributes: 'none',
+    description: 'How long the longest due read has been due; 0 when none is due.',
   },
   'subscriptions.given_up': {
     kind: 'gauge',

@@ -15,7 +15,8 @@ import {
   INSTRUMENTS,
 } from './instruments.js'
 
-export type GaugeValues = Partial<Record<GaugeName, number>>
+/** A record has a value for each value of the attribute `code`. */
+export type GaugeValues = Partial<Record<GaugeName, number | Readonly<Record<string, number>>>>
 
 /**
  * The instruments of the table, created once an SDK is registered. A meter made before that would stay silent (the API has
@@ -64,7 +65,8 @@ export function createMetrics() {
       const values = await readGauges?.().catch(() => undefined)
       for (const [name, gauge] of gauges) {
         const value = values?.[name]
-        if (value !== undefined) result.observe(gauge, value)
+        if (typeof value === 'number') result.observe(gauge, value)
+        else for (const code in value) result.observe(gauge, value[code] as number, { code })
       }
     }
     meter.addBatchObservableCallback(observe, all)

@@ -1,8 +1,10 @@
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../clock.js'
+import { type Clock, SECOND } from '../clock.js'
 import type { Entry, EntryEnd, EntryKind } from '../store/store.js'
+import { orAborted } from '../waiting.js'
 import { createHandlerCall } from './call-handler.js'
 import type { AnyHandler, Handlers } from './handlers.js'
+import { isRetryable } from './write-while-leased.js'
 
 /** One failed try of one handler. */
 export interface HandlerFailure {
@@ -13,11 +15,14 @@ export interface HandlerFailure {
   subscriptionUid: string | null
   /** 1 at the first try. */
   attempt: number
-  /** The error of the handler, or a `MarketplaceError` `handler_timeout`. */
+  /** The error of the handler or of making its payload, or a `MarketplaceError` `handler_timeout`. */
   error: unknown
   /** The pause before the next try, in ms; null: this was the last try, and the entry is dead. */
   retryInMs: number | null
 }
+
+/** The payload of an entry, or why it cannot be made now, as when the store cannot be read. */
+export type Prepared = { payload: unknown } | { error: unknown }
 
 /**
  * Calls the handlers of an entry concurrently. When one fails, only the failed ones are called again by this process;
@@ -25,7 +30,7 @@ export interface HandlerFailure {
  */
 export function createHandlerCalls(options: {
   handlers: Handlers
-  /** The payload for a handler, from the journal entry. Handlers get it frozen. */
+  /** The payload for a handler, from the journal entry: a value or a promise. Handlers get it frozen. */
   payloadOf(entry: Entry): unknown
   marketplace: () => unknown
   timeoutMs: number
@@ -42,18 +47,54 @@ export function createHandlerCalls(options: {
   /** The handlers of an entry that have succeeded while others failed, by entry id. */
   const succeeded = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
 
+  function report(entry: Entry, handler: AnyHandler, error: unknown, retryInMs: number | null) {
+    const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
+    onHandlerError(
+      { id, kind, name, businessUid, subscriptionUid, attempt, error, retryInMs },
+      { handler: handlers.labelOf(handler), errorClass: classOf(error) },
+    )
+  }
+
+  function failed({ id }: Entry, reason: unknown, retryInMs: number | null): EntryEnd['result'] {
+    const error = textOf(reason)
+    if (retryInMs !== null) return { kind: 'retry', inMs: retryInMs, error }
+    succeeded.delete(id)
+    return { kind: 'dead', error }
+  }
+
+  /** No handler was called, so an outage of the store never uses up the tries of an entry. */
+  function withoutPayload(entry: Entry, registered: readonly AnyHandler[], error: unknown) {
+    const lastMs = isRetryable(error) ? (retryDelaysMs.at(-1) ?? SECOND) : null
+    const retryInMs = retryDelaysMs[entry.attempt - 1] ?? lastMs
+    for (const handler of registered) report(entry, handler, error, retryInMs)
+    return failed(entry, error, retryInMs)
+  }
+
   return {
     busyKeys: one.busyKeys,
     rest: one.rest,
+
+    /** The payload for `call`, made just before it: a change says what is true then. Never throws or rejects. */
+    prepare(entry: Entry, lost: AbortSignal): Prepared | Promise<Prepared> {
+      const asPrepared = (payload: unknown): Prepared => ({ payload: deepFreeze(payload) })
+      try {
+        const made = payloadOf(entry)
+        if (!(made instanceof Promise)) return asPrepared(made)
+        return orAborted(made, lost).then(asPrepared, (error: unknown) => ({ error }))
+      } catch (error) {
+        return { error }
+      }
+    },
 
     /**
      * The result of the entry. Undefined: the entry stays as it is, because it has no handler any more, or because its
      * handlers were interrupted. Closing is not a failure of a handler and does not count as a try.
      */
-    async call(entry: Entry, lost: AbortSignal): Promise<EntryEnd['result'] | undefined> {
+    async call(entry: Entry, prepared: Prepared, lost: AbortSignal): Promise<EntryEnd['result'] | undefined> {
       const registered = handlers.for(entry)
       if (registered.length === 0) return undefined
-      const payload = deepFreeze(payloadOf(entry))
+      if ('error' in prepared) return withoutPayload(entry, registered, prepared.error)
+      const { payload } = prepared
       // The first try, also of a replay, calls all handlers.
       const done = (entry.attempt > 1 && succeeded.get(entry.id)) || new Set<AnyHandler>()
       const left = registered.filter((handler) => !done.has(handler))
@@ -71,18 +112,9 @@ export function createHandlerCalls(options: {
       succeeded.set(entry.id, done)
       if (lost.aborted) return undefined
       const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
-      const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
-      for (const [i, outcome] of outcomes.entries()) {
-        if (outcome.status === 'fulfilled') continue
-        onHandlerError(
-          { id, kind, name, businessUid, subscriptionUid, attempt, error: outcome.reason, retryInMs },
-          { handler: handlers.labelOf(left[i] as AnyHandler), errorClass: classOf(outcome.reason) },
-        )
-      }
-      const error = textOf(failure.reason)
-      if (retryInMs !== null) return { kind: 'retry', inMs: retryInMs, error }
-      succeeded.delete(id)
-      return { kind: 'dead', error }
+      for (const [i, outcome] of outcomes.entries())
+        if (outcome.status === 'rejected') report(entry, left[i] as AnyHandler, outcome.reason, retryInMs)
+      return failed(entry, failure.reason, retryInMs)
     },
   }
 }

@@ -20,13 +20,18 @@ export function concludeFound(read: ReadFacts, record: SubscriptionRecord): Conc
 function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
   const { before, progress, reconcileInMs, claim, env } = read
   const state = env.stateOf(record)
-  // A record that reappears need not be the change that an event announced.
-  const isNews = before.gone === null && (state !== before.state || isUpdated(record, before.record))
+  // Two records need not be the change that an event announced: one that reappears, and the first one after an `update`,
+  // which may be the state before it when the `created` was lost.
+  const isFirstAfterUpdate = before.record === null && claim.updateAt !== null && progress.owed === 1
+  const isNews =
+    before.gone === null &&
+    !isFirstAfterUpdate &&
+    (state !== before.state || isUpdated(record, before.record))
   const owed = isNews ? progress.owed - 1 : progress.owed
   const verified = before.record === null || before.gone !== null ? 0 : progress.verified
   const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[verified] : undefined
-  const { uninstalledAt } = claim
-  const isServedLongAfterUninstall = uninstalledAt !== null && env.now - uninstalledAt >= LAG_LIMIT_MS
+  const { uninstalledAt, updateAt, endAt } = claim
+  const isLongAgo = (time: number | null) => time !== null && env.now - time >= LAG_LIMIT_MS
   return {
     found: { record, state, gone: null },
     settled: true,
@@ -35,7 +40,11 @@ function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
     nextInMs: Math.min(verifyInMs ?? reconcileInMs, reconcileInMs),
     urgency: verifyInMs === undefined ? URGENCY.reconcile : URGENCY.verification,
     candidate: null,
-    clearUninstalled: isServedLongAfterUninstall,
+    clearUninstalled: isLongAgo(uninstalledAt),
+    // The read may lag behind the event. So an update counts until its change was shown, and an end that a record showed
+    // counts until the last verification.
+    clearUpdate: owed <= 0 || isLongAgo(updateAt),
+    clearEnd: verifyInMs === undefined || isLongAgo(endAt),
     moves: movesTo(before, state, record),
   }
 }

@@ -1,37 +1,23 @@
 import { URGENCY } from '../store/store.js'
 import { type Conclusion, lossOf } from './conclusion.js'
+import { evidenceOfEnd, GONE_BY } from './end-evidence.js'
 import { candidateAfter, counters, nextVerification, type ReadFacts, slowingSince } from './read-facts.js'
 import { VERIFY_DELAYS_MS } from './read-schedule.js'
 
-/** The platform has not shown a known record for long enough: it counts as gone. */
-export function vanished(read: ReadFacts): Conclusion {
+/** The evidence for the end of a known subscription is believed. */
+export function ended(read: ReadFacts, failure: string): Conclusion {
   const { before, env, reconcileInMs, progress } = read
+  const evidence = evidenceOfEnd(read)
+  const gone = evidence === undefined || evidence === 'never shown' ? 'ended' : GONE_BY[evidence]
   const owed = Math.max(1, progress.owed)
   return {
-    found: { record: before.record, state: null, gone: 'missing' },
+    found: { record: before.record, state: null, gone },
     settled: true,
-    failure: 'platform_record_missing',
+    failure,
     // Verified as after an event: a business that paid must not wait a day if the record comes back.
     progress: counters(read, { owed, verified: 1, goneSince: env.now }),
     nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
     urgency: URGENCY.verification,
-    ...candidateAfter(read, true),
-    moves: lossOf(before),
-  }
-}
-
-/** The business uninstalled the app, and the platform refuses a token for it: together that revokes. */
-export function revoked(read: ReadFacts): Conclusion {
-  const { before, env, progress } = read
-  // What was announced still counts when the business is back.
-  const kept = { owed: progress.owed, verified: VERIFY_DELAYS_MS.length }
-  return {
-    found: { record: before.record, state: null, gone: 'revoked' },
-    settled: true,
-    failure: 'token_refused',
-    progress: counters(read, { ...kept, goneSince: env.now }),
-    nextInMs: slowingSince(read, env.now),
-    urgency: URGENCY.reconcile,
     ...candidateAfter(read, true),
     moves: lossOf(before),
   }

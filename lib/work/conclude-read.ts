@@ -4,7 +4,7 @@ import type { ReadResult } from '../platform/read-result.js'
 import type { ReadClaim } from '../store/store.js'
 import { concludeFound } from './conclude-found.js'
 import { concludeMissing } from './conclude-missing.js'
-import { concludeRefused, concludeTokenRefused } from './conclude-refused.js'
+import { concludeRefused } from './conclude-refused.js'
 import type { ConcludeEnvironment, Conclusion } from './conclusion.js'
 import { readFacts, tryAgain } from './read-facts.js'
 
@@ -12,7 +12,8 @@ const RETRY_BASE_MS = SECOND
 const RETRY_CAP_MS = 5 * MINUTE
 
 /**
- * The conclusion from a read's result: a pure function, with a case for each kind of result.
+ * The conclusion from a read's result: a pure function, with a case for each kind of result. `end-evidence.ts` has the
+ * table of ends.
  *
  * The lease makes reads of one subscription follow one another, so of two records with the same `updated_at` the later
  * read wins. An older `updated_at` never replaces a newer one, unless the platform has repeated it for an hour. A
@@ -27,7 +28,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
     case 'missing':
       return concludeMissing(read)
     case 'token_refused':
-      return concludeTokenRefused(read)
+      return concludeRefused(read, 'token_refused')
     case 'refused':
       return concludeRefused(read, result.code)
     case 'outage': {

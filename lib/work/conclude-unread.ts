@@ -1,6 +1,6 @@
 import type { Conclusion } from './conclusion.js'
 import { candidateAfter, counters, type ReadFacts, slowingSince } from './read-facts.js'
-import { isLastingRefusal, stepAfter } from './read-schedule.js'
+import { stepAfter } from './read-schedule.js'
 
 /**
  * A subscription that was never read and is not shown. The platform may lag behind its own event, so it is read again
@@ -14,10 +14,7 @@ export function concludeUnread(read: ReadFacts, failure: string, settled: boolea
   const refusedSince = progress.refusedSince ?? now
   const step = stepAfter(progress, Math.max(0, now - (before.requestedAt ?? claim.createdAt)), waitMs)
   const verified = step?.next ?? progress.verified
-  const isGivenUp =
-    step === undefined &&
-    isLastingRefusal(refusals, now - refusedSince) &&
-    env.hasServedSince(progress.refusedAt ?? refusedSince)
+  const isGivenUp = step === undefined && env.belief === 'believed'
   return {
     settled,
     failure,

@@ -2,6 +2,12 @@ import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { ReadClaim, ReadFinish, Subscription } from '../store/store.js'
 
+/**
+ * Whether the evidence for an end counts. `many`: most businesses fail with this one, which is an outage. `unproven`:
+ * no other business was read since, so it may be one.
+ */
+export type Belief = 'believed' | 'many' | 'unproven'
+
 /** A change of the effective purchase_state, for one business. */
 export interface Move {
   businessUid: string
@@ -23,10 +29,10 @@ export interface ConcludeEnvironment {
   waitMs: number
   /** The canonical purchase_state of a record. */
   stateOf(record: SubscriptionRecord): string
-  /** Whether the platform has served other reads of this process since `time`, and still does. */
-  hasServedSince(time: number): boolean
-  /** Whether the platform no longer shows the records of most businesses: an outage, not many lost customers. */
-  manyVanished(): boolean
+  /** A subscription whose reads are refused for this long, while those of others are not, has ended. */
+  maxStaleMs: number
+  /** Whether the evidence for an end, if the read completes any, is believed. */
+  belief?: Belief | undefined
   /** The result of the read for the candidate business in the same claim, if it found no record either. */
   ofCandidate?: ReadResult | undefined
 }

@@ -101,11 +101,23 @@ export function createDispatcher(
       try {
         for (const entry of lane.entries) {
           await slices.turn()
-          if (doubted.delete(lane) && !(await store.renewLane(lane, leaseMs).catch(() => true))) break
-          // After both waits, either of which may outlast the lease.
-          if (lost.aborted || !isHeld() || !results.isHeld()) break
+          let prepared = calls.prepare(entry, lost)
+          // An event needs no look into the store, and so no promise.
+          if (prepared instanceof Promise) prepared = await prepared
+          let isConfirmed = true
+          // A commit that casts doubt on the lease may also have changed the answer in the payload.
+          while (isConfirmed && doubted.delete(lane)) {
+            isConfirmed = await store.renewLane(lane, leaseMs).catch(() => true)
+            if (isConfirmed) prepared = await calls.prepare(entry, lost)
+          }
+          // After these waits, each of which may outlast the lease.
+          if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
           if (clock.monotonic() - beganAt > PATIENCE_MS) break
-          const result = lane.lapses >= MAX_LAPSES ? ENDED_THE_PROCESS : await calls.call(entry, lost)
+          if (lane.lapses >= MAX_LAPSES) {
+            results.add({ ...entry, attempt: entry.attempt - 1 }, endedTheProcess(lane.lapses))
+            break
+          }
+          const result = await calls.call(entry, prepared, lost)
           if (!result) break
           results.add(entry, result)
           if (result.kind === 'retry') break
@@ -130,6 +142,9 @@ export function createDispatcher(
 
   return {
     ...loop,
+    runAlone: (lane: LaneClaim, heldUntil: number) => loop.runAlone({ ...lane, isHandled: false }, heldUntil),
+    /** The keys of handlers that have not settled, whatever became of their leases. */
+    busyKeys: calls.busyKeys,
     async close(graceMs: number) {
       await loop.close(graceMs)
       calls.rest()
@@ -144,7 +159,9 @@ export function createDispatcher(
   }
 }
 
-const ENDED_THE_PROCESS: EntryEnd['result'] = {
-  kind: 'dead',
-  error: `the process ended ${MAX_LAPSES} times in a row while its handlers ran`,
+function endedTheProcess(times: number): EntryEnd['result'] {
+  return {
+    kind: 'dead',
+    error: `its handler was called ${times} times alone, and each time the process ended or froze before it returned`,
+  }
 }

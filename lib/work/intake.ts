@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.js'
 import type { Envelope, Receipt } from '../envelope.js'
 import type { Subject } from '../events/subject.js'
-import { mergeProblems } from '../health.js'
 import { newId } from '../ids.js'
+import type { SubscriptionRecord } from '../record.js'
 import { businessKey, type NewEvent, type Store, subscriptionKey } from '../store/store.js'
+import { announcedBy } from './announced-by.js'
 import { createOtherItems } from './other-items.js'
 import { createRefusedShapes } from './refused-shapes.js'
 import { createRequestedReads, type NamedItem } from './requested-reads.js'
@@ -20,6 +21,8 @@ export function createIntake(options: {
   purchasableUids: readonly string[]
   /** The app's unique names. When empty, every install and uninstall counts as the app's. */
   codeNames: readonly string[]
+  /** Whether the app may be used by this record; undefined if the app's own rule cannot decide. */
+  isAccess(record: SubscriptionRecord): boolean | undefined
   clock: Clock
   /**
    * Called for each accepted event, with the item of a notice if `purchasableUids` are set, and the index of the delivery
@@ -27,7 +30,7 @@ export function createIntake(options: {
    */
   onAccepted?(event: NewEvent, item: NamedItem | undefined, secret: number): void
 }) {
-  const { classify, store, purchasableUids, codeNames, clock, onAccepted = () => {} } = options
+  const { classify, store, purchasableUids, codeNames, isAccess, clock, onAccepted = () => {} } = options
   const reads = createRequestedReads({ purchasableUids, codeNames })
   const otherItems = createOtherItems(purchasableUids, clock)
   const refusedShapes = createRefusedShapes()
@@ -47,7 +50,7 @@ export function createIntake(options: {
   return {
     accept,
     noteKnownItems: otherItems.noteKnown,
-    problems: () => mergeProblems([otherItems.problems(), refusedShapes.problems()]),
+    problems: () => [...otherItems.problems(), ...refusedShapes.problems()],
   }
 
   function asEntry(envelope: Envelope): Entry {
@@ -59,10 +62,10 @@ export function createIntake(options: {
         named: undefined,
         isKnownEvent: classified.isKnownEvent,
       }
-    const { name, subject } = classified
+    const { subject } = classified
     const isNotice = subject.kind === 'notice' && purchasableUids.length > 0
     return {
-      event: recognised(id, envelope, name, subject),
+      event: recognised(id, envelope, classified),
       named: isNotice ? subject.purchasable_uid : undefined,
       isKnownEvent: true,
     }
@@ -82,7 +85,11 @@ export function createIntake(options: {
     }
   }
 
-  function recognised(id: string, { value, text }: Envelope, name: string, subject: Subject): NewEvent {
+  function recognised(
+    id: string,
+    { value, text }: Envelope,
+    { name, data, subject }: Extract<Classified, { recognised: true }>,
+  ): NewEvent {
     const { subscription_uid: subscriptionUid, business_uid: businessUid } = subject
     return {
       id,
@@ -93,7 +100,7 @@ export function createIntake(options: {
       subscriptionUid,
       payload: text ?? textOf(value) ?? JSON.stringify(plainValuesOf(value)),
       issues: null,
-      refresh: reads.requestedBy(subject),
+      refresh: reads.requestedBy(subject, announcedBy(name, data, isAccess)),
     }
   }
 }

@@ -3,10 +3,15 @@ import { sleep } from '../waiting.js'
 import { createLookTimes } from './look-times.js'
 import { createRunningItems, type RunningItemsOptions } from './running-items.js'
 
-export interface LeaseLoop<Item = unknown> {
+export interface LeaseLoop<Item> {
   start(): void
   /** Looks for work now, or after `inMs`. */
   wake(inMs?: number): void
+  /** Claims nothing until `resume`. Resolves when no item runs. */
+  hold(): Promise<void>
+  resume(): void
+  /** Runs an item that was claimed while the loop is held, with a lease until `heldUntil`. Resolves when it has ended. */
+  runAlone(item: Item, heldUntil: number): Promise<void>
   /** A running item has begun to wait, so its slot is free: looks without a rest. */
   slotFreed(): void
   /**
@@ -48,6 +53,7 @@ const MAX_WAITING = 250
  * | new | creation; wake-ups are remembered | `start()`: looking. `close()`: closed |
  * | looking | `start()`; the timer; a free slot. Claims and runs items until no slot is free or no item is due | the last claim ends: waiting. `close()`: closed, after that claim |
  * | waiting | a look has ended; the timer waits for the earliest wake-up, at most about `pollMs` | the timer, or an item ends: looking. `close()`: closed |
+ * | held | `hold()`, after a look under way; looks claim nothing | `resume()`: looking. `close()`: closed |
  * | closed | `close()`; claims nothing, waits for running items, then aborts them | never |
  *
  * `look-times.ts` decides when it looks, `running-items.ts` runs the items. All times are monotonic: setting the wall
@@ -60,6 +66,7 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
   const times = createLookTimes({ pollMs, clock, look })
   let state: 'new' | 'started' | 'closed' = 'new'
   let looking: Promise<void> | undefined
+  let isHeld = false
   /** A slot became free during a look, which may have counted its slots before. */
   let isSlotFreed = false
   /** The look has leased an item. */
@@ -84,7 +91,7 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
 
   async function takeAll() {
     lookedAt = clock.monotonic()
-    while (state === 'started') {
+    while (state === 'started' && !isHeld) {
       const extra = ahead()
       const waiting = Math.min(running.count(isWaiting), maxWaiting)
       const free = concurrency + extra - (running.size() - waiting)
@@ -113,6 +120,24 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
       if (state !== 'new') return
       state = 'started'
       look()
+    },
+
+    async hold() {
+      isHeld = true
+      await looking
+      await running.ended()
+    },
+
+    resume() {
+      isHeld = false
+      times.wakeAt(clock.monotonic())
+    },
+
+    runAlone(item, heldUntil) {
+      running.begin([item], heldUntil)
+      // Closed during the claim: it returns the item.
+      if (state === 'closed') running.abort()
+      return running.ended().then(() => {})
     },
 
     slotFreed,

@@ -1,5 +1,5 @@
 import { type Clock, DAY } from '../clock.js'
-import type { Problems } from '../health.js'
+import { type HealthProblem, problemOf } from '../health.js'
 
 const OTHERS_IN_A_ROW = 10
 /** A bound: a sender with the delivery secret can forge any number of items. */
@@ -17,16 +17,12 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
   /** Items of known subscriptions, while none of them is one of the app's own. */
   const knownItems = new Set<string>()
 
-  function problem(what: string, others: Iterable<string>): Problems {
+  function problem(what: string, others: Iterable<string>): HealthProblem[] {
     const [own, named] = [purchasableUids, [...others]].map((uids) =>
       uids.map((uid) => JSON.stringify(uid)).join(', '),
     )
-    return {
-      failing: [],
-      degraded: [
-        `${what} for another item (${named}) and none for app.purchasableUid (${own}): is app.purchasableUid right? Businesses that bought another item are denied`,
-      ],
-    }
+    const message = `${what} for another item (${named}) and none for app.purchasableUid (${own}): businesses that bought another item are denied`
+    return [problemOf('other_items_only', message)]
   }
 
   function areAllOthers(): boolean {
@@ -58,13 +54,13 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
       for (const item of known) if (item !== null && knownItems.size < MAX_ITEMS_NAMED) knownItems.add(item)
     },
 
-    problems(): Problems {
+    problems(): HealthProblem[] {
       if (areAllOthers()) {
         const count = notices === 1 ? 'the last notice was' : `the last ${notices} notices were`
         return problem(count, items)
       }
       if (knownItems.size > 0) return problem('the known subscriptions are', knownItems)
-      return { failing: [], degraded: [] }
+      return []
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { Entry } from '../store/store.js'
+import type { PurchaseChange, StoredChange } from './purchase-change.js'
 
 /** A delivery that is not a known event, as `onUnrecognised` gets it. */
 export interface UnrecognisedDelivery {
@@ -11,13 +12,21 @@ export interface UnrecognisedDelivery {
   receivedAt: string
 }
 
-/** Turns journal entries into the payloads of handlers. */
+/**
+ * Turns journal entries into the payloads of handlers. `isEntitledNow` looks into the store: that of a change is a promise,
+ * and rejects when the store cannot be read.
+ */
 export function createPayloads(
   classify: (envelope: unknown) => { recognised: true; name: string; data: unknown } | { recognised: false },
+  isEntitledNow: (businessUid: string) => Promise<boolean>,
 ) {
+  async function withAnswer(change: StoredChange): Promise<PurchaseChange> {
+    return { ...change, entitled: await isEntitledNow(change.business_uid) }
+  }
+
   return function payloadOf({ id, kind, name, payload, issues, receivedAt: receivedMs }: Entry): unknown {
     const value: unknown = JSON.parse(payload)
-    if (kind === 'change') return value
+    if (kind === 'change') return withAnswer(value as StoredChange)
     const receivedAt = new Date(receivedMs).toISOString()
     if (kind === 'unrecognised') return { id, envelope: value, issues: issues ?? [], receivedAt }
     // Classified again, so that `data` is not stored twice. If the definitions have changed, the entry keeps its name.

@@ -1,11 +1,22 @@
 import type { Clock } from '../clock.js'
 import { newId } from '../ids.js'
 import type { SubscriptionRecord } from '../record.js'
-import { type NewChange, type Subscription, subscriptionKey } from '../store/store.js'
-import type { Move } from './conclusion.js'
+import { type Cause, type Gone, type NewChange, type ReadClaim, subscriptionKey } from '../store/store.js'
+import type { Conclusion, Move } from './conclusion.js'
 
-/** A change as the journal stores it and `onPurchaseChange` gets it. */
-export interface PurchaseChange {
+/** A change as `onPurchaseChange` gets it. */
+export interface PurchaseChange extends StoredChange {
+  /**
+   * Whether the business may use the app now: computed from the store for each call of the handler, also at a retry, a
+   * replay, and for a handler that was registered later. So it may differ from `to`, which a later change may have
+   * replaced. It is the answer of `isEntitled(business_uid)`: one subscription of any item of the app is enough, and it
+   * is false while the answer is not known. For one item of several, call `isEntitled` with `purchasableUid`.
+   */
+  entitled: boolean
+}
+
+/** A change as the journal stores it: what does not become wrong later. */
+export interface StoredChange {
   /** The same at every try: the handler's idempotency key. */
   id: string
   business_uid: string
@@ -14,51 +25,40 @@ export interface PurchaseChange {
   from: string | null
   to: string | null
   /**
-   * Why `to` is null. `missing`: the platform does not show it. `revoked`: the business uninstalled. `moved`: it is
-   * another business's now.
+   * Why `to` is null. `missing`: the platform does not show it. `revoked`: the business uninstalled. `ended`: the platform
+   * refuses to show it, and an event or the time since then shows that it has ended. `moved`: it is another business's now.
    */
-  gone: 'missing' | 'revoked' | 'moved' | null
-  /** Whether the business may use the app after this change, by all its subscriptions. */
-  entitled: boolean
+  gone: Gone | 'moved' | null
+  /**
+   * Why the subscription was read. `event`: an event named it or its business. `request`: `track` or `refresh`. `import`:
+   * an import. `reconcile`: the regular read, so no event had announced the change. A retry and a verification have the
+   * cause of the read that they follow.
+   */
+  cause: Cause
   /** The record as last read. */
   record: SubscriptionRecord | null
   /** ISO 8601, UTC. */
   observedAt: string
 }
 
-/** The change for the store to write. The store calls `payload` with the subscriptions of the business as written. */
+/** The change for the store to write, from the read of `claim` and one move of its conclusion. */
 export function changeOf(
+  { id: subscription_uid, cause }: ReadClaim,
   { businessUid, from, to, record }: Move,
-  options: {
-    subscriptionUid: string
-    isEntitledBy(subscriptions: Subscription[], now: number): boolean
-    clock: Clock
-  },
+  { found }: Pick<Conclusion, 'found'>,
+  clock: Clock,
 ): NewChange {
-  const { subscriptionUid, isEntitledBy, clock } = options
   const id = newId(clock.now())
-  return {
+  const change: StoredChange = {
     id,
-    key: subscriptionKey(subscriptionUid),
-    businessUid,
-    payload(subscriptions, now) {
-      const change: PurchaseChange = {
-        id,
-        business_uid: businessUid,
-        subscription_uid: subscriptionUid,
-        from,
-        to,
-        gone: to === null ? goneIn(subscriptions, subscriptionUid) : null,
-        entitled: isEntitledBy(subscriptions, now),
-        record,
-        observedAt: new Date(now).toISOString(),
-      }
-      return JSON.stringify(change)
-    },
+    business_uid: businessUid,
+    subscription_uid,
+    from,
+    to,
+    gone: to === null ? (found?.gone ?? 'moved') : null,
+    cause,
+    record,
+    observedAt: new Date(clock.now()).toISOString(),
   }
-}
-
-function goneIn(subscriptions: readonly Subscription[], uid: string): PurchaseChange['gone'] {
-  const written = subscriptions.find(({ subscriptionUid }) => subscriptionUid === uid)
-  return written ? written.gone : 'moved'
+  return { id, key: subscriptionKey(subscription_uid), businessUid, cause, payload: JSON.stringify(change) }
 }

@@ -18,6 +18,8 @@ export interface Progress {
   missing: number
   missingSince: number | null
   goneSince: number | null
+  /** Consecutive reads whose evidence for an end was held back. */
+  heldBack: number
   /** An older state that the platform repeats, and since when. */
   dissent: { state: string; updatedAt: number; since: number } | null
 }
@@ -33,6 +35,7 @@ const FRESH: Progress = {
   missing: 0,
   missingSince: null,
   goneSince: null,
+  heldBack: 0,
   dissent: null,
 }
 

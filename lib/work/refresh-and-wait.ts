@@ -22,13 +22,20 @@ export function createRefreshAndWait<Decision>(options: {
     const deadline = clock.monotonic() + timeoutMs
     const recheck = createRecheck(clock)
     let isPutFirst = false
+    /** The requests to wait for, by subscription. Those that follow in a flood of events are not awaited. */
+    const awaited = new Map<string, number>()
     const unsubscribe = store.subscribe(recheck.end)
     try {
       await store.requestRefresh({ kind: 'business', businessUid, install: null })
       for (;;) {
         // A failed read counts as done: it is tried again in the background, and the decision names the failure.
         const subscriptions = await store.subscriptionsOf(businessUid)
-        const isReading = subscriptions.some((each) => each.pending && each.failure === null)
+        for (const { subscriptionUid, generation } of subscriptions)
+          if (!awaited.has(subscriptionUid)) awaited.set(subscriptionUid, generation)
+        const isReading = subscriptions.some(
+          ({ subscriptionUid, settledGeneration, failure }) =>
+            failure === null && settledGeneration < (awaited.get(subscriptionUid) ?? 0),
+        )
         if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
           isPutFirst = true
           store.readFirst?.(businessUid).catch(() => {})

@@ -1,21 +1,24 @@
-import { type Clock, MINUTE } from '../clock.js'
+import type { Clock } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
-import { MAX_LAPSES, type ReadClaim, type Store, type Subscription } from '../store/store.js'
+import type { ReadClaim, Store } from '../store/store.js'
+import { createEndCheck } from './believe-end.js'
 import { ownerIn } from './compare-records.js'
 import { concludeRead } from './conclude-read.js'
 import { type Conclusion, untouched } from './conclusion.js'
 import { changeOf } from './purchase-change.js'
+import { readFacts } from './read-facts.js'
 import type { createReadOutcomes } from './read-outcomes.js'
 import type { createReadPause } from './read-pause.js'
 import { writeWhileLeased } from './write-while-leased.js'
 
 export interface ReadingOptions {
-  store: Pick<Store, 'finishRead'>
+  store: Pick<Store, 'finishRead' | 'otherBusinesses' | 'readOthers'>
   read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
   stateOf(record: SubscriptionRecord): string
-  isEntitledBy(subscriptions: Subscription[], now: number): boolean
   reconcileEveryMs: number
+  /** See `ConcludeEnvironment`. */
+  maxStaleMs: number
   /** How long callers wait for the first read of a new subscription. */
   waitMs: number
   clock: Clock
@@ -31,14 +34,15 @@ export function createRefreshSubscription(
     pause: ReturnType<typeof createReadPause>
   },
 ) {
-  const { store, read, stateOf, isEntitledBy, reconcileEveryMs, waitMs, outcomes, pause } = options
+  const { store, read, stateOf, reconcileEveryMs, maxStaleMs, waitMs, outcomes, pause } = options
   const { clock, random = Math.random, onRead = () => {} } = options
+  const checkEnd = createEndCheck(store)
 
   /** Reads with the business of the row. If that shows no record, reads with the candidate business too. */
   async function readFor(claim: ReadClaim, signal: AbortSignal) {
-    const { subscriptionUid, businessUid, record, gone } = claim.subscription
+    const { subscriptionUid, businessUid } = claim.subscription
     const result = await read({ subscriptionUid, businessUid, signal })
-    outcomes.note(businessUid, record !== null, result, record !== null && gone === null)
+    outcomes.note(businessUid, result)
     if (signal.aborted || !['missing', 'refused', 'token_refused'].includes(result.kind)) return { result }
     const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
@@ -61,31 +65,19 @@ export function createRefreshSubscription(
       signal: AbortSignal,
       onWriting: () => void,
     ): Promise<Conclusion | undefined> {
-      if (claim.lapses >= MAX_LAPSES) {
-        // This read may end the process, so others go first. It is never given up, because the business may have paid.
-        await store.finishRead(claim, { ...untouched(claim), failure: 'lease_lapsed', nextInMs: 5 * MINUTE })
-        return undefined
-      }
       const { result, ofCandidate } = await readFor(claim, signal)
       if (signal.aborted) {
         await giveBack(claim)
         return undefined
       }
       pause.after(result)
-      const conclusion = concludeRead(claim, result, {
-        now: clock.now(),
-        random,
-        reconcileEveryMs,
-        waitMs,
-        stateOf,
-        hasServedSince: outcomes.hasServedSince,
-        manyVanished: outcomes.manyVanished,
-        ofCandidate,
-      })
+      const env = { now: clock.now(), random, reconcileEveryMs, maxStaleMs, waitMs, stateOf, ofCandidate }
+      const belief = await checkEnd(readFacts(claim, result, env))
+      const conclusion = concludeRead(claim, result, { ...env, belief })
       const { moves, ...finish } = conclusion
       const written = {
         ...finish,
-        changes: moves.map((move) => changeOf(move, { subscriptionUid: claim.id, isEntitledBy, clock })),
+        changes: moves.map((move) => changeOf(claim, move, finish, clock)),
       }
       const isHeld = writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
       onWriting()

@@ -1,12 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
-import type { Problems } from '../health.js'
-import {
-  MIN_READ_INTERVAL_MS,
-  type ReadClaim,
-  type Store,
-  type SubscriptionCounts,
-  URGENCY,
-} from '../store/store.js'
+import type { HealthProblem } from '../health.js'
+import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../store/store.js'
 import { adoptItems } from './adopt-items.js'
 import { createBusinessClaims } from './business-claims.js'
 import { createReadClasses } from './read-classes.js'
@@ -25,7 +19,10 @@ import { createRefreshSubscription, type ReadingOptions } from './refresh-subscr
  */
 export function createRefresher(
   options: ReadingOptions & {
-    store: Pick<Store, 'claimReads' | 'finishRead' | 'renewRead' | 'adoptItems'>
+    store: Pick<
+      Store,
+      'claimReads' | 'finishRead' | 'renewRead' | 'adoptItems' | 'otherBusinesses' | 'readOthers'
+    >
     /** Whether reads of the business wait for its token. A slow token endpoint must not delay businesses with a token. */
     isWaitingForToken(businessUid: string): boolean
     /** The app's own items. A subscription stored as another item's is read if its item is one of these now. */
@@ -124,8 +121,14 @@ export function createRefresher(
     /** When the loops last looked for work; the older of the two times. */
     lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
     isPaused: pause.isOn,
-    problems(counts: SubscriptionCounts): Problems {
-      return { failing: [], degraded: [...pause.problems(), ...outcomes.problems(counts)] }
+    refusal: outcomes.refusal,
+    async hold() {
+      await Promise.all(loops.map((loop) => loop.hold()))
     },
+    resume() {
+      for (const loop of loops) loop.resume()
+    },
+    runAlone: laterReads.runAlone,
+    problems: (): HealthProblem[] => [...pause.problems(), ...outcomes.problems()],
   }
 }

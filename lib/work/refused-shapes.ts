@@ -1,4 +1,4 @@
-import type { Problems } from '../health.js'
+import { type HealthProblem, problemOf } from '../health.js'
 
 const REFUSED_IN_A_ROW = 10
 
@@ -20,15 +20,11 @@ export function createRefusedShapes() {
       else refused.delete(event)
     },
 
-    problems(): Problems {
-      const degraded = [...refused].flatMap(([event, count]) =>
-        count < REFUSED_IN_A_ROW
-          ? []
-          : [
-              `none of the last ${count} deliveries of ${JSON.stringify(event)} has the expected shape: see issues in journal.list({ kind: 'unrecognised' })`,
-            ],
-      )
-      return { failing: [], degraded }
+    problems(): HealthProblem[] {
+      const events = [...refused].filter(([, count]) => count >= REFUSED_IN_A_ROW)
+      if (events.length === 0) return []
+      const each = events.map(([event, count]) => `the last ${count} deliveries of ${JSON.stringify(event)}`)
+      return [problemOf('shapes_refused', `none of ${each.join(', nor of ')} has the expected shape`)]
     },
   }
 }

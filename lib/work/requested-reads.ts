@@ -1,6 +1,6 @@
 import { DAY } from '../clock.js'
 import type { Subject } from '../events/subject.js'
-import type { RefreshRequest } from '../store/store.js'
+import type { Announcement, RefreshRequest } from '../store/store.js'
 
 /** Whether a notice names one of the app's own items, another item, or none. */
 export type NamedItem = 'own' | 'other' | 'none'
@@ -20,7 +20,7 @@ export function createRequestedReads(options: {
     itemOf,
 
     /** The read that an event requests; null: none. */
-    requestedBy(subject: Subject): RefreshRequest | null {
+    requestedBy(subject: Subject, announces?: Announcement): RefreshRequest | null {
       const {
         kind,
         subscription_uid: subscriptionUid,
@@ -36,7 +36,13 @@ export function createRequestedReads(options: {
       }
       if (!subscriptionUid) return null
       const named = { subscriptionUid, businessUid }
-      const subscription = { kind: 'subscription', ...named, purchasableUid: purchasable_uid } as const
+      const announced = announces === undefined ? {} : { announces }
+      const subscription = {
+        kind: 'subscription',
+        ...named,
+        purchasableUid: purchasable_uid,
+        ...announced,
+      } as const
       const item = itemOf(purchasable_uid)
       if (kind === 'notice') {
         // The platform sends notices only for the app's own subscriptions: one for another item suggests a wrong setting.
@@ -48,7 +54,7 @@ export function createRequestedReads(options: {
       // It is requested only if the app's own items are known, or every purchase of the business would count as the
       // app's.
       const mayBeOurs = item === 'own' || (item === 'none' && purchasableUids.length > 0)
-      return mayBeOurs ? subscription : { kind: 'known', ...named }
+      return mayBeOurs ? subscription : { kind: 'known', ...named, ...announced }
     },
   }
 }

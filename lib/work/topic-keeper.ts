@@ -8,12 +8,12 @@ const REPEAT_MS = 30 * SECOND
 const RETIRE_MS = 3 * MINUTE
 /** After this time, a receiver that read the topics just before a handler was added has committed its entries. */
 const SECOND_LOOK_MS = 15 * SECOND
-/** A new handler also gets events that came this shortly before it was added. */
-const MARGIN_MS = SECOND
+/** A new handler also gets the events that came this shortly before its process was started. */
+const MARGIN_MS = MINUTE
 
 /**
  * Reports the topics of this process to all receivers through the store, and releases the entries that waited for
- * them.
+ * them. A handler added late gets all events that came since its process was started.
  */
 export function createTopicKeeper(options: {
   store: Pick<Store, 'handleTopics'>
@@ -22,8 +22,9 @@ export function createTopicKeeper(options: {
   onError(error: unknown): void
 }) {
   const { store, topics, clock, onError } = options
-  /** When a topic was added, and when the store first knew it (null: not yet). `isSettled`: reported twice since. */
-  const added = new Map<Topic, { at: number; knownAt: number | null; isSettled: boolean }>()
+  const createdAt = clock.monotonic()
+  /** When the store first knew a topic (null: not yet). `isSettled`: reported twice since. */
+  const added = new Map<Topic, { knownAt: number | null; isSettled: boolean }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let running = false
   let isRequestedAgain = false
@@ -32,10 +33,7 @@ export function createTopicKeeper(options: {
   function note() {
     const now = topics()
     for (const topic of added.keys()) if (!now.includes(topic)) added.delete(topic)
-    for (const topic of now)
-      if (!added.has(topic)) {
-        added.set(topic, { at: clock.monotonic(), knownAt: null, isSettled: false })
-      }
+    for (const topic of now) if (!added.has(topic)) added.set(topic, { knownAt: null, isSettled: false })
   }
 
   async function report() {
@@ -48,11 +46,12 @@ export function createTopicKeeper(options: {
     running = true
     const beganAt = clock.monotonic()
     const young = [...added.values()].filter(({ isSettled }) => !isSettled)
+    const since = Math.min(...young.map(({ knownAt }) => knownAt ?? createdAt))
     let nextMs: number
     try {
       await store.handleTopics({
         topics: [...added.keys()],
-        rescueMs: young.length === 0 ? 0 : beganAt - Math.min(...young.map(({ at }) => at)) + MARGIN_MS,
+        rescueMs: young.length === 0 ? 0 : beganAt - since + MARGIN_MS,
         retireMs: RETIRE_MS,
       })
       for (const topic of young) {
@@ -84,6 +83,8 @@ export function createTopicKeeper(options: {
       note()
       void report()
     },
+    /** Whether the store knows all topics of this process, so that its events for them are pending. */
+    isUpToDate: () => topics().every((topic) => (added.get(topic)?.knownAt ?? null) !== null),
     close() {
       state = 'closed'
       clock.clearTimeout(timer)

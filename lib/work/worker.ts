@@ -1,8 +1,9 @@
 import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
-import { mergeProblems, type Problems } from '../health.js'
-import type { Retention, Store, SubscriptionCounts } from '../store/store.js'
+import { type HealthProblem, problemOf } from '../health.js'
+import type { Retention, Store } from '../store/store.js'
 import { createDispatcher } from './dispatcher.js'
 import { createRefresher } from './refresher.js'
+import { createSuspectTurns } from './suspects.js'
 import { createTopicKeeper } from './topic-keeper.js'
 
 type RefresherOptions = Parameters<typeof createRefresher>[0]
@@ -32,6 +33,13 @@ export function createWorker(options: {
     store,
     topics: handling.handlers.topics,
     clock,
+    onError: (error) => onError('handling', error),
+  })
+  const suspects = createSuspectTurns({
+    ...shared,
+    topics: handling.handlers.topics,
+    lanes: dispatcher,
+    reads: refresher,
     onError: (error) => onError('handling', error),
   })
   let state: 'new' | 'started' | 'closed' = 'new'
@@ -67,6 +75,7 @@ export function createWorker(options: {
       refresher.start()
       dispatcher.start()
       topics.start()
+      suspects.start()
       sweeping = clock.setTimeout(sweep, SECOND)
     },
     /** A handler was added or removed. Its waiting entries are handled at once, not at the next poll. */
@@ -74,16 +83,19 @@ export function createWorker(options: {
       topics.changed()
       dispatcher.wake()
     },
+    areTopicsKnown: topics.isUpToDate,
     areReadsPaused: refresher.isPaused,
-    problems(counts: SubscriptionCounts): Problems {
-      const stuck = isStuck() ? ['the worker has stopped looking for work'] : []
-      return mergeProblems([{ failing: stuck, degraded: [] }, refresher.problems(counts)])
+    refusal: refresher.refusal,
+    problems(): HealthProblem[] {
+      const stuck = isStuck() ? [problemOf('worker_stuck', 'the worker has stopped looking for work')] : []
+      return [...stuck, ...refresher.problems()]
     },
     async close(graceMs: number) {
       state = 'closed'
       unsubscribe()
       clock.clearTimeout(sweeping)
       topics.close()
+      suspects.close()
       await Promise.all([refresher.close(graceMs), dispatcher.close(graceMs)])
     },
   }

@@ -31,9 +31,11 @@ export async function disagreements(options: {
         )
       }
     }
-    const health = await get<{ status: string; problems: string[] }>(`${url}/health`)
+    const health = await get<{ status: string; problems: { message: string }[] }>(`${url}/health`)
     if (health?.status !== 'ok')
-      found.push(`instance ${number} is ${health?.status}: ${health?.problems.join(', ')}`)
+      found.push(
+        `instance ${number} is ${health?.status}: ${health?.problems.map(({ message }) => message).join(', ')}`,
+      )
   }
   return found
 }
@@ -92,20 +94,25 @@ export function noticesWithoutRead(
   })
 }
 
-/**
- * The businesses whose last change has the wrong `entitled`. An app that only listens to changes would give this
- * answer.
- */
+/** The businesses for which the last changes of all subscriptions together give the wrong answer. */
 export function wrongLastChanges(
   commerce: Commerce,
   journal: readonly JournalRow[],
 ): { id: string; text: string }[] {
-  const last = new Map<string, JournalRow>()
-  for (const row of journal) if (row.kind === 'change') last.set(String(row.business_uid), row)
-  return [...last].flatMap(([business, { id, payload }]) => {
-    const { entitled } = JSON.parse(payload)
-    if (entitled === commerce.isAllowed(business)) return []
-    return [{ id, text: `the last change of ${business} has entitled: ${entitled}: ${payload}` }]
+  const last = new Map<string, { row: JournalRow; paid: Set<string> }>()
+  for (const row of journal) {
+    if (row.kind !== 'change') continue
+    const business = String(row.business_uid)
+    const paid = last.get(business)?.paid ?? new Set()
+    if (JSON.parse(row.payload).to === 'purchased') paid.add(String(row.subscription_uid))
+    else paid.delete(String(row.subscription_uid))
+    last.set(business, { row, paid })
+  }
+  return [...last].flatMap(([business, { row, paid }]) => {
+    if (paid.size > 0 === commerce.isAllowed(business)) return []
+    return [
+      { id: row.id, text: `the changes of ${business} end with ${paid.size} purchased: ${row.payload}` },
+    ]
   })
 }
 

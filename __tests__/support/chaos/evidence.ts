@@ -45,6 +45,6 @@ export function evidenceFor(options: {
 /** The short form of a row: the content of a change, the time of an install, or the name of any other event. */
 function gist({ kind, payload }: JournalRow): string {
   if (kind !== 'change') return JSON.parse(payload).data?.event_time ?? ''
-  const { from, to, entitled, record } = JSON.parse(payload)
-  return `${from} -> ${to}, entitled ${entitled}, updated_at ${record?.updated_at}`
+  const { from, to, cause, record } = JSON.parse(payload)
+  return `${from} -> ${to}, cause ${cause}, updated_at ${record?.updated_at}`
 }

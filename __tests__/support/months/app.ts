@@ -4,7 +4,7 @@ import type { Random } from '../simulation/random.js'
 import type { Disk } from './disk.js'
 import { HOUR, MINUTE, SECOND } from './durations.js'
 import type { Ledger } from './ledger.js'
-import { createMarketplace } from './package-under-test.js'
+import { createMarketplace, restoreBackup } from './package-under-test.js'
 import { ADDRESSES, CLIENT, OUR_ITEM, type Platform } from './platform.js'
 import type { Time } from './time.js'
 
@@ -19,6 +19,15 @@ export interface Deployed {
   /** `none`: a script beside the app. `changes`: events have no handler. `events`: changes wait. */
   handlers?: 'all' | 'changes' | 'events' | 'none'
   retention?: MarketplaceOptions['retention']
+  worker?: MarketplaceOptions['worker']
+  /** Instead of the file on the disk. */
+  connect?: () => NonNullable<MarketplaceOptions['store']>
+}
+
+interface Process {
+  marketplace: Marketplace
+  clock: ReturnType<Time['clockOfProcess']>
+  isAlive: boolean
 }
 
 /** Makes a handler throw when it returns true. */
@@ -33,8 +42,8 @@ export interface Sabotage {
 export type App = ReturnType<typeof createApp>
 
 /**
- * The app of a world: one process at a time on one file, which is deployed, closed and killed. Callers see only its
- * public side.
+ * The app of a world: processes on one file, which are deployed, closed and killed. Most worlds have one at a time.
+ * Callers see only its public side.
  */
 export function createApp(options: {
   time: Time
@@ -50,84 +59,110 @@ export function createApp(options: {
     fetch: rerouted = (real: typeof fetch) => real,
   } = sabotage
   const fetchPlatform = rerouted(platform.fetch)
-  const killed: { marketplace: Marketplace; clock: ReturnType<Time['clockOfProcess']> }[] = []
-  let running: { marketplace: Marketplace; clock: ReturnType<Time['clockOfProcess']> } | undefined
-  let life = 0
-  const now = { fails: (() => false) as HandlerFault, handlerMs: 0, onHandler: () => {} }
+  const killed: Process[] = []
+  let running: Process[] = []
+  let delivered = 0
+  const now = {
+    fails: (() => false) as HandlerFault,
+    handlerMs: 0,
+    onHandler: (_business: string, _isChange: boolean) => {},
+    /** Called when a process begins a call of the platform. */
+    onCall: (_address: string) => {},
+  }
+  /** The table of the app's own that its change handler writes, as the README shows. */
+  const open = new Map<string, boolean>()
 
   async function handle(
-    entry: { id: string; key: string; business: string; change?: string },
-    ofLife: number,
+    entry: { id: string; key: string; business: string; change?: string; entitled?: boolean },
+    own: Process,
   ) {
-    if (ofLife !== life) return
-    const { key, business, change } = entry
-    const end = ledger.onCall({ ...entry, life: ofLife })
-    now.onHandler()
+    if (!own.isAlive) return
+    const { key, business, change, entitled } = entry
+    const end = ledger.onCall(entry, () => own.isAlive)
+    now.onHandler(business, change !== undefined)
     const fails = now.fails({ business, isChange: change !== undefined })
+    if (!fails && entitled !== undefined) open.set(business, entitled)
     const takesMs = now.handlerMs || random.of(`${time.passed()} ${key}`).pick([0, 0, 20, 800])
     if (takesMs > 0) await time.follow(time.sleep(takesMs))
-    if (ofLife !== life) return await new Promise<never>(() => {})
+    if (!own.isAlive) return await new Promise<never>(() => {})
     end(!fails)
     if (fails) throw new Error('the mail server is down')
   }
 
+  /** Starts one more process. */
   function deploy(deployed: Deployed = {}) {
     const { clientSecret = CLIENT.clientSecret, purchasableUid = OUR_ITEM, handlers = 'all' } = deployed
-    const { baseUrl = ADDRESSES.baseUrl, authUrl = ADDRESSES.authUrl, retention } = deployed
+    const { baseUrl = ADDRESSES.baseUrl, authUrl = ADDRESSES.authUrl, retention, worker, connect } = deployed
     const clock = time.clockOfProcess()
-    const ofLife = ++life
+    const own = { clock, isAlive: true } as Process
     const marketplace = disguised(
       createMarketplace({
         app: { clientId: CLIENT.clientId, clientSecret, purchasableUid, codeName: 'ours' },
-        platform: { baseUrl, authUrl, fetch: (...args) => live(ofLife, () => fetchPlatform(...args)) },
+        platform: {
+          baseUrl,
+          authUrl,
+          fetch: (...args) => live(own, String(args[0]), () => fetchPlatform(...args)),
+        },
         deliverySecrets: SECRET,
-        store: `sqlite:${disk.path()}`,
+        store: connect?.() ?? `sqlite:${disk.path()}`,
         clock,
         retention,
+        worker,
       }),
     )
+    own.marketplace = marketplace
     if (handlers === 'all' || handlers === 'changes') {
       marketplace.onPurchaseChange((change) => {
-        const { id, subscription_uid: key, business_uid: business, from, to, record } = change
-        return handle({ id, key, business, change: `${from} to ${to} of ${record?.updated_at}` }, ofLife)
+        const { id, subscription_uid: key, business_uid: business, entitled, from, to, record } = change
+        const words = `${from} to ${to} of ${record?.updated_at}`
+        return handle({ id, key, business, change: words, entitled }, own)
       })
     }
     if (handlers === 'all' || handlers === 'events') {
       marketplace.onAny(({ id, data }) => {
         const { subscription_uid, uid, business_id, business_uid } = data as Record<string, string>
         const business = business_id ?? business_uid ?? ''
-        return handle({ id, key: subscription_uid ?? uid ?? business, business }, ofLife)
+        return handle({ id, key: subscription_uid ?? uid ?? business, business }, own)
       })
-      marketplace.onUnrecognised(({ id }) => handle({ id, key: id, business: '' }, ofLife))
+      marketplace.onUnrecognised(({ id }) => handle({ id, key: id, business: '' }, own))
     }
     marketplace.onDead(({ id, subscription_uid }) => {
-      if (ofLife === life) ledger.onDead(id, subscription_uid)
+      if (own.isAlive) ledger.onDead(id, subscription_uid)
     })
-    running = { marketplace, clock }
+    running.push(own)
   }
 
   /** Passes a result on only while the process is alive: a dead process never gets the result of an `await`. */
-  async function live<T>(ofLife: number, call: () => Promise<T>): Promise<T> {
-    const result = await call().finally(() => (ofLife === life ? undefined : new Promise(() => {})))
+  async function live<T>(own: Process, address: string, call: () => Promise<T>): Promise<T> {
+    now.onCall(address)
+    const result = await call().finally(() => (own.isAlive ? undefined : new Promise(() => {})))
     return result
   }
 
   async function close() {
-    if (!running) return
-    const { marketplace, clock } = running
-    running = undefined
-    await time.until(marketplace.close(), MINUTE)
-    clock.kill()
-    life++
+    const closing = running
+    running = []
+    for (const own of closing) await end(own)
+  }
+
+  async function end(own: Process) {
+    running = running.filter((each) => each !== own)
+    await time.until(own.marketplace.close(), MINUTE)
+    own.clock.kill()
+    own.isAlive = false
   }
 
   return {
     now,
-    isUp: () => running !== undefined,
+    open,
+    isUp: () => running.length > 0,
     marketplace(): Marketplace {
-      if (!running) throw new Error('the app is down')
-      return running.marketplace
+      const [first] = running
+      if (!first) throw new Error('the app is down')
+      return first.marketplace
     },
+    /** Those of all processes. */
+    marketplaces: () => running.map(({ marketplace }) => marketplace),
     deploy,
     close,
     /** Closes the app and starts it with other options. */
@@ -136,12 +171,37 @@ export function createApp(options: {
       deploy(deployed)
       await time.advance(SECOND)
     },
-    /** From now on, none of the process's code runs. */
+    /** Replaces the processes one after the other, each by a new one that starts before the old one closes. */
+    async roll(instances: readonly Deployed[], pauseMs: number) {
+      const old = [...running]
+      for (let i = 0; i < Math.max(old.length, instances.length); i++) {
+        const deployed = instances[i]
+        if (deployed) deploy(deployed)
+        await time.advance(pauseMs)
+        const leaving = old[i]
+        if (leaving) await end(leaving)
+      }
+    },
+    /** While no process runs, the database becomes the backup. */
+    async restore(backup: string) {
+      if (!restoreBackup) return disk.restore(backup)
+      const options = {
+        app: { clientId: CLIENT.clientId, clientSecret: CLIENT.clientSecret, purchasableUid: OUR_ITEM },
+        platform: ADDRESSES,
+        deliverySecrets: SECRET,
+        store: `sqlite:${disk.path()}`,
+        clock: time.clockOfProcess(),
+      }
+      await time.until(restoreBackup(options, backup))
+    },
+    /** From now on, none of the processes' code runs. */
     kill({ power = false } = {}) {
-      running?.clock.kill()
-      if (running) killed.push(running)
-      running = undefined
-      life++
+      for (const own of running) {
+        own.clock.kill()
+        own.isAlive = false
+        killed.push(own)
+      }
+      running = []
       ledger.onKill()
       if (power) ledger.onPowerCut()
       disk.leave({ power })
@@ -156,10 +216,10 @@ export function createApp(options: {
       }
     },
 
-    /** Makes one delivery. Returns the status of the reply, or 0 when nobody listens. */
+    /** Makes one delivery, to each process in turn. Returns the status of the reply, or 0 when nobody listens. */
     deliver(body: unknown): Promise<number> {
-      const { marketplace } = running ?? {}
-      if (!marketplace) return Promise.resolve(0)
+      const { marketplace } = running[delivered++ % running.length] ?? {}
+      if (!marketplace || time.isSuspended()) return Promise.resolve(0)
       return new Promise((resolve) => {
         const request = { url: `/${SECRET}`, pieces: [JSON.stringify(body)], isCutOff: false }
         knock(marketplace.router as never, request, ({ status }) => resolve(status))

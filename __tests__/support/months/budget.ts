@@ -39,7 +39,8 @@ export function checkBudget(options: {
     isRefused: boolean,
   ) {
     const spanMs = until - from
-    if (spanMs < DAY / 2) return
+    if (spanMs < DAY / 2) return verdict.skipped('budget', 'settled for less than half a day')
+    verdict.made('budget')
     const everyMs = isRefused ? REFUSED_EVERY_MS : RECONCILE_LEAST_MS
     for (const overMs of [spanMs, CLOSELY_MS]) {
       const count = (times.get(`${kind} ${name}`) ?? []).filter((at) => at > until - overMs).length

@@ -12,6 +12,8 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
   const now = { lost: 0, doubled: 0, lateMs: 0 }
   const known = new Set<string>()
   const namedAt = new Map<string, number>()
+  /** When each delivery was lost or refused. The platform may repeat a refused one, after the app has read its change. */
+  const missedAt: number[] = []
   /** How often each business has installed or uninstalled. */
   const installs = new Map<string, number>()
   const nameOf = (business: string) => `install ${installs.get(business) ?? 0} of ${business}`
@@ -19,13 +21,13 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
   async function send(names: Names, body: object): Promise<boolean> {
     const isLost = random.chance(now.lost)
     const copies = random.chance(now.doubled) ? 3 : 1
-    if (isLost) return false
     let isTaken = false
-    for (let copy = 0; copy < copies; copy++) {
+    for (let copy = 0; copy < copies && !isLost; copy++) {
       if (now.lateMs > 0) await time.sleep(random.between(0, now.lateMs))
       time.lookClosely()
       isTaken = (await attempt(names, body, copy === 0 && isStubborn ? 10 * MINUTE : 0)) || isTaken
     }
+    if (!isTaken) missedAt.push(time.passed())
     return isTaken
   }
 
@@ -49,6 +51,14 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     /** Whether the last install or uninstall of the business was acknowledged. A refused token alone proves nothing. */
     isUninstallKnown: (business: string) => known.has(nameOf(business)),
     learn: (uid: string) => void known.add(uid),
+    /** What the app knows now; `recall` makes it forget everything that came later. */
+    snapshot: () => [...known],
+    recall(names: readonly string[]) {
+      known.clear()
+      for (const name of names) known.add(name)
+    },
+    /** How many deliveries were lost or refused since then. */
+    missedSince: (at: number) => missedAt.filter((each) => each >= at).length,
     /** When a delivery last named this subscription or business. */
     namedAt: (name: string) => namedAt.get(name) ?? 0,
 
@@ -56,6 +66,13 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     purchase({ uid, business }: Pick<Subscription, 'uid' | 'business'>, event_type: 'created' | 'update') {
       const data = { subscription_uid: uid, business_id: business, purchasable_uid: OUR_ITEM }
       return send({ uid, business }, { entity_name: 'purchasable_subscription', event_type, data })
+    },
+    /** A delivery with the full record, which the platform sends for every subscription of a business. */
+    record({ uid, business }: Pick<Subscription, 'uid' | 'business'>, record: Record<string, unknown>) {
+      return send(
+        { uid, business },
+        { entity_name: 'purchasable_subscription', event_type: 'update', data: record },
+      )
     },
     install(business: string, event_type: 'installed' | 'uninstalled') {
       const event_time = new Date(time.date()).toISOString()

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 
 /**
@@ -47,6 +47,17 @@ export function createDisk({ isSmall = false }) {
           fs.truncateSync(join(to, name), disk.syncedBytes)
         }
       }
+    },
+    /** Makes a backup with the given function. Returns its path. */
+    async backup(write: (path: string) => Promise<void>): Promise<string> {
+      const path = join(folder, `backup-${lives}.db`)
+      await write(path)
+      return path
+    },
+    /** While no process uses the database, it becomes the backup. */
+    restore(backup: string) {
+      for (const name of fs.readdirSync(dirname(place()))) fs.rmSync(join(dirname(place()), name))
+      fs.copyFileSync(backup, place())
     },
     remove() {
       if (canFill) execFileSync('umount', ['-l', folder])

@@ -1,4 +1,6 @@
 import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
+import { FAULTS_OF_ENDS } from './faults-of-ends.js'
+import { FAULTS_OF_MACHINES } from './faults-of-machines.js'
 import { ADDRESSES, type Outage } from './platform.js'
 import type { World } from './world.js'
 
@@ -7,12 +9,14 @@ export interface FaultClass {
   id: string
   /** The fault as a phrase that follows "after". */
   what: string
+  /** Whether a handler may get an answer that follows from a wrong option, and is not called again afterwards. */
+  misleadsHandlers?: boolean
   /** Begins the fault, checks the app while it lasts, and ends it. */
   live(world: World): Promise<void>
 }
 
 /** Probes the app at once, and from time to time while the fault lasts. */
-async function endure(
+export async function endure(
   { time, probes, random, checkJournal }: World,
   what: string,
   forMs: number,
@@ -43,7 +47,7 @@ function misconfigured(id: string, what: string, wrong: Parameters<World['app'][
   }
 }
 
-export const FAULTS = {
+const FAULTS_OF_OPERATORS = {
   baseUrl: misconfigured('M1', 'a base URL that is wrong', { baseUrl: `${ADDRESSES.baseUrl}/old` }),
   authUrl: misconfigured('M2', 'an auth URL that is wrong', { authUrl: `${ADDRESSES.authUrl}/old` }),
   secretUnnamed: misconfigured('M3', 'a client secret that is wrong, refused in unclear words', {
@@ -54,10 +58,13 @@ export const FAULTS = {
     what: 'a client secret that is wrong, refused as invalid_client',
     async live(world) {
       world.platform.manners.wrongSecret = '{"error":"invalid_client"}'
-      await FAULTS.secretUnnamed.live(world)
+      await FAULTS_OF_OPERATORS.secretUnnamed.live(world)
     },
   },
-  item: misconfigured('M4', 'a purchasableUid that is misspelt', { purchasableUid: 'item-ourz' }),
+  item: {
+    ...misconfigured('M4', 'a purchasableUid that is misspelt', { purchasableUid: 'item-ourz' }),
+    misleadsHandlers: true,
+  },
 
   platform: {
     id: 'M5',
@@ -263,11 +270,11 @@ export const FAULTS = {
       const { uid } = buyers.buy('hidden')
       buyers.buy('leaves')
       await time.advance(HOUR)
-      platform.hide(uid, true)
+      platform.hide(uid, 'nothing')
       await buyers.move(uid, 'purchased')
       await buyers.uninstall('leaves')
       await time.advance(random.pick([3 * HOUR, 2 * DAY]))
-      platform.hide(uid, false)
+      platform.hide(uid, null)
       // The token works some seconds after the install.
       await probes.returns('leaves', random.pick([0, 1_000, 4_000]))
       await time.advance(HOUR)
@@ -308,15 +315,18 @@ export const FAULTS = {
   },
 } satisfies Record<string, FaultClass>
 
+export const FAULTS = { ...FAULTS_OF_OPERATORS, ...FAULTS_OF_ENDS, ...FAULTS_OF_MACHINES }
 export type FaultName = keyof typeof FAULTS
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[]
 
 /** Existing customers, whom the app knows by `track`. */
-async function tracked({ time, app, platform, deliveries, buyers }: World, count: number) {
+export async function tracked({ time, app, platform, deliveries, buyers }: World, count: number) {
   for (let i = 0; i < count; i++) {
     const { uid, business } = platform.set(`old-${i}`, `customer-${i}`, 'purchased')
     buyers.businesses.add(business)
     deliveries.learn(uid)
     await time.until(app.marketplace().track({ subscription_uid: uid, business_uid: business }))
   }
+  // Otherwise the clock may doze until the fault begins, and nothing was read before.
+  time.lookClosely(MINUTE)
 }

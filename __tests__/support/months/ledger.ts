@@ -6,14 +6,18 @@ type Ending = 'returned' | 'dead' | 'nobody handles it'
 /** The calls of the handlers and their results, compared with the status in the journal. */
 export function createLedger(verdict: Verdict) {
   const endings = new Map<string, Ending>()
-  const running = new Map<string, { id: string; life: number }>()
+  const running = new Map<string, { id: string; isAlive(): boolean }>()
   const seen = new Map<string, JournalEntry>()
   const lastChange = new Map<string, { id: string; what: string }>()
   const toldIds = new Set<string>()
+  const called = new Set<string>()
+  /** Businesses with a change that no handler got, because it became dead or nobody handled it. */
+  const withoutChange = new Set<string>()
   let isDeathUntold = false
   let calls = 0
 
   function oneIdFor(id: string, subscription: string, what: string) {
+    verdict.made('id')
     const last = lastChange.get(subscription)
     if (last?.what === what && last.id !== id) {
       verdict.fail(
@@ -29,17 +33,16 @@ export function createLedger(verdict: Verdict) {
     calls: () => calls,
     dead: () => [...endings.values()].filter((ending) => ending === 'dead').length,
 
-    /**
-     * Notes that a handler is called, and returns a function for its end. `life` is the number of the process that runs
-     * it.
-     */
-    onCall(entry: { id: string; key: string; life: number; change?: string }) {
-      const { id, key, life, change } = entry
+    /** Notes that a handler is called, by a process that `isAlive`. Returns a function for the end of the call. */
+    onCall(entry: { id: string; key: string; change?: string }, isAlive: () => boolean) {
+      const { id, key, change } = entry
       calls++
+      called.add(id)
       if (change) oneIdFor(id, key, change)
+      verdict.made('apart')
       const other = running.get(key)
-      if (other?.life === life) verdict.fail('apart', `${key}: a second handler while the first runs`)
-      const own = { id, life }
+      if (other?.isAlive()) verdict.fail('apart', `${key}: a second handler while the first runs`)
+      const own = { id, isAlive }
       running.set(key, own)
       return (hasReturned: boolean) => {
         if (hasReturned) endings.set(id, 'returned')
@@ -60,6 +63,14 @@ export function createLedger(verdict: Verdict) {
     },
     /** The power failed: entries that the journal had shown but not synced may be lost. */
     onPowerCut: () => seen.clear(),
+
+    /** The file is replaced by an older copy: later entries are gone, and later changes happen again. */
+    onRestore() {
+      seen.clear()
+      lastChange.clear()
+    },
+    /** Whether the handlers of the app did not get a change of the business. */
+    isWithoutChange: (business: string) => withoutChange.has(business),
 
     /** Compares the calls with the present journal. */
     async check(journal: Marketplace['journal']) {
@@ -82,7 +93,10 @@ export function createLedger(verdict: Verdict) {
     },
   }
 
-  function check({ id, kind, name, status }: JournalEntry) {
+  function check({ id, kind, name, status, business_uid, attempts, error }: JournalEntry) {
+    verdict.made('ended')
+    const isLost = status === 'dead' || status === 'unhandled'
+    if (kind === 'change' && isLost && business_uid) withoutChange.add(business_uid)
     const words = `${kind} ${name} ${id.slice(0, 8)}`
     const word: string = status
     if (word === 'unhandled') endings.set(id, 'nobody handles it')
@@ -90,8 +104,14 @@ export function createLedger(verdict: Verdict) {
       verdict.fail('ended', `${words} is done, and no handler returned`)
       endings.set(id, 'returned')
     }
+    // With tries, it did not only wait for a handler.
+    if (word === 'dead' && attempts > 0 && !called.has(id)) {
+      verdict.fail('ended', `${words} is dead after ${attempts} tries, and no handler was called: ${error}`)
+      called.add(id)
+    }
     if (word === 'dead' && !endings.has(id)) {
-      if (!isDeathUntold) verdict.fail('ended', `${words} is dead, and onDead was not called`)
+      if (isDeathUntold) verdict.skipped('ended', 'a kill may have prevented the call of onDead')
+      else verdict.fail('ended', `${words} is dead, and onDead was not called`)
       endings.set(id, 'dead')
     }
   }

@@ -1,10 +1,13 @@
 /** Runs some worlds of months in a process of its own; see `npm run simulate -- --months`. */
 import './disk.js'
 import { createRandom } from '../simulation/random.js'
+import { type Habit, liveCalmly } from './calm.js'
 import { FAULT_NAMES, type FaultName } from './faults.js'
+import type { Tally } from './invariants.js'
 import { liveThrough } from './world.js'
 
 export interface MonthsRequest {
+  store: keyof typeof MONTHS
   from: number
   count: number
   /** The difference between one seed and the next. */
@@ -12,7 +15,26 @@ export interface MonthsRequest {
   withTrace: boolean
   /** Names of faults, separated by commas. Without them the seed chooses. */
   faults: string | undefined
+  /** The length of a world without faults. */
+  days: string | undefined
+  /** The habit of an app without faults. Without it the seed chooses. */
+  calm: string | undefined
+  /** The number of instances of such an app. */
+  instances: string | undefined
 }
+
+const MONTHS = {
+  'weeks with faults': (seed: number, { faults }: MonthsRequest) =>
+    liveThrough(seed, faults ? (faults.split(',') as FaultName[]) : faultsOf(seed)),
+  'months without any fault': (seed: number, { days, calm, instances }: MonthsRequest) =>
+    liveCalmly(seed, {
+      days: numberIn(days),
+      habit: calm as Habit | undefined,
+      instances: numberIn(instances),
+    }),
+}
+
+const numberIn = (text: string | undefined) => (text === undefined ? undefined : Number(text))
 
 /** The faults of a month, in the order that the seed gives. */
 export function faultsOf(seed: number): FaultName[] {
@@ -24,21 +46,27 @@ export function faultsOf(seed: number): FaultName[] {
   )
 }
 
-async function run({ from, count, step, withTrace, faults }: MonthsRequest) {
+async function run(request: MonthsRequest) {
+  const { store, from, count, step, withTrace } = request
   for (let made = 0; made < count; made++) {
     const seed = from + made * step
-    const names = faults ? (faults.split(',') as FaultName[]) : faultsOf(seed)
-    const { broken, trace } = await liveThrough(seed, names)
-    const [first] = broken
-    const report = {
-      seed,
-      broken: first && `${names.join()}: ${first.invariant}: ${first.message}`,
-      ...(withTrace
-        ? { trace: [...trace, ...broken.map((each) => `${each.invariant}: ${each.message}`)] }
-        : {}),
+    const { broken, trace, tally, command } = await MONTHS[store](seed, request)
+    const sentences = broken.map(({ invariant, message }) => `${invariant}: ${message}`)
+    const report: MonthsReport = {
+      ...{ seed, broken: sentences[0], command, tally },
+      ...(withTrace ? { trace: [...trace, ...sentences] } : {}),
     }
     process.stdout.write(`${JSON.stringify(report)}\n`)
   }
+}
+
+/** The result of a world; see `WorldReport`. */
+export interface MonthsReport {
+  seed: number
+  broken: string | undefined
+  command: string
+  tally: Tally
+  trace?: readonly string[]
 }
 
 if (process.argv[1]?.startsWith('{')) void run(JSON.parse(process.argv[1]) as MonthsRequest)

@@ -14,11 +14,12 @@ export interface Subscription {
   /** The record that reads show until `visibleAt`; null if they show none. */
   before: { state: string; updatedAt: number } | null
   visibleAt: number
-  isHidden: boolean
+  /** What reads get instead of the record; null: the record. */
+  hidden: 'nothing' | '403' | null
 }
 
 /** How the platform fails now. Mistakes of an operator are in the app's options instead. */
-export type Outage = 'none' | '503' | '429' | 'html' | 'hang' | 'reset'
+export type Outage = 'none' | '503' | '429' | 'html' | 'hang' | 'reset' | 'no records' | 'no tokens'
 /** The platform's answers to an app with a wrong secret, and to a request for an unknown address. */
 export interface Manners {
   wrongSecret: string
@@ -52,7 +53,7 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
     const business = String(url.searchParams.get('business_uid'))
     calls.push({ at: time.passed(), kind: 'token', of: business })
     if (url.searchParams.get('client_secret') !== CLIENT.clientSecret) return [401, manners.wrongSecret]
-    if (isRefused(business)) return [403, '{"error":"access_denied"}']
+    if (isRefused(business) || now.outage === 'no tokens') return [403, '{"error":"access_denied"}']
     return [200, JSON.stringify({ access_token: `${++tokens}.${business}` })]
   }
 
@@ -60,20 +61,25 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
     const uid = String(url.searchParams.get('filter[uid]'))
     calls.push({ at: time.passed(), kind: 'read', of: uid })
     const business = authorization.replace(/^Bearer \d+\./, '')
-    if (isRefused(business)) return [401, '{"error":"revoked"}']
+    if (isRefused(business) || now.outage === 'no tokens') return [401, '{"error":"revoked"}']
+    if (now.outage === 'no records') return NOTHING
     const subscription = subscriptions.get(uid)
     if (subscription && subscription.business !== business) {
       if (manners.movedAway === '403') return [403, '{"error":"forbidden"}']
       if (manners.movedAway === 'nothing') return NOTHING
     }
+    if (subscription?.hidden === '403') return [403, '{"error":"forbidden"}']
     const record = subscription && shown(subscription)
     return record ? [200, JSON.stringify({ data: { subscriptions: [record] } })] : NOTHING
   }
 
   function shown(subscription: Subscription) {
-    const { uid, business, before, visibleAt, isHidden } = subscription
+    const { before, visibleAt, hidden } = subscription
     const version = visibleAt <= time.passed() ? subscription : before
-    if (!version || isHidden) return undefined
+    return version && !hidden ? recordOf(subscription, version) : undefined
+  }
+
+  function recordOf({ uid, business }: Subscription, version: { state: string; updatedAt: number }) {
     return {
       uid,
       business_uid: business,
@@ -109,6 +115,7 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
 
     fetch: (async (input, init) => {
       const url = new URL(String(input))
+      time.lookOn()
       if (now.outage === 'reset') throw new TypeError('fetch failed')
       if (now.outage !== 'hang') return time.follow(answer(url, init))
       const { signal } = init ?? {}
@@ -124,7 +131,7 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
       const updatedAt = Math.max(time.date(), (old?.updatedAt ?? 0) + 1)
       const before = old ? { state: old.state, updatedAt: old.updatedAt } : null
       const visibleAt = time.passed() + now.lagMs
-      const subscription = { uid, business, state, updatedAt, before, visibleAt, isHidden: false }
+      const subscription = { uid, business, state, updatedAt, before, visibleAt, hidden: null }
       subscriptions.set(uid, subscription)
       return subscription
     },
@@ -132,10 +139,12 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
     refuse: (business: string, forMs = Number.POSITIVE_INFINITY) =>
       void refusedUntil.set(business, time.passed() + forMs),
     isRefused,
-    hide(uid: string, isHidden: boolean) {
+    hide(uid: string, hidden: Subscription['hidden']) {
       const subscription = subscriptions.get(uid)
-      if (subscription) subscription.isHidden = isHidden
+      if (subscription) subscription.hidden = hidden
     },
+    /** The record as an event carries it, whatever reads show. */
+    recordOf: (subscription: Subscription) => recordOf(subscription, subscription),
     /** Writes a record while the platform's own clock is wrong. */
     datedBack(uid: string, byMs: number) {
       const subscription = subscriptions.get(uid)
@@ -145,7 +154,7 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
     isPaying: (business: string) =>
       !isRefused(business) &&
       [...subscriptions.values()].some(
-        (each) => each.business === business && each.state === 'purchased' && !each.isHidden,
+        (each) => each.business === business && each.state === 'purchased' && !each.hidden,
       ),
   }
 }

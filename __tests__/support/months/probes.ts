@@ -2,8 +2,9 @@ import type { Decision, Health } from '../../../lib/index.js'
 import type { App } from './app.js'
 import type { Buyers } from './buyers.js'
 import { ANSWER_WITHIN_MS, type Deliveries } from './deliveries.js'
-import { MINUTE, SECOND } from './durations.js'
-import type { Verdict } from './invariants.js'
+import { DAY, MINUTE, SECOND } from './durations.js'
+import { type Verdict, wordsOf } from './invariants.js'
+import type { Ledger } from './ledger.js'
 import type { Platform } from './platform.js'
 import type { Time } from './time.js'
 
@@ -15,14 +16,22 @@ export function createProbes(world: {
   deliveries: Deliveries
   buyers: Buyers
   verdict: Verdict
+  ledger: Ledger
 }) {
-  const { time, app, platform, deliveries, buyers, verdict } = world
+  const { time, app, platform, deliveries, buyers, verdict, ledger } = world
   let probes = 0
   /** A customer who has paid for a long time, and stops on a probe's request. */
   const PAYER = 'probe-payer'
 
   const health = (): Promise<Health> => time.until(app.marketplace().health())
   const explain = (business: string): Promise<Decision> => time.until(app.marketplace().explain(business))
+
+  /** Problems that a fault leaves behind: dead entries, and for a week after their reads that deliveries did not arrive. */
+  function problemsLeft({ problems }: Health): string[] {
+    const isSilent = deliveries.missedSince(time.passed() - 3 * 7 * DAY) >= 3
+    const allowed = isSilent ? /\bdead\b|without an event/ : /\bdead\b/
+    return problems.map(wordsOf).filter((words) => !allowed.test(words))
+  }
 
   /** Asks every half second until the answer is the expected one; false if it is not by the deadline. */
   async function answers(business: string, expected: boolean, isNew: boolean): Promise<boolean> {
@@ -44,18 +53,51 @@ export function createProbes(world: {
     isNew = false,
   ): Promise<void> {
     const before = await health()
-    if (!(await time.until(isDelivered))) return
+    if (!(await time.until(isDelivered))) return verdict.skipped('in', 'the delivery was lost or refused')
     time.lookClosely(ANSWER_WITHIN_MS + SECOND)
-    if (before.status !== 'ok') return void (await time.advance(ANSWER_WITHIN_MS))
+    // Neither keeps an answer from following a delivered event.
+    const isOkButFor = before.problems.length > 0 && problemsLeft(before).length === 0
+    if (before.status !== 'ok' && !isOkButFor) {
+      verdict.skipped('in', 'health is not ok')
+      return void (await time.advance(ANSWER_WITHIN_MS))
+    }
+    verdict.made('in')
     if (await answers(business, expected, isNew)) return
     const { reason } = await explain(business)
     const did = expected ? (isNew ? 'has bought' : 'has paid again') : 'has stopped paying'
     verdict.fail('in', `health is ok, ${business} ${did}, and after 10 s the answer is ${reason}`)
   }
 
+  function checkOpen(what: string, business: string, expected: boolean) {
+    if (ledger.isWithoutChange(business))
+      return verdict.skipped('open', 'no handler got a change of the business')
+    verdict.made('open')
+    const isOpen = app.open.get(business) ?? false
+    if (isOpen === expected) return
+    verdict.fail('open', `after ${what}: the map of the app has ${business} ${isOpen ? 'open' : 'shut'}`)
+  }
+
   return {
     health,
     explain,
+
+    /** Checks the answer for a business that everybody knows. */
+    async expect(invariant: 'healed' | 'right', business: string, expected: boolean, when: string) {
+      verdict.made(invariant)
+      const { entitled, reason } = await explain(business)
+      if (entitled === expected) return
+      verdict.fail(
+        invariant,
+        `${business} ${expected ? 'pays' : 'does not pay'}, and ${when} the answer is ${reason}`,
+      )
+    },
+    /** Checks that the app does not know the answer. */
+    async expectUnknown(business: string, when: string) {
+      verdict.made('healed')
+      const { known, reason, asOf } = await explain(business)
+      if (known) verdict.fail('healed', `${business}: ${when} the answer is ${reason}, as of ${asOf}`)
+    },
+    checkOpen,
 
     /** Checks that a new event is answered within seconds, unless health reports a problem. */
     async visit({ buying = true } = {}) {
@@ -104,12 +146,14 @@ export function createProbes(world: {
       time.lookClosely(3 * SECOND)
       await time.advance(3 * SECOND)
       const { status, problems } = await health()
+      const isMet = status !== 'ok' || refused > 0 || !isMetByRefusing
+      if (isMet) verdict.made('honest')
+      else verdict.skipped('honest', 'the app has not met the fault')
       if (status === 'ok') {
-        const isMet = refused > 0 || !isMetByRefusing
         if (isMet) verdict.fail('honest', `${what} for a minute, and health is ok`)
         // When health is ok, its promises are checked too.
         await this.visit()
-      } else if (!problems.some((words) => words.trim().includes(' '))) {
+      } else if (!problems.some((problem) => wordsOf(problem).trim().includes(' '))) {
         verdict.fail(
           'honest',
           `${what}, and health is ${status} without a useful problem: ${JSON.stringify(problems)}`,
@@ -118,22 +162,35 @@ export function createProbes(world: {
     },
 
     /** Checks that payers are in and others are out, after everything has worked for longer than a reconcile. */
-    async healed(what: string) {
+    async healed({ what, misleadsHandlers = false }: { what: string; misleadsHandlers?: boolean }) {
       time.lookClosely(3 * SECOND)
       await time.advance(3 * SECOND)
       for (const business of buyers.businesses) {
         const expected = platform.isPaying(business)
-        const paid = platform.of(business).filter(({ state }) => state === 'purchased')
         // The app cannot know of an event that was never delivered.
-        if (expected && !paid.some(({ uid }) => deliveries.isKnown(uid))) continue
-        if (platform.isRefused(business) && !deliveries.isUninstallKnown(business)) continue
+        const paid = platform.of(business).filter(({ state }) => state === 'purchased')
+        const isNamed = (each: { uid: string }) => deliveries.isKnown(each.uid)
+        if (expected && !paid.some(isNamed)) {
+          verdict.skipped('healed', 'no delivery named the purchase')
+          continue
+        }
+        if (platform.isRefused(business) && !deliveries.isUninstallKnown(business)) {
+          verdict.skipped('healed', 'a refused token alone proves nothing')
+          continue
+        }
+        verdict.made('healed')
         const { entitled, reason } = await explain(business)
-        if (entitled === expected) continue
-        const did = expected ? 'pays and is out' : 'does not pay and is in'
-        verdict.fail('healed', `after ${what}: ${business} ${did} (${reason})`)
+        if (entitled !== expected) {
+          const did = expected ? 'pays and is out' : 'does not pay and is in'
+          verdict.fail('healed', `after ${what}: ${business} ${did} (${reason})`)
+        }
+        if (!misleadsHandlers) checkOpen(what, business, expected)
       }
-      const { status, problems } = await health()
-      const others = problems.filter((words) => !/\bdead\b/.test(words))
+      if (misleadsHandlers) verdict.skipped('open', 'handlers got the answers of a wrong option')
+      verdict.made('healed')
+      const found = await health()
+      const { status } = found
+      const others = problemsLeft(found)
       if (status !== 'ok' && others.length > 0) {
         verdict.fail('healed', `after ${what}: health is ${status}: ${others.join('; ')}`)
       }

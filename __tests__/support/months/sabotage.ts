@@ -3,22 +3,15 @@ import type { Sabotage } from './app.js'
 import type { FaultName } from './faults.js'
 import type { Invariant } from './invariants.js'
 
-/** Packages that break one invariant each. The worlds must detect every one. */
-export const SABOTAGES: Record<Invariant, { what: string; fault: FaultName; sabotage: Sabotage }> = {
+/** Packages that break one invariant each. The worlds must detect every one: one of a fault, or one without any. */
+export const SABOTAGES: Record<
+  Invariant,
+  { what: string; fault: FaultName | 'none at all'; sabotage: Sabotage }
+> = {
   in: {
     what: 'an answer is cached for ever',
     fault: 'nothing',
-    sabotage: disguise((real) => {
-      const answers = new Map<string, Decision>()
-      return {
-        async explain(given) {
-          const business = String(given)
-          const answer = answers.get(business) ?? (await real.explain(business))
-          if (answer.known) answers.set(business, answer)
-          return answer
-        },
-      }
-    }),
+    sabotage: cachesAnswers(),
   },
   honest: {
     what: 'health is always ok',
@@ -84,8 +77,53 @@ export const SABOTAGES: Record<Invariant, { what: string; fault: FaultName; sabo
       }
     }),
   },
+  calm: {
+    what: 'a customer who does not pay is a problem',
+    fault: 'none at all',
+    sabotage: disguise((real) => ({
+      async health() {
+        const found = await real.health()
+        const page = await real.subscriptions.list({ limit: 100 })
+        return page.some(({ reason }) => reason !== 'purchased') ? { ...found, status: 'degraded' } : found
+      },
+    })),
+  },
+  right: {
+    what: 'an answer is cached for ever',
+    fault: 'none at all',
+    sabotage: cachesAnswers(),
+  },
+  open: {
+    what: 'every change says that the business is entitled',
+    fault: 'none at all',
+    sabotage: disguise((real) => ({
+      onPurchaseChange: (handler) =>
+        real.onPurchaseChange((change, context) => handler({ ...change, entitled: true }, context)),
+    })),
+  },
+  checked: {
+    what: 'health is never ok, so that no promise holds',
+    fault: 'nothing',
+    sabotage: disguise((real) => ({
+      health: async () => ({ ...(await real.health()), status: 'degraded' }),
+    })),
+  },
 }
 
 function disguise(change: (real: Marketplace) => Partial<Marketplace>): Sabotage {
   return { marketplace: (real) => ({ ...real, ...change(real) }) }
+}
+
+function cachesAnswers(): Sabotage {
+  return disguise((real) => {
+    const answers = new Map<string, Decision>()
+    return {
+      async explain(given) {
+        const business = String(given)
+        const answer = answers.get(business) ?? (await real.explain(business))
+        if (answer.known) answers.set(business, answer)
+        return answer
+      },
+    }
+  })
 }

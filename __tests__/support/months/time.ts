@@ -4,6 +4,10 @@ import { DAY, MINUTE, SECOND } from './durations.js'
  * The longest jump of the clock when no work is under way. The timers in between fire late, as on a machine that slept.
  */
 const DOZE_MS = 30 * MINUTE
+/** After an event that a caller attends, a jump is at most this part of the time since. So retries are late by that. */
+const ATTENTIVE_PART = 0.2
+const ATTENTIVE_LEAST_MS = 5 * SECOND
+const LOOK_ON_MS = 3 * SECOND
 /** A monotonic clock starts at any value. A value far from the wall clock's reveals code that mixes the two. */
 const BOOTED_MS = 12 * DAY
 
@@ -21,8 +25,8 @@ export type Time = ReturnType<typeof createTime>
  * is under way. Otherwise it dozes: it jumps by up to `DOZE_MS`, but never past an event of the world. So a month takes
  * seconds, although the package polls every second.
  */
-export function createTime(options: { isBusy(): boolean }) {
-  const { isBusy } = options
+export function createTime(options: { isBusy(): boolean; dozeMs?: number }) {
+  const { isBusy, dozeMs = DOZE_MS } = options
   const startedAt = Date.UTC(2030, 0, 1)
   const timers = new Set<Timer>()
   let passed = 0
@@ -31,6 +35,10 @@ export function createTime(options: { isBusy(): boolean }) {
   let order = 0
   let underWay = 0
   let closelyUntil = 0
+  let attended = { from: 0, until: 0 }
+  /** How long the machine was suspended in all, and since when it is now. */
+  let slept = 0
+  let asleepSince: number | undefined
 
   function add(delayMs: number, run: () => void, isOfApp: boolean): Timer {
     const timer = { at: passed + Math.max(0, Math.ceil(delayMs)), order: order++, run, isOfApp }
@@ -70,6 +78,12 @@ export function createTime(options: { isBusy(): boolean }) {
     }
   }
 
+  function longestDoze(): number {
+    return passed < attended.until
+      ? Math.max(ATTENTIVE_LEAST_MS, (passed - attended.from) * ATTENTIVE_PART)
+      : dozeMs
+  }
+
   async function advance(ms: number): Promise<void> {
     const end = passed + ms
     await rest()
@@ -77,7 +91,7 @@ export function createTime(options: { isBusy(): boolean }) {
       if (!timer.isOfApp || underWay > 0 || passed < closelyUntil) await fire(timer)
       else {
         const ofWorld = next(end, ({ isOfApp }) => !isOfApp)?.at ?? end
-        await doze(Math.max(timer.at, Math.min(end, ofWorld, passed + DOZE_MS)))
+        await doze(Math.max(timer.at, Math.min(end, ofWorld, passed + longestDoze())))
       }
     }
     passed = Math.max(passed, end)
@@ -101,6 +115,35 @@ export function createTime(options: { isBusy(): boolean }) {
     lookClosely(ms = 5 * SECOND) {
       closelyUntil = Math.max(closelyUntil, passed + ms)
     },
+
+    /** From now on for `ms` the clock takes small jumps, because reactions are measured in minutes. */
+    attend(ms: number) {
+      attended = { from: passed, until: Math.max(attended.until, passed + ms) }
+    },
+
+    /** After a reaction of the app in an attended time: another one may follow within seconds. */
+    lookOn() {
+      if (passed < attended.until) closelyUntil = Math.max(closelyUntil, passed + LOOK_ON_MS)
+    },
+
+    /**
+     * Suspends the machine of the app for `ms`: the wall clock goes on, the monotonic one stands still, and no timer of
+     * the app fires.
+     */
+    async suspend(ms: number) {
+      const end = passed + ms
+      await rest()
+      asleepSince = passed
+      for (let timer = next(end, ({ isOfApp }) => !isOfApp); timer; ) {
+        await fire(timer)
+        timer = next(end, ({ isOfApp }) => !isOfApp)
+      }
+      passed = end
+      for (const timer of timers) if (timer.isOfApp) timer.at += ms
+      asleepSince = undefined
+      slept += ms
+    },
+    isSuspended: () => asleepSince !== undefined,
 
     /** Counts `work` as under way until it settles. */
     async follow<T>(work: Promise<T>): Promise<T> {
@@ -135,7 +178,7 @@ export function createTime(options: { isBusy(): boolean }) {
       let isDead = false
       return {
         now: () => startedAt + passed + leapt,
-        monotonic: () => BOOTED_MS + passed,
+        monotonic: () => BOOTED_MS + (asleepSince ?? passed) - slept,
         setTimeout(callback: () => void, delayMs: number): unknown {
           if (isDead) return {}
           const timer = add(

@@ -6,8 +6,9 @@ import { createDeliveries } from './deliveries.js'
 import { createDisk, isAtWork } from './disk.js'
 import { DAY, HOUR, SECOND } from './durations.js'
 import { FAULT_NAMES, FAULTS, type FaultName } from './faults.js'
-import { type Broken, createVerdict } from './invariants.js'
+import { type Broken, createVerdict, type Tally } from './invariants.js'
 import { createLedger } from './ledger.js'
+import { loadEverything } from './package-under-test.js'
 import { createPlatform } from './platform.js'
 import { createProbes } from './probes.js'
 import { createTime } from './time.js'
@@ -18,20 +19,27 @@ const HEALED_WITHIN_MS = 1.2 * DAY + HOUR
 export interface WorldResult {
   seed: number
   faults: readonly FaultName[]
+  /** The command that repeats this world. */
+  command: string
   broken: readonly Broken[]
   days: number
   calls: number
   handled: number
   /** The events, in order. */
   trace: readonly string[]
+  tally: Tally
 }
 
 /** Everything that a fault may use. */
 export type World = ReturnType<typeof createWorld>
 
-function createWorld(seed: number, isDiskSmall: boolean, sabotage: Sabotage | undefined) {
+export function createWorld(
+  seed: number,
+  options: { isDiskSmall?: boolean; sabotage?: Sabotage | undefined; dozeMs?: number } = {},
+) {
+  const { isDiskSmall = false, sabotage, dozeMs } = options
   const random = createRandom(seed)
-  const time = createTime({ isBusy: isAtWork })
+  const time = createTime({ isBusy: isAtWork, ...(dozeMs ? { dozeMs } : {}) })
   const trace: string[] = []
   const verdict = createVerdict(() => `day ${(time.passed() / DAY).toFixed(2)}`)
   const platform = createPlatform({
@@ -52,13 +60,14 @@ function createWorld(seed: number, isDiskSmall: boolean, sabotage: Sabotage | un
   const app: App = createApp({ time, disk, random: random.fork(), platform, ledger, sabotage })
   const deliveries = createDeliveries({ time, app, random: random.fork() })
   const buyers = createBuyers({ time, platform, deliveries, random: random.fork() })
-  const probes = createProbes({ time, app, platform, deliveries, buyers, verdict })
+  const probes = createProbes({ time, app, platform, deliveries, buyers, verdict, ledger })
   return {
     ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger },
     ...{ disk, app, deliveries, buyers, probes, trace },
     note: (line: string) => void trace.push(`day ${(time.passed() / DAY).toFixed(3)} ${line}`),
     async checkJournal() {
-      if (disk.isWell()) await time.until(ledger.check(app.marketplace().journal))
+      if (!disk.isWell()) return verdict.skipped('ended', 'the disk fails')
+      await time.until(ledger.check(app.marketplace().journal))
     },
   }
 }
@@ -73,13 +82,9 @@ export async function liveThrough(
   options: { sabotage?: Sabotage; quietDays?: number } = {},
 ): Promise<WorldResult> {
   const { sabotage, quietDays = 1 } = options
-  const real = { random: Math.random, emitWarning: process.emitWarning }
-  const world = createWorld(seed, faults.includes('disk'), sabotage)
-  const { time, app, buyers, probes, verdict, platform, deliveries, ledger, random, note } = world
-  // In one moment the package draws in the order of its real work, which no seed decides. So one moment has one number.
-  Math.random = () => world.fork.of(String(time.passed())).next()
-  process.emitWarning = () => {}
-  try {
+  const world = createWorld(seed, { isDiskSmall: faults.includes('disk'), sabotage })
+  const { time, app, buyers, probes, verdict, platform, deliveries, random, note } = world
+  return live(world, { seed, faults, command: repeat(seed, faults) }, async () => {
     app.deploy()
     for (let i = 0; i < 6; i++) buyers.settle(`b${i}`)
     await time.advance(SECOND)
@@ -96,8 +101,8 @@ export async function liveThrough(
       buyers.rest(true)
       calmFrom = time.passed()
       await time.advance(HEALED_WITHIN_MS)
-      await probes.healed(FAULTS[name].what)
       await world.checkJournal()
+      await probes.healed(FAULTS[name])
       await probes.visit()
       buyers.rest(name === faults.at(-1))
       await time.advance(DAY / 4)
@@ -109,19 +114,39 @@ export async function liveThrough(
     await time.advance(CLOSELY_MS)
     checkBudget({ platform, deliveries, verdict, calmFrom, until: time.passed() })
     await world.checkJournal()
+  })
+}
+
+/** Runs `body` in the world, closes the app and the verdict, and releases everything. */
+export async function live(
+  world: World,
+  names: { seed: number; faults: readonly FaultName[]; command: string },
+  body: () => Promise<void>,
+): Promise<WorldResult> {
+  const { seed, faults, command } = names
+  const { time, app, verdict, platform, ledger, disk, trace } = world
+  await loadEverything()
+  const real = { random: Math.random, emitWarning: process.emitWarning }
+  // In one moment the package draws in the order of its real work, which no seed decides. So one moment has one number.
+  Math.random = () => world.fork.of(String(time.passed())).next()
+  process.emitWarning = () => {}
+  try {
+    await body()
     await app.close()
+    verdict.close()
   } catch (error) {
-    throw new Error(`${repeat(seed, faults)}: ${error instanceof Error ? error.stack : error}`)
+    throw new Error(`${command}: ${error instanceof Error ? error.stack : error}`)
   } finally {
-    world.disk.be('well')
+    disk.be('well')
     if (app.isUp()) app.kill()
     await app.bury()
-    world.disk.remove()
+    disk.remove()
     Math.random = real.random
     process.emitWarning = real.emitWarning
   }
   const [days, calls, handled] = [time.passed() / DAY, platform.calls.length, ledger.calls()]
-  return { seed, faults, broken: verdict.broken, days, calls, handled, trace: world.trace }
+  const { broken, tally } = verdict
+  return { seed, faults, command, broken, days, calls, handled, trace, tally }
 }
 
 /** The command that repeats this world. */

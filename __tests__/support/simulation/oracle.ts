@@ -147,8 +147,8 @@ export function createOracle(options: {
         onFinishRead(args[0] as ReadClaim, args[1] as ReadFinish)
       if (method === 'finishLanes')
         onFinishLanes(args[0] as readonly LaneFinish[], result as readonly string[])
-      if (method === 'claimLanes') {
-        for (const { leaseToken: token, entries } of result as LaneClaim[]) {
+      if (method === 'claimLanes' || method === 'claimSuspectLane') {
+        for (const { leaseToken: token, entries } of [result ?? []].flat() as LaneClaim[]) {
           const lease = { token, until: now() + leaseMs, process }
           for (const { id } of entries) leases.set(id, lease)
         }
@@ -277,13 +277,17 @@ export function createOracle(options: {
 
     /** The first difference from the intended end state; undefined if there is none. */
     async unfinished(database: Database, platform: Platform): Promise<string | undefined> {
-      for (const row of await database.subscriptions()) {
+      const rows = await database.subscriptions()
+      const refused = new Set(rows.map((row) => row.business).filter((uid) => platform.isRefusing(uid)))
+      for (const row of rows) {
         const truth = canonicalState(platform.state(row.uid))
         const isUnknown = truth === 'none' || !platform.uidsOf(row.business).includes(row.uid)
         const words = `${row.uid} is ${row.state} (${row.gone ?? row.failure ?? 'well'}), on the platform ${truth}`
         if (isUnknown) {
           if (row.state !== null) return words
         } else if (platform.isRefusing(row.business)) {
+          // The ends of three businesses and more are held back like an outage, if they are most.
+          if (refused.size >= 3) continue
           // If the token is refused, only the uninstall decides, and only if it came when the subscription was known.
           const word = installs.get(row.business)
           const isTold =
@@ -291,7 +295,11 @@ export function createOracle(options: {
             word.at >= (platform.refusingSince(row.business) ?? 0) &&
             word.cameAt > (knownAt.get(row.uid) ?? Number.POSITIVE_INFINITY)
           if (row.state !== truth && row.state !== null && isTold) return words
-        } else if (row.state !== truth && !(truth === 'canceled' && row.gone === 'revoked')) return words
+        } else if (
+          row.state !== truth &&
+          !(truth === 'canceled' && (row.gone === 'revoked' || row.gone === 'ended'))
+        )
+          return words
       }
       const pending = (await database.journal()).find(({ status }) => status === 'pending')
       return pending && `${pending.kind} of ${pending.key} waits for its handlers (${pending.error})`

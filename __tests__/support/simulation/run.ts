@@ -456,9 +456,10 @@ export async function simulate(
       const [{ id }, { found, failure, nextInMs }] = args as Parameters<Store['finishRead']>
       return `${id} ${found?.state} ${found?.record?.updated_at} ${failure} ${nextInMs} ${result}`
     }
+    if (method === 'claimSuspectRead') return String((result as { id: string } | undefined)?.id)
     if (method === 'claimReads') return (result as { id: string }[]).map(({ id }) => id).join()
-    if (method === 'claimLanes') {
-      return (result as LaneClaim[])
+    if (method === 'claimLanes' || method === 'claimSuspectLane') {
+      return ([result ?? []].flat() as LaneClaim[])
         .map(({ id: key, entries }) => entries.map(({ id }) => ordinal(id)).join('+') + key)
         .join()
     }

@@ -1,7 +1,11 @@
+import { MINUTE } from '../../../lib/clock.js'
 import type { SubscriptionRecord } from '../../../lib/record.js'
 import {
+  CAUSES,
+  type Cause,
   type ClaimLanes,
   type ClaimReads,
+  type ClaimSuspectLane,
   type Entry,
   type EntryStatus,
   type HandleTopics,
@@ -9,16 +13,20 @@ import {
   type LaneClaim,
   type LaneFinish,
   type Leased,
+  MAX_LAPSES,
   MAX_READ_INTERVAL_MS,
   MIN_READ_INTERVAL_MS,
   type NewEvent,
+  type OtherBusinesses,
   type ReadClaim,
   type ReadFinish,
   type RefreshRequest,
   type Store,
   type Subscription,
+  type SuspectKind,
   type Topic,
   topicOf,
+  URGENCY,
   type Urgency,
 } from '../../../lib/store/store.js'
 import type { Database, Wire } from './database.js'
@@ -30,21 +38,28 @@ export interface Row {
   purchasable: string | null
   record: SubscriptionRecord | null
   state: string | null
-  gone: 'missing' | 'revoked' | null
+  gone: Subscription['gone']
   readAt: number | null
   generation: number
   settled: number
   requestedAt: number
+  owedSince: number | null
   refreshAt: number | null
   notBefore: number
   urgency: Urgency
+  cause: Cause
   verifying: boolean
   token: string | null
+  suspect: boolean
   lapses: number
   failure: string | null
   progress: string | null
   installAt: number | null
   uninstalledAt: number | null
+  failingSince: number | null
+  servedSince: number | null
+  updateAt: number | null
+  endAt: number | null
   quiet: boolean
   createdAt: number
 }
@@ -61,6 +76,7 @@ export interface Lane {
   token: string | null
   /** The end of the lease. */
   until: number
+  suspect: boolean
   lapses: number
 }
 
@@ -80,33 +96,37 @@ export function createTables(): Database & {
   let isWorkedOn = false
   let lanes = new Map<string, Lane>()
   let seen = new Map<Topic, number>()
+  let everSeen = new Set<Topic>()
   let count = 0
   let isNewestNext = false
 
-  function due(row: Row, byEvent: boolean) {
-    if (row.token !== null || (row.refreshAt !== null && row.refreshAt <= now())) return
+  function due(row: Row, cause: Cause) {
+    if (row.token !== null || row.suspect || (row.refreshAt !== null && row.refreshAt <= now())) return
     const last = row.notBefore + MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS
     const isPutOff =
-      byEvent && row.generation > row.settled && row.refreshAt !== null && row.refreshAt <= last
+      cause === 'event' && row.generation > row.settled && row.refreshAt !== null && row.refreshAt <= last
     row.refreshAt = isPutOff ? Math.min(now() + MIN_READ_INTERVAL_MS, last) : Math.max(row.notBefore, now())
   }
 
-  function mark(row: Row, byEvent: boolean) {
-    const urgency = byEvent ? (row.record ? 0 : 1) : 2
+  function mark(row: Row, cause: Cause) {
+    const isStronger = CAUSES.indexOf(cause) < CAUSES.indexOf(row.cause)
+    if (row.refreshAt === null || isStronger) row.cause = cause
+    const urgency = cause === 'event' ? (row.record ? 0 : 1) : 2
     row.urgency =
       row.generation > row.settled ? (Math.min(row.urgency, urgency) as Urgency) : (urgency as Urgency)
-    due(row, byEvent)
+    due(row, cause)
     row.generation++
     row.requestedAt = now()
+    row.owedSince ??= now()
     row.failure = null
-    if (byEvent) row.quiet = false
+    if (cause === 'event') row.quiet = false
   }
 
-  function want(each: RefreshRequest, byEvent: boolean) {
+  function want(each: RefreshRequest, cause: Cause) {
     if (each.kind === 'business') {
       for (const row of rows.values()) {
         if (row.business !== each.businessUid) continue
-        mark(row, byEvent)
+        mark(row, cause)
         if (!each.install) continue
         const at = Math.min(each.install.at ?? now(), now())
         if (at < (row.installAt ?? 0)) continue
@@ -116,8 +136,13 @@ export function createTables(): Database & {
       return
     }
     const row = rows.get(each.subscriptionUid)
+    const announces = 'announces' in each ? each.announces : undefined
+    if (row?.record && row.business === each.businessUid && announces !== undefined) {
+      if (announces !== 'access') row.updateAt ??= now()
+      if (announces !== 'update') row.endAt = announces === 'end' ? now() : null
+    }
     if (row) {
-      mark(row, byEvent)
+      mark(row, cause)
       if (each.kind === 'subscription' && !each.quiet) row.quiet = false
       if (each.kind === 'subscription' && row.business !== each.businessUid) row.candidate = each.businessUid
     } else if (each.kind === 'subscription') {
@@ -133,16 +158,23 @@ export function createTables(): Database & {
         generation: 1,
         settled: 0,
         requestedAt: now(),
+        owedSince: now(),
         refreshAt: now(),
         notBefore: 0,
-        urgency: byEvent ? 1 : 2,
+        urgency: cause === 'event' ? 1 : 2,
+        cause,
         verifying: false,
         token: null,
+        suspect: false,
         lapses: 0,
         failure: null,
         progress: null,
         installAt: null,
         uninstalledAt: null,
+        failingSince: null,
+        servedSince: null,
+        updateAt: null,
+        endAt: null,
         quiet: each.quiet ?? false,
         createdAt: now(),
       })
@@ -161,7 +193,7 @@ export function createTables(): Database & {
       seq: ++count,
       status: isTopicAmong(seen, topicOf(line))
         ? 'pending'
-        : line.kind === 'change' || !isWorkedOn
+        : line.kind === 'change' || !isWorkedOn || isTopicAmong(everSeen, topicOf(line))
           ? 'waiting'
           : 'unhandled',
       dueAt: now(),
@@ -184,7 +216,7 @@ export function createTables(): Database & {
     const busy = new Set(except)
     while (claims.length < limit) {
       const due = [...rows.values()]
-        .filter((row) => row.refreshAt !== null && row.refreshAt <= now() && !busy.has(row.business))
+        .filter((row) => isDue(row) && row.token === null && !row.suspect && !busy.has(row.business))
         .sort((a, b) => (a.refreshAt as number) - (b.refreshAt as number))
       const classes = urgencies.filter((urgency) => due.some((row) => row.urgency === urgency))
       const urgency = choose(
@@ -201,15 +233,42 @@ export function createTables(): Database & {
     return claims
   }
 
+  function isDue({ refreshAt }: Row) {
+    return refreshAt !== null && refreshAt <= now()
+  }
+
+  function suspectReads(): Row[] {
+    for (const row of rows.values()) {
+      if (row.token === null || !isDue(row)) continue
+      row.token = null
+      row.suspect = true
+      if (row.lapses < MAX_LAPSES) continue
+      row.failure = 'lease_lapsed'
+      row.refreshAt = now() + 5 * MINUTE * 2 ** Math.min(6, row.lapses - MAX_LAPSES)
+    }
+    return [...rows.values()]
+      .filter((row) => row.suspect && row.token === null && isDue(row))
+      .sort((a, b) => a.lapses - b.lapses || (a.refreshAt as number) - (b.refreshAt as number))
+  }
+
+  function claimSuspectRead({ leaseMs }: { leaseMs: number }): ReadClaim | undefined {
+    const [row] = suspectReads()
+    if (!row) return undefined
+    row.lapses++
+    return { ...leased(row, leaseMs), lapses: row.lapses - 1 }
+  }
+
   function leased(row: Row, leaseMs: number): ReadClaim {
-    if (row.token !== null) row.lapses++
     row.token = `lease ${++count}`
     row.refreshAt = now() + leaseMs
-    const { uid: id, token: leaseToken, urgency, generation, settled: settledGeneration } = row
+    const { uid: id, token: leaseToken, urgency, cause, generation, settled: settledGeneration } = row
     const { candidate: candidateBusinessUid, lapses, uninstalledAt, createdAt, progress } = row
+    const { failingSince, updateAt, endAt } = row
     return {
-      ...{ id, leaseToken, subscription: asSubscription(row), urgency, generation, settledGeneration },
+      ...{ id, leaseToken, subscription: asSubscription(row), urgency, cause, generation, settledGeneration },
       ...{ candidateBusinessUid, lapses, uninstalledAt, createdAt, progress, claimedAt: now() },
+      ...{ failingSince, updateAt, endAt },
+      leaseTimeBehindMs: 0,
     }
   }
 
@@ -218,10 +277,11 @@ export function createTables(): Database & {
     if (row?.token !== claim.leaseToken) return false
     const isQuiet = row.quiet
     const isAskedAgain = row.generation > claim.generation
-    // The conclusion from an uninstall waits for a read that was requested after it.
+    // The conclusion from an event waits for a read that was requested after it.
+    const gone = finish.found?.gone ?? null
     const isTooLate =
-      isAskedAgain && finish.found?.gone === 'revoked' && claim.subscription.gone !== 'revoked'
-    if (isTooLate) finish = { settled: false, failure: null, progress: claim.progress, nextInMs: 0 }
+      isAskedAgain && (gone === 'revoked' || gone === 'ended') && claim.subscription.gone === null
+    if (isTooLate) finish = { settled: false, failure: finish.failure, progress: claim.progress, nextInMs: 0 }
     const { found, settled, failure, progress, nextInMs, clearUninstalled, changes = [] } = finish
     if (found) {
       row.record = found.record && (JSON.parse(JSON.stringify(found.record)) as SubscriptionRecord)
@@ -236,6 +296,17 @@ export function createTables(): Database & {
       }
     }
     if (settled) row.settled = claim.generation
+    if (settled || REFUSED.has(failure)) row.owedSince = isAskedAgain ? row.requestedAt : null
+    const isShown = settled && failure === null
+    if (isShown) {
+      row.failingSince = null
+      row.servedSince ??= now()
+    } else if (REFUSED.has(failure) && row.record && row.state !== 'canceled') {
+      row.failingSince ??= now()
+      row.servedSince = null
+    }
+    if (finish.clearUpdate && !isAskedAgain) row.updateAt = null
+    if (finish.clearEnd && !isAskedAgain) row.endAt = null
     row.failure = isAskedAgain ? null : failure
     row.progress = progress
     row.verifying = finish.verifying ?? false
@@ -243,8 +314,10 @@ export function createTables(): Database & {
       if (clearUninstalled) row.uninstalledAt = null
       if (finish.candidate !== undefined) row.candidate = finish.candidate
       if (finish.urgency !== undefined) row.urgency = finish.urgency
+      if (finish.urgency === URGENCY.reconcile) row.cause = 'reconcile'
     }
     row.token = null
+    row.suspect = false
     row.lapses = 0
     row.notBefore = now() + MIN_READ_INTERVAL_MS
     if (isAskedAgain) row.refreshAt = row.notBefore
@@ -257,46 +330,122 @@ export function createTables(): Database & {
         key,
         businessUid,
         subscriptionUid: claim.id,
-        payload: payload(ofBusiness(businessUid), now()),
+        payload,
       })
     }
     return !isTooLate
   }
 
+  function otherBusinesses({ subscription }: ReadClaim, failingMs: number): OtherBusinesses {
+    const since = now() - failingMs
+    const others = [...rows.values()].filter((row) => row.business !== subscription.businessUid)
+    const count = (of: Row[]) => new Set(of.map((row) => row.business)).size
+    const failing = others.filter(
+      (row) => row.failingSince !== null && row.failingSince >= since - 10 * 60_000,
+    )
+    const served = others.filter((row) => isServed(row) && (row.readAt as number) >= since)
+    return {
+      failing: count(failing) + 1,
+      served: count(served),
+      recovered: count(
+        served.filter((row) => row.createdAt <= since && (row.servedSince ?? 0) > now() - failingMs / 2),
+      ),
+      isSteady: served.some((row) => row.servedSince !== null && row.servedSince <= since),
+      exist: others.some((row) => isActive(row) && row.uninstalledAt === null && row.endAt === null),
+    }
+  }
+
+  function readOthers(
+    { subscription }: ReadClaim,
+    { failingMs, limit }: { failingMs: number; limit: number },
+  ) {
+    const before = Math.max(now() - failingMs, now() - 60_000)
+    const due = [...rows.values()]
+      .filter(
+        (row) =>
+          row.business !== subscription.businessUid &&
+          isServed(row) &&
+          row.uninstalledAt === null &&
+          row.endAt === null &&
+          row.notBefore - MIN_READ_INTERVAL_MS < before &&
+          row.token === null &&
+          (row.refreshAt ?? 0) > now(),
+      )
+      .sort((a, b) => (b.readAt as number) - (a.readAt as number))
+      .slice(0, limit)
+    for (const row of due) row.refreshAt = now()
+    return due.length
+  }
+
   function laneOf(key: string): Lane {
-    const lane = lanes.get(key) ?? { token: null, until: 0, lapses: 0 }
+    const lane = lanes.get(key) ?? { token: null, until: 0, suspect: false, lapses: 0 }
     lanes.set(key, lane)
     return lane
   }
 
-  function claimLanes({ limit, entryLimit, leaseMs, topics, exceptKeys }: ClaimLanes): LaneClaim[] {
-    const leaseToken = `lease ${++count}`
+  /** The lanes whose head the caller may handle now, with their pending entries. */
+  function dueLanes({ topics, exceptKeys }: Pick<ClaimLanes, 'topics' | 'exceptKeys'>): [string, Line[]][] {
     const named = new Set(topics)
     const byKey = new Map<string, Line[]>()
     for (const line of open) {
       if (line.status === 'pending') byKey.set(line.key, [...(byKey.get(line.key) ?? []), line])
     }
-    const due = [...byKey].filter(([key, [head]]) => {
-      const { token, until } = laneOf(key)
-      const dueAt = token === null ? head?.dueAt : until
-      return (dueAt ?? 0) <= now() && isTopicAmong(named, topicOf(head as Line)) && !exceptKeys.includes(key)
+    for (const lane of lanes.values()) {
+      if (lane.token === null || lane.until > now()) continue
+      lane.token = null
+      lane.suspect = true
+    }
+    return [...byKey].filter(([key, [head]]) => {
+      const isFree = laneOf(key).token === null && (head?.dueAt ?? 0) <= now()
+      return isFree && isTopicAmong(named, topicOf(head as Line)) && !exceptKeys.includes(key)
     })
+  }
+
+  function suspectLanes(options: Pick<ClaimLanes, 'topics' | 'exceptKeys'>) {
+    return dueLanes(options)
+      .filter(([key]) => laneOf(key).suspect)
+      .sort(([a], [b]) => laneOf(a).lapses - laneOf(b).lapses)
+  }
+
+  function claimSuspectLane(options: ClaimSuspectLane): LaneClaim | undefined {
+    const [found] = suspectLanes(options)
+    if (!found) return undefined
+    const [key, [head]] = found as [string, [Line]]
+    const lane = laneOf(key)
+    const lapses = lane.lapses++
+    lane.token = `lease ${++count}`
+    lane.until = now() + options.leaseMs
+    return {
+      id: key,
+      leaseToken: lane.token,
+      lapses,
+      entries: [{ ...head, attempt: head.attempts + lapses + 1 }],
+    }
+  }
+
+  function dueSuspect({ kinds, ...options }: Parameters<Store['dueSuspect']>[0]): SuspectKind | null {
+    const lane = kinds.includes('lane') ? suspectLanes(options)[0] : undefined
+    const row = kinds.includes('read') ? suspectReads()[0] : undefined
+    if (lane && row) return laneOf(lane[0]).lapses <= row.lapses ? 'lane' : 'read'
+    return lane ? 'lane' : row ? 'read' : null
+  }
+
+  function claimLanes({ limit, entryLimit, leaseMs, topics, exceptKeys }: ClaimLanes): LaneClaim[] {
+    const leaseToken = `lease ${++count}`
+    const named = new Set(topics)
+    const due = dueLanes({ topics, exceptKeys }).filter(([key]) => !laneOf(key).suspect)
     return due.slice(0, limit).map(([key, pending]) => {
       const lane = laneOf(key)
-      if (lane.token !== null) lane.lapses++
       lane.token = leaseToken
       lane.until = now() + leaseMs
-      const most = lane.lapses > 0 ? 1 : Math.max(1, Math.floor(entryLimit / Math.min(limit, due.length)))
+      const most = Math.max(1, Math.floor(entryLimit / Math.min(limit, due.length)))
       const foreign = pending.findIndex((line) => !isTopicAmong(named, topicOf(line)))
       const handedOut = pending.slice(0, foreign < 0 ? pending.length : foreign).slice(0, most)
       return {
         id: key,
         leaseToken,
-        lapses: lane.lapses,
-        entries: handedOut.map((line, i) => ({
-          ...line,
-          attempt: line.attempts + (i === 0 ? lane.lapses : 0) + 1,
-        })),
+        lapses: 0,
+        entries: handedOut.map((line) => ({ ...line, attempt: line.attempts + 1 })),
       }
     })
   }
@@ -312,17 +461,30 @@ export function createTables(): Database & {
         line.error = result.kind === 'done' ? null : result.error
         line.attempts = attempt
       }
-      if (!keepLease) lanes.delete(key)
+      const lane = laneOf(key)
+      if (results.length > 0) Object.assign(lane, { suspect: false, lapses: 0 })
+      if (keepLease) continue
+      if (lane.suspect) Object.assign(lane, { token: null, lapses: lane.lapses - 1 })
+      else lanes.delete(key)
     }
     open = open.filter(({ status }) => status === 'pending' || status === 'waiting')
     return held.map(({ id }) => id)
   }
 
-  function handleTopics({ topics, retireMs }: HandleTopics) {
+  function handleTopics({ topics, rescueMs, retireMs }: HandleTopics) {
     const isFirst = !isWorkedOn
     isWorkedOn = true
     for (const topic of topics) seen.set(topic, now())
+    for (const topic of topics) everSeen.add(topic)
     for (const [topic, at] of seen) if (at < now() - retireMs) seen.delete(topic)
+    const named = new Set(topics)
+    for (const line of lines) {
+      const isRecent = line.receivedAt >= now() - rescueMs
+      if (line.status !== 'unhandled' || !isRecent || !isTopicAmong(named, topicOf(line))) continue
+      line.status = 'waiting'
+      open.push(line)
+    }
+    open.sort((a, b) => a.seq - b.seq)
     for (const line of open) {
       if (isTopicAmong(seen, topicOf(line))) line.status = 'pending'
       else if (isFirst && line.kind !== 'change') line.status = 'unhandled'
@@ -355,16 +517,16 @@ export function createTables(): Database & {
           await new Promise(setImmediate)
           for (const event of events) append(event)
           const requests = events.flatMap((event) => event.refresh ?? [])
-          for (const each of requests) want(each, true)
+          for (const each of requests) want(each, 'event')
           for (const each of requests) announce({ kind: 'requested', businessUid: each.businessUid })
           announce({ kind: 'journal' })
         },
         async backup() {
           throw new Error('tables in memory have no backup')
         },
-        async requestRefresh(request) {
+        async requestRefresh(request, cause = 'request') {
           await new Promise(setImmediate)
-          want(request, false)
+          want(request, cause)
           announce({ kind: 'requested', businessUid: request.businessUid })
         },
         subscriptionsOf: async (business) => ofBusiness(business),
@@ -377,6 +539,12 @@ export function createTables(): Database & {
           return true
         },
         async adoptItems() {},
+        otherBusinesses: async (claim, failingMs) => otherBusinesses(claim, failingMs),
+        async readOthers(claim, options) {
+          const count = readOthers(claim, options)
+          if (count > 0) announce({ kind: 'requested', businessUid: null })
+          return count
+        },
         async finishRead(claim, finish) {
           if (!finishRead(claim, finish)) return false
           const businesses = (finish.changes ?? []).map((change) => change.businessUid)
@@ -386,6 +554,9 @@ export function createTables(): Database & {
           return true
         },
         claimLanes: async (options) => claimLanes(options),
+        claimSuspectLane: async (options) => claimSuspectLane(options),
+        claimSuspectRead: async (options) => claimSuspectRead(options),
+        dueSuspect: async (options) => dueSuspect(options),
         async renewLane(lane, leaseMs) {
           const held = lanes.get(lane.id)
           if (!renew(held, lane)) return false
@@ -404,6 +575,7 @@ export function createTables(): Database & {
         timelineOf: () => Promise.reject(new Error('not used in a run')),
         recordAction: () => Promise.reject(new Error('not used in a run')),
         erase: () => Promise.reject(new Error('not used in a run')),
+        refreshAll: () => Promise.reject(new Error('not used in a run')),
         prune: async () => ({ rows: 0, dead: [] }),
         counts: () => Promise.reject(new Error('not used in a run')),
         // No answer and no change depends on the delivered payload.
@@ -429,6 +601,7 @@ export function createTables(): Database & {
       isWorkedOn = false
       lanes = new Map()
       seen = new Map()
+      everSeen = new Set()
       count = 0
       isNewestNext = false
     },
@@ -442,9 +615,19 @@ export function createTables(): Database & {
   }
 }
 
+const REFUSED = new Set<string | null>([
+  'platform_refused',
+  'platform_record_mismatch',
+  'token_refused',
+  'platform_record_missing',
+])
+
+const isActive = (row: Row) => row.record !== null && row.gone === null && row.state !== 'canceled'
+const isServed = (row: Row) => isActive(row) && row.failingSince === null
+
 function asSubscription(row: Row): Subscription {
   const { uid, business, purchasable, record, generation, settled, ...same } = row
-  const { state, gone, readAt, requestedAt, verifying, failure, refreshAt, quiet } = same
+  const { state, gone, readAt, requestedAt, owedSince, verifying, failure, refreshAt, quiet } = same
   return {
     subscriptionUid: uid,
     businessUid: business,
@@ -454,6 +637,9 @@ function asSubscription(row: Row): Subscription {
     gone,
     readAt,
     requestedAt,
+    owedSince,
+    generation,
+    settledGeneration: settled,
     pending: generation > settled,
     verifying,
     failure,

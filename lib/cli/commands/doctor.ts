@@ -65,7 +65,10 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
     const { problems } = await opened.health()
     if (problems.length === 0)
       return ok('the database opens, this user may use its tables, and no work is delayed')
-    return warning(problems.join('; '), 'See `journal list --dead`, and the health() of the running app.')
+    return warning(
+      problems.map(({ message }) => message).join('; '),
+      problems.map(({ next }) => next).join(' '),
+    )
   })
   const open = marketplace as Marketplace | undefined
   for (const [check, look] of Object.entries(CHECKS_OF_STORE)) {

@@ -56,7 +56,7 @@ function sentenceOf(item: HistoryItem): string {
       return `${item.name}${about}`
     case 'change': {
       const to = item.to ?? item.gone ?? 'no longer shown'
-      return `${item.from ?? 'not read'} -> ${to}, ${item.entitled ? 'entitled' : 'not entitled'}${about}`
+      return `${item.from ?? 'not read'} -> ${to}, cause: ${item.cause ?? 'unknown'}${about}`
     }
     case 'handled': {
       const tries = item.attempts > 1 ? ` after ${item.attempts} tries` : ''

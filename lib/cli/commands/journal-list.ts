@@ -56,9 +56,9 @@ export function statusOf({ status, attempts }: JournalEntry): string {
 }
 
 function sentenceOf(entry: JournalEntry): string {
-  const { kind, name, attempts, error, business_uid, subscription_uid, issues } = entry
+  const { kind, name, cause, attempts, error, business_uid, subscription_uid, issues } = entry
   const about = [business_uid, subscription_uid].filter(Boolean).join(' ')
   const tries = attempts > 1 ? `, ${attempts} tries` : ''
   const why = error ?? issues?.[0]
-  return `${kind === 'event' ? name : `${kind}${name ? ` ${name}` : ''}`}${about ? ` ${about}` : ''}${tries}${why ? `: ${why}` : ''}`
+  return `${kind === 'event' ? name : `${kind}${name ? ` ${name}` : ''}`}${about ? ` ${about}` : ''}${cause ? `, cause: ${cause}` : ''}${tries}${why ? `: ${why}` : ''}`
 }

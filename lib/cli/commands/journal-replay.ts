@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { Marketplace } from '../../index.js'
 import { examples, trimmed, wholeNumber } from '../command-options.js'
 import type { Act, Context } from '../context.js'
 import { DONE, type ExitCode, NO, Stop, USAGE } from '../exit-codes.js'
@@ -49,10 +50,31 @@ async function replayOne(context: Context, id: string, { dryRun }: ReplayOptions
     await context.record(marketplace, { action: 'replay', entry_id: id })
     if (!(await marketplace.journal.replay(id))) throw notFound(id)
   }
-  out.result({ matched: 1, replayed: dryRun ? 0 : 1, ids: [id], dryRun: dryRun ?? false }, () =>
-    dryRun ? `${id} (${entry.status}) would be replayed.` : `${id} is replayed.`,
+  const preview = dryRun ? await answersFor(marketplace, [id]) : {}
+  out.result({ matched: 1, replayed: dryRun ? 0 : 1, ids: [id], dryRun: dryRun ?? false, ...preview }, () =>
+    dryRun ? `${id} (${entry.status}) would be replayed${wordsFor(preview, id)}.` : `${id} is replayed.`,
   )
   return DONE
+}
+
+/** By id of a change: the `entitled` that a handler would get now; null while the answer is not known. */
+interface Answers {
+  entitled?: Record<string, boolean | null>
+}
+
+async function answersFor(marketplace: Marketplace, ids: readonly string[]): Promise<Answers> {
+  const entitled: Record<string, boolean | null> = {}
+  for (const id of ids) {
+    const entry = await marketplace.journal.get(id)
+    if (entry?.kind !== 'change' || entry.business_uid === null) continue
+    const decision = await marketplace.explain(entry.business_uid)
+    entitled[id] = decision.known ? decision.entitled : null
+  }
+  return Object.keys(entitled).length > 0 ? { entitled } : {}
+}
+
+function wordsFor({ entitled = {} }: Answers, id: string): string {
+  return id in entitled ? `, entitled now: ${entitled[id] ?? 'not known'}` : ''
 }
 
 async function replayMany(
@@ -74,9 +96,10 @@ async function replayMany(
     })
   const summary = dryRun ? preview : await marketplace.journal.replayAll(filter, { limit })
   const { matched, ids } = summary
-  out.result({ ...summary, replayed: dryRun ? 0 : summary.replayed, dryRun }, () =>
+  const answers = dryRun ? await answersFor(marketplace, ids) : {}
+  out.result({ ...summary, replayed: dryRun ? 0 : summary.replayed, dryRun, ...answers }, () =>
     [
-      ...ids.map((id) => `  ${id}`),
+      ...ids.map((id) => `  ${id}${wordsFor(answers, id)}`),
       `${plural(matched, 'entry matches', 'entries match')}, ${ids.length} ${dryRun ? 'would be' : 'are'} replayed.`,
     ].join('\n'),
   )

@@ -29,6 +29,7 @@ export function addJournalShow(journal: Command, act: Act) {
                 received: shortTime(entry.receivedAt),
                 business: entry.business_uid,
                 subscription: entry.subscription_uid,
+                cause: entry.cause,
                 tries: String(entry.attempts),
                 'next try': entry.dueAt && shortTime(entry.dueAt),
                 error: entry.error,

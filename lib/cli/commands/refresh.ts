@@ -1,29 +1,48 @@
 import type { Command } from 'commander'
 import type { Decision, Marketplace } from '../../index.js'
 import { examples, trimmed, wholeNumber } from '../command-options.js'
-import type { Act } from '../context.js'
-import { UNAVAILABLE } from '../exit-codes.js'
+import type { Act, Context } from '../context.js'
+import { DONE, type ExitCode, Stop, UNAVAILABLE, USAGE } from '../exit-codes.js'
 import { exitCodeOf, verdictText } from '../verdict.js'
 
 const WAIT_S = 20
+const WITHIN_MIN = 10
+
+interface RefreshOptions {
+  wait: number
+  all?: true
+  within: number
+}
 
 export function addRefresh(program: Command, act: Act) {
   program
     .command('refresh')
-    .summary('request a read of a business and wait for it')
+    .summary('request a read of a business, or of all, and wait for it')
     .description(
       'Request a read of every subscription of a business, wait for it, and print the answer. The worker of the running ' +
-        'app reads; this program only requests it. The request remains even if no worker reads in time.',
+        'app reads; this program only requests it. The request remains even if no worker reads in time. With --all, make a ' +
+        'read of every subscription due within some minutes, and wait for none: for a database that was restored.',
     )
-    .argument('<business>', 'the uid of the business', trimmed)
+    .argument('[business]', 'the uid of the business', trimmed)
+    .option('--all', 'all subscriptions, spread over --within minutes')
+    .option('--within <minutes>', 'the time for all reads', wholeNumber, WITHIN_MIN)
     .option('--wait <seconds>', 'how long to wait for the read', wholeNumber, WAIT_S)
     .addHelpText(
       'after',
-      examples('refresh business-1', 'refresh business-1 --wait 60 --reason "ticket 812"'),
+      examples(
+        'refresh business-1',
+        'refresh business-1 --wait 60 --reason "ticket 812"',
+        'refresh --all --within 30',
+      ),
     )
     .action(
-      act(async (context, business: string, { wait }: { wait: number }) => {
+      act(async (context, business: string | undefined, { wait, all, within }: RefreshOptions) => {
         const { out } = context
+        if ((business === undefined) === (all === undefined))
+          throw new Stop(USAGE, 'Expected the uid of a business, or --all', {
+            fix: 'See marketplace-webhooks refresh --help.',
+          })
+        if (business === undefined) return refreshAll(context, within)
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'refresh', business_uid: business })
         const decision = await refreshWithin(marketplace, business, wait * 1_000)
@@ -37,6 +56,18 @@ export function addRefresh(program: Command, act: Act) {
         return UNAVAILABLE
       }),
     )
+}
+
+async function refreshAll(context: Context, minutes: number): Promise<ExitCode> {
+  const { out } = context
+  const marketplace = await context.open()
+  await context.record(marketplace, { action: 'refresh', about: `all within ${minutes} min` })
+  const { subscriptions } = await marketplace.refreshAll({ withinMs: minutes * 60_000 })
+  out.result(
+    { subscriptions, withinMinutes: minutes },
+    () => `The running app reads ${subscriptions} subscriptions within ${minutes} minutes.`,
+  )
+  return DONE
 }
 
 /** Like `marketplace.refresh`, with the waiting time of the person. */

@@ -9,11 +9,14 @@ import { toneOf } from './subscriptions.js'
 const REASONS: readonly [string, string][] = [
   ['', 'all'],
   ['not_purchased', 'not purchased'],
+  ['denied_by_rule', 'denied by the rule of the app'],
+  ['entitled_when_failed', 'the rule of the app fails'],
   ['not_read_yet', 'not read yet'],
   ['stale', 'not confirmed for too long'],
   ['missing', 'missing on the platform'],
   ['unreadable', 'refused by the platform'],
   ['revoked', 'uninstalled'],
+  ['ended', 'ended'],
   ['other_app', 'for another item'],
   ['purchased', 'purchased'],
 ]

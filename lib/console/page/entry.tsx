@@ -61,11 +61,15 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
   )
 }
 
-export function nameOf({ kind, name }: Pick<EntryRow, 'kind' | 'name'>): string {
+export function nameOf({
+  kind,
+  name,
+  cause,
+}: Pick<EntryRow, 'kind' | 'name'> & { cause?: string | null }): string {
   return kind === 'event' || kind === 'action'
     ? name
     : kind === 'change'
-      ? 'change of a subscription'
+      ? `change of a subscription${cause ? ` (cause: ${cause})` : ''}`
       : 'unrecognised delivery'
 }
 

@@ -41,7 +41,7 @@ export function Health(_: { rest: string[] }) {
   )
 }
 
-function Status({ health, readiness, problems }: HealthReply) {
+function Status({ health, readiness }: HealthReply) {
   return (
     <section class="card" aria-labelledby="state">
       <div class="head" role="status">
@@ -49,12 +49,12 @@ function Status({ health, readiness, problems }: HealthReply) {
         <Badge tone={TONES[health.status]}>{health.status}</Badge>
       </div>
       <ul class="rows">
-        {problems.map(({ problem, todo }) => (
-          <li key={problem}>
-            <p class="trouble">{problem}</p>
+        {health.problems.map(({ code, message, next }) => (
+          <li key={code}>
+            <p class="trouble">{message}</p>
             <p>
               <strong>What to do: </strong>
-              {todo}
+              {next}
             </p>
           </li>
         ))}
@@ -62,7 +62,7 @@ function Status({ health, readiness, problems }: HealthReply) {
       <p>
         {readiness.ready
           ? 'This instance can accept deliveries and answer requests.'
-          : `This instance is not ready: ${readiness.reasons.join('; ')}.`}
+          : `This instance is not ready: ${readiness.reasons.map(({ message }) => message).join('; ')}.`}
       </p>
     </section>
   )
@@ -80,7 +80,7 @@ function Numbers({ counts }: { counts: object }) {
           </div>
         ))}
       </dl>
-      <p class="hint">Each number is counted up to 10,000, active subscriptions up to 1,000.</p>
+      <p class="hint">Each number is counted up to 10,000, active businesses up to 1,000.</p>
     </section>
   )
 }
@@ -118,18 +118,24 @@ function ThisInstance({ process, now }: HealthReply) {
 /** The labels of the counts, in this order. Other counts of a store come last. */
 const LABELS: Readonly<Record<string, string>> = {
   subscriptions: 'Known subscriptions',
-  active: 'Active subscriptions',
-  refused: 'Active subscriptions whose last read was refused',
+  active: 'Active businesses',
+  refused: 'Active businesses that the platform refuses or does not show',
+  hidden: 'Of these, not shown',
+  withoutToken: 'Of these, refused a token',
+  leaving: 'Of these, expected to end',
   requested: 'Requested reads without an answer',
   oldestRequestMs: 'Age of the oldest requested read',
+  oldestOverdueMs: 'How long the longest due read has been due',
   givenUp: 'Subscriptions whose reads were given up',
   knownGivenUp: 'Of these, read at least once before',
   pending: 'Pending entries',
   retrying: 'Retrying entries',
-  oldestPendingMs: 'Age of the oldest pending entry',
+  oldestPendingMs: 'How long the longest due entry has been due',
   dead: 'Dead entries',
   waiting: 'Waiting entries, which have no handler now',
   unrecognised: 'Unrecognised deliveries',
+  recentChanges: 'Newest changes of this week, at most ten',
+  unannouncedChanges: 'Of these, without an event',
 }
 
 function inOrder(counts: object): [string, number | null][] {

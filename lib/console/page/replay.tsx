@@ -46,6 +46,7 @@ export function Replay(props: {
               {preview.sample.map((row) => (
                 <li key={row.id}>
                   <When at={row.receivedAt} /> {nameOf(row)} {row.business_uid}
+                  {row.kind === 'change' && `, entitled now: ${row.entitled ?? 'not known'}`}
                 </li>
               ))}
               {preview.takes > preview.sample.length && (

@@ -55,7 +55,7 @@ function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wa
   if (item.kind === 'change') {
     const to = item.to ?? item.gone ?? 'gone'
     const text = item.from === null ? `First read: ${to}` : `Changed from ${item.from} to ${to}`
-    return { text, tone: item.entitled ? 'yes' : 'no' }
+    return { text: `${text} (cause: ${item.cause})`, tone: item.to === 'purchased' ? 'yes' : 'no' }
   }
   if (item.kind === 'action') {
     const why = item.reason ? `: ${item.reason}` : ''
@@ -65,6 +65,8 @@ function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wa
   const error = item.error === null ? '' : `: ${item.error}`
   if (item.outcome === 'done') return { text: `${of} handled by the app`, tone: 'plain' }
   if (item.outcome === 'waiting') return { text: `${of} waits for a handler of the app`, tone: 'wait' }
+  if (item.outcome === 'unhandled')
+    return { text: `No handler of the app for the ${of.toLowerCase()}`, tone: 'plain' }
   if (item.outcome === 'dead')
     return { text: `${of} dead after ${triesOf(item.attempts)}${error}`, tone: 'no' }
   return { text: `${of} will be tried again, ${triesOf(item.attempts)} so far${error}`, tone: 'wait' }

@@ -1,0 +1,99 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from '@jest/globals'
+import { createProject, type Project } from '../installed-package.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { page, type Snippet, snippetsOf } from '../support/docs/pages.js'
+import { APP_ENV } from '../support/docs/prelude.js'
+
+const APP = block('docs/quickstart.md', 'ts', 'process.env')
+const DOCKERFILE = block('docs/recipes.md', 'dockerfile', 'FROM').code
+const DEPLOYMENT = block('docs/recipes.md', 'yaml', 'kind: Deployment').code
+const STATEFUL_SET = block('docs/recipes.md', 'yaml', 'kind: StatefulSet').code
+const COMPOSE = block('docs/several-instances.md', 'yaml', 'image: my-app').code
+const ENV_FILE = block('docs/quickstart.md', 'sh', 'MARKETPLACE_CLIENT_ID=').code
+
+describe('K91 the containers on the pages', () => {
+  let project: Project | undefined
+  afterAll(() => project?.remove())
+
+  it('set only variables that the app of the quickstart reads, and all that have no default', () => {
+    const set = [
+      ...[...DOCKERFILE.matchAll(/^ENV (\w+)=/gm)].map(([, name]) => name),
+      ...[...`${DEPLOYMENT}${STATEFUL_SET}`.matchAll(/\{ name: ([A-Z_]+),/g)].map(([, name]) => name),
+      ...[...COMPOSE.matchAll(/environment: \{ (MARKETPLACE_\w+):/g)].map(([, name]) => name),
+    ]
+    expect(set).toEqual(Array.from({ length: 4 }, () => 'MARKETPLACE_STORE'))
+    const inFile = [...ENV_FILE.matchAll(/^(\w+)=/gm)].map(([, name]) => name)
+    const read = [...APP.code.matchAll(/\b([A-Z_]{4,}) = ('[^']*')/g)]
+    expect(read.map(([, name]) => name)).toEqual(expect.arrayContaining([...set, ...inFile]))
+    expect(read.flatMap(([, name, fallback]) => (fallback === "''" ? [name] : [])).sort()).toEqual(
+      inFile.sort(),
+    )
+    expect(APP.code).toContain('store: MARKETPLACE_STORE')
+  })
+
+  it('start the file of the app, and mount the volume where its database is', () => {
+    expect(DOCKERFILE).toContain(`CMD ["node", "${APP.file}"]`)
+    const [, image] = /^ENV MARKETPLACE_STORE=sqlite:(.*)\/[^/]+$/m.exec(DOCKERFILE) ?? []
+    expect(DOCKERFILE).toContain(`VOLUME ${image}\n`)
+    expect(DOCKERFILE).toContain(`chown node ${image}\n`)
+    expect(page('docs/recipes.md')).toContain(`-v marketplace:${image} `)
+    const [, pod] = /name: MARKETPLACE_STORE, value: 'sqlite:(.*)\/[^/]+'/.exec(STATEFUL_SET) ?? []
+    expect(STATEFUL_SET).toContain(`mountPath: ${pod} }`)
+  })
+
+  it('wait longer for the end than the app takes, and probe routes that it has', () => {
+    const requestsMs = Number(/setTimeout\(resolve, ([\d_]+)\)/.exec(APP.code)?.[1]?.replaceAll('_', ''))
+    const preStopMs = 5_000
+    const longestMs = requestsMs + 10_000
+    const [, docker] = /--stop-timeout (\d+)/.exec(page('docs/recipes.md')) ?? []
+    const [, compose] = /stop_grace_period: (\d+)s/.exec(COMPOSE) ?? []
+    for (const seconds of [docker, compose]) expect(Number(seconds) * 1_000).toBeGreaterThan(longestMs)
+    for (const yaml of [DEPLOYMENT, STATEFUL_SET]) {
+      const [, seconds] = /terminationGracePeriodSeconds: (\d+)/.exec(yaml) ?? []
+      expect(Number(seconds) * 1_000).toBeGreaterThan(preStopMs + longestMs)
+      const probes = [...yaml.matchAll(/path: (\/\w+), port: (\d+)/g)]
+      expect(probes).toHaveLength(2)
+      for (const [, path, port] of probes) {
+        expect(APP.code).toContain(`app.get('${path}'`)
+        expect(APP.code).toContain(`PORT = '${port}'`)
+      }
+    }
+  })
+
+  it('get an app that keeps its database where they say, answers the probes, and ends on SIGTERM', async () => {
+    const created = createProject()
+    project = created
+    const data = temporaryFolder()
+    onCleanUp(() => created.remove())
+    const [, store = ''] = /^ENV MARKETPLACE_STORE=(.*)$/m.exec(DOCKERFILE) ?? []
+    created.write(APP.file, APP.code)
+    created.write(
+      'probe.ts',
+      `await import('./${APP.file.replace(/ts$/, 'js')}').then(({ marketplace }) => marketplace.start())
+for (const path of ['/livez', '/readyz', '/reports', '/%72eports'])
+  console.log(path, (await fetch('http://localhost:' + process.env.PORT + path)).status)
+process.kill(process.pid, 'SIGTERM')`,
+    )
+    const { code, stdout } = await created.tsx('probe.ts', {
+      ...APP_ENV,
+      PORT: String(20_000 + (process.pid % 10_000)),
+      MARKETPLACE_STORE: store.replace('/data', data),
+    })
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: '/livez 200\n/readyz 200\n/reports 401\n/%72eports 404\n',
+    })
+    expect(existsSync(join(data, 'marketplace.db'))).toBe(true)
+    expect(existsSync(join(created.folder, 'marketplace.db'))).toBe(false)
+  }, 60_000)
+})
+
+function block(path: string, language: string, text: string): Snippet {
+  const found = snippetsOf(path, [language]).find(
+    ({ code, marks }) => code.includes(text) && marks[0] !== 'no-run',
+  )
+  if (!found) throw new Error(`${path} has no block with ${text}`)
+  return found
+}

@@ -1,0 +1,263 @@
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { withStoreFaults } from '../../lib/adapter/index.js'
+import { systemClock } from '../../lib/clock.js'
+import type { HandlerFailure, Marketplace, PurchaseChange } from '../../lib/index.js'
+import { storeFor } from '../../lib/store-option.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { consoleCaller, mountConsole } from '../support/console.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { buy } from '../support/purchases.js'
+import { createScene, openMarketplace } from '../support/scene.js'
+import { gate, until } from '../support/until.js'
+
+const B1 = 'business-one'
+const QUICK = { pollMs: 50, handlerRetryDelaysMs: [50, 50, 50] }
+
+describe.each(ENGINE_NAMES)('H70 a change says whether the business may use the app now, on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('H70 at a retry, and in the change that came while the handler ran', async () => {
+    const store = await engine.freshAddress()
+    const { platform, marketplace } = await createScene({ store, worker: QUICK })
+    const { handled, first, meanwhile } = failsOnce(marketplace)
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await first.opened
+    platform.paymentIssue(uid)
+    await until('the business is denied', async () => !(await marketplace.isEntitled(B1)))
+    meanwhile.open()
+    await until('both changes are handled', () => handled.length === 3)
+    expect(handled).toEqual([
+      ['purchased', true],
+      ['purchased', false],
+      ['suspended', false],
+    ])
+  })
+
+  it('H70 after a backlog, for a handler that was added late, and after a restart', async () => {
+    const store = await engine.freshAddress()
+    const { platform, marketplace } = await createScene({ store })
+    const { uid } = await buy(platform, marketplace)
+    platform.paymentIssue(uid)
+    await until('the business is denied', async () => !(await marketplace.isEntitled(B1)))
+    platform.confirmPayment(uid)
+    await until('the business has access', () => marketplace.isEntitled(B1))
+    await until('three changes wait', async () => (await waiting(marketplace)) === 3)
+    await marketplace.close()
+    const later = openMarketplace(platform, { store })
+    const handled = handledBy(later)
+    await until('all changes are handled', () => handled.length === 3)
+    expect(handled).toEqual([
+      ['purchased', true],
+      ['suspended', true],
+      ['purchased', true],
+    ])
+  })
+
+  it('H70 at a replay, also if another subscription of the business still gives access', async () => {
+    const store = await engine.freshAddress()
+    const { platform, marketplace } = await createScene({ store })
+    const handled = handledBy(marketplace)
+    const { uid } = await buy(platform, marketplace)
+    const second = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('both are handled', () => handled.length === 2)
+    platform.paymentIssue(uid)
+    await until('the change is handled', () => handled.length === 3)
+    expect(handled.at(-1)).toEqual(['suspended', true])
+    platform.paymentIssue(second.uid)
+    await until('the change is handled', () => handled.length === 4)
+    expect(handled.at(-1)).toEqual(['suspended', false])
+
+    const changes = await marketplace.journal.list({ kind: 'change' })
+    expect(changes.map(({ payload }) => Object.keys(payload as object))).not.toContainEqual(
+      expect.arrayContaining(['entitled']),
+    )
+    handled.length = 0
+    for (const { id } of changes) await marketplace.journal.replay(id)
+    await until('all are handled again', () => handled.length === 4)
+    expect(handled.map(([, entitled]) => entitled)).toEqual([false, false, false, false])
+  })
+})
+
+describe('H70 a change of a subscription that moved to another business', () => {
+  it('H70 says for each business whether it may use the app now', async () => {
+    const { platform, marketplace } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    platform.addBusiness('business-two')
+    platform.set(uid, { business_uid: 'business-two' })
+    await marketplace.track({ subscription_uid: uid, business_uid: 'business-two' })
+    await until('the other business has access', () => marketplace.isEntitled('business-two'))
+    const changes: unknown[] = []
+    marketplace.onPurchaseChange(({ business_uid, gone, entitled }) =>
+      changes.push([business_uid, gone, entitled]),
+    )
+    await until('all changes are handled', () => changes.length === 3)
+    expect(changes).toEqual([
+      [B1, null, false],
+      [B1, 'moved', false],
+      ['business-two', null, true],
+    ])
+  })
+})
+
+describe('H70 a business that was erased', () => {
+  it('H70 is not reported as one with access, and its waiting changes are gone', async () => {
+    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const { handled, first, meanwhile } = failsOnce(marketplace)
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await first.opened
+    await marketplace.erase(B1, { actor: 'ada' })
+    meanwhile.open()
+    platform.purchase({ business_uid: 'business-two', payment: 'succeeded' })
+    await until('the change of another business is handled', () => handled.length >= 2)
+    expect(handled).toEqual([
+      ['purchased', true],
+      ['purchased', true],
+    ])
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+  })
+})
+
+describe('H71 when the store cannot be read before a handler is called', () => {
+  it('H71 the handler is not called with a guess: the try fails, never as the last one, and is repeated', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { platform, marketplace } = await createScene({
+      store,
+      worker: { pollMs: 50, handlerRetryDelaysMs: [20] },
+    })
+    const failures: HandlerFailure[] = []
+    marketplace.onHandlerError((failure) => failures.push(failure))
+    const handled = handledBy(marketplace)
+    const fault = store.faults.add({ on: 'subscriptionsOf', kind: 'unavailable' })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('several tries have failed', () => failures.length >= 3)
+    expect(handled).toEqual([])
+    expect(failures.map(({ error, retryInMs }) => [(error as { code: string }).code, retryInMs])).toEqual(
+      failures.map(() => ['store_unavailable', 20]),
+    )
+    expect(await marketplace.journal.list({ status: 'retrying' })).toHaveLength(1)
+    fault.remove()
+    await until('the change is handled', () => handled.length > 0)
+    expect(handled).toEqual([['purchased', true]])
+  })
+
+  it('H71 a store that hangs does not hold up the close', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { platform, marketplace } = await createScene({ store })
+    const handled = handledBy(marketplace)
+    store.faults.add({ on: 'subscriptionsOf', kind: 'hang' })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('the store is asked', () => store.faults.held > 0)
+    await marketplace.close()
+    expect(handled).toEqual([])
+  })
+})
+
+describe('H70 a change that is committed while the answer is looked up', () => {
+  it('H70 is part of the answer', async () => {
+    const store = storeFor('sqlite::memory:', systemClock)
+    const [looked, late] = [gate(), gate()]
+    onCleanUp(() => late.open())
+    let looks = 0
+    const slow = new Proxy(store, {
+      get(target, name: keyof typeof store) {
+        const value = target[name]
+        if (name !== 'subscriptionsOf') return typeof value === 'function' ? value.bind(target) : value
+        return async (business: string) => {
+          const rows = await target.subscriptionsOf(business)
+          if (++looks > 1) return rows
+          looked.open()
+          await late.opened
+          return rows
+        }
+      },
+    })
+    const { platform, marketplace } = await createScene({ store: slow })
+    const handled = handledBy(marketplace)
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await looked.opened
+    platform.paymentIssue(uid)
+    await until(
+      'it is suspended',
+      async () => (await marketplace.subscriptions.get(uid))?.state === 'suspended',
+    )
+    late.open()
+    await until('both changes are handled', () => handled.length === 2)
+    expect(handled).toEqual([
+      ['purchased', false],
+      ['suspended', false],
+    ])
+  })
+})
+
+describe('H72 the preview of a replay', () => {
+  it('H72 shows for a change the answer that its handler would get now', async () => {
+    const { platform, marketplace, app, url } = await createScene()
+    mountConsole(app, marketplace)
+    const handled = handledBy(marketplace)
+    const { uid } = await buy(platform, marketplace)
+    await until('the change is handled', () => handled.length === 1)
+    const [{ id } = { id: '' }] = await marketplace.journal.list({ kind: 'change' })
+    const preview = async () => {
+      const { body } = await consoleCaller(`${url}/ops`, 'operator').read('previewReplay', { entry_id: id })
+      return body.sample.map((row: { entitled: boolean | null }) => row.entitled)
+    }
+    expect(await preview()).toEqual([true])
+    platform.paymentIssue(uid)
+    await until('the business is denied', async () => !(await marketplace.isEntitled(B1)))
+    expect(await preview()).toEqual([false])
+    await until('both changes are handled', () => handled.length === 2)
+    await marketplace.journal.replay(id)
+    await until('it is handled again', () => handled.length === 3)
+    expect(handled.at(-1)).toEqual(['purchased', false])
+  })
+})
+
+describe('H70 several changes of one business', () => {
+  it('H70 that are handed over at once share a look into the store', async () => {
+    const store = storeFor(`sqlite:${join(temporaryFolder(), 'shared.db')}`, systemClock)
+    let looks = 0
+    const counting = new Proxy(store, {
+      get(target, name: keyof typeof store) {
+        if (name === 'subscriptionsOf') looks++
+        const value = target[name]
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    const { platform, marketplace } = await createScene({ store: counting })
+    for (let i = 0; i < 6; i++) platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('six changes wait', async () => (await waiting(marketplace)) === 6)
+    await until('the store is idle', async () => (await marketplace.health()).counts?.requested === 0)
+    looks = 0
+    const handled = handledBy(marketplace)
+    await until('all are handled', () => handled.length === 6)
+    expect(handled.every(([, entitled]) => entitled)).toBe(true)
+    expect(looks).toBeLessThan(6)
+  })
+})
+
+/** `to` and `entitled` of each call of a handler. */
+function handledBy(marketplace: Marketplace): [string | null, boolean][] {
+  const handled: [string | null, boolean][] = []
+  marketplace.onPurchaseChange(({ to, entitled }: PurchaseChange) => void handled.push([to, entitled]))
+  return handled
+}
+
+/** A handler whose first call waits for `meanwhile`, and then fails. */
+function failsOnce(marketplace: Marketplace) {
+  const [first, meanwhile] = [gate(), gate()]
+  onCleanUp(() => meanwhile.open())
+  const handled: [string | null, boolean][] = []
+  marketplace.onPurchaseChange(async ({ to, entitled }) => {
+    handled.push([to, entitled])
+    if (handled.length > 1) return
+    first.open()
+    await meanwhile.opened
+    throw new Error('not yet')
+  })
+  return { handled, first, meanwhile }
+}
+
+async function waiting(marketplace: Marketplace): Promise<number> {
+  return (await marketplace.journal.list({ kind: 'change', status: 'waiting' })).length
+}

@@ -1,0 +1,186 @@
+import { join } from 'node:path'
+import { describe, expect, it, jest } from '@jest/globals'
+import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../lib/clock.js'
+import type { Marketplace } from '../../lib/index.js'
+import { createOverdueReads } from '../../lib/operations/overdue-reads.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { jumpingClock } from '../support/jumping-clock.js'
+import { createScene, openMarketplace } from '../support/scene.js'
+import { gate, until } from '../support/until.js'
+
+const INSTALLED = sampleDelivery('application/installed')
+
+describe('K65 regular reads that nobody does', () => {
+  it('degrade the health of a process without a worker, ten minutes after the first of them was due', async () => {
+    const { reopened, jump } = await withCustomer()
+    const marketplace = await reopened()
+    expect(await codesOf(marketplace)).toEqual([])
+    await until('the regular read is due', async () => {
+      jump(5 * MINUTE)
+      return (await marketplace.health()).counts?.oldestOverdueMs !== null
+    })
+    jump(4 * MINUTE)
+    expect(await codesOf(marketplace)).toEqual([])
+    jump(7 * MINUTE)
+    expect(await marketplace.health()).toMatchObject({
+      status: 'degraded',
+      problems: [{ code: 'reads_overdue', message: expect.stringMatching(/for 1[1-6] min$/) }],
+    })
+    jump(3 * DAY)
+    expect(await marketplace.explain('b1')).toMatchObject({ known: false, reason: 'stale' })
+    expect(await codesOf(marketplace)).toEqual(['reads_overdue'])
+  })
+
+  it('degrade the health from the start if every answer is stale', async () => {
+    const { reopened, jump } = await withCustomer()
+    jump(4 * DAY)
+    expect(await codesOf(await reopened())).toEqual(['reads_overdue'])
+  })
+})
+
+describe('K66 a process that was down for a day', () => {
+  it('is not degraded right after its start, and is ten minutes later if nobody reads', async () => {
+    const { reopened, jump } = await withCustomer()
+    jump(2 * DAY)
+    const marketplace = await reopened()
+    expect(await codesOf(marketplace)).toEqual([])
+    jump(10 * MINUTE)
+    expect(await codesOf(marketplace)).toEqual(['reads_overdue'])
+  })
+
+  it('is not degraded while the oldest reads are done, however long that takes', () => {
+    let now = DAY
+    const clock = { monotonic: () => now } as Clock
+    const { opened, problems } = createOverdueReads({ reconcileEveryMs: DAY, maxStaleMs: 3 * DAY, clock })
+    opened()
+    const look = (oldestOverdueMs: number) => problems({ oldestOverdueMs }).map(({ code }) => code)
+    for (let minute = 0; minute < 120; minute++) {
+      now += MINUTE
+      // It does an hour of due reads in five minutes.
+      expect(look(DAY - minute * 11 * MINUTE)).toEqual([])
+    }
+    const overdueMs = 2 * HOUR
+    for (let minute = 0; minute < 10; minute++) {
+      expect(look(overdueMs + minute * MINUTE)).toEqual([])
+      now += MINUTE
+    }
+    expect(look(overdueMs + 10 * MINUTE)).toEqual(['reads_overdue'])
+    expect(look(30 * SECOND)).toEqual([])
+  })
+})
+
+describe('K67 an entry that is old', () => {
+  it('is not overdue while it is tried again, nor are those behind it', async () => {
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const { clock, jump } = jumpingClock()
+    const { marketplace, deliver } = await createScene({
+      clock,
+      worker: { pollMs: 20, handlerRetryDelaysMs: [5 * HOUR, 5 * HOUR] },
+    })
+    const again = gate()
+    let calls = 0
+    marketplace.on('application/installed', () => {
+      calls++
+      if (calls === 1) throw new Error('the mail server is down')
+      return again.opened
+    })
+    await deliver(INSTALLED)
+    await deliver(INSTALLED)
+    await until('it has failed', async () => (await marketplace.health()).counts?.retrying === 1)
+    const hasLooked = async () => !(await codesOf(marketplace)).includes('worker_stuck')
+    jump(4 * HOUR)
+    await until('the worker looks for work', hasLooked)
+    expect(await codesOf(marketplace)).toEqual(['entries_retrying'])
+    jump(HOUR)
+    await until('it is tried again', () => calls === 2)
+    await until('the worker looks for work', hasLooked)
+    expect(await codesOf(marketplace)).toEqual(['entries_retrying'])
+    again.open()
+    await until('both are handled', async () => (await marketplace.health()).counts?.pending === 0)
+    expect(await codesOf(marketplace)).toEqual([])
+  })
+
+  it('is due since its replay, and then overdue if nobody handles it', async () => {
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const { clock, jump } = jumpingClock()
+    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const { platform, marketplace, deliver } = await createScene({
+      clock,
+      store,
+      worker: { pollMs: 20, handlerRetryDelaysMs: [] },
+    })
+    marketplace.on('application/installed', () => {
+      throw new Error('never')
+    })
+    const { id } = await deliver(INSTALLED)
+    await until('it is dead', async () => (await marketplace.health()).counts?.dead === 1)
+    jump(5 * DAY)
+    await marketplace.close()
+    const other = openMarketplace(platform, { clock, store, worker: false })
+    await other.journal.replay(id)
+    const { problems, counts } = await other.health()
+    expect(problems.map(({ code }) => code)).not.toContain('entries_overdue')
+    expect(counts).toMatchObject({ pending: 1 })
+    expect(counts?.oldestPendingMs).toBeLessThan(MINUTE)
+    jump(6 * MINUTE)
+    expect((await other.health()).problems).toContainEqual({
+      code: 'entries_overdue',
+      message: 'the oldest due entry of the journal has been due for 6 min',
+      next: expect.any(String),
+    })
+  })
+
+  it('is due since there is a handler, if it had waited for one', async () => {
+    const { clock, jump } = jumpingClock()
+    const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await until('the change waits', async () => (await marketplace.health()).counts?.waiting === 1)
+    jump(20 * HOUR)
+    const handled = gate()
+    let calls = 0
+    marketplace.onPurchaseChange(() => {
+      calls++
+      return handled.opened
+    })
+    await until('it is handled', () => calls === 1)
+    await until(
+      'the worker looks for work',
+      async () => !(await codesOf(marketplace)).includes('worker_stuck'),
+    )
+    expect(await codesOf(marketplace)).toEqual([])
+    handled.open()
+  })
+})
+
+/** A customer that was read once by a worker, which then ended. */
+async function withCustomer() {
+  const { clock, jump } = jumpingClock()
+  const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+  const { platform, marketplace } = await createScene({ clock, store })
+  platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+  await until('the purchase is seen', () => marketplace.isEntitled('b1'))
+  await until('it is verified', async () => {
+    jump(MINUTE)
+    const { counts } = await marketplace.health()
+    return counts?.requested === 0 && counts.oldestOverdueMs === null
+  })
+  jump(HOUR)
+  await until('nothing is due', async () => (await marketplace.health()).counts?.oldestOverdueMs === null)
+  await marketplace.refresh('b1')
+  await marketplace.close()
+  return {
+    jump,
+    async reopened() {
+      const next = openMarketplace(platform, { clock, store, worker: false })
+      await next.start()
+      return next
+    },
+  }
+}
+
+async function codesOf(marketplace: Marketplace): Promise<string[]> {
+  return (await marketplace.health()).problems.map(({ code }) => code)
+}

@@ -1,0 +1,222 @@
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, jest } from '@jest/globals'
+import { DAY, HOUR, MINUTE, systemClock } from '../../lib/clock.js'
+import type { PurchaseChange } from '../../lib/index.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { createPlatformModel } from '../support/platform-model.js'
+import { createReceiverLives } from '../support/receiver-lives.js'
+import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
+
+jest.setTimeout(60_000)
+
+const SILENT = [
+  'degraded',
+  {
+    code: 'events_missing',
+    message: expect.stringMatching(/^\d+ of the last \d+ changes of this week came without an event$/),
+  },
+]
+
+describe('D70 each change has a cause', () => {
+  it('D70 event: also of a retry of its read, and of a verification after it', async () => {
+    const world = await businesses(1)
+    expect(world.causes()).toEqual(['event'])
+    world.platform.lag(20_000)
+    await world.change(1)
+    await world.advance(HOUR)
+    world.platform.heal()
+    world.platform.fail('status 500', 3)
+    await world.change(1)
+    await world.advance(HOUR)
+    expect(world.causes()).toEqual(['event', 'event', 'event'])
+  })
+
+  it('D70 reconcile: also after a failed read, until an event comes', async () => {
+    const world = await businesses(1)
+    await world.change(1, { isLost: true })
+    await world.advance(DAY + 6 * HOUR)
+    await world.change(1, { isLost: true })
+    world.platform.fail('status 500', 3)
+    await world.advance(DAY + 6 * HOUR)
+    await world.change(1)
+    await world.advance(MINUTE)
+    expect(world.causes()).toEqual(['event', 'reconcile', 'reconcile', 'event'])
+  })
+
+  it('D70 request and import; an event counts more than either', async () => {
+    const world = await businesses(1)
+    await world.change(1, { isLost: true })
+    void world.marketplace().refresh('b1')
+    await world.advance(HOUR)
+    world.platform.move('s2', 'b2', 'User purchases an app', 'Payment succeeded')
+    await world.marketplace().track({ subscription_uid: 's2', business_uid: 'b2' })
+    await world.advance(HOUR)
+    world.platform.move('s3', 'b3', 'User purchases an app', 'Payment succeeded')
+    const imported = world
+      .marketplace()
+      .importSubscriptions([{ subscription_uid: 's3', business_uid: 'b3' }], {
+        announce: true,
+      })
+    await world.advance(HOUR)
+    await imported
+    await world.change(1)
+    void world.marketplace().refresh('b1')
+    await world.advance(HOUR)
+    expect(world.causes()).toEqual(['event', 'request', 'request', 'import', 'event'])
+    const changes = await world.marketplace().journal.list({ kind: 'change' })
+    expect(changes.map(({ cause }) => cause).reverse()).toEqual(world.causes())
+    const history = await world.marketplace().history('b1')
+    expect(history.flatMap((item) => (item.kind === 'change' ? item.cause : []))).toEqual([
+      'event',
+      'request',
+      'event',
+    ])
+    expect((await world.marketplace().journal.list({ kind: 'event' }))[0]?.cause).toBeNull()
+  })
+})
+
+describe('D71 when changes come without events', () => {
+  it.each(['the registration was removed', 'the secret moved on one side'])(
+    'D71 because %s, health is degraded, also after a restart, and ok again after a few events',
+    async (how) => {
+      const world = await businesses(6)
+      expect(await world.health()).toEqual(['ok'])
+      const lost = how.startsWith('the secret') ? { secret: 'wrong' } : { isLost: true }
+      for (const i of [1, 2, 3, 4, 5, 6]) await world.change(i, lost)
+      await world.advance(DAY + 6 * HOUR)
+      expect(world.causes().slice(6)).toEqual(Array(6).fill('reconcile'))
+      expect(await world.health()).toMatchObject(SILENT)
+      await world.restart()
+      expect(await world.health()).toMatchObject(SILENT)
+
+      for (const i of [1, 2, 3, 4, 5]) await world.change(i)
+      await world.advance(MINUTE)
+      expect(await world.health()).toEqual(['ok'])
+    },
+  )
+
+  it('D71 health is degraded for an app with few changes too, for a week at most', async () => {
+    const world = await businesses(3)
+    for (let day = 0; day < 2; day++) {
+      expect(await world.health()).toEqual(['ok'])
+      for (const i of [1, 2, 3]) await world.change(i, { isLost: true })
+      await world.advance(DAY + 6 * HOUR)
+    }
+    expect(await world.health()).toMatchObject(SILENT)
+    await world.advance(7 * DAY)
+    expect(await world.health()).toEqual(['ok'])
+  })
+
+  it('D71 a few lost events, and events that come after the reconcile, are ordinary life', async () => {
+    const world = await businesses(4)
+    await world.change(1, { isLost: true })
+    await world.change(2, { isLost: true })
+    await world.advance(DAY + 6 * HOUR)
+    expect(await world.health()).toEqual(['ok'])
+
+    for (const i of [1, 2, 3, 4]) {
+      world.platform.move(`s${i}`, `b${i}`, 'User cancels the app subscription')
+      // The reconcile comes first: the event is on its way for half an hour.
+      for (let hours = 0; world.causes().length < 6 + i && hours < 60; hours++) await world.advance(HOUR / 2)
+      await world.announce(i)
+    }
+    expect(world.causes().slice(6)).toEqual(Array(4).fill('reconcile'))
+    expect(await world.health()).toEqual(['ok'])
+  })
+
+  it('D71 an import and many calls of track and refresh are no silence', async () => {
+    const world = await businesses(0)
+    const uids = [1, 2, 3, 4, 5]
+    for (const i of uids) world.platform.move(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
+    const imported = world
+      .marketplace()
+      .importSubscriptions(uids.map((i) => ({ subscription_uid: `s${i}`, business_uid: `b${i}` })))
+    await world.advance(HOUR)
+    await imported
+    for (const i of uids) {
+      await world.change(i, { isLost: true })
+      void world.marketplace().refresh(`b${i}`)
+    }
+    await world.advance(HOUR)
+    expect(new Set(world.causes())).toEqual(new Set(['import', 'request']))
+    expect(await world.health()).toEqual(['ok'])
+  })
+})
+
+/** Businesses `b1`, `b2` … that have bought `s1`, `s2` … with an event each, in virtual time. */
+async function businesses(count: number) {
+  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
+  const changes: PurchaseChange[] = []
+  const lives = await createReceiverLives({
+    path: join(temporaryFolder(), 'silence.db'),
+    fetch(clock) {
+      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
+      return platform.fetch
+    },
+    onPurchaseChange: (change) => void changes.push(change),
+    marketplace: {
+      app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
+      deliverySecrets: DELIVERY_SECRET,
+      freshness: { waitMs: 0 },
+      worker: { pollMs: MINUTE },
+      closeGraceMs: 1_000,
+    },
+  })
+  onCleanUp(() => lives.end())
+  const { clock, marketplace } = lives
+  let receive: RequestListener = () => {}
+  const server = createServer((req, res) => receive(req, res))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onCleanUp(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`
+  const open = () => {
+    receive = marketplace().handler({ path: '/hooks' })
+  }
+  open()
+
+  async function announce(i: number, secret = DELIVERY_SECRET, event: 'create' | 'update' = 'update') {
+    const data = { subscription_uid: `s${i}`, business_id: `b${i}`, purchasable_uid: OUR_ITEM }
+    const { status } = await fetch(`${url}/${secret}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(sampleDelivery(`purchasable_subscription/${event}`, data)),
+    })
+    expect(status).toBe(secret === DELIVERY_SECRET ? 200 : 404)
+  }
+
+  for (let i = 1; i <= count; i++) {
+    platform.move(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
+    await announce(i, DELIVERY_SECRET, 'create')
+  }
+  await clock.advance(2 * HOUR)
+  expect(changes.map(({ cause }) => cause)).toEqual(Array(count).fill('event'))
+
+  return {
+    platform,
+    marketplace,
+    announce,
+    advance: clock.advance,
+    causes: () => changes.map(({ cause }) => cause),
+    /** Alternates between a missed and a confirmed payment. */
+    async change(i: number, { isLost = false, secret = DELIVERY_SECRET } = {}) {
+      const isPaid = platform.state(`s${i}`) === 'purchased'
+      platform.move(`s${i}`, `b${i}`, isPaid ? 'Payment issue received' : 'Payment confirmation received')
+      if (!isLost) await announce(i, secret)
+    },
+    async restart() {
+      await lives.restart('close')
+      open()
+      await clock.advance(MINUTE)
+    },
+    async health() {
+      const { status, problems } = await marketplace().health()
+      return [status, ...problems]
+    },
+  }
+}

@@ -1,0 +1,246 @@
+import type { Random } from '../simulation/random.js'
+import type { Deliveries } from './deliveries.js'
+import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
+import type { Platform, Subscription } from './platform.js'
+import type { Time } from './time.js'
+
+/** The ordinary ways of a platform, which differ from world to world. */
+export interface Customs {
+  /**
+   * What the app gets when it reads a cancelled subscription. After an uninstall, or the end of the whole platform
+   * subscription, it gets no token.
+   */
+  afterEnd: 'its record' | 'nothing' | '403' | 'no token'
+  /** For how long after an end the platform still shows its record. */
+  graceMs: number
+  /** Whether the platform sends `purchasable_subscription/updated`, with full records, and install events. */
+  sendsRecords: boolean
+  sendsInstalls: boolean
+}
+
+/** How long after the last event of a business its answer may be wrong, by what the app can know. */
+const WITHIN_MS = {
+  /** A read shows it. */
+  shown: MINUTE,
+  /** The record in the event shows the end, and the platform refuses. */
+  recordOfEnd: 90 * SECOND,
+  /** An uninstall and a refused token, or a record that has disappeared: seen twice over a minute. */
+  twice: 3 * MINUTE,
+  /** An event without a record, and refusals for an hour. */
+  hour: 90 * MINUTE,
+  /** No event. The next reconcile shows it, perhaps in three reads, each of which a doze may delay. */
+  reconcile: 1.2 * DAY + 9 * HOUR,
+  /** No event, and refusals for 72 h after the next reconcile. */
+  stale: 4.2 * DAY + 9 * HOUR,
+  /** The app cannot know the purchase, because no delivery has named it. */
+  never: Number.POSITIVE_INFINITY,
+}
+type Evidence = keyof typeof WITHIN_MS
+
+export interface Customer {
+  business: string
+  /** The last subscription. */
+  uid?: string
+  /** When the last act has to show. */
+  dueAt: number
+  /** When the end of each subscription has to show. Until then it may still give access, beside a new one. */
+  ends: Map<string, number>
+  /** What the customer did last, for people, and how often it has done anything. */
+  did: string
+  acts: number
+}
+
+/** When the answer has to be right. */
+export function answerDueAt({ uid, dueAt, ends }: Customer): number {
+  const ofOthers = [...ends].filter(([ended]) => ended !== uid).map(([, endAt]) => endAt)
+  return Math.max(dueAt, ...ofOthers)
+}
+
+/** The kinds of deliveries that were taken. */
+type Taken = { update: boolean; record: boolean; uninstall: boolean }
+
+type Act = keyof ReturnType<typeof createActs>
+
+/** What a customer in each state does, with the weight of each. */
+const CHOICES: Record<'new' | 'purchased' | 'suspended' | 'canceled', Partial<Record<Act, number>>> = {
+  new: { buys: 1 },
+  purchased: { 'misses a payment': 0.4, cancels: 0.22, uninstalls: 0.2, leaves: 0.08, upgrades: 0.1 },
+  suspended: { pays: 0.7, cancels: 0.1, uninstalls: 0.2 },
+  canceled: { buys: 0.75, resumes: 0.25 },
+}
+
+export type Customers = ReturnType<typeof createCustomers>
+
+interface Surroundings {
+  time: Time
+  platform: Platform
+  deliveries: Deliveries
+  random: Random
+  customs: Customs
+}
+
+/** Customers of an ordinary app: they buy, miss payments, pay, cancel, uninstall, leave the platform, and return. */
+export function createCustomers(
+  options: Surroundings & {
+    note(line: string): void
+    /** Called when the answer for the customer has to be right. */
+    onDue(customer: Customer): void
+  },
+) {
+  const { time, platform, random, note, onDue } = options
+  const customers: Customer[] = []
+  const acts = createActs(options)
+
+  async function act(customer: Customer) {
+    const last = customer.uid ? platform.subscriptions.get(customer.uid) : undefined
+    const choices = CHOICES[last?.state ?? 'new'] as Record<Act, number>
+    customer.did = random.choose(choices)
+    customer.dueAt = Number.POSITIVE_INFINITY
+    const own = ++customer.acts
+    const evidence = await acts[customer.did as Act](customer, last as Subscription)
+    note(`${customer.business} ${customer.did} (${evidence})`)
+    if (customer.acts !== own) return
+    const within = WITHIN_MS[evidence]
+    customer.dueAt = time.passed() + within
+    if (within <= WITHIN_MS.hour) time.attend(within)
+    if (evidence !== 'never') time.after(within, () => onDue(customer))
+  }
+
+  function live(customer: Customer) {
+    const isHasty = random.chance(0.1)
+    const inMs = isHasty ? random.between(SECOND, 100 * SECOND) : random.between(2 * HOUR, 30 * DAY)
+    time.after(inMs, () => {
+      void act(customer)
+      live(customer)
+    })
+  }
+
+  return {
+    all: customers as readonly Customer[],
+    arrive() {
+      const business = `b${customers.length}`
+      const customer = { business, dueAt: Number.POSITIVE_INFINITY, ends: new Map(), did: '', acts: 0 }
+      customers.push(customer)
+      time.after(random.between(0, DAY), () => {
+        void act(customer)
+        live(customer)
+      })
+    },
+  }
+}
+
+/** Each changes what the platform has, sends what the platform sends, and returns what the app can know from it. */
+function createActs({ time, platform, deliveries, random, customs }: Surroundings) {
+  const { sendsRecords, sendsInstalls, graceMs, afterEnd } = customs
+  let made = 0
+
+  async function buys(customer: Customer): Promise<Evidence> {
+    const { business } = customer
+    if (platform.isRefused(business) || customer.uid === undefined) {
+      platform.refuse(business, 0)
+      if (sendsInstalls) await deliveries.install(business, 'installed')
+    }
+    customer.uid = `s${made++}-${business}`
+    const isPaid = random.of(customer.uid).chance(0.8)
+    const bought = platform.set(customer.uid, business, isPaid ? 'purchased' : 'suspended')
+    return (await deliveries.purchase(bought, 'created')) ? 'shown' : 'never'
+  }
+
+  /** Sends the events of a change, in any order. */
+  async function tell(changed: Subscription, isUninstall = false): Promise<Taken> {
+    const own = random.of(`${changed.uid} ${changed.updatedAt}`)
+    const taken: Taken = { update: false, record: false, uninstall: false }
+    const events = (['update', 'record', 'uninstall'] as const).filter(
+      (event) => event === 'update' || (event === 'record' ? sendsRecords : isUninstall && sendsInstalls),
+    )
+    if (own.chance(0.5)) events.reverse()
+    for (const event of events) {
+      if (event === 'update') taken.update = await deliveries.purchase(changed, 'update')
+      else if (event === 'record') {
+        taken.record = await deliveries.record(changed, platform.recordOf(changed))
+      } else taken.uninstall = await deliveries.install(changed.business, 'uninstalled')
+      await time.sleep(own.between(0, 2 * SECOND))
+    }
+    return taken
+  }
+
+  async function changes(uid: string, business: string, state: Subscription['state']): Promise<Evidence> {
+    const isFirst = !deliveries.isKnown(uid)
+    const { update, record } = await tell(platform.set(uid, business, state))
+    if (update || record) return 'shown'
+    return isFirst ? 'never' : 'reconcile'
+  }
+
+  /** Ends a subscription; `after` is what the app gets from then on. */
+  async function ends(
+    customer: Customer,
+    ...given: [last: Subscription, after: Customs['afterEnd'], isUninstall?: boolean]
+  ): Promise<Evidence> {
+    const [{ uid }] = given
+    customer.ends.set(uid, Number.POSITIVE_INFINITY)
+    const evidence = await end(...given)
+    customer.ends.set(uid, time.passed() + WITHIN_MS[evidence])
+    return evidence
+  }
+
+  async function end(last: Subscription, after: Customs['afterEnd'], isUninstall = false): Promise<Evidence> {
+    const { uid, business } = last
+    const isKnown = deliveries.isKnown(uid)
+    const ended = platform.set(uid, business, 'canceled')
+    const vanish = () => {
+      if (platform.subscriptions.get(uid) !== ended) return
+      if (after === 'no token') {
+        if (platform.of(business).at(-1) === ended) platform.refuse(business)
+      } else if (after !== 'its record') platform.hide(uid, after)
+    }
+    if (graceMs === 0) vanish()
+    else time.after(graceMs, vanish)
+    const taken = await tell(ended, isUninstall)
+    // The answer for a subscription that the app never knew is a no all the time.
+    if (!isKnown) return 'shown'
+    const isTaken = taken.update || taken.record || taken.uninstall
+    if (after === 'its record' || (graceMs >= MINUTE && isTaken)) return isTaken ? 'shown' : 'reconcile'
+    if (after === 'nothing') return isTaken ? 'twice' : 'reconcile'
+    if (after === 'no token' && taken.uninstall) return 'twice'
+    return taken.record ? 'recordOfEnd' : isTaken ? 'hour' : 'stale'
+  }
+
+  return {
+    buys,
+    'misses a payment': (_customer: Customer, { uid, business }: Subscription) =>
+      changes(uid, business, 'suspended'),
+    pays: (_customer: Customer, { uid, business }: Subscription) => changes(uid, business, 'purchased'),
+    /** The same subscription goes on. */
+    async resumes({ business }: Customer, { uid }: Subscription): Promise<Evidence> {
+      if (platform.isRefused(business) && sendsInstalls) await deliveries.install(business, 'installed')
+      platform.refuse(business, 0)
+      return changes(uid, business, 'purchased')
+    },
+    cancels: (customer: Customer, last: Subscription) => ends(customer, last, afterEnd),
+    uninstalls: (customer: Customer, last: Subscription) => ends(customer, last, 'no token', true),
+    /** The whole platform subscription ends, and every other with it. */
+    async leaves(customer: Customer, last: Subscription): Promise<Evidence> {
+      const { business } = customer
+      const main = { uid: `main-${business}`, business }
+      const record = {
+        ...platform.recordOf({ ...last, ...main, state: 'canceled' }),
+        purchasable_uid: 'platform',
+      }
+      if (sendsRecords) await deliveries.record(main, record)
+      return ends(customer, last, 'no token')
+    },
+    /** A second subscription begins, and then the first ends. */
+    async upgrades(customer: Customer, last: Subscription): Promise<Evidence> {
+      const evidence = await buysPaid(customer)
+      await time.sleep(MINUTE)
+      await ends(customer, last, afterEnd === 'no token' ? 'its record' : afterEnd)
+      return evidence
+    },
+  }
+
+  async function buysPaid(customer: Customer): Promise<Evidence> {
+    customer.uid = `s${made++}-${customer.business}`
+    const bought = platform.set(customer.uid, customer.business, 'purchased')
+    return (await deliveries.purchase(bought, 'created')) ? 'shown' : 'never'
+  }
+}

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import type { Announcement, ReadClaim, Store } from '../store/store.js'
+import {
+  type Check,
+  claimedAll,
+  eventOf,
+  fails,
+  has,
+  isNumber,
+  known,
+  type Lab,
+  named,
+  shows,
+} from './lab.js'
+
+export const ENDS: readonly Check[] = [
+  {
+    name: 'finishRead: a streak of refused or missing reads begins with the first and ends with a found record',
+    async check(lab) {
+      const { store } = lab
+      await known(store, 's1', 'purchased', 'b1')
+      const claim = await due(lab)
+      assert.equal(claim.failingSince, null)
+      await store.finishRead(claim, fails('token_refused', 0))
+      const second = await next(lab)
+      isNumber(second.failingSince, 'failingSince')
+      await lab.pass(20)
+      await store.finishRead(second, fails('platform_record_missing', 0))
+      const third = await next(lab)
+      assert.equal(third.failingSince, second.failingSince)
+      // An outage neither begins nor ends a streak.
+      await store.finishRead(third, fails('platform_timeout', 0))
+      const fourth = await next(lab)
+      assert.equal(fourth.failingSince, second.failingSince)
+      await store.finishRead(fourth, shows(fourth, 'canceled', { nextInMs: 0 }))
+      const canceled = await next(lab)
+      assert.equal(canceled.failingSince, null)
+      // A canceled subscription has nothing to lose.
+      await store.finishRead(canceled, fails('token_refused', 0))
+      assert.equal((await next(lab)).failingSince, null)
+    },
+  },
+  {
+    name: 'accept: an announcement is stored for a known subscription of that business, until a read clears it',
+    async check(lab) {
+      const { store } = lab
+      const announce = (announces: Announcement, businessUid = 'b1') =>
+        store.accept([
+          eventOf('s1', { businessUid, refresh: { ...asNamed(named('s1', businessUid)), announces } }),
+        ])
+      await known(store, 's1', 'purchased', 'b1')
+      await announce('end', 'b2')
+      has(await next(lab, 0), { updateAt: null, endAt: null })
+      await announce('update')
+      const updated = await next(lab, 0)
+      isNumber(updated.updateAt, 'updateAt')
+      assert.equal(updated.endAt, null)
+      await announce('end')
+      const ended = await next(lab, 0)
+      isNumber(ended.endAt, 'endAt')
+      // The first update counts.
+      assert.equal(ended.updateAt, updated.updateAt)
+      await announce('access')
+      has(await next(lab, 0), { endAt: null })
+      await announce('end')
+      const claim = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      await announce('end')
+      await store.finishRead(
+        claim,
+        shows(claim, 'purchased', { clearUpdate: true, clearEnd: true, nextInMs: 0 }),
+      )
+      // Announced during the read, so the next read decides.
+      const again = await next(lab)
+      isNumber(again.endAt, 'endAt')
+      await store.finishRead(
+        again,
+        shows(again, 'purchased', { clearUpdate: true, clearEnd: true, nextInMs: 0 }),
+      )
+      has(await next(lab), { updateAt: null, endAt: null })
+    },
+  },
+  {
+    name: 'otherBusinesses: compares the failing businesses with those that were served since',
+    async check(lab) {
+      const { store } = lab
+      for (const i of [1, 2, 3]) await known(store, `s${i}`, 'purchased', `b${i}`)
+      await known(store, 's4', 'canceled', 'b4')
+      const first = await failing(lab, 's1')
+      const alone = { failing: 1, served: 0, recovered: 0, isSteady: false, exist: true }
+      has(await store.otherBusinesses(first, 0), alone)
+      await lab.pass(50)
+      await store.requestRefresh(named('s2', 'b2'))
+      const read = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      await store.finishRead(read, shows(read, 'purchased'))
+      has(await store.otherBusinesses(first, 40), { failing: 1, served: 1, isSteady: true, exist: true })
+      await failing(lab, 's2')
+      has(await store.otherBusinesses(first, 40), { failing: 2, served: 0, exist: true })
+      await failing(lab, 's3')
+      has(await store.counts(), { active: 3, refused: 3, withoutToken: 3, hidden: 0, leaving: 0 })
+      for (const i of [2, 3])
+        await store.requestRefresh({
+          kind: 'business',
+          businessUid: `b${i}`,
+          install: { installed: false, at: null },
+        })
+      // Those whose end is announced are not expected to be served.
+      has(await store.otherBusinesses(first, 40), { failing: 3, served: 0, exist: false })
+      has(await store.counts(), { active: 3, refused: 3, leaving: 2 })
+      await lab.pass(1_000)
+      await store.requestRefresh(named('s2', 'b2'))
+      const back = await lab.until('it is due again', async () =>
+        (await claimedAll(store)).find(({ subscription }) => subscription.subscriptionUid === 's2'),
+      )
+      await store.finishRead(back, shows(back, 'purchased'))
+      has(await store.otherBusinesses(first, 1_000), { failing: 2, served: 1, recovered: 1, isSteady: false })
+      has(await store.otherBusinesses(first, 60_000), { served: 1, recovered: 0 })
+    },
+  },
+  {
+    name: 'otherBusinesses: counts one that has just ended, over several stores at once',
+    needs: 'beside',
+    async check(lab) {
+      const { store } = lab
+      for (const i of [1, 2, 3, 4]) await known(store, `s${i}`, 'purchased', `b${i}`)
+      const beside = await lab.beside()
+      const claims: ReadClaim[] = []
+      // Each failing read is written before any conclusion, so both processes see all of them.
+      for (const i of [1, 2, 3])
+        claims.push(await failing({ ...lab, store: i === 2 ? beside : store }, `s${i}`))
+      const [first, second, third] = claims as [ReadClaim, ReadClaim, ReadClaim]
+      const [here, there] = await Promise.all([
+        store.otherBusinesses(first, 1_000),
+        beside.otherBusinesses(second, 1_000),
+      ])
+      assert.equal(here.failing, 3)
+      assert.equal(there.failing, 3)
+      await store.requestRefresh(named('s3', 'b3'))
+      const claim = await lab.until('it is due', async () => (await claimedAll(store))[0])
+      const { record } = claim.subscription
+      const found = { record, state: null, gone: 'ended' } as const
+      await store.finishRead(claim, { ...fails('token_refused'), settled: true, found })
+      has(await store.counts(), { active: 3, refused: 2 })
+      assert.equal((await beside.otherBusinesses(first, 1_000)).failing, 3)
+      assert.equal((await beside.otherBusinesses(third, 1_000)).failing, 3)
+    },
+  },
+  {
+    name: 'readOthers: makes other served businesses due, each once for a streak, and no more than the limit',
+    async check(lab) {
+      const { store } = lab
+      for (const i of [1, 2, 3, 4]) await known(store, `s${i}`, 'purchased', `b${i}`)
+      await known(store, 's5', 'canceled', 'b5')
+      await lab.pass(600)
+      const claim = await failing(lab, 's1')
+      await failing(lab, 's2')
+      assert.equal(await store.readOthers(claim, { failingMs: 300, limit: 1 }), 1)
+      assert.equal(await store.readOthers(claim, { failingMs: 300, limit: 5 }), 1)
+      const others = await claimedAll(store)
+      assert.deepEqual(others.map(({ id }) => id).sort(), ['s3', 's4'])
+      for (const other of others) await store.finishRead(other, shows(other, 'purchased'))
+      assert.equal(await store.readOthers(claim, { failingMs: 300, limit: 5 }), 0)
+    },
+  },
+]
+
+const asNamed = (request: ReturnType<typeof named>) =>
+  request as Extract<typeof request, { kind: 'subscription' }>
+
+/** Requests a read of the first subscription, and leases it. */
+async function due(lab: Lab): Promise<ReadClaim> {
+  await lab.store.requestRefresh(named('s1', 'b1'))
+  return next(lab)
+}
+
+/** Leases the next due subscription; with `againInMs`, finishes it without a result first. */
+async function next(lab: Lab, againInMs?: number): Promise<ReadClaim> {
+  const claim = await lab.until('it is due', async () => (await claimedAll(lab.store))[0])
+  if (againInMs !== undefined) await lab.store.finishRead(claim, fails('platform_timeout'))
+  return claim
+}
+
+/** The platform refuses the read of a known subscription. */
+async function failing(lab: { store: Store; until: Lab['until'] }, uid: string): Promise<ReadClaim> {
+  const [row] = await lab.store.subscriptionsNamed([uid])
+  await lab.store.requestRefresh(named(uid, row?.businessUid))
+  const claim = await lab.until('it is due', async () => (await claimedAll(lab.store))[0])
+  assert.equal(claim.id, uid)
+  await lab.store.finishRead(claim, fails('token_refused'))
+  return claim
+}

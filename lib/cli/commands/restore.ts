@@ -1,0 +1,56 @@
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { restoreBackup } from '../../index.js'
+import { examples } from '../command-options.js'
+import type { Act } from '../context.js'
+import { DONE, Stop, UNAVAILABLE } from '../exit-codes.js'
+
+const PROGRESS = {
+  copying: 'copying the backup',
+  checking: 'checking the copy',
+  preparing: 'making a read of every subscription due',
+  replacing: 'replacing the database',
+} as const
+
+export function addRestore(program: Command, act: Act) {
+  program
+    .command('restore')
+    .summary('replace the SQLite database by a backup')
+    .description(
+      'Put a copy of a backup in the place of the SQLite database. Stop the app first: this refuses while a process uses ' +
+        'the database. The former database is moved aside, and the backup stays as it is. When the app runs again, it ' +
+        'reads every subscription within ten minutes. For PostgreSQL use pg_restore, then `refresh --all`.',
+    )
+    .argument('<backup>', 'a file that `backup` has made')
+    .addHelpText('after', examples('restore marketplace-backup.db'))
+    .action(
+      act(async (context, backup: string) => {
+        const { out } = context
+        const options = await context.options()
+        // Its faults are those of the other commands.
+        await context.create({ worker: false, store: 'sqlite::memory:' })
+        const restored = await restoreBackup(options, backup, {
+          onStep: (step) => out.progress(`${PROGRESS[step]} …`),
+        }).catch((error) => {
+          if (error.code !== 'store_in_use') throw error
+          throw new Stop(UNAVAILABLE, error.message, {
+            code: error.code,
+            fix: 'Stop every process of the app, run this command, and start the app again.',
+          })
+        })
+        const marketplace = await context.open()
+        await context.record(marketplace, { action: 'restore', about: resolve(backup) })
+        const { path, formerPath, subscriptions } = restored
+        out.result({ backup: resolve(backup), ...restored }, () =>
+          [
+            `${path} now has the content of ${resolve(backup)}.`,
+            formerPath
+              ? `The former database is ${formerPath}: delete it when you no longer need it.`
+              : 'There was no database before.',
+            `Start the app. It reads ${subscriptions} subscriptions again within ten minutes, and handles again what was pending in the backup.`,
+          ].join('\n'),
+        )
+        return DONE
+      }),
+    )
+}

@@ -1,0 +1,95 @@
+import { types } from 'node:util'
+import { type Clock, DAY } from '../clock.js'
+import { type HealthProblem, problemOf } from '../health.js'
+import type { SubscriptionRecord } from '../record.js'
+
+/** The answer of `entitledWhen` about a record, or why it gave none. */
+export type RuleAnswer = boolean | { failure: string }
+
+/** The most subscriptions that are counted, and the longest text of an error. */
+const MAX_COUNTED = 1_000
+const MAX_TEXT = 200
+
+/**
+ * Calls the app's own rule. A rule that throws, or returns anything but true or false, gives no answer: access is denied,
+ * and the reason is the mistake, not the customer. `onFailure` gets `kind` for a warning that is emitted once for each.
+ */
+export function createOwnRule(options: {
+  entitledWhen(record: SubscriptionRecord): unknown
+  onFailure?(why: string, kind: string): void
+  clock: Clock
+}) {
+  const { entitledWhen, onFailure = () => {}, clock } = options
+  /** When the rule last failed, by subscription. An entry ends when the rule answers for it, or after a day. */
+  const failures = new Map<string, { at: number; failure: string }>()
+
+  function failed({ uid }: SubscriptionRecord, kind: string, failure: string): RuleAnswer {
+    failures.delete(uid)
+    if (failures.size < MAX_COUNTED) failures.set(uid, { at: clock.monotonic(), failure })
+    onFailure(`entitledWhen ${failure}`, kind)
+    return { failure }
+  }
+
+  const rule = {
+    answer(record: SubscriptionRecord): RuleAnswer {
+      let answer: unknown
+      try {
+        answer = entitledWhen(record)
+      } catch (error) {
+        return failed(record, 'threw', `threw ${textOf(error)}`)
+      }
+      if (typeof answer === 'boolean') {
+        if (failures.size > 0) failures.delete(record.uid)
+        return answer
+      }
+      if (types.isPromise(answer)) {
+        // Its rejection must not end the process.
+        answer.catch(() => {})
+        return failed(record, 'promise', 'returned a promise, but it must answer at once')
+      }
+      const what =
+        answer === null ? 'null' : answer === undefined ? 'nothing' : `a value of type ${typeof answer}`
+      return failed(record, 'value', `returned ${what}, not true or false`)
+    },
+
+    /** Whether a record gives access; undefined when the rule fails. */
+    access(record: SubscriptionRecord): boolean | undefined {
+      const answer = rule.answer(record)
+      return typeof answer === 'boolean' ? answer : undefined
+    },
+
+    /** One sentence while the rule fails; else none. */
+    problems(): HealthProblem[] {
+      const from = clock.monotonic() - DAY
+      for (const [uid, { at }] of failures) if (at < from) failures.delete(uid)
+      const last = [...failures.values()].at(-1)
+      if (!last) return []
+      const count = failures.size === 1 ? '1 subscription' : `${failures.size} subscriptions`
+      return [
+        problemOf(
+          'entitled_when_failed',
+          `entitledWhen fails for ${count}, so access is denied: it ${last.failure}`,
+        ),
+      ]
+    },
+  }
+  return rule
+}
+
+/** The class and the message of a thrown value, at most 200 characters. */
+function textOf(error: unknown): string {
+  try {
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : `a value: ${String(error)}`
+    return text.slice(0, MAX_TEXT)
+  } catch {
+    return 'a value that cannot be converted to text'
+  }
+}
+
+/** Faults of the option: a rule that cannot answer at once, as far as its class shows it. */
+export function ruleFaults(rule: unknown): string[] {
+  const name = (rule as { constructor?: { name?: unknown } }).constructor?.name
+  return typeof name === 'string' && /^Async|Generator/.test(name)
+    ? ['expected a function that returns true or false at once, not an async function or a generator']
+    : []
+}

@@ -1,0 +1,66 @@
+import { systemClock } from './clock.js'
+import { MarketplaceError } from './errors.js'
+import { createHold } from './hold.js'
+import { REFRESH_ALL_MS } from './operations/refresh-all.js'
+import { type MarketplaceOptions, readOptions } from './options.js'
+import { createSqliteEngine } from './sqlite/engine.js'
+import { type RestoreStep, restoreFile } from './sqlite/restore.js'
+import { createSqlStore } from './store/sql-store.js'
+import { ownerOf } from './store/store-owner.js'
+import { sqlitePath } from './store-option.js'
+
+/** What `restoreBackup` has done. */
+export interface RestoreSummary {
+  /** The database file, which now has the content of the backup. */
+  path: string
+  /** Where the former database is now, with its `-wal` and `-shm` files beside it; null when there was none. */
+  formerPath: string | null
+  /** How many subscriptions the app reads again within ten minutes of its start. */
+  subscriptions: number
+}
+
+/**
+ * Puts a copy of a backup in the place of the SQLite database of these options, while no process uses that database. The
+ * former database is moved aside, and the backup stays as it is. The restored subscriptions are as old as the backup, so
+ * a read of each is due within ten minutes.
+ *
+ * Rejects `argument_invalid` for a path without a file or a store that is not a SQLite file, `store_in_use`,
+ * `restore_failed` for a damaged file or one of another program, `store_of_another_app`, and throws `ConfigError`. Then
+ * the database is as it was.
+ *
+ * @example
+ * const { formerPath } = await restoreBackup(options, '/backups/2026-03-01.db')
+ */
+export async function restoreBackup(
+  given: MarketplaceOptions,
+  backup: string,
+  { onStep = () => {} }: { onStep?: (step: RestoreStep) => void } = {},
+): Promise<RestoreSummary> {
+  const { app, platform, adoptStore, store: option } = readOptions(given)
+  const path = typeof option === 'string' ? sqlitePath(option) : undefined
+  const cannot = (why: string) => new MarketplaceError('argument_invalid', `Cannot restore a backup: ${why}`)
+  if (path === undefined || path === ':memory:')
+    throw cannot('the store is not a SQLite file. PostgreSQL restores by its own tools, such as pg_restore')
+  if (typeof backup !== 'string' || backup === '' || backup.includes('\0'))
+    throw cannot('the path of the backup must be the path of a file')
+  const clock = given.clock ?? systemClock
+
+  // Its timers do not keep the process alive.
+  const restoring = restoreFile({
+    path,
+    backup,
+    clock,
+    onStep,
+    async prepare(copy) {
+      const store = createSqlStore(createSqliteEngine({ path: copy, clock }), clock)
+      try {
+        await store.open(ownerOf({ ...app, ...platform, adopt: adoptStore }))
+        return await store.refreshAll(REFRESH_ALL_MS)
+      } finally {
+        await store.close()
+      }
+    },
+  })
+  const { prepared, ...restored } = await createHold().during(restoring)
+  return { ...restored, subscriptions: prepared }
+}

@@ -1,0 +1,84 @@
+import type { Clock } from '../clock.js'
+import { sleep } from '../waiting.js'
+import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from './drivers.js'
+import { retryWhileBusy, unavailable } from './errors.js'
+import { NoThread, type SqliteThread } from './thread.js'
+import type { Turns } from './turns.js'
+
+const PATIENCE_MS = 5_000
+const PASSIVE = 'pragma wal_checkpoint(passive)'
+
+/**
+ * Moves every commit into the database file, and then keeps that file as it is: its bytes are a complete database until
+ * the returned function is called. Writers go on meanwhile, and the WAL grows.
+ *
+ * A transaction that begins to read when the WAL was copied completely reads the database file only. While it lasts, no
+ * process copies anything into that file. Nobody may commit between the checkpoint and its beginning, so this holds the
+ * turn and SQLite's write lock for both.
+ *
+ * Rejects when other processes read without a pause for five seconds, and with the reason of `signal`, which also ends
+ * what was begun.
+ */
+export async function freezeDatabase(options: {
+  library: SqliteLibrary
+  path: string
+  connection(): SqliteConnection
+  thread: SqliteThread
+  turns: Turns
+  clock: Clock
+  signal: AbortSignal
+}): Promise<() => void> {
+  const { library, path, connection, thread, turns, clock, signal } = options
+  const reader = library.open(path)
+  const deadline = clock.monotonic() + PATIENCE_MS
+  try {
+    while (!(await tryToFreeze())) {
+      if (clock.monotonic() >= deadline) throw unavailable('another process has been reading it for over 5 s')
+      await sleep(50, clock)
+    }
+  } catch (error) {
+    reader.close()
+    throw error
+  }
+  function thaw() {
+    signal.removeEventListener('abort', thaw)
+    // Rolled back first, because libsql may close late.
+    reader.exec('rollback')
+    reader.close()
+  }
+  signal.addEventListener('abort', thaw)
+  return () => {
+    if (!signal.aborted) thaw()
+  }
+
+  async function tryToFreeze(): Promise<boolean> {
+    // Most of the WAL is copied beside the writers.
+    if (mayShareFiles(library)) await checkpoint()
+    const pass = await turns.take()
+    try {
+      signal.throwIfAborted()
+      const writer = connection()
+      await retryWhileBusy(() => writer.exec('begin immediate'), PATIENCE_MS, clock)
+      try {
+        if (!(await checkpoint())) return false
+        signal.throwIfAborted()
+        reader.exec('begin; select count(*) from sqlite_schema')
+        return true
+      } finally {
+        writer.exec('rollback')
+      }
+    } finally {
+      pass()
+    }
+  }
+
+  /** Whether it copied everything. */
+  async function checkpoint(): Promise<boolean> {
+    const rows = await thread.run(PASSIVE).catch((error) => {
+      if (!(error instanceof NoThread)) throw error
+      return reader.all(PASSIVE, [])
+    })
+    const { busy, log, checkpointed } = rows[0] as Record<'busy' | 'log' | 'checkpointed', number>
+    return busy === 0 && log === checkpointed
+  }
+}

@@ -1,0 +1,80 @@
+import { HOUR, MINUTE } from '../clock.js'
+import type { Engine } from './engine.js'
+import { FAILING, SERVED } from './other-businesses.js'
+import { type Connection, type Sql, sql } from './sql.js'
+import type { SubscriptionCounts } from './store.js'
+
+export type BusinessCounts = Pick<
+  SubscriptionCounts,
+  'active' | 'refused' | 'hidden' | 'withoutToken' | 'leaving'
+>
+
+/** The end of a business that announced it is awaited for this long: then the conclusion is held back. */
+const END_AWAITED_MS = 2 * HOUR
+/** A record that is missing for less than this may be the end of one business, which is awaited too. */
+const MISSING_AWAITED_MS = 2 * MINUTE
+/** Of the subscriptions that were never read, anybody with the delivery secret adds some, so only the newest count. */
+const NEVER_READ = 1_000
+
+/** How many businesses the platform serves, and how many it refuses: each count reads a bounded part of an index. */
+export async function businessCounts(
+  engine: Pick<Engine, 'now'>,
+  db: Connection,
+  countedUpTo: number,
+  normalUpTo: number,
+): Promise<BusinessCounts> {
+  const since = (ms: number) => sql`failing_since >= ${engine.now()} - ${sql.lit(ms)}`
+  const isAnnounced = sql`uninstalled_at is not null or end_at is not null or update_at is not null`
+  const isAwaited = sql`((${isAnnounced}) and ${since(END_AWAITED_MS)})
+    or (failure = 'platform_record_missing' and ${since(MISSING_AWAITED_MS)})`
+  const refused = await count(
+    db,
+    sql`select business_uid, failure, case when ${isAwaited} then 1 else 0 end as is_leaving
+      from subscriptions where ${FAILING} limit ${countedUpTo}`,
+  )
+  const servedUpTo = Math.max(normalUpTo, refused.refused)
+  const served = await sql<{ count: number }>`
+    select count(distinct business_uid) as count from (
+      select business_uid from subscriptions where ${SERVED} limit ${servedUpTo}
+    ) as served`.execute(db)
+  const active = Number(served[0]?.count) + refused.refused
+  return active > 0 ? { ...refused, active } : await ofNeverRead(db)
+}
+
+/** Before the first customer: whether the platform refuses whatever events have named. */
+async function ofNeverRead(db: Connection): Promise<BusinessCounts> {
+  const answered = sql`select business_uid, failure, 0 as is_leaving from (
+      select business_uid, failure, unread from subscriptions
+      where unread > 0 and (failure is not null or refresh_at is null)
+      order by requested_at desc limit ${sql.lit(NEVER_READ)}
+    ) as newest
+    where unread = 1 and failure in (${sql.join(ANSWERS.map((code) => sql.lit(code)))})`
+  const { refused: active, hidden, ...counts } = await count(db, answered)
+  // The platform shows no subscription to whoever asks for one that does not exist: that is no refusal.
+  return { ...counts, active, refused: active - hidden, hidden: 0 }
+}
+
+const ANSWERS = ['platform_record_mismatch', 'platform_record_missing', 'platform_refused', 'token_refused']
+
+async function count(db: Connection, rows: Sql): Promise<Omit<BusinessCounts, 'active'>> {
+  const found = await sql<Record<keyof Omit<BusinessCounts, 'active'>, number>>`
+    select
+      count(*) as refused,
+      coalesce(sum(is_hidden), 0) as hidden,
+      coalesce(sum(without_token), 0) as ${sql.ref('withoutToken')},
+      coalesce(sum(is_leaving), 0) as leaving
+    from (
+      select business_uid,
+        min(case when failure = 'platform_record_missing' then 1 else 0 end) as is_hidden,
+        max(case when failure = 'token_refused' then 1 else 0 end) as without_token,
+        min(is_leaving) as is_leaving
+      from (${rows}) as answered group by business_uid
+    ) as businesses`.execute(db)
+  const { refused, hidden, withoutToken, leaving } = found[0] as (typeof found)[0]
+  return {
+    refused: Number(refused),
+    hidden: Number(hidden),
+    withoutToken: Number(withoutToken),
+    leaving: Number(leaving),
+  }
+}

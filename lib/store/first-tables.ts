@@ -1,0 +1,146 @@
+import { nextTurn } from '../waiting.js'
+import type { Dialect } from './dialect.js'
+import { type Connection, type Sql, sql } from './sql.js'
+import { CAUSES, URGENCY } from './store.js'
+
+const TABLES = [
+  'subscriptions',
+  'journal',
+  'lanes',
+  'handlers',
+  'tallies',
+  'instances',
+  'store_owner',
+] as const
+type Table = (typeof TABLES)[number]
+
+/** The tables of a database of version 1, by name: the columns of each. */
+type FirstTables = ReadonlyMap<Table, ReadonlySet<string>>
+
+/** Gives the tables of version 1 other names, without their indexes. Undefined in a new database, which has none. */
+export async function setAsideFirstTables(
+  engine: Dialect,
+  trx: Connection,
+): Promise<FirstTables | undefined> {
+  const columns = await engine.columns.execute(trx)
+  const indexes = await engine.indexes.execute(trx)
+  const columnsOf = (table: string) =>
+    new Set(columns.filter((each) => each.table === table).map(({ name }) => name))
+  const first = new Map<Table, ReadonlySet<string>>()
+  for (const table of TABLES) {
+    const ofTable = columnsOf(table)
+    if (ofTable.size === 0) continue
+    first.set(table, ofTable)
+    for (const index of indexes.filter((each) => each.table === table))
+      await sql`drop index ${sql.ref(index.name)}`.execute(trx)
+    await sql`alter table ${sql.ref(table)} rename to ${aside(table)}`.execute(trx)
+  }
+  await completeTime(trx, columnsOf('marketplace_time'))
+  return first.has('subscriptions') ? first : undefined
+}
+
+/**
+ * Copies what version 1 knew into the tables of version 2, and deletes the rest. Every subscription is due, because this
+ * is quicker to trust than the work that was under way. Pending entries wait for the handlers of the first worker.
+ */
+export async function copyFirstTables(engine: Dialect, trx: Connection, first: FirstTables) {
+  const { now } = engine
+  const has = (table: Table, column: string) => first.get(table)?.has(column) === true
+  const either = (table: Table, column: string, otherwise: Sql) =>
+    has(table, column) ? sql.ref(column) : otherwise
+  const ofSubscription = (column: string, otherwise: Sql = sql`null`) =>
+    either('subscriptions', column, otherwise)
+
+  // The earliest form of version 1 named these columns otherwise.
+  const requested = has('subscriptions', 'generation')
+    ? { times: sql`generation - settled_generation`, at: sql`requested_at` }
+    : { times: sql`wanted - done`, at: sql`wanted_at` }
+  const isOfOtherItem = sql`${ofSubscription('unread', sql`1`)} = 2`
+  await inBatches(
+    trx,
+    'subscriptions',
+    'subscription_uid',
+    (range) => sql`
+    insert into subscriptions
+      (subscription_uid, business_uid, candidate_business_uid, purchasable_uid, record, unread, state, gone, read_at,
+        generation, settled_generation, requested_at, owed_since, refresh_at, urgency, verifying, lapses,
+        install_at, uninstalled_at, quiet_until_read, cause, created_at)
+    select subscription_uid, business_uid, ${ofSubscription('candidate_business_uid')}, purchasable_uid, record,
+      case when record is not null then 0 when ${isOfOtherItem} then 2 else 1 end, state, gone, read_at,
+      times, 0, requested, case when times > 0 then coalesce(requested, ${now()}) end,
+      case when not (record is null and ${isOfOtherItem}) then ${now()} end,
+      case when record is null then ${sql.lit(URGENCY.eventOfUnread)}
+        when times > 0 then ${sql.lit(URGENCY.event)} else ${sql.lit(URGENCY.reconcile)} end,
+      0, 0, install_at, uninstalled_at, ${ofSubscription('quiet_until_read', sql`0`)}, ${REQUEST}, created_at
+    from (select rows.*, ${requested.times} as times, ${requested.at} as requested
+      from ${aside('subscriptions')} as rows where ${range}) as known`,
+  )
+
+  const settledAt = either('journal', 'settled_at', sql`received_at`)
+  await sql`create index first_journal_seq on ${aside('journal')} (seq)`.execute(trx)
+  await inBatches(
+    trx,
+    'journal',
+    'seq',
+    (range) => sql`
+    insert into journal
+      (id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at,
+        settled_at, issues, payload)
+    select id, kind, name, case kind when 'event' then 'event:' || name else kind end, key, business_uid,
+      subscription_uid, case status when 'pending' then 'waiting' else status end, attempts, error, received_at,
+      case status when 'pending' then ${now()} when 'unhandled' then null else coalesce(${settledAt}, received_at) end,
+      issues, payload
+    from ${aside('journal')} where ${range} order by seq`,
+  )
+
+  if (first.has('handlers'))
+    await sql`
+      insert into handlers (topic, seen_at, ready) select topic, seen_at, 0 from ${aside('handlers')} where true
+      on conflict (topic) do update set seen_at = excluded.seen_at`.execute(trx)
+  if (first.has('tallies'))
+    await sql`
+      insert into tallies (kind, name, secret, count, first_at, last_at)
+      select kind, name, secret, count, first_at, last_at from ${aside('tallies')}`.execute(trx)
+  if (first.has('store_owner'))
+    await sql`
+      insert into store_owner (id, fingerprint, has_read)
+      select id, fingerprint, ${either('store_owner', 'has_read', sql.ref('settled'))}
+      from ${aside('store_owner')}`.execute(trx)
+  for (const table of first.keys()) await sql`drop table ${aside(table)}`.execute(trx)
+}
+
+/** Copies a table of version 1 in the order of `key`, by statements that each take less time than one may. */
+async function inBatches(
+  trx: Connection,
+  table: 'subscriptions' | 'journal',
+  key: string,
+  insert: (range: Sql) => Sql,
+) {
+  const column = sql.ref(key)
+  let done = sql`1 = 1`
+  for (;;) {
+    const [row] = await sql<{ last: unknown }>`
+      select max(${column}) as last from (
+        select ${column} from ${aside(table)} where ${done} order by ${column} limit ${BATCH}
+      ) as batch`.execute(trx)
+    const last = row?.last ?? null
+    if (last === null) return
+    await insert(sql`${done} and ${column} <= ${last}`).execute(trx)
+    done = sql`${column} > ${last}`
+    await nextTurn()
+  }
+}
+
+/** Rows of one statement. On PostgreSQL a statement may take 5 s. */
+const BATCH = 1_000
+
+/** What the reads after the migration find was requested: it is no sign that events do not come. */
+const REQUEST = sql.lit(CAUSES.indexOf('request'))
+
+/** An early SQLite database counted no WALs. The table is made before the migrations. */
+async function completeTime(trx: Connection, columns: ReadonlySet<string>) {
+  if (columns.size === 0 || columns.has('wals')) return
+  await sql`alter table marketplace_time add column wals integer not null default 0`.execute(trx)
+}
+
+const aside = (table: Table) => sql.ref(`first_${table}`)

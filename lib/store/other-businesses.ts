@@ -1,0 +1,102 @@
+import { MINUTE } from '../clock.js'
+import type { Engine } from './engine.js'
+import { type Connection, type Sql, sql } from './sql.js'
+import { MIN_READ_INTERVAL_MS, type OtherBusinesses, type ReadClaim, type Store } from './store.js'
+
+/** A read fails with another one if it begins to fail at most this long before it. */
+const TOGETHER_MS = 10 * MINUTE
+/** A subscription is not read again within this time to find out whether the platform shows it. */
+const READ_AGAIN_MS = MINUTE
+/** The rows of an index that one comparison reads at most. */
+const COMPARED = 1_000
+
+/** The condition of the index `subscriptions_served`: those that the platform shows. */
+export const SERVED = sql`unread = 0 and gone is null and state <> 'canceled' and failing_since is null`
+/** The part of the index `subscriptions_failing` with those that count as active. */
+export const FAILING = sql`failing_since is not null and gone is null`
+/** No event says that the business has left. */
+const STAYS = sql`uninstalled_at is null and end_at is null`
+
+/**
+ * Compares all businesses of the store with one whose reads fail, before it counts as ended. The rows show every read of
+ * every instance, and each failing read was written before the first conclusion from it.
+ */
+export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>) {
+  const { now } = engine
+  const since = (failingMs: number) => sql`${now()} - ${Math.trunc(failingMs)}`
+
+  return {
+    async compare(
+      db: Connection,
+      { subscription: { businessUid } }: ReadClaim,
+      failingMs: number,
+    ): Promise<OtherBusinesses> {
+      const from = sql`${since(failingMs + TOGETHER_MS)}`
+      const failing = [sql`gone is null`, ...GONE.map((gone) => sql`gone = ${gone}`)].map(
+        (is) => sql`select business_uid from subscriptions
+          where failing_since is not null and ${is} and failing_since >= ${from}`,
+      )
+      const served = some(
+        sql`select business_uid, case when served_since <= ${since(failingMs)} then 1 else 0 end as is_steady,
+          case when created_at <= ${since(failingMs)} and served_since > ${since(failingMs / 2)} then business_uid end as recovered
+          from subscriptions where ${SERVED} and read_at >= ${since(failingMs)}`,
+      )
+      const active = [
+        sql`select business_uid, uninstalled_at, end_at from subscriptions where ${SERVED} order by read_at desc`,
+        sql`select business_uid, uninstalled_at, end_at from subscriptions where ${FAILING} order by failing_since desc`,
+      ]
+      const isOther = sql`business_uid <> ${businessUid}`
+      const rows = await sql<Record<'failing' | 'served' | 'recovered' | 'steady' | 'others', number | null>>`
+        select
+          (select count(distinct business_uid) from ${union(failing)} as failing where ${isOther}) as failing,
+          (select count(distinct business_uid) from ${served} as served where ${isOther}) as served,
+          (select count(distinct recovered) from ${served} as served where ${isOther}) as recovered,
+          (select max(is_steady) from ${served} as served where ${isOther}) as steady,
+          (select count(*) from (
+            select 1 as one from ${union(active)} as active where ${isOther} and ${STAYS} limit 1
+          ) as any_other) as others`.execute(db)
+      const [found] = rows
+      return {
+        failing: Number(found?.failing) + 1,
+        served: Number(found?.served),
+        recovered: Number(found?.recovered),
+        isSteady: Number(found?.steady) > 0,
+        exist: Number(found?.others) > 0,
+      }
+    },
+
+    async makeDue(
+      trx: Connection,
+      { subscription: { businessUid } }: ReadClaim,
+      { failingMs, limit }: Parameters<Store['readOthers']>[1],
+    ): Promise<number> {
+      const lastRead = sql`not_before - ${sql.lit(MIN_READ_INTERVAL_MS)}`
+      const rows = await sql`
+        update subscriptions set refresh_at = ${now()} where subscription_uid in (
+          select subscription_uid from subscriptions
+          where ${SERVED} and business_uid <> ${businessUid} and ${STAYS}
+            and (${lastRead} < ${since(failingMs)} or ${lastRead} < ${since(READ_AGAIN_MS)})
+            and lease_token is null and refresh_at > ${now()}
+          order by read_at desc limit ${limit} ${engine.skipLocked}
+        ) returning subscription_uid`.execute(trx)
+      return rows.length
+    },
+  }
+}
+
+/** Sorted as the index has them. */
+const GONE = ['ended', 'missing', 'revoked']
+
+function some(rows: Sql): Sql {
+  return sql`(select * from (${rows} limit ${sql.lit(COMPARED)}) as rows_read)`
+}
+
+/** Each part reads a bounded range of its index. */
+function union(parts: readonly Sql[]): Sql {
+  return sql`(${sql.join(
+    parts.map(
+      (rows, i) => sql`select * from (${rows} limit ${sql.lit(COMPARED)}) as ${sql.ref(`part_${i}`)}`,
+    ),
+    ' union all ',
+  )})`
+}

@@ -1,0 +1,46 @@
+import { nextTurn } from '../waiting.js'
+import type { Engine } from './engine.js'
+import { sql } from './sql.js'
+import { CAUSES, URGENCY } from './store.js'
+import type { Transactions } from './transactions.js'
+
+/** The rows of one transaction: on SQLite the event loop waits for it. */
+const BATCH = 200
+/** What these reads find was requested: it is no sign that events do not come. */
+const REQUEST = sql.lit(CAUSES.indexOf('request'))
+
+/**
+ * Makes every read due within a time, as a regular read, at random times so that the platform is not flooded. A read that
+ * is due earlier, or whose subscription is read now, stays as it is. Subscriptions that were given up before they were
+ * ever read are left out: anybody can have named them.
+ */
+export function createRefreshAll(engine: Engine, { write }: Pick<Transactions, 'write'>) {
+  return async function refreshAll(withinMs: number): Promise<number> {
+    let count = 0
+    let after: string | undefined = ''
+    while (after !== undefined) {
+      const uids: string[] = await write(async (trx) => {
+        const rows = await sql<{ uid: string }>`
+          select subscription_uid as uid from subscriptions
+          where subscription_uid > ${after} and lease_token is null
+            and (unread = 0 or (unread = 1 and refresh_at is not null))
+          order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
+        const json = rows.map(({ uid }) => ({ uid, ms: Math.floor(Math.random() * withinMs) }))
+        const due = sql`${engine.now()} + late.ms`
+        await sql`
+          update subscriptions set
+            refresh_at = case when refresh_at < ${due} then refresh_at else ${due} end,
+            urgency = case when refresh_at < ${due} or generation > settled_generation then urgency
+              else ${sql.lit(URGENCY.reconcile)} end,
+            cause = case when cause < ${REQUEST} then cause else ${REQUEST} end
+          from ${engine.rows(JSON.stringify(json), { uid: 'text', ms: 'integer' })} as late
+          where subscription_uid = late.uid`.execute(trx)
+        return rows.map(({ uid }) => uid)
+      })
+      count += uids.length
+      after = uids.length === BATCH ? uids.at(-1) : undefined
+      await nextTurn()
+    }
+    return count
+  }
+}

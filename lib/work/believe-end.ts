@@ -1,0 +1,76 @@
+import { MINUTE, SECOND } from '../clock.js'
+import type { OtherBusinesses, Store } from '../store/store.js'
+import type { Belief } from './conclusion.js'
+import { type Evidence, evidenceOfEnd, failingMs, mayEnd } from './end-evidence.js'
+import type { ReadFacts } from './read-facts.js'
+
+/** Of one or two ends it may be true, even if they are all. */
+const MANY = 3
+/** The fewest and the most subscriptions of other businesses that are read to find out how these fare. */
+const FEWEST_READS = 3
+const MOST_READS = 20
+
+/** One business alone has an end. Most businesses together have an outage, whoever announced their ends. */
+export function believe(
+  evidence: Evidence,
+  others: OtherBusinesses,
+  isLong: boolean,
+  isAnnounced = false,
+): Belief {
+  const { failing, served, isSteady, exist } = others
+  // An outage that ends for some before others: those that have just come back failed with this one.
+  const recovered = evidence === 'missing' && !isAnnounced ? others.recovered : 0
+  const together = failing + recovered
+  if (together >= MANY && together > served - recovered) return isLong && isSteady ? 'believed' : 'many'
+  if (served > 0) return 'believed'
+  // Only a served business shows that one that was never read does not exist.
+  return exist || evidence === 'never shown' ? 'unproven' : 'believed'
+}
+
+/**
+ * Asks the store how the other businesses fare, and has some of them read if that is not known yet. It does so before an
+ * end, and in the first minutes of failing reads, so that health shows an outage within minutes.
+ */
+export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOthers'>) {
+  async function compare({ claim, env }: ReadFacts, evidence: Evidence | undefined, forMs: number) {
+    const others = await store.otherBusinesses(claim, forMs)
+    const belief = evidence && believe(evidence, others, forMs >= env.maxStaleMs, isAnnounced(claim))
+    if (belief === undefined ? others.failing > others.served : belief !== 'believed') {
+      const limit = Math.min(MOST_READS, Math.max(FEWEST_READS, others.failing - others.served))
+      await store.readOthers(claim, { failingMs: forMs, limit })
+    }
+    return belief
+  }
+
+  return async function check(read: ReadFacts): Promise<Belief | undefined> {
+    const evidence = evidenceOfEnd(read)
+    const failing = failingMs(read)
+    if (evidence === undefined && !(mayEnd(read) && failing >= LOOK_FROM_MS && failing <= LOOK_UNTIL_MS))
+      return undefined
+    try {
+      if (evidence !== 'never shown') return await compare(read, evidence, failing)
+      const { progress, env, claim } = read
+      const others = await store.otherBusinesses(
+        claim,
+        Math.max(0, env.now - (progress.refusedAt ?? env.now)),
+      )
+      return believe(evidence, others, false)
+    } catch {
+      // Nobody loses access because of an error of the database. The finish of this read reports a lasting one.
+      return evidence && 'unproven'
+    }
+  }
+}
+
+const isAnnounced = ({ uninstalledAt, endAt, updateAt }: ReadFacts['claim']) =>
+  uninstalledAt !== null || endAt !== null || updateAt !== null
+
+/** When a known subscription fails without an end in sight, others are read to see whether it fails alone. */
+const LOOK_FROM_MS = MINUTE
+const LOOK_UNTIL_MS = 10 * MINUTE
+
+/** The pause after an end that was held back: the other businesses are read meanwhile. Undefined: that has not helped. */
+export function pauseOfHeldBack(times: number): number | undefined {
+  if (times <= 2) return 2 * SECOND
+  return times <= 10 ? 20 * SECOND : undefined
+}
