@@ -25,6 +25,15 @@ describe('businesses that the platform refuses', () => {
     ])
   })
 
+  it('M3 are a problem among those that were read lately, when most others were read long before', () => {
+    const lately = { active: 174, refused: 42, withoutToken: 42, leaving: 6 }
+    expect(words({ ...lately, refusedLately: 36, servedMeanwhile: 36 })).toEqual([])
+    expect(words({ ...lately, refusedLately: 36, servedMeanwhile: 35 })).toEqual([
+      'the platform refuses the reads of 36 of the 71 businesses that were read lately (token_refused)',
+    ])
+    expect(words({ ...lately, refusedLately: 2, servedMeanwhile: 0 })).toEqual([])
+  })
+
   it('are reported with the next step', () => {
     const problems = (counts: Partial<SubscriptionCounts>) => refusedBusinesses({ ...NONE, ...counts })
     expect(problems({ active: 3, refused: 3, withoutToken: 2 })).toMatchObject([{ code: 'tokens_refused' }])
@@ -140,6 +149,8 @@ const NONE: SubscriptionCounts = {
   hidden: 0,
   withoutToken: 0,
   leaving: 0,
+  refusedLately: 0,
+  servedMeanwhile: 0,
 }
 
 function messagesOf(problems: readonly HealthProblem[]): string[] {

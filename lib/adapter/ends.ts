@@ -93,10 +93,12 @@ export const ENDS: readonly Check[] = [
       const read = await lab.until('it is due', async () => (await claimedAll(store))[0])
       await store.finishRead(read, shows(read, 'purchased'))
       has(await store.otherBusinesses(first, 40), { failing: 1, served: 1, isSteady: true, exist: true })
+      has(await store.counts(), { refusedLately: 1, servedMeanwhile: 1 })
       await failing(lab, 's2')
       has(await store.otherBusinesses(first, 40), { failing: 2, served: 0, exist: true })
       await failing(lab, 's3')
       has(await store.counts(), { active: 3, refused: 3, withoutToken: 3, hidden: 0, leaving: 0 })
+      has(await store.counts(), { refusedLately: 3, servedMeanwhile: 0 })
       for (const i of [2, 3])
         await store.requestRefresh({
           kind: 'business',
@@ -105,7 +107,7 @@ export const ENDS: readonly Check[] = [
         })
       // Those whose end is announced are not expected to be served.
       has(await store.otherBusinesses(first, 40), { failing: 3, served: 0, exist: false })
-      has(await store.counts(), { active: 3, refused: 3, leaving: 2 })
+      has(await store.counts(), { active: 3, refused: 3, leaving: 2, refusedLately: 1 })
       await lab.pass(1_000)
       await store.requestRefresh(named('s2', 'b2'))
       const back = await lab.until('it is due again', async () =>

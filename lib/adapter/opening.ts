@@ -71,6 +71,8 @@ export const OPENING: readonly Check[] = [
         hidden: 0,
         withoutToken: 0,
         leaving: 0,
+        refusedLately: 0,
+        servedMeanwhile: 0,
         refused: 0,
       })
       same(await store.listEntries({}), [])

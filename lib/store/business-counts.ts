@@ -6,13 +6,17 @@ import type { SubscriptionCounts } from './store.js'
 
 export type BusinessCounts = Pick<
   SubscriptionCounts,
-  'active' | 'refused' | 'hidden' | 'withoutToken' | 'leaving'
+  'active' | 'refused' | 'hidden' | 'withoutToken' | 'leaving' | 'refusedLately' | 'servedMeanwhile'
 >
+
+type RefusedCounts = Pick<BusinessCounts, 'refused' | 'hidden' | 'withoutToken' | 'leaving'>
 
 /** The end of a business that announced it is awaited for this long: then the conclusion is held back. */
 const END_AWAITED_MS = 2 * HOUR
 /** A record that is missing for less than this may be the end of one business, which is awaited too. */
 const MISSING_AWAITED_MS = 2 * MINUTE
+/** An outage shows in the reads of this time, before most of a thousand businesses are read again. */
+const LATELY_MS = 10 * MINUTE
 /** Of the subscriptions that were never read, anybody with the delivery secret adds some, so only the newest count. */
 const NEVER_READ = 1_000
 
@@ -38,7 +42,29 @@ export async function businessCounts(
       select business_uid from subscriptions where ${SERVED} limit ${servedUpTo}
     ) as served`.execute(db)
   const active = Number(served[0]?.count) + refused.refused
-  return active > 0 ? { ...refused, active } : await ofNeverRead(db)
+  if (active === 0) return await ofNeverRead(db)
+  const lately = sql`select business_uid, failing_since from subscriptions
+    where ${FAILING} and ${since(LATELY_MS)} and case when ${isAwaited} then 1 else 0 end = 0 limit ${countedUpTo}`
+  return { ...refused, active, ...(await sinceTheFirst(db, lately, normalUpTo)) }
+}
+
+/** How many of these businesses there are, and how many others the platform has shown since the first of them failed. */
+async function sinceTheFirst(
+  db: Connection,
+  refused: Sql,
+  upTo: number,
+): Promise<Pick<BusinessCounts, 'refusedLately' | 'servedMeanwhile'>> {
+  const [found] = await sql<{ count: number; first: number | null }>`
+    select count(distinct business_uid) as count, min(failing_since) as first from (${refused}) as refused`.execute(
+    db,
+  )
+  const { count, first } = found as { count: number; first: number | null }
+  if (first === null) return { refusedLately: 0, servedMeanwhile: 0 }
+  const [served] = await sql<{ count: number }>`
+    select count(distinct business_uid) as count from (
+      select business_uid from subscriptions where ${SERVED} and read_at >= ${first} limit ${Math.max(upTo, Number(count))}
+    ) as served`.execute(db)
+  return { refusedLately: Number(count), servedMeanwhile: Number(served?.count) }
 }
 
 /** Before the first customer: whether the platform refuses whatever events have named. */
@@ -51,13 +77,16 @@ async function ofNeverRead(db: Connection): Promise<BusinessCounts> {
     where unread = 1 and failure in (${sql.join(ANSWERS.map((code) => sql.lit(code)))})`
   const { refused: active, hidden, ...counts } = await count(db, answered)
   // The platform shows no subscription to whoever asks for one that does not exist: that is no refusal.
-  return { ...counts, active, refused: active - hidden, hidden: 0 }
+  return {
+    ...{ ...counts, active, refused: active - hidden, hidden: 0 },
+    ...{ refusedLately: 0, servedMeanwhile: 0 },
+  }
 }
 
 const ANSWERS = ['platform_record_mismatch', 'platform_record_missing', 'platform_refused', 'token_refused']
 
-async function count(db: Connection, rows: Sql): Promise<Omit<BusinessCounts, 'active'>> {
-  const found = await sql<Record<keyof Omit<BusinessCounts, 'active'>, number>>`
+async function count(db: Connection, rows: Sql): Promise<RefusedCounts> {
+  const found = await sql<Record<keyof RefusedCounts, number>>`
     select
       count(*) as refused,
       coalesce(sum(is_hidden), 0) as hidden,

@@ -207,6 +207,10 @@ export interface SubscriptionCounts {
   withoutToken: number
   /** Of the refused ones, those whose end was announced not long ago, and whose end is awaited. */
   leaving: number
+  /** Of the refused ones, those that do not leave and whose reads began to fail within the last ten minutes. */
+  refusedLately: number
+  /** Businesses that the platform has shown since the first of those began to fail. */
+  servedMeanwhile: number
 }
 
 /**

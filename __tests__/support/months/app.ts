@@ -81,7 +81,11 @@ export function createApp(options: {
     const end = ledger.onCall(entry, () => own.isAlive)
     now.onHandler(business, change !== undefined)
     const fails = now.fails({ business, isChange: change !== undefined })
-    if (!fails && entitled !== undefined) open.set(business, entitled)
+    if (!fails && entitled !== undefined) {
+      const { known } = await time.follow(own.marketplace.explain(business))
+      ledger.onAnswer(business, entitled || known)
+      open.set(business, entitled)
+    }
     const takesMs = now.handlerMs || random.of(`${time.passed()} ${key}`).pick([0, 0, 20, 800])
     if (takesMs > 0) await time.follow(time.sleep(takesMs))
     if (!own.isAlive) return await new Promise<never>(() => {})

@@ -13,6 +13,8 @@ export function createLedger(verdict: Verdict) {
   const called = new Set<string>()
   /** Businesses with a change that no handler got, because it became dead or nobody handled it. */
   const withoutChange = new Set<string>()
+  /** Businesses whose last change was handled while the answer was unknown. */
+  const withoutAnswer = new Set<string>()
   let isDeathUntold = false
   let calls = 0
 
@@ -69,6 +71,12 @@ export function createLedger(verdict: Verdict) {
       seen.clear()
       lastChange.clear()
     },
+    /** A change of the business is handled, while its answer is known or not. */
+    onAnswer(business: string, isKnown: boolean) {
+      if (isKnown) withoutAnswer.delete(business)
+      else withoutAnswer.add(business)
+    },
+    isWithoutAnswer: (business: string) => withoutAnswer.has(business),
     /** Whether the handlers of the app did not get a change of the business. */
     isWithoutChange: (business: string) => withoutChange.has(business),
 

@@ -71,6 +71,8 @@ export function createProbes(world: {
   function checkOpen(what: string, business: string, expected: boolean) {
     if (ledger.isWithoutChange(business))
       return verdict.skipped('open', 'no handler got a change of the business')
+    if (ledger.isWithoutAnswer(business))
+      return verdict.skipped('open', 'its last change was handled while the answer was unknown')
     verdict.made('open')
     const isOpen = app.open.get(business) ?? false
     if (isOpen === expected) return

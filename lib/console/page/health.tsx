@@ -123,6 +123,8 @@ const LABELS: Readonly<Record<string, string>> = {
   hidden: 'Of these, not shown',
   withoutToken: 'Of these, refused a token',
   leaving: 'Of these, expected to end',
+  refusedLately: 'Began to be refused in the last ten minutes',
+  servedMeanwhile: 'Shown by the platform meanwhile',
   requested: 'Requested reads without an answer',
   oldestRequestMs: 'Age of the oldest requested read',
   oldestOverdueMs: 'How long the longest due read has been due',
