@@ -85,6 +85,28 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
     expect(world.changes).toHaveLength(count)
   })
 
+  it('D64 after four days all are served within minutes of the first, and the one that left is out', async () => {
+    const world = await createBusinesses(25)
+    world.serve('no token')
+    for (let day = 0; day < 4; day++) {
+      await world.advance(DAY)
+      await world.update(2)
+    }
+    await world.uninstall(1)
+    await world.advance(HOUR)
+    expect(await world.explain(3)).toMatchObject({ reason: 'stale' })
+    world.serve(
+      'served',
+      Array.from({ length: 24 }, (_, i) => i + 2),
+    )
+    await world.update(2)
+    await world.advance(4 * MINUTE)
+    for (const i of [2, 3, 10, 25]) expect(await world.explain(i)).toMatchObject({ reason: 'purchased' })
+    expect(await world.explain(1)).toMatchObject({ reason: 'revoked' })
+    expect(world.changes.filter((change) => change.to === null)).toMatchObject([{ business_uid: 'b1' }])
+    expect(await world.health()).toEqual(['ok'])
+  })
+
   it('with four instances on one database', async () => {
     const world = await createBusinesses(40, { instances: 4 })
     world.serve('empty')

@@ -155,12 +155,34 @@ export const ENDS: readonly Check[] = [
       await lab.pass(600)
       const claim = await failing(lab, 's1')
       await failing(lab, 's2')
-      assert.equal(await store.readOthers(claim, { failingMs: 300, limit: 1 }), 1)
-      assert.equal(await store.readOthers(claim, { failingMs: 300, limit: 5 }), 1)
+      assert.equal(await store.readOthers(claim, { which: 'served', failingMs: 300, limit: 1 }), 1)
+      assert.equal(await store.readOthers(claim, { which: 'served', failingMs: 300, limit: 5 }), 1)
       const others = await claimedAll(store)
       assert.deepEqual(others.map(({ id }) => id).sort(), ['s3', 's4'])
       for (const other of others) await store.finishRead(other, shows(other, 'purchased'))
-      assert.equal(await store.readOthers(claim, { failingMs: 300, limit: 5 }), 0)
+      assert.equal(await store.readOthers(claim, { which: 'served', failingMs: 300, limit: 5 }), 0)
+    },
+  },
+  {
+    name: 'readOthers: makes other failing businesses due, those that an event named a minute later',
+    async check(lab) {
+      const { store } = lab
+      for (const i of [1, 2, 3, 4]) await known(store, `s${i}`, 'purchased', `b${i}`)
+      const claim = await failing(lab, 's1')
+      for (const i of [2, 3, 4]) await failing(lab, `s${i}`)
+      await store.requestRefresh({
+        kind: 'business',
+        businessUid: 'b4',
+        install: { installed: false, at: null },
+      })
+      await lab.until('the uninstalled one is read', async () => {
+        const [again] = await claimedAll(store)
+        return again && store.finishRead(again, fails('token_refused'))
+      })
+      assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 2 }), 2)
+      assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 1)
+      assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 0)
+      assert.deepEqual((await claimedAll(store)).map(({ id }) => id).sort(), ['s2', 's3'])
     },
   },
 ]

@@ -44,7 +44,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   prune: (store) => store.prune({ doneMs: 0, changesMs: 0, deadMs: 0 }),
   counts: (store) => store.counts(),
   otherBusinesses: (store) => store.otherBusinesses(NO_CLAIM, 0),
-  readOthers: (store) => store.readOthers(NO_CLAIM, { failingMs: 0, limit: 1 }),
+  readOthers: (store) => store.readOthers(NO_CLAIM, { which: 'failing', pauseMs: 0, limit: 1 }),
 }
 
 export const OPENING: readonly Check[] = [

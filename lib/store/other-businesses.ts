@@ -1,12 +1,14 @@
 import { MINUTE } from '../clock.js'
 import type { Engine } from './engine.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { MIN_READ_INTERVAL_MS, type OtherBusinesses, type ReadClaim, type Store } from './store.js'
+import { MIN_READ_INTERVAL_MS, type OtherBusinesses, type ReadClaim, type ReadOthers } from './store.js'
 
 /** A read fails with another one if it begins to fail at most this long before it. */
 const TOGETHER_MS = 10 * MINUTE
 /** A subscription is not read again within this time to find out whether the platform shows it. */
 const READ_AGAIN_MS = MINUTE
+/** After an outage, a subscription that an event named since is read this much later than the others. */
+const NAMED_LATER_MS = MINUTE
 /** The rows of an index that one comparison reads at most. */
 const COMPARED = 1_000
 
@@ -24,6 +26,19 @@ const STAYS = sql`uninstalled_at is null and end_at is null`
 export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>) {
   const { now } = engine
   const since = (failingMs: number) => sql`${now()} - ${Math.trunc(failingMs)}`
+  const lastRead = sql`not_before - ${sql.lit(MIN_READ_INTERVAL_MS)}`
+
+  function served(failingMs: number) {
+    const isLongAgo = sql`(${lastRead} < ${since(failingMs)} or ${lastRead} < ${since(READ_AGAIN_MS)})`
+    return { are: sql`${SERVED} and ${STAYS} and ${isLongAgo}`, order: sql`read_at desc`, dueAt: now() }
+  }
+
+  function failing(pauseMs: number) {
+    const soon = sql`${now()} + case when ${STAYS} and update_at is null then 0 else ${sql.lit(NAMED_LATER_MS)} end`
+    const later = sql`${lastRead} + ${pauseMs}`
+    const dueAt = sql`(case when ${later} > ${soon} then ${later} else ${soon} end)`
+    return { are: FAILING, order: sql`failing_since desc`, dueAt }
+  }
 
   return {
     async compare(
@@ -65,19 +80,15 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
       }
     },
 
-    async makeDue(
-      trx: Connection,
-      { subscription: { businessUid } }: ReadClaim,
-      { failingMs, limit }: Parameters<Store['readOthers']>[1],
-    ): Promise<number> {
-      const lastRead = sql`not_before - ${sql.lit(MIN_READ_INTERVAL_MS)}`
+    async makeDue(trx: Connection, claim: ReadClaim, options: ReadOthers): Promise<number> {
+      const { businessUid } = claim.subscription
+      const { are, order, dueAt } =
+        options.which === 'served' ? served(options.failingMs) : failing(options.pauseMs)
       const rows = await sql`
-        update subscriptions set refresh_at = ${now()} where subscription_uid in (
+        update subscriptions set refresh_at = ${dueAt} where subscription_uid in (
           select subscription_uid from subscriptions
-          where ${SERVED} and business_uid <> ${businessUid} and ${STAYS}
-            and (${lastRead} < ${since(failingMs)} or ${lastRead} < ${since(READ_AGAIN_MS)})
-            and lease_token is null and refresh_at > ${now()}
-          order by read_at desc limit ${limit} ${engine.skipLocked}
+          where ${are} and business_uid <> ${businessUid} and lease_token is null and refresh_at > ${dueAt}
+          order by ${order} limit ${options.limit} ${engine.skipLocked}
         ) returning subscription_uid`.execute(trx)
       return rows.length
     },

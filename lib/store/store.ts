@@ -1,4 +1,4 @@
-import type { OtherBusinesses } from './business-comparison.js'
+import type { OtherBusinesses, ReadOthers } from './business-comparison.js'
 import type { StoreCopies } from './copies.js'
 import type {
   ClaimLanes,
@@ -34,7 +34,7 @@ import type {
 import type { StoreOwner } from './store-owner.js'
 import type { Suspects } from './suspects.js'
 
-export type { OtherBusinesses } from './business-comparison.js'
+export type { OtherBusinesses, ReadOthers } from './business-comparison.js'
 export {
   businessKey,
   type ClaimLanes,
@@ -176,12 +176,8 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
   /** Compares the other businesses with the one of a claim, whose reads have failed for `failingMs`. */
   otherBusinesses(claim: ReadClaim, failingMs: number): Promise<OtherBusinesses>
-  /**
-   * Makes up to `limit` subscriptions of other businesses due, the last confirmed ones first, to find out whether the
-   * platform still shows them: active ones without a failing read or an announced end. It leaves out those that were
-   * read within the last minute and since the reads of the claim began to fail. Returns how many became due.
-   */
-  readOthers(claim: ReadClaim, options: { failingMs: number; limit: number }): Promise<number>
+  /** Makes up to `limit` subscriptions of other businesses due, and returns how many. */
+  readOthers(claim: ReadClaim, options: ReadOthers): Promise<number>
 
   /**
    * Leases up to `limit` lanes whose head is due and has a topic of the caller, the longest due first, and returns their

@@ -37,7 +37,7 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
     const belief = evidence && believe(evidence, others, forMs >= env.maxStaleMs, isAnnounced(claim))
     if (belief === undefined ? others.failing > others.served : belief !== 'believed') {
       const limit = Math.min(MOST_READS, Math.max(FEWEST_READS, others.failing - others.served))
-      await store.readOthers(claim, { failingMs: forMs, limit })
+      await store.readOthers(claim, { which: 'served', failingMs: forMs, limit })
     }
     return belief
   }
@@ -59,6 +59,18 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
       // Nobody loses access because of an error of the database. The finish of this read reports a lasting one.
       return evidence && 'unproven'
     }
+  }
+}
+
+/**
+ * The platform shows a subscription again whose reads had failed. Others that fail are read soon too, and each of those
+ * has more read: so after an outage all are served again within minutes, and not each when its own retry is due.
+ */
+export async function readOthersAgain(store: Pick<Store, 'readOthers'>, claim: ReadFacts['claim']) {
+  try {
+    await store.readOthers(claim, { which: 'failing', pauseMs: MINUTE, limit: MOST_READS })
+  } catch {
+    // Their own retries are due later.
   }
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { ReadClaim, Store } from '../store/store.js'
-import { createEndCheck } from './believe-end.js'
+import { createEndCheck, readOthersAgain } from './believe-end.js'
 import { ownerIn } from './compare-records.js'
 import { concludeRead } from './conclude-read.js'
 import { type Conclusion, untouched } from './conclusion.js'
@@ -83,6 +83,7 @@ export function createRefreshSubscription(
       onWriting()
       if (!(await isHeld)) return undefined
       onRead(claim, result, conclusion)
+      if (result.kind === 'found' && claim.failingSince !== null) await readOthersAgain(store, claim)
       return conclusion
     },
   }

@@ -20,6 +20,7 @@ import {
   type OtherBusinesses,
   type ReadClaim,
   type ReadFinish,
+  type ReadOthers,
   type RefreshRequest,
   type Store,
   type Subscription,
@@ -355,25 +356,30 @@ export function createTables(): Database & {
     }
   }
 
-  function readOthers(
-    { subscription }: ReadClaim,
-    { failingMs, limit }: { failingMs: number; limit: number },
-  ) {
-    const before = Math.max(now() - failingMs, now() - 60_000)
-    const due = [...rows.values()]
-      .filter(
-        (row) =>
-          row.business !== subscription.businessUid &&
-          isServed(row) &&
-          row.uninstalledAt === null &&
-          row.endAt === null &&
-          row.notBefore - MIN_READ_INTERVAL_MS < before &&
-          row.token === null &&
-          (row.refreshAt ?? 0) > now(),
-      )
-      .sort((a, b) => (b.readAt as number) - (a.readAt as number))
-      .slice(0, limit)
-    for (const row of due) row.refreshAt = now()
+  function readOthers({ subscription }: ReadClaim, options: ReadOthers) {
+    const others = [...rows.values()].filter(
+      (row) => row.business !== subscription.businessUid && row.token === null,
+    )
+    const lastRead = (row: Row) => row.notBefore - MIN_READ_INTERVAL_MS
+    const stays = (row: Row) => row.uninstalledAt === null && row.endAt === null
+    if (options.which === 'served') {
+      const before = Math.max(now() - options.failingMs, now() - 60_000)
+      const due = others
+        .filter(
+          (row) => isServed(row) && stays(row) && lastRead(row) < before && (row.refreshAt ?? 0) > now(),
+        )
+        .sort((a, b) => (b.readAt as number) - (a.readAt as number))
+        .slice(0, options.limit)
+      for (const row of due) row.refreshAt = now()
+      return due.length
+    }
+    const at = (row: Row) =>
+      Math.max(lastRead(row) + options.pauseMs, now() + (stays(row) && row.updateAt === null ? 0 : 60_000))
+    const due = others
+      .filter((row) => row.failingSince !== null && row.gone === null && (row.refreshAt ?? 0) > at(row))
+      .sort((a, b) => (b.failingSince as number) - (a.failingSince as number))
+      .slice(0, options.limit)
+    for (const row of due) row.refreshAt = at(row)
     return due.length
   }
 
