@@ -36,11 +36,13 @@ export const HINTS: readonly Check[] = [
       const claim = await claimed(store)
       hints.splice(0)
       const seen: unknown[] = []
-      store.subscribe((hint) => {
+      const stop = store.subscribe((hint) => {
         if (hint.kind === 'decided') seen.push(store.subscriptionsOf('b1'))
       })
       await store.finishRead(claim, shows(claim, 'purchased'))
       await expectHint('decided', 'b1')
+      // A late hint would have it read from a store that is closed.
+      stop()
       const [[first]] = (await Promise.all(seen)) as [[{ state: string }]]
       assert.equal(first.state, 'purchased', 'the hint came before the row could be read')
       await store.accept([eventOf('s2', { id: 'e2', businessUid: 'b2' })])
