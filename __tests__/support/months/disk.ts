@@ -77,7 +77,8 @@ function mount(folder: string): boolean {
   }
 }
 
-const SMALL_MB = 96
+/** Room for the copies of some thirty killed processes: a dead one still holds its files. */
+const SMALL_MB = 256
 
 function fill(ballast: string) {
   for (let size = SMALL_MB * 1024 * 1024; size >= 1024; ) {
