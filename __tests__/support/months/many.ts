@@ -4,7 +4,7 @@ import { createRandom } from '../simulation/random.js'
 import { type Habit, liveCalmly } from './calm.js'
 import { FAULT_NAMES, type FaultName } from './faults.js'
 import type { Tally } from './invariants.js'
-import { liveThrough } from './world.js'
+import { liveThrough, type WorldResult } from './world.js'
 
 export interface MonthsRequest {
   store: keyof typeof MONTHS
@@ -50,13 +50,27 @@ async function run(request: MonthsRequest) {
   const { store, from, count, step, withTrace } = request
   for (let made = 0; made < count; made++) {
     const seed = from + made * step
-    const { broken, trace, tally, command } = await MONTHS[store](seed, request)
+    const lived: Promise<Lived> = MONTHS[store](seed, request)
+    const { broken, trace, tally, command } = await lived.catch(abandoned)
     const sentences = broken.map(({ invariant, message }) => `${invariant}: ${message}`)
     const report: MonthsReport = {
       ...{ seed, broken: sentences[0], command, tally },
       ...(withTrace ? { trace: [...trace, ...sentences] } : {}),
     }
     process.stdout.write(`${JSON.stringify(report)}\n`)
+  }
+}
+
+type Lived = Pick<WorldResult, 'broken' | 'trace' | 'tally' | 'command'>
+
+/** A world that could not go on counts as broken; the message names its command. */
+function abandoned(error: unknown): Lived {
+  const message = error instanceof Error ? String(error.stack) : String(error)
+  return {
+    broken: [{ invariant: 'ended', message }],
+    trace: [],
+    tally: {},
+    command: message.split('\n')[0] as string,
   }
 }
 
