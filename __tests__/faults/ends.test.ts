@@ -133,6 +133,19 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
     expect(await world.health()).toEqual(['ok'])
   })
 
+  it.each([5 * MINUTE, 30 * MINUTE, 2 * HOUR])('%d ms after the uninstalls of all were forged', async (ms) => {
+    const world = await createBusinesses(10)
+    for (let i = 1; i <= 10; i++) await world.uninstall(i)
+    await world.advance(ms)
+    world.serve('no token')
+    for (let i = 1; i <= 6; i++) {
+      await world.update(i)
+      await world.advance(20 * MINUTE)
+      expect(await world.out()).toEqual([])
+    }
+    expect(await world.health()).toEqual(['degraded', expect.stringMatching(/of 10 businesses/)])
+  })
+
   it('for those 30 of 40 whose uninstalls are forged, too: they are held back, and health is degraded', async () => {
     const world = await createBusinesses(40)
     const forged = Array.from({ length: 30 }, (_, i) => i + 1)
@@ -197,6 +210,34 @@ describe('D95 the platform recovers for some businesses first:', () => {
     expect(await world.out()).toEqual([])
     expect(await world.health()).toEqual(['ok'])
     expect(world.changes).toHaveLength(7)
+  })
+
+  it.each([
+    ['updates', 'empty'],
+    ['updates', 'no token'],
+    ['forged uninstalls', 'no token'],
+  ] as const)('also those that %s named during the outage (%s)', async (named, how) => {
+    const world = await createBusinesses(7)
+    world.serve(how)
+    for (let i = 1; i <= 7; i++) await (named === 'updates' ? world.update(i) : world.uninstall(i))
+    await world.advance(2 * HOUR)
+    world.serve('served', [1, 2, 3, 4])
+    await world.advance(50 * MINUTE)
+    expect(await world.out()).toEqual([])
+    world.serve('served')
+    await world.advance(HOUR)
+    expect(await world.out()).toEqual([])
+    expect(world.changes).toHaveLength(7)
+  })
+
+  it.each(['no token', 'forbidden'] as const)('also after an outage of days (%s)', async (how) => {
+    const world = await createBusinesses(7, SHORT)
+    world.serve(how)
+    await world.advance(10 * HOUR)
+    world.serve('served', [1, 2, 3, 4])
+    await world.advance(3 * HOUR)
+    expect(world.changes).toHaveLength(7)
+    for (const i of [5, 6, 7]) expect(await world.explain(i)).toMatchObject({ reason: 'stale' })
   })
 
   it('a business that none of those events named and that is not shown again is out in time', async () => {

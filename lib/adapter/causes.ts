@@ -71,6 +71,14 @@ export const CAUSES_OF_READS: readonly Check[] = [
       has(await store.counts(), { recentChanges: 10, unannouncedChanges: 4 })
     },
   },
+  {
+    name: 'counts: changes of one business at about the same time count once',
+    async check({ store }) {
+      await change(store, 's0', 'event')
+      for (let i = 1; i <= 5; i++) await change(store, `s${i}`, 'reconcile', 'of many')
+      has(await store.counts(), { recentChanges: 2, unannouncedChanges: 1 })
+    },
+  },
 ]
 
 /** The only subscription, as soon as it is due. */
@@ -78,9 +86,9 @@ function next(lab: Lab): Promise<ReadClaim> {
   return lab.until('it is due again', async () => (await claimedAll(lab.store))[0])
 }
 
-async function change(store: Store, uid: string, cause: Cause) {
-  await store.requestRefresh(named(uid, `of ${uid}`))
+async function change(store: Store, uid: string, cause: Cause, businessUid = `of ${uid}`) {
+  await store.requestRefresh(named(uid, businessUid))
   const claim = await claimed(store)
-  const written = { id: `of ${uid}`, key: uid, businessUid: `of ${uid}`, cause, payload: '{}' }
+  const written = { id: `of ${uid}`, key: uid, businessUid, cause, payload: '{}' }
   await store.finishRead(claim, shows(claim, 'purchased', { changes: [written] }))
 }

@@ -19,7 +19,7 @@ export interface OtherBusinesses {
   failing: number
   /** Other businesses whose record was found since, and whose reads do not fail. */
   served: number
-  /** Of those, the ones that failed meanwhile, and have been shown again for less than half of that time. */
+  /** Of those, the ones that failed, and have been shown again for less than half of that time or ten minutes. */
   recovered: number
   /** Whether one of those was shown by every read, since before this one's reads began to fail. */
   isSteady: boolean

@@ -37,15 +37,18 @@ export function createEntryCounts(engine: Engine) {
 
   async function recentChanges(db: Connection) {
     const rows = await sql<Record<'recent' | 'unannounced', number | null>>`
-      select count(*) as recent, sum(case when cause = 'reconcile' and not exists (
-        select 1 from journal where journal.subscription_uid = changes.subscription_uid and kind = 'event'
-          and journal.received_at between changes.received_at and changes.received_at + ${sql.lit(HOUR)}
-      ) then 1 else 0 end) as unannounced
-      from (
-        select cause, subscription_uid, received_at from journal
-        where cause in ('event', 'reconcile') and received_at > ${engine.now()} - ${sql.lit(7 * DAY)}
-        order by received_at desc, seq desc limit ${sql.lit(JUDGED_CHANGES)}
-      ) as changes`.execute(db)
+      select count(*) as recent, sum(is_unannounced) as unannounced from (
+        select min(case when cause = 'reconcile' and not exists (
+          select 1 from journal where journal.subscription_uid = changes.subscription_uid and kind = 'event'
+            and journal.received_at between changes.received_at and changes.received_at + ${sql.lit(HOUR)}
+        ) then 1 else 0 end) as is_unannounced
+        from (
+          select cause, business_uid, subscription_uid, received_at from journal
+          where cause in ('event', 'reconcile') and received_at > ${engine.now()} - ${sql.lit(7 * DAY)}
+          order by received_at desc, seq desc limit ${sql.lit(JUDGED_CHANGES)}
+        ) as changes
+        group by business_uid, received_at / ${sql.lit(HOUR)}
+      ) as together`.execute(db)
     return { recentChanges: Number(rows[0]?.recent), unannouncedChanges: Number(rows[0]?.unannounced ?? 0) }
   }
 

@@ -16,8 +16,8 @@ const COMPARED = 1_000
 export const SERVED = sql`unread = 0 and gone is null and state <> 'canceled' and failing_since is null`
 /** The part of the index `subscriptions_failing` with those that count as active. */
 export const FAILING = sql`failing_since is not null and gone is null`
-/** No event says that the business has left. */
-const STAYS = sql`uninstalled_at is null and end_at is null`
+/** No event says that the business has left, or the platform has shown its subscription long enough after an uninstall. */
+const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninstalled_at + ${sql.lit(MINUTE)})`
 
 /**
  * Compares all businesses of the store with one whose reads fail, before it counts as ended. The rows show every read of
@@ -53,12 +53,13 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
       )
       const served = some(
         sql`select business_uid, case when served_since <= ${since(failingMs)} then 1 else 0 end as is_steady,
-          case when created_at <= ${since(failingMs)} and served_since > ${since(failingMs / 2)} then business_uid end as recovered
+          case when created_at <= ${since(failingMs)}
+            and served_since > ${since(Math.max(failingMs / 2, TOGETHER_MS))} then business_uid end as recovered
           from subscriptions where ${SERVED} and read_at >= ${since(failingMs)}`,
       )
       const active = [
-        sql`select business_uid, uninstalled_at, end_at from subscriptions where ${SERVED} order by read_at desc`,
-        sql`select business_uid, uninstalled_at, end_at from subscriptions where ${FAILING} order by failing_since desc`,
+        sql`select business_uid, uninstalled_at, end_at, read_at from subscriptions where ${SERVED} order by read_at desc`,
+        sql`select business_uid, uninstalled_at, end_at, read_at from subscriptions where ${FAILING} order by failing_since desc`,
       ]
       const isOther = sql`business_uid <> ${businessUid}`
       const rows = await sql<Record<'failing' | 'served' | 'recovered' | 'steady' | 'others', number | null>>`

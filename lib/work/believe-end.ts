@@ -18,8 +18,10 @@ export function believe(
   isAnnounced = false,
 ): Belief {
   const { failing, served, isSteady, exist } = others
-  // An outage that ends for some before others: those that have just come back failed with this one.
-  const recovered = evidence === 'missing' && !isAnnounced ? others.recovered : 0
+  // An outage that ends for some before others: those that have just come back failed with this one. An announced end
+  // waits for them only while many still fail.
+  const waits = evidence !== 'never shown' && (!isAnnounced || failing >= MANY)
+  const recovered = waits ? others.recovered : 0
   const together = failing + recovered
   if (together >= MANY && together > served - recovered) return isLong && isSteady ? 'believed' : 'many'
   if (served > 0) return 'believed'
@@ -74,8 +76,8 @@ export async function readOthersAgain(store: Pick<Store, 'readOthers'>, claim: R
   }
 }
 
-const isAnnounced = ({ uninstalledAt, endAt, updateAt }: ReadFacts['claim']) =>
-  uninstalledAt !== null || endAt !== null || updateAt !== null
+/** An `update` announces no end: a renewal is one too. */
+const isAnnounced = ({ uninstalledAt, endAt }: ReadFacts['claim']) => uninstalledAt !== null || endAt !== null
 
 /** When a known subscription fails without an end in sight, others are read to see whether it fails alone. */
 const LOOK_FROM_MS = MINUTE

@@ -1,4 +1,4 @@
-import { HOUR } from '../clock.js'
+import { HOUR, SECOND } from '../clock.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 import { URGENCY } from '../store/store.js'
 import { isOlder, isUpdated } from './compare-records.js'
@@ -32,13 +32,19 @@ function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
   const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[verified] : undefined
   const { uninstalledAt, updateAt, endAt } = claim
   const isLongAgo = (time: number | null) => time !== null && env.now - time >= LAG_LIMIT_MS
+  // An uninstall that the platform does not confirm is refuted in time, and not at the next reconcile.
+  const refutedInMs =
+    uninstalledAt === null || isLongAgo(uninstalledAt)
+      ? reconcileInMs
+      : Math.max(SECOND, LAG_LIMIT_MS - (env.now - uninstalledAt))
   return {
     found: { record, state, gone: null },
     settled: true,
     failure: null,
     progress: counters(read, verifyInMs === undefined ? {} : { owed, verified: verified + 1 }),
-    nextInMs: Math.min(verifyInMs ?? reconcileInMs, reconcileInMs),
-    urgency: verifyInMs === undefined ? URGENCY.reconcile : URGENCY.verification,
+    nextInMs: Math.min(verifyInMs ?? reconcileInMs, refutedInMs, reconcileInMs),
+    urgency:
+      verifyInMs === undefined && refutedInMs === reconcileInMs ? URGENCY.reconcile : URGENCY.verification,
     candidate: null,
     clearUninstalled: isLongAgo(uninstalledAt),
     // The read may lag behind the event. So an update counts until its change was shown, and an end that a record showed

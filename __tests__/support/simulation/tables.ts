@@ -337,6 +337,9 @@ export function createTables(): Database & {
     return !isTooLate
   }
 
+  const stays = (row: Row) =>
+    row.endAt === null && (row.uninstalledAt === null || (row.readAt ?? 0) > row.uninstalledAt + 60_000)
+
   function otherBusinesses({ subscription }: ReadClaim, failingMs: number): OtherBusinesses {
     const since = now() - failingMs
     const others = [...rows.values()].filter((row) => row.business !== subscription.businessUid)
@@ -349,10 +352,13 @@ export function createTables(): Database & {
       failing: count(failing) + 1,
       served: count(served),
       recovered: count(
-        served.filter((row) => row.createdAt <= since && (row.servedSince ?? 0) > now() - failingMs / 2),
+        served.filter(
+          (row) =>
+            row.createdAt <= since && (row.servedSince ?? 0) > now() - Math.max(failingMs / 2, 10 * 60_000),
+        ),
       ),
       isSteady: served.some((row) => row.servedSince !== null && row.servedSince <= since),
-      exist: others.some((row) => isActive(row) && row.uninstalledAt === null && row.endAt === null),
+      exist: others.some((row) => isActive(row) && stays(row)),
     }
   }
 
@@ -361,7 +367,6 @@ export function createTables(): Database & {
       (row) => row.business !== subscription.businessUid && row.token === null,
     )
     const lastRead = (row: Row) => row.notBefore - MIN_READ_INTERVAL_MS
-    const stays = (row: Row) => row.uninstalledAt === null && row.endAt === null
     if (options.which === 'served') {
       const before = Math.max(now() - options.failingMs, now() - 60_000)
       const due = others
