@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { HOUR, MINUTE, SECOND } from '../lib/clock.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import type { ReadResult } from '../lib/platform/read-result.js'
 import type { Move } from '../lib/work/conclusion.js'
 import { VERIFY_DELAYS_MS } from '../lib/work/read-schedule.js'
@@ -15,6 +15,25 @@ describe('the conclusion from a read', () => {
     expect(moved).toMatchObject({ from: null, to: 'purchased' })
     expect(found).toMatchObject({ state: 'purchased', gone: null })
     expect(nextInMs).toBe(24 * HOUR)
+  })
+
+  it('D7 verifies a first record that is older than the event: the read may lag, and the first event may be lost', () => {
+    const reader = createReader()
+    reader.pass(DAY)
+    reader.claim.subscription.requestedAt = reader.start + DAY
+    expect(reader.reads(found_('suspended', 1)).nextInMs).toBe(5 * SECOND)
+    const second = reader.reads(found_('purchased', 2))
+    expect(second.moved).toMatchObject({ from: 'suspended', to: 'purchased' })
+    expect(second.nextInMs).toBe(24 * HOUR)
+  })
+
+  it('D7 does not verify an old first record that an import or a person asked for', () => {
+    for (const cause of ['import', 'request', 'reconcile'] as const) {
+      const reader = createReader()
+      Object.assign(reader.claim, { cause })
+      reader.claim.subscription.requestedAt = reader.start + DAY
+      expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
+    }
   })
 
   it('D7 verifies a read that shows no change after an event, with growing pauses, and then reconciles', () => {

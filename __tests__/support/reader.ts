@@ -22,7 +22,7 @@ const ANSWERS = ['platform_refused', 'platform_record_mismatch', 'token_refused'
 
 /** Plays the store for one subscription: it claims the read, and writes each conclusion back. */
 export function createReader() {
-  const start = Date.parse('2026-01-02T00:00:00Z')
+  const start = Date.parse('2026-01-01T00:00:30Z')
   let now = start
   const claim: ReadClaim = {
     id: 's',

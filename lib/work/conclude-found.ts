@@ -1,4 +1,4 @@
-import { HOUR, SECOND } from '../clock.js'
+import { HOUR, MINUTE, SECOND } from '../clock.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 import { URGENCY } from '../store/store.js'
 import { isOlder, isUpdated } from './compare-records.js'
@@ -11,6 +11,8 @@ import { VERIFY_DELAYS_MS } from './read-schedule.js'
  * even after an uninstall. Not stated by the document; we chose it far above any lag seen.
  */
 const LAG_LIMIT_MS = HOUR
+/** The platform's clock and the app's may differ by this. */
+const SAME_TIME_MS = MINUTE
 
 /** The platform shows a record. It replaces the stored one, unless its `updated_at` is older. */
 export function concludeFound(read: ReadFacts, record: SubscriptionRecord): Conclusion {
@@ -20,12 +22,12 @@ export function concludeFound(read: ReadFacts, record: SubscriptionRecord): Conc
 function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
   const { before, progress, reconcileInMs, claim, env } = read
   const state = env.stateOf(record)
-  // Two records need not be the change that an event announced: one that reappears, and the first one after an `update`,
-  // which may be the state before it when the `created` was lost.
-  const isFirstAfterUpdate = before.record === null && claim.updateAt !== null && progress.owed === 1
+  // Two records need not be the change that an event announced: one that reappears, and a first one that may be the state
+  // before the event, because the `created` was lost.
+  const mayBeBefore = before.record === null && progress.owed === 1 && isOfBefore(read, record)
   const isNews =
     before.gone === null &&
-    !isFirstAfterUpdate &&
+    !mayBeBefore &&
     (state !== before.state || isUpdated(record, before.record))
   const owed = isNews ? progress.owed - 1 : progress.owed
   const verified = before.record === null || before.gone !== null ? 0 : progress.verified
@@ -53,6 +55,12 @@ function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
     clearEnd: verifyInMs === undefined || isLongAgo(endAt),
     moves: movesTo(before, state, record),
   }
+}
+
+/** Whether a record may be older than the event that requested it: after an `update`, or by its date. */
+function isOfBefore({ claim, before }: ReadFacts, record: SubscriptionRecord): boolean {
+  const eventAt = claim.cause === 'event' ? before.requestedAt : null
+  return claim.updateAt !== null || (eventAt !== null && updatedAtMs(record) < eventAt - SAME_TIME_MS)
 }
 
 /** An older record is a lag: the stored one stays, until the platform has repeated the older one for an hour. */
