@@ -133,18 +133,21 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
     expect(await world.health()).toEqual(['ok'])
   })
 
-  it.each([5 * MINUTE, 30 * MINUTE, 2 * HOUR])('%d ms after the uninstalls of all were forged', async (ms) => {
-    const world = await createBusinesses(10)
-    for (let i = 1; i <= 10; i++) await world.uninstall(i)
-    await world.advance(ms)
-    world.serve('no token')
-    for (let i = 1; i <= 6; i++) {
-      await world.update(i)
-      await world.advance(20 * MINUTE)
-      expect(await world.out()).toEqual([])
-    }
-    expect(await world.health()).toEqual(['degraded', expect.stringMatching(/of 10 businesses/)])
-  })
+  it.each([5 * MINUTE, 30 * MINUTE, 2 * HOUR])(
+    '%d ms after the uninstalls of all were forged',
+    async (ms) => {
+      const world = await createBusinesses(10)
+      for (let i = 1; i <= 10; i++) await world.uninstall(i)
+      await world.advance(ms)
+      world.serve('no token')
+      for (let i = 1; i <= 6; i++) {
+        await world.update(i)
+        await world.advance(20 * MINUTE)
+        expect(await world.out()).toEqual([])
+      }
+      expect(await world.health()).toEqual(['degraded', expect.stringMatching(/of 10 businesses/)])
+    },
+  )
 
   it('for those 30 of 40 whose uninstalls are forged, too: they are held back, and health is degraded', async () => {
     const world = await createBusinesses(40)

@@ -26,9 +26,7 @@ function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
   // before the event, because the `created` was lost.
   const mayBeBefore = before.record === null && progress.owed === 1 && isOfBefore(read, record)
   const isNews =
-    before.gone === null &&
-    !mayBeBefore &&
-    (state !== before.state || isUpdated(record, before.record))
+    before.gone === null && !mayBeBefore && (state !== before.state || isUpdated(record, before.record))
   const owed = isNews ? progress.owed - 1 : progress.owed
   const verified = before.record === null || before.gone !== null ? 0 : progress.verified
   const verifyInMs = owed > 0 ? VERIFY_DELAYS_MS[verified] : undefined
