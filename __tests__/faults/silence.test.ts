@@ -10,7 +10,8 @@ import { createPlatformModel } from '../support/platform-model.js'
 import { createReceiverLives } from '../support/receiver-lives.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 
-jest.setTimeout(60_000)
+// Days of virtual time with real files: minutes on a machine under load.
+jest.setTimeout(300_000)
 
 const SILENT = [
   'degraded',

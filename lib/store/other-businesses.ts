@@ -54,7 +54,8 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
       const served = some(
         sql`select business_uid, case when served_since <= ${since(failingMs)} then 1 else 0 end as is_steady,
           case when created_at <= ${since(failingMs)}
-            and served_since > ${since(Math.max(failingMs / 2, TOGETHER_MS))} then business_uid end as recovered
+            and served_since > created_at and served_since > ${since(Math.max(failingMs / 2, TOGETHER_MS))}
+            then business_uid end as recovered
           from subscriptions where ${SERVED} and read_at >= ${since(failingMs)}`,
       )
       const active = [

@@ -111,7 +111,9 @@ function written({ table }: Given) {
       uninstalled_at = case when clears_uninstalled = 0 or ${REQUESTED_AGAIN} then uninstalled_at end,
       -- A canceled subscription has nothing to lose, so its refusals say nothing about the platform.
       failing_since = case when is_shown = 1 then null when ${FAILS} then coalesce(failing_since, now) else failing_since end,
-      served_since = case when is_shown = 1 then coalesce(served_since, now) when ${FAILS} then null else served_since end,
+      -- One that has never failed has been served since it exists.
+      served_since = case when is_shown = 1 then coalesce(served_since, case when read_at is null then created_at else now end)
+        when ${FAILS} then null else served_since end,
       update_at = case when clears_update = 0 or ${REQUESTED_AGAIN} then update_at end,
       end_at = case when clears_end = 0 or ${REQUESTED_AGAIN} then end_at end,
       lease_token = null,

@@ -284,6 +284,7 @@ export function createTables(): Database & {
       isAskedAgain && (gone === 'revoked' || gone === 'ended') && claim.subscription.gone === null
     if (isTooLate) finish = { settled: false, failure: finish.failure, progress: claim.progress, nextInMs: 0 }
     const { found, settled, failure, progress, nextInMs, clearUninstalled, changes = [] } = finish
+    const isFirst = row.readAt === null
     if (found) {
       row.record = found.record && (JSON.parse(JSON.stringify(found.record)) as SubscriptionRecord)
       row.state = found.state
@@ -301,7 +302,7 @@ export function createTables(): Database & {
     const isShown = settled && failure === null
     if (isShown) {
       row.failingSince = null
-      row.servedSince ??= now()
+      row.servedSince ??= isFirst ? row.createdAt : now()
     } else if (REFUSED.has(failure) && row.record && row.state !== 'canceled') {
       row.failingSince ??= now()
       row.servedSince = null
@@ -354,7 +355,8 @@ export function createTables(): Database & {
       recovered: count(
         served.filter(
           (row) =>
-            row.createdAt <= since && (row.servedSince ?? 0) > now() - Math.max(failingMs / 2, 10 * 60_000),
+            row.createdAt <= since &&
+            (row.servedSince ?? 0) > Math.max(row.createdAt, now() - Math.max(failingMs / 2, 10 * 60_000)),
         ),
       ),
       isSteady: served.some((row) => row.servedSince !== null && row.servedSince <= since),
