@@ -47,6 +47,14 @@ describe.each([1, 2, 25])('D60 one of %d businesses leaves, and the platform ref
     await expectEnd(world, 'ended')
   })
 
+  it('with an error sent with 200 instead, it is out after about an hour, too', async () => {
+    const world = await createBusinesses(count)
+    world.serve('error with 200', [1])
+    await world.update(1)
+    await world.advance(65 * MINUTE)
+    await expectEnd(world, 'ended')
+  })
+
   it('with an empty list instead, it is out after a minute', async () => {
     const world = await createBusinesses(count)
     world.serve('empty', [1])
@@ -65,6 +73,7 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
     ['empty', 3],
     ['no token', 2],
     ['no token', 3],
+    ['error with 200', 5],
   ] as const)('%s for all of %d businesses, with a restart each hour', async (how, count) => {
     const world = await createBusinesses(count, { instances: count === 40 ? 1 : 2 })
     world.serve(how)
@@ -162,6 +171,23 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
     expect(await world.out()).toEqual([])
     expect(world.changes).toHaveLength(40)
   })
+
+  it.each([3, 5, 30])(
+    'for 3 s, while records of all %d businesses that show an end are forged',
+    async (count) => {
+      const world = await createBusinesses(count)
+      world.serve('no token')
+      for (let i = 1; i <= count; i++) await world.updated(i, 'canceled')
+      await world.advance(3 * SECOND)
+      expect(await world.out()).toEqual([])
+      expect(await world.health()).toEqual(['degraded', expect.stringMatching(/of \d+ businesses/)])
+      world.serve('served')
+      await world.advance(2 * HOUR)
+      expect(await world.out()).toEqual([])
+      expect(await world.health()).toEqual(['ok'])
+      expect(world.changes).toHaveLength(count)
+    },
+  )
 
   it.each(['updated', 'update'] as const)('while 30 of 40 ends are forged by %s', async (event) => {
     const world = await createBusinesses(40)

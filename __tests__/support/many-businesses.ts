@@ -20,7 +20,15 @@ globalThis.setInterval = ((callback: () => void, delayMs: number) =>
   setInterval(callback, delayMs).unref()) as typeof setInterval
 
 /** How the platform answers the reads of a business. */
-export type Service = 'served' | 'no token' | 'forbidden' | 'not found' | 'empty' | 'down' | 'wrong secret'
+export type Service =
+  | 'served'
+  | 'no token'
+  | 'forbidden'
+  | 'not found'
+  | 'empty'
+  | 'error with 200'
+  | 'down'
+  | 'wrong secret'
 
 /**
  * Many businesses that have bought, b1, b2 and so on, each with its subscription s1, s2 and so on; one or more instances
@@ -61,6 +69,7 @@ export async function createBusinesses(
     if (how === 'no token' || how === 'wrong secret') return new Response('{}', { status: 401 })
     if (how === 'forbidden') return new Response('{}', { status: 403 })
     if (how === 'not found') return new Response('{}', { status: 404 })
+    if (how === 'error with 200') return Response.json({ success: false, errors: [{ code: 'NO_ACCESS' }] })
     const uid = String(url.searchParams.get('filter[uid]'))
     const isShown = how === 'served' && uid.slice(1).split('-')[0] === business.slice(1)
     return Response.json({ data: { subscriptions: isShown ? [recordOf(business, uid)] : [] } })

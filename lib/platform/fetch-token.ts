@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js'
-import { errorText, isError, isObject } from './error-replies.js'
+import { errorText, isObject } from './error-replies.js'
 import type { Http } from './http.js'
 import { platformUrl } from './platform-url.js'
 import { failureIn, ReadFailure, type ReadResult } from './read-result.js'
@@ -29,8 +29,7 @@ export function createFetchToken(options: {
     })
     const reply = await send({ method: 'POST', url, isSecretInUrl: true })
     const failure = failureIn(reply, clock.now())
-    const isRefusedWith200 = reply.status < 400 && isObject(reply.json) && isError(reply)
-    if (failure?.kind === 'refused' || isRefusedWith200) throw new ReadFailure(refusalIn(reply))
+    if (failure?.kind === 'refused') throw new ReadFailure(refusalIn(reply))
     if (failure) throw new ReadFailure(failure)
     const { access_token: accessToken, expires_in: expiresIn } = reply.json as Record<string, unknown>
     if (!isHeaderSafe(accessToken)) throw new ReadFailure({ kind: 'outage', code: 'platform_reply_invalid' })

@@ -48,6 +48,6 @@ export function failureIn(
   if (status >= 500 || status === 408) return { kind: 'outage', code: 'platform_failing' }
   if (status >= 400) return { kind: 'refused', code: 'platform_refused', status }
   if (!isObject(reply.json)) return { kind: 'outage', code: 'platform_reply_invalid' }
-  // The cause of an error sent with 200 is unknown. As an outage it is never given up.
-  return isError(reply) ? { kind: 'outage', code: 'platform_failing' } : undefined
+  // An error sent with 200 is an answer about this business too. If all get it, the comparison with the others shows that.
+  return isError(reply) ? { kind: 'refused', code: 'platform_refused', status } : undefined
 }

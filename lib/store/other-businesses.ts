@@ -59,8 +59,10 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
           from subscriptions where ${SERVED} and read_at >= ${since(failingMs)}`,
       )
       const active = [
-        sql`select business_uid, uninstalled_at, end_at, read_at from subscriptions where ${SERVED} order by read_at desc`,
-        sql`select business_uid, uninstalled_at, end_at, read_at from subscriptions where ${FAILING} order by failing_since desc`,
+        // One that has not failed yet may fail in the same outage, also if an event says that it has left.
+        sql`select business_uid, 1 as counts from subscriptions where ${SERVED} order by read_at desc`,
+        sql`select business_uid, case when ${STAYS} then 1 else 0 end as counts from subscriptions where ${FAILING}
+          order by failing_since desc`,
       ]
       const isOther = sql`business_uid <> ${businessUid}`
       const rows = await sql<Record<'failing' | 'served' | 'recovered' | 'steady' | 'others', number | null>>`
@@ -70,7 +72,7 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
           (select count(distinct recovered) from ${served} as served where ${isOther}) as recovered,
           (select max(is_steady) from ${served} as served where ${isOther}) as steady,
           (select count(*) from (
-            select 1 as one from ${union(active)} as active where ${isOther} and ${STAYS} limit 1
+            select 1 as one from ${union(active)} as active where ${isOther} and counts = 1 limit 1
           ) as any_other) as others`.execute(db)
       const [found] = rows
       return {

@@ -360,7 +360,7 @@ export function createTables(): Database & {
         ),
       ),
       isSteady: served.some((row) => row.servedSince !== null && row.servedSince <= since),
-      exist: others.some((row) => isActive(row) && stays(row)),
+      exist: others.some((row) => isServed(row) || (isActive(row) && stays(row))),
     }
   }
 
