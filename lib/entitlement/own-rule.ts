@@ -44,7 +44,7 @@ export function createOwnRule(options: {
       }
       if (types.isPromise(answer)) {
         // Its rejection must not end the process.
-        answer.catch(() => {})
+        Promise.resolve(answer).catch(() => {})
         return failed(record, 'promise', 'returned a promise, but it must answer at once')
       }
       const what =
