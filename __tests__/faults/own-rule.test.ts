@@ -19,6 +19,12 @@ const BROKEN: readonly [string, () => unknown, RegExp][] = [
   ],
   ['returns a promise', () => Promise.resolve(true), /entitledWhen returned a promise/],
   ['returns a promise that rejects', () => Promise.reject(new Error('no')), /returned a promise/],
+  [
+    'returns a promise of a class whose catch throws',
+    () =>
+      Object.assign(Promise.reject(new Error('no')), { constructor: Object, catch: () => JSON.parse('{') }),
+    /returned a promise/,
+  ],
   ['returns a truthy value', () => 'yes', /entitledWhen returned a value of type string, not true or false/],
   ['returns nothing', () => undefined, /entitledWhen returned nothing, not true or false/],
 ]

@@ -47,7 +47,7 @@ export interface SubscriptionsTable {
   uninstalled_at: number | null
   /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
   failing_since: number | null
-  /** When the present streak of found records began; null while reads fail. */
+  /** When the present streak of found records began: if no read has failed before, `created_at`. Null while reads fail. */
   served_since: number | null
   /** When the store learned of the first `update` whose change no found record has shown yet. */
   update_at: number | null
