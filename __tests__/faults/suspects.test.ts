@@ -8,7 +8,7 @@ import { until } from '../support/until.js'
 
 const SEVEN = ['b0', 'b1', 'b2', 'b3', 'b4', 'b5', 'b6']
 const ALONE =
-  'its handler was called 5 times alone, and each time the process ended or froze before it returned'
+  'it was handled 5 times alone, and each time the process ended or froze before its handler returned'
 
 describe.each(ENGINE_NAMES)('work that ends its process, on %s', (engineName) => {
   const engine = useEngine(engineName)
@@ -38,6 +38,21 @@ describe.each(ENGINE_NAMES)('work that ends its process, on %s', (engineName) =>
     },
     180_000,
   )
+
+  it('H64 a change whose entitledWhen ends the process: it becomes dead after five tries alone, and the others are handled', async () => {
+    const { platform, address } = await lab()
+    await changed(platform, address, ['b0', 'b1', 'b2'])
+    const { deaths } = await livesOf(
+      childSettings(platform, address, { deadlyRule: ['b1'] }),
+      address,
+      haveEnded,
+    )
+    expect(deaths).toBe(6)
+    const ends = await endsOf(address)
+    expect(ends.get('b1')).toEqual([{ status: 'dead', attempts: 5, error: ALONE }])
+    for (const business of ['b0', 'b2'])
+      expect(ends.get(business)).toEqual([{ status: 'done', attempts: 1, error: null }])
+  }, 120_000)
 
   it('H65 the second entry of a lane: the first one and the other lanes are handled', async () => {
     const { platform, address } = await lab()

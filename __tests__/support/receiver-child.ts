@@ -27,6 +27,8 @@ export interface ChildSettings {
   closeGraceMs: number
   /** The process kills itself in the handler of these changes: of a business, or of a business to a state. */
   deadlyChanges?: readonly string[]
+  /** The process kills itself when its rule is asked about a record of one of these businesses. */
+  deadlyRule?: readonly string[]
   /** The process kills itself when it reads one of these subscriptions. */
   deadlyReads?: readonly string[]
   /** The timeout of its platform calls; 5 s by default. */
@@ -70,6 +72,10 @@ function begin(settings: ChildSettings) {
     store: storeOf(settings),
     closeGraceMs,
     worker: works && { pollMs: 50, leaseMs },
+    entitledWhen({ business_uid, purchase_state }) {
+      if (settings.deadlyRule?.some((each) => each === business_uid)) process.kill(process.pid, 'SIGKILL')
+      return purchase_state === 'purchased'
+    },
   })
   marketplace.onPurchaseChange(({ business_uid, to }) => {
     if (settings.deadlyChanges?.some((each) => each === business_uid || each === `${business_uid} ${to}`))

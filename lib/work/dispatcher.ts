@@ -101,6 +101,11 @@ export function createDispatcher(
       try {
         for (const entry of lane.entries) {
           await slices.turn()
+          // Before the payload: making it calls a function of the app too, `entitledWhen`.
+          if (lane.lapses >= MAX_LAPSES) {
+            results.add({ ...entry, attempt: entry.attempt - 1 }, endedTheProcess(lane.lapses))
+            break
+          }
           let prepared = calls.prepare(entry, lost)
           // An event needs no look into the store, and so no promise.
           if (prepared instanceof Promise) prepared = await prepared
@@ -113,10 +118,6 @@ export function createDispatcher(
           // After these waits, each of which may outlast the lease.
           if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
           if (clock.monotonic() - beganAt > PATIENCE_MS) break
-          if (lane.lapses >= MAX_LAPSES) {
-            results.add({ ...entry, attempt: entry.attempt - 1 }, endedTheProcess(lane.lapses))
-            break
-          }
           const result = await calls.call(entry, prepared, lost)
           if (!result) break
           results.add(entry, result)
@@ -162,6 +163,6 @@ export function createDispatcher(
 function endedTheProcess(times: number): EntryEnd['result'] {
   return {
     kind: 'dead',
-    error: `its handler was called ${times} times alone, and each time the process ended or froze before it returned`,
+    error: `it was handled ${times} times alone, and each time the process ended or froze before its handler returned`,
   }
 }
