@@ -45,7 +45,7 @@ describe('docs/prometheus.md', () => {
     }
     const { platform, marketplace, deliver, app } = await createScene({
       store,
-      worker: { pollMs: 20, handlerRetryDelaysMs: [] },
+      worker: { pollMs: 20, handlerRetryDelaysMs: [], concurrency: 1 },
       receiver: { acceptTimeoutMs: 500 },
     })
     app.get('/paid', marketplace.requireEntitlement({ businessUid: () => 'b1' }))
@@ -65,7 +65,8 @@ describe('docs/prometheus.md', () => {
       async () => (await marketplace.journal.list({ status: 'dead' })).length > 0,
     )
     marketplace.on('application/uninstalled', () => new Promise(() => {}))
-    await deliver(sampleDelivery('application/uninstalled'))
+    for (const business_id of ['b3', 'b4'])
+      await deliver(sampleDelivery('application/uninstalled', { business_id }))
     platform.faults.add({ on: 'read', kind: 'status', status: 429, retryAfter: 600 })
     platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
     await platform.settled()

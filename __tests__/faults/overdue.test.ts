@@ -102,6 +102,43 @@ describe('K67 an entry that is old', () => {
     expect(await codesOf(marketplace)).toEqual([])
   })
 
+  it.each([
+    ['is handled', [5 * HOUR, 5 * HOUR]],
+    ['dies', [5 * HOUR]],
+  ])(
+    'is due since the one before it ended, if that is tried again and %s',
+    async (end, handlerRetryDelaysMs) => {
+      jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+      onCleanUp(() => jest.restoreAllMocks())
+      const { clock, jump } = jumpingClock()
+      const { marketplace, deliver } = await createScene({
+        clock,
+        worker: { pollMs: 20, handlerRetryDelaysMs, handlerTimeoutMs: HOUR },
+      })
+      const again = gate()
+      onCleanUp(() => again.open())
+      let calls = 0
+      marketplace.on('application/installed', () => {
+        calls++
+        if (calls === 1 || (calls === 2 && end === 'dies')) throw new Error('the mail server is down')
+        return calls === 2 ? undefined : again.opened
+      })
+      for (let i = 0; i < 3; i++) await deliver(INSTALLED)
+      await until('the first has failed', async () => (await marketplace.health()).counts?.retrying === 1)
+      jump(5 * HOUR)
+      await until('the second is being handled', () => calls === 3)
+      await until(
+        'the end of the first is written',
+        async () => (await marketplace.health()).counts?.pending === 2,
+      )
+      await until(
+        'the worker looks for work',
+        async () => !(await codesOf(marketplace)).includes('worker_stuck'),
+      )
+      expect(await codesOf(marketplace)).toEqual(end === 'dies' ? ['entries_dead'] : [])
+    },
+  )
+
   it('is due since its replay, and then overdue if nobody handles it', async () => {
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())

@@ -147,6 +147,24 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
     },
   },
   {
+    name: 'counts: an entry behind others is due since the one before it ended, and none is while its lane is leased',
+    async check(lab) {
+      const { store } = lab
+      const dueForMs = async () => (await store.counts()).oldestPendingMs
+      await store.accept(['a1', 'a2', 'a3'].map((id) => eventOf('s1', { id, key: 'a' })))
+      for (const end of [DONE, DEAD]) {
+        await lab.pass(200)
+        const old = await dueForMs()
+        assert(old !== null && old >= 195, `${old} ms`)
+        const head = await leasedEntry(store)
+        assert.equal(await dueForMs(), null)
+        await finish(store, [ending(head, end)])
+        const next = await dueForMs()
+        assert(next !== null && next < 195, `${next} ms`)
+      }
+    },
+  },
+  {
     name: 'counts: an entry that is replayed is due since then, and so is one that had waited for a handler',
     async check(lab) {
       const store = await lab.create()

@@ -172,8 +172,8 @@ export interface EntryCounts {
   /** Of the pending entries, those that were tried before. */
   retrying: number
   /**
-   * How long the longest due entry has been due: since it was received, made pending again, or its next try came; null when
-   * none is due. Entries behind one that was tried and failed wait for it, so they are not due.
+   * How long the longest due entry has been due: since it was received, made pending again, its next try came, or the entry
+   * before it in its lane ended; null when none is due. Entries that are being handled, or stand behind others, are not due.
    */
   oldestPendingMs: number | null
   dead: number

@@ -1,14 +1,11 @@
 import { DAY, HOUR } from '../clock.js'
 import type { Engine } from './engine.js'
-import { ENTRY_KINDS, ENTRY_STATUSES, JUDGED_CHANGES } from './entries.js'
-import { isPending } from './lane-heads.js'
+import { ENTRY_STATUSES, JUDGED_CHANGES } from './entries.js'
+import { LANE_TOPICS } from './lane-heads.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { COUNTED_UP_TO } from './store.js'
 
-/** Only entries that were replayed or failed stand before the longest due one; see `oldestPendingMs`. */
-const OLDEST_OF_A_KIND = 200
-
-/** Counts of the table `journal`. No statement reads more rows than it counts. */
+/** Counts of the tables `journal` and `lanes`. No statement reads more rows than it counts. */
 export function createEntryCounts(engine: Engine) {
   return {
     async counts(db: Connection) {
@@ -53,25 +50,21 @@ export function createEntryCounts(engine: Engine) {
   }
 
   /**
-   * How long the longest due entry has been due: since it was received, made pending again, or its next try came. Entries
-   * behind one that is tried again wait for it, so they are not due.
+   * How long the lane that is longest due has been due. A leased one is due again when its lease runs out, which is a time
+   * of leases.
    */
   async function oldestPendingMs(db: Connection): Promise<number | null> {
-    const oldest = ENTRY_KINDS.map(
-      (kind) => sql`select * from (
-        select key, seq, coalesce(due_at, received_at) as due from journal
-        where status = 'pending' and kind = ${sql.lit(kind)} order by seq limit ${OLDEST_OF_A_KIND}
-      ) as ${sql.ref(kind)}`,
-    )
-    const failedHead = sql`(
-      select case when head.attempts > 0 then head.seq end from journal as head
-      where head.key = oldest.key and ${isPending(engine)} order by head.seq limit 1
-    )`
     const rows = await sql<{ age: number | null }>`
-      select ${engine.now()} - min(due) as age from (${sql.join(oldest, ' union all ')}) as oldest
-      where due <= ${engine.now()} and coalesce(${failedHead}, seq) = seq`.execute(db)
-    const age = rows[0]?.age
-    return age === null || age === undefined ? null : Math.max(0, Number(age))
+      with recursive ${LANE_TOPICS}
+      select max(age) as age from (
+        select ${engine.now()} - (
+          select due_at from lanes where lanes.topic = topics.topic and lease_token is null order by due_at limit 1
+        ) as age from topics where topic is not null
+        union all
+        select ${engine.leaseNow()} - min(due_at) from lanes where lease_token is not null
+      ) as ages where age >= 0`.execute(db)
+    const age = rows[0]?.age ?? null
+    return age === null ? null : Number(age)
   }
 }
 

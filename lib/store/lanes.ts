@@ -49,7 +49,7 @@ export function createLanes(engine: Engine) {
   /**
    * Sets each lane to its first pending entry, or deletes it when there is none. The caller has locked the lanes.
    * `free`: leased lanes are left as they are. `untried`: the holder tried nothing, so the lapses of the head still
-   * count, without the one of a try alone that it did not make.
+   * count, without the one of a try alone that it did not make. A head is due since its lane came to it at the earliest.
    */
   async function advance(trx: Connection, keys: readonly string[], among: 'all' | 'free' | 'untried') {
     if (keys.length === 0) return
@@ -57,6 +57,10 @@ export function createLanes(engine: Engine) {
     const suspect = among === 'all' ? sql`0` : sql`suspect`
     // Sub-selects that end at their first row: PostgreSQL turns `exists` into a join over all pending entries.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
+    const dueAt =
+      among === 'free'
+        ? sql`coalesce(journal.due_at, case when lanes.due_at < ${now()} then lanes.due_at else ${now()} end)`
+        : sql`case when journal.due_at > ${now()} then journal.due_at else ${now()} end`
     const emptied = await sql<{ key: string }>`
       delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
         select seq from journal where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
@@ -66,7 +70,7 @@ export function createLanes(engine: Engine) {
     if (left.length === 0) return
     await sql`
       update lanes set lease_token = null, lapses = ${lapses}, suspect = ${suspect}, (topic, due_at) = (
-        select journal.topic, coalesce(journal.due_at, ${now()}) from journal
+        select journal.topic, ${dueAt} from journal
         where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
       )
       where ${engine.isOneOf('key', left)} ${free}`.execute(trx)

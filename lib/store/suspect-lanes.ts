@@ -37,8 +37,9 @@ export function createSuspectLanes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     },
 
     async claim(trx: Connection, options: ClaimSuspectLane): Promise<LaneClaim | undefined> {
+      // From the time of leases to that of dates.
       await sql`
-        update lanes set suspect = 1, lease_token = null where key in (
+        update lanes set suspect = 1, lease_token = null, due_at = due_at + (${now()} - ${leaseNow()}) where key in (
           select key from lanes where ${hasRunOut()} order by key ${engine.skipLocked}
         )`.execute(trx)
       const token = newLeaseToken()
