@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { EVERY_TOPIC, eventOf, handling } from '../lib/adapter/lab.js'
-import { HOUR, systemClock } from '../lib/clock.js'
+import { DAY, HOUR, systemClock } from '../lib/clock.js'
 import { createDispatcher } from '../lib/work/dispatcher.js'
 import { createHandlers } from '../lib/work/handlers.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
@@ -35,6 +35,7 @@ describe.each(ENGINE_NAMES)('a backlog whose handlers return at once, on %s', (n
         marketplace: () => undefined,
         timeoutMs: HOUR,
         retryDelaysMs: [],
+        retentionMs: DAY,
         concurrency: 8,
         leaseMs: HOUR,
         renewEveryMs: HOUR,

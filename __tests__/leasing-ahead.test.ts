@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { HOUR } from '../lib/clock.js'
+import { DAY, HOUR } from '../lib/clock.js'
 import type { ClaimLanes, LaneClaim, LaneFinish } from '../lib/store/store.js'
 import { createDispatcher } from '../lib/work/dispatcher.js'
 import { createHandlers } from '../lib/work/handlers.js'
@@ -56,6 +56,7 @@ function scene(handlerMs: number) {
     marketplace: () => undefined,
     timeoutMs: HOUR,
     retryDelaysMs: [],
+    retentionMs: DAY,
     concurrency: CONCURRENCY,
     leaseMs: HOUR,
     renewEveryMs: HOUR,

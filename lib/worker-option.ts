@@ -1,5 +1,5 @@
 import type { Clock } from './clock.js'
-import { type DecisionRules, isEntitledBy } from './entitlement/decide.js'
+import { answerOf, type DecisionRules } from './entitlement/decide.js'
 import { canonicalState } from './entitlement/purchase-state.js'
 import type { createClassifier } from './events/classify.js'
 import type { createOutcomeListeners } from './operations/outcome-listeners.js'
@@ -59,7 +59,7 @@ export function workerFor(
       handlers,
       payloadOf: createPayloads(
         classify,
-        createPresentAnswer({ store, isEntitledBy: (rows) => isEntitledBy(rows, rules, clock.now()) }),
+        createPresentAnswer({ store, answerOf: (rows) => answerOf(rows, rules, clock.now()) }),
       ),
       marketplace: parts.marketplace,
       concurrency: settings.concurrency,

@@ -1,14 +1,16 @@
 import { join } from 'node:path'
-import { describe, expect, it } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { withStoreFaults } from '../../lib/adapter/index.js'
-import { systemClock } from '../../lib/clock.js'
+import { DAY, HOUR, systemClock } from '../../lib/clock.js'
 import type { HandlerFailure, Marketplace, PurchaseChange } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { consoleCaller, mountConsole } from '../support/console.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { jumpingClock } from '../support/jumping-clock.js'
 import { buy } from '../support/purchases.js'
-import { createScene, openMarketplace } from '../support/scene.js'
+import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
 const B1 = 'business-one'
@@ -119,26 +121,24 @@ describe('H70 a business that was erased', () => {
 })
 
 describe('H71 when the store cannot be read before a handler is called', () => {
-  it('H71 the handler is not called with a guess: the try fails, never as the last one, and is repeated', async () => {
+  it('H71 the handler is not called with a guess: the change is put off, and is handled afterwards', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const { platform, marketplace } = await createScene({
       store,
-      worker: { pollMs: 50, handlerRetryDelaysMs: [20] },
+      worker: { pollMs: 50, handlerRetryDelaysMs: [] },
     })
     const failures: HandlerFailure[] = []
     marketplace.onHandlerError((failure) => failures.push(failure))
     const handled = handledBy(marketplace)
     const fault = store.faults.add({ on: 'subscriptionsOf', kind: 'unavailable' })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('several tries have failed', () => failures.length >= 3)
+    await until('it was put off', async () => (await changeOf(marketplace))?.error)
+    expect(await changeOf(marketplace)).toMatchObject({ status: 'pending', attempts: 0 })
     expect(handled).toEqual([])
-    expect(failures.map(({ error, retryInMs }) => [(error as { code: string }).code, retryInMs])).toEqual(
-      failures.map(() => ['store_unavailable', 20]),
-    )
-    expect(await marketplace.journal.list({ status: 'retrying' })).toHaveLength(1)
     fault.remove()
     await until('the change is handled', () => handled.length > 0)
     expect(handled).toEqual([['purchased', true]])
+    expect(failures).toEqual([])
   })
 
   it('H71 a store that hangs does not hold up the close', async () => {
@@ -149,6 +149,130 @@ describe('H71 when the store cannot be read before a handler is called', () => {
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await until('the store is asked', () => store.faults.held > 0)
     await marketplace.close()
+    expect(handled).toEqual([])
+  })
+})
+
+describe.each(ENGINE_NAMES)('H73 when the answer is not known before a handler is called, on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('H73 the change is put off without a try, and other businesses and health go on', async () => {
+    const rule = { isBroken: true }
+    const { platform, marketplace } = await createScene({
+      store: await engine.freshAddress(),
+      worker: { pollMs: 50, handlerRetryDelaysMs: [] },
+      entitledWhen({ business_uid, purchase_state }) {
+        if (rule.isBroken && business_uid === B1) throw new Error('a mistake')
+        return purchase_state === 'purchased'
+      },
+    })
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const failures: HandlerFailure[] = []
+    marketplace.onHandlerError((failure) => failures.push(failure))
+    const handled: [string, boolean][] = []
+    marketplace.onPurchaseChange(({ business_uid, entitled }) => void handled.push([business_uid, entitled]))
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('it was put off', async () => (await changeOf(marketplace))?.error)
+    platform.purchase({ business_uid: 'business-two', payment: 'succeeded' })
+    await until('the change of the other business is done', async () => {
+      return (await marketplace.journal.list({ kind: 'change', status: 'done' })).length === 1
+    })
+    const change = (await marketplace.journal.list({ kind: 'change' })).at(-1)
+    expect(change).toMatchObject({ business_uid: B1, status: 'pending', attempts: 0 })
+    expect(change?.error).toMatch(/^MarketplaceError: Cannot tell whether the business is entitled: /)
+    const { problems, counts } = await marketplace.health()
+    expect(problems.map(({ code }) => code)).toEqual(['entitled_when_failed'])
+    expect(counts).toMatchObject({ pending: 1, retrying: 0, dead: 0 })
+    rule.isBroken = false
+    await until('the change is handled', () => handled.length === 2)
+    expect(handled).toEqual([
+      ['business-two', true],
+      [B1, true],
+    ])
+    expect(failures).toEqual([])
+    await until('it is done', async () => (await marketplace.health()).counts?.pending === 0)
+    expect((await marketplace.journal.list({ kind: 'change' })).map(({ attempts }) => attempts)).toEqual([
+      1, 1,
+    ])
+  })
+})
+
+describe('H73 a forged notice of a subscription', () => {
+  it('H73 does not hold back the end of another one', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const handled = handledBy(marketplace)
+    const { uid } = await buy(platform, marketplace)
+    await until('the purchase is handled', () => handled.length === 1)
+    const notice = { subscription_uid: 'forged', business_id: B1, purchasable_uid: OUR_ITEM }
+    await deliver(sampleDelivery('purchasable_subscription/update', notice))
+    platform.paymentIssue(uid)
+    await until('the suspension is handled', () => handled.length === 2)
+    expect(handled.at(-1)).toEqual(['suspended', false])
+    expect(await marketplace.explain(B1)).toMatchObject({ reason: 'not_read_yet', known: false })
+  })
+})
+
+describe('H73 after four days without a read', () => {
+  it('H73 a change that waited for its retry says what the next read shows, not that the answer is old', async () => {
+    const { clock, jump } = jumpingClock()
+    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const { platform, marketplace } = await createScene({ store, clock })
+    const { first, meanwhile } = failsOnce(marketplace)
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await first.opened
+    meanwhile.open()
+    await until('it is tried again', async () => (await marketplace.health()).counts?.retrying === 1)
+    await marketplace.close()
+    jump(4 * DAY)
+    const read = gate()
+    onCleanUp(() => read.open())
+    const later = openMarketplace(platform, {
+      store,
+      clock,
+      worker: { pollMs: 50 },
+      platform: {
+        async fetch(address, init) {
+          if (String(address).includes(uid)) await read.opened
+          return fetch(address as string, init as RequestInit)
+        },
+      },
+    })
+    const handled = handledBy(later)
+    await until('it was put off', async () => (await changeOf(later))?.error?.includes('for too long'))
+    expect(handled).toEqual([])
+    read.open()
+    await until('it is handled', () => handled.length === 1)
+    expect(handled).toEqual([['purchased', true]])
+  })
+
+  it('H73 a change whose answer is never known becomes dead when its retention ends, and is reported', async () => {
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const { clock, jump } = jumpingClock()
+    const { platform, marketplace } = await createScene({
+      clock,
+      worker: { pollMs: 50 },
+      retention: { changesMs: 3 * DAY },
+      entitledWhen() {
+        throw new Error('a mistake')
+      },
+    })
+    const dead: unknown[] = []
+    marketplace.onDead(({ business_uid, attempts, error }) => dead.push([business_uid, attempts, error]))
+    const handled = handledBy(marketplace)
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const isPutOff = async () =>
+      (await marketplace.history(B1)).some(
+        ({ kind, at }) => kind === 'handled' && clock.now() - Date.parse(at) < HOUR,
+      )
+    await until('it was put off', isPutOff)
+    jump(2 * DAY)
+    await until('it was put off again', isPutOff)
+    expect(dead).toEqual([])
+    jump(DAY)
+    await until('it is dead', () => dead.length === 1)
+    expect(dead).toEqual([[B1, 0, expect.stringMatching(/entitledWhen fails/)]])
     expect(handled).toEqual([])
   })
 })
@@ -256,6 +380,12 @@ function failsOnce(marketplace: Marketplace) {
     throw new Error('not yet')
   })
   return { handled, first, meanwhile }
+}
+
+/** The change, if there is one only. */
+async function changeOf(marketplace: Marketplace) {
+  const [change, ...others] = await marketplace.journal.list({ kind: 'change' })
+  return others.length === 0 ? change : undefined
 }
 
 async function waiting(marketplace: Marketplace): Promise<number> {

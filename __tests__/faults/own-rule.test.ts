@@ -93,14 +93,20 @@ describe("J70 the app's own rule", () => {
     expect(await marketplace.explain(B1)).toMatchObject({ reason: 'purchased' })
   })
 
-  it('J70 that fails does not hold back changes: a handler gets the answer of isEntitled, which is no', async () => {
+  it('J70 that fails holds back the changes of that business until it is corrected', async () => {
     const { marketplace, platform, isBroken } = await scene(() => null)
     isBroken(true)
     const changes: unknown[] = []
     marketplace.onPurchaseChange(({ to, entitled }) => void changes.push([to, entitled]))
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('the change is put off', async () => {
+      const [entry] = await marketplace.journal.list({ kind: 'change' })
+      return entry?.error?.includes('own rule entitledWhen fails')
+    })
+    expect(changes).toEqual([])
+    isBroken(false)
     await until('the change is handled', () => changes.length === 1)
-    expect(changes).toEqual([['purchased', false]])
+    expect(changes).toEqual([['purchased', true]])
   })
 })
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, jest } from '@jest/globals'
 import { EVERY_TOPIC, eventOf, handling } from '../../lib/adapter/lab.js'
-import { HOUR, systemClock } from '../../lib/clock.js'
+import { DAY, HOUR, systemClock } from '../../lib/clock.js'
 import type { HandlerFailure } from '../../lib/index.js'
 import type { Store } from '../../lib/store/store.js'
 import { storeFor } from '../../lib/store-option.js'
@@ -200,6 +200,7 @@ function dispatcherOver(store: Store, clock = systemClock) {
     concurrency: 8,
     timeoutMs: 30_000,
     retryDelaysMs: [],
+    retentionMs: DAY,
     leaseMs: 60_000,
     renewEveryMs: 10_000,
     pollMs: 50,

@@ -72,13 +72,23 @@ export function decide(
   return { ...decision, explanation: `${decision.explanation} ${mismatch}` }
 }
 
-/** Whether one of the subscriptions entitles, as `decide` answers without an explanation. */
-export function isEntitledBy(
+/**
+ * The answer for a handler of a change, which is called once. `known` is false only if the answer may become yes without a
+ * further change. The first read of a subscription makes a change of its own, unless it is quiet; and anybody with the
+ * delivery secret can announce subscriptions, which must not hold back an end.
+ */
+export function answerOf(
   subscriptions: readonly Subscription[],
   rules: DecisionRules,
   now: number,
-): boolean {
-  return subscriptions.some((subscription) => REASONS[reasonFor(subscription, rules, now).reason].entitled)
+): (typeof REASONS)[Reason] {
+  let best: Reason = 'unknown_business'
+  for (const subscription of subscriptions) {
+    const { reason } = reasonFor(subscription, rules, now)
+    if (reason === 'not_read_yet' && !subscription.quiet) continue
+    if (REASONS[reason].rank < REASONS[best].rank) best = reason
+  }
+  return REASONS[best]
 }
 
 /** The verdict that decides first. */

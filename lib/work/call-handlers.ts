@@ -1,9 +1,10 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, SECOND } from '../clock.js'
+import type { Clock } from '../clock.js'
 import type { Entry, EntryEnd, EntryKind } from '../store/store.js'
 import { orAborted } from '../waiting.js'
 import { createHandlerCall } from './call-handler.js'
 import type { AnyHandler, Handlers } from './handlers.js'
+import { createPutOffs } from './put-off.js'
 import { isRetryable } from './write-while-leased.js'
 
 /** One failed try of one handler. */
@@ -21,8 +22,11 @@ export interface HandlerFailure {
   retryInMs: number | null
 }
 
-/** The payload of an entry, or why it cannot be made now, as when the store cannot be read. */
+/** The payload of an entry, or why it cannot be made now. */
 export type Prepared = { payload: unknown } | { error: unknown }
+
+/** `isUntried`: no handler was called, so it is not a try of the entry. */
+export type Handled = EntryEnd['result'] & { isUntried?: true }
 
 /**
  * Calls the handlers of an entry concurrently. When one fails, only the failed ones are called again by this process;
@@ -36,6 +40,8 @@ export function createHandlerCalls(options: {
   timeoutMs: number
   /** Pauses between tries. After the last one the entry is dead until it is replayed. */
   retryDelaysMs: readonly number[]
+  /** An entry that is older than this no longer waits for its payload. */
+  retentionMs: number
   clock: Clock
   /** Runs around each call of a handler, and returns its result. */
   around?(entry: Entry, call: () => unknown): unknown
@@ -44,6 +50,7 @@ export function createHandlerCalls(options: {
 }) {
   const { handlers, payloadOf, retryDelaysMs, onHandlerError = () => {} } = options
   const one = createHandlerCall(options)
+  const putOffs = createPutOffs(options)
   /** The handlers of an entry that have succeeded while others failed, by entry id. */
   const succeeded = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
 
@@ -62,10 +69,14 @@ export function createHandlerCalls(options: {
     return { kind: 'dead', error }
   }
 
-  /** No handler was called, so an outage of the store never uses up the tries of an entry. */
-  function withoutPayload(entry: Entry, registered: readonly AnyHandler[], error: unknown) {
-    const lastMs = isRetryable(error) ? (retryDelaysMs.at(-1) ?? SECOND) : null
-    const retryInMs = retryDelaysMs[entry.attempt - 1] ?? lastMs
+  /** An outage of the store or of the platform uses up no tries of an entry. */
+  function withoutPayload(entry: Entry, registered: readonly AnyHandler[], error: unknown): Handled {
+    if (isRetryable(error)) {
+      const inMs = putOffs.pauseMs(entry)
+      const end = { error: textOf(error), isUntried: true } as const
+      return inMs === null ? { kind: 'dead', ...end } : { kind: 'retry', inMs, ...end }
+    }
+    const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
     for (const handler of registered) report(entry, handler, error, retryInMs)
     return failed(entry, error, retryInMs)
   }
@@ -90,10 +101,11 @@ export function createHandlerCalls(options: {
      * The result of the entry. Undefined: the entry stays as it is, because it has no handler any more, or because its
      * handlers were interrupted. Closing is not a failure of a handler and does not count as a try.
      */
-    async call(entry: Entry, prepared: Prepared, lost: AbortSignal): Promise<EntryEnd['result'] | undefined> {
+    async call(entry: Entry, prepared: Prepared, lost: AbortSignal): Promise<Handled | undefined> {
       const registered = handlers.for(entry)
       if (registered.length === 0) return undefined
       if ('error' in prepared) return withoutPayload(entry, registered, prepared.error)
+      putOffs.ended(entry)
       const { payload } = prepared
       // The first try, also of a replay, calls all handlers.
       const done = (entry.attempt > 1 && succeeded.get(entry.id)) || new Set<AnyHandler>()

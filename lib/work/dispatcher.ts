@@ -7,7 +7,7 @@ import {
   MAX_LAPSES,
   type Store,
 } from '../store/store.js'
-import { createHandlerCalls } from './call-handlers.js'
+import { createHandlerCalls, type Handled } from './call-handlers.js'
 import { createLaneFinishes } from './lane-finishes.js'
 import { createLaneResults } from './lane-results.js'
 import { createLaneSlots, PATIENCE_MS } from './lane-slots.js'
@@ -103,7 +103,7 @@ export function createDispatcher(
           await slices.turn()
           // Before the payload: making it calls a function of the app too, `entitledWhen`.
           if (lane.lapses >= MAX_LAPSES) {
-            results.add({ ...entry, attempt: entry.attempt - 1 }, endedTheProcess(lane.lapses))
+            results.add(entry, endedTheProcess(lane.lapses))
             break
           }
           let prepared = calls.prepare(entry, lost)
@@ -133,9 +133,10 @@ export function createDispatcher(
     await results.complete()
   }
 
-  function note({ entry, result }: { entry: Entry; result: EntryEnd['result'] }) {
-    onHandled(entry, result)
+  function note({ entry, result }: { entry: Entry; result: Handled }) {
     if (result.kind === 'retry') loop.wake(result.inMs)
+    if (result.kind === 'retry' && result.isUntried) return
+    onHandled(entry, result)
     if (result.kind !== 'dead') return
     const { id, kind, name, businessUid, subscriptionUid, attempt: attempts } = entry
     onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
@@ -160,9 +161,10 @@ export function createDispatcher(
   }
 }
 
-function endedTheProcess(times: number): EntryEnd['result'] {
+function endedTheProcess(times: number): Handled {
   return {
     kind: 'dead',
+    isUntried: true,
     error: `it was handled ${times} times alone, and each time the process ended or froze before its handler returned`,
   }
 }

@@ -1,9 +1,10 @@
-import type { Entry, EntryEnd, LaneClaim } from '../store/store.js'
+import type { Entry, LaneClaim } from '../store/store.js'
+import type { Handled } from './call-handlers.js'
 import type { createLaneFinishes } from './lane-finishes.js'
 
-interface Handled {
+interface HandledEntry {
   entry: Entry
-  result: EntryEnd['result']
+  result: Handled
 }
 
 /** The results of one leased lane, until they are written. */
@@ -11,10 +12,10 @@ export function createLaneResults(options: {
   lane: LaneClaim
   finishes: ReturnType<typeof createLaneFinishes>
   lost: AbortSignal
-  onWritten(handled: Handled): void
+  onWritten(handled: HandledEntry): void
 }) {
   const { lane, finishes, lost, onWritten } = options
-  const unwritten: Handled[] = []
+  const unwritten: HandledEntry[] = []
   let isHeld = true
   /** No further result follows, so the next write ends the lease. */
   let isComplete = false
@@ -23,7 +24,7 @@ export function createLaneResults(options: {
   let writing: Promise<unknown> | undefined
 
   async function write() {
-    let written: Handled[] = []
+    let written: HandledEntry[] = []
     isHeld = await finishes.write(() => {
       written = unwritten.splice(0)
       isReleased = isComplete
@@ -37,8 +38,8 @@ export function createLaneResults(options: {
   return {
     /** False when a write has found that the lease is lost. */
     isHeld: () => isHeld,
-    add(entry: Entry, result: EntryEnd['result']) {
-      unwritten.push({ entry, result })
+    add(entry: Entry, result: Handled) {
+      unwritten.push({ entry: result.isUntried ? { ...entry, attempt: entry.attempt - 1 } : entry, result })
     },
     /** Writes while the next entry is handled, so that little is repeated if the process ends. */
     writeSoon() {

@@ -14,7 +14,7 @@ export interface UnrecognisedDelivery {
 
 /**
  * Turns journal entries into the payloads of handlers. `isEntitledNow` looks into the store: that of a change is a promise,
- * and rejects when the store cannot be read.
+ * and rejects when the store cannot be read or the answer is not known.
  */
 export function createPayloads(
   classify: (envelope: unknown) => { recognised: true; name: string; data: unknown } | { recognised: false },

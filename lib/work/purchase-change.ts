@@ -9,8 +9,8 @@ export interface PurchaseChange extends StoredChange {
   /**
    * Whether the business may use the app now: computed from the store for each call of the handler, also at a retry, a
    * replay, and for a handler that was registered later. So it may differ from `to`, which a later change may have
-   * replaced. It is the answer of `isEntitled(business_uid)`: one subscription of any item of the app is enough, and it
-   * is false while the answer is not known. For one item of several, call `isEntitled` with `purchasableUid`.
+   * replaced. It is the answer of `isEntitled(business_uid)`: one subscription of any item of the app is enough. While the
+   * answer is not known, no handler is called. For one item of several, call `isEntitled` with `purchasableUid`.
    */
   entitled: boolean
 }

@@ -17,7 +17,7 @@ export function createWorker(options: {
   clock: Clock
   retention: Retention
   reading: Omit<RefresherOptions, keyof Shared>
-  handling: Omit<DispatcherOptions, keyof Shared>
+  handling: Omit<DispatcherOptions, keyof Shared | 'retentionMs'>
   /** Gets every failure that no caller waits for; `area` is for logs. */
   onError(area: 'reading' | 'handling' | 'sweeping', error: unknown): void
 }) {
@@ -27,6 +27,7 @@ export function createWorker(options: {
   const dispatcher = createDispatcher({
     ...shared,
     ...handling,
+    retentionMs: retention.changesMs,
     onError: (error) => onError('handling', error),
   })
   const topics = createTopicKeeper({
