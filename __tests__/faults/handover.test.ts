@@ -36,9 +36,9 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     if (engineName === 'SQLite') jump(4 * MINUTE)
     else await sql(`update handlers set seen_at = seen_at - ${4 * MINUTE}`)
     await handed
-    expect(await sql('select topic, ready from handlers where ready = 1 order by topic')).toMatchObject(
-      ['change', UPDATE].map((topic) => ({ topic, ready: 1 })),
-    )
+    expect(
+      await sql("select topic, ready from handlers where ready = 1 and topic <> 'worker' order by topic"),
+    ).toMatchObject(['change', UPDATE].map((topic) => ({ topic, ready: 1 })))
   })
 
   it('H32 does not try an entry before its time because an earlier entry was replayed', async () => {

@@ -39,11 +39,31 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     expect(seen).toHaveLength(6)
   })
 
-  it('H61 a new handler does not get the history from before its process', async () => {
+  it('H60 the first worker ends before its handlers are registered: those of the next one get its events', async () => {
     const address = await engine.freshAddress()
     const scene = await createScene({ store: address })
+    const [waiting] = await delivered(scene, 1)
+    await until('the event is unhandled', async () => (await unhandled(scene.marketplace)).length === 1)
+    await scene.marketplace.close()
+    await age(address, 2 * MINUTE)
+    const next = openMarketplace(scene.platform, { store: address })
+    await next.start()
+    await next.idle()
+    const seen: string[] = []
+    next.on('application/installed', ({ id }) => void seen.push(id))
+    await until('the event is handled', () => seen.length > 0)
+    expect(seen).toEqual([waiting])
+  })
+
+  it('H61 a new handler does not get the history from before its process', async () => {
+    const address = await engine.freshAddress()
+    const { clock, jump } = jumpingClock()
+    const scene = await createScene({ store: address, clock })
     const [old] = await delivered(scene, 1)
     await until('the event is unhandled', async () => (await unhandled(scene.marketplace)).length === 1)
+    jump(MINUTE)
+    scene.marketplace.on('application/uninstalled', () => {})
+    await scene.marketplace.idle()
     await scene.marketplace.close()
     await age(address, 2 * MINUTE)
     const next = openMarketplace(scene.platform, { store: address })

@@ -6,7 +6,7 @@ import { type EntryKind, type EntryStatus, isTopicAmong, type Topic } from './st
 
 /**
  * This row of `handlers` is not a topic. It shows that there was a worker, so a new event of a topic without a row is
- * unhandled.
+ * unhandled. `ready`: a worker has lived through its start.
  */
 export const WORKER: Topic = 'worker'
 

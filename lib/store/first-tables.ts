@@ -1,5 +1,6 @@
 import { nextTurn } from '../waiting.js'
 import type { Dialect } from './dialect.js'
+import { WORKER } from './entry-status.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { CAUSES, URGENCY } from './store.js'
 
@@ -95,7 +96,8 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
 
   if (first.has('handlers'))
     await sql`
-      insert into handlers (topic, seen_at, ready) select topic, seen_at, 0 from ${aside('handlers')} where true
+      insert into handlers (topic, seen_at, ready)
+      select topic, seen_at, case topic when ${WORKER} then 1 else 0 end from ${aside('handlers')} where true
       on conflict (topic) do update set seen_at = excluded.seen_at`.execute(trx)
   if (first.has('tallies'))
     await sql`

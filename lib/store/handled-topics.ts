@@ -1,3 +1,4 @@
+import { MINUTE } from '../clock.js'
 import { nextTurn } from '../waiting.js'
 import type { Engine } from './engine.js'
 import { createStatuses, WORKER } from './entry-status.js'
@@ -10,6 +11,9 @@ import { unhandledEvents } from './unhandled-events.js'
 import { BATCH, createWaitingEntries } from './waiting-entries.js'
 import { withinBytes } from './within-bytes.js'
 
+/** A worker that has lived so long after its first `handleTopics` has registered its handlers. */
+const START_MS = MINUTE
+
 /**
  * The table `handlers`: the topics that any process has handlers for. They decide whether a new entry is pending.
  *
@@ -21,6 +25,8 @@ import { withinBytes } from './within-bytes.js'
  *
  * A row stays for ever: an entry that waited in vain is dead if a process once had its handler, else `unhandled`.
  * A worker is a process that has called `handleTopics`. Before the first worker has named its topics, every entry waits.
+ * Its row `WORKER` is not ready until a worker has lived for `START_MS`: every worker until then is a first one, because those
+ * before it may have ended before their handlers were registered.
  * Events that were unhandled shortly before their topic is named wait too, before the topic is ready. So they are handled
  * before later ones.
  * A transaction that writes entries of a topic that is not ready locks the row, so that no entry begins to wait after the
@@ -28,8 +34,10 @@ import { withinBytes } from './within-bytes.js'
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
   let isWorker = false
+  /** When this worker first named its topics, by the monotonic clock. */
+  let beganAt: number | null = null
   /**
-   * When this worker became the first, in the time of the store: what came before that is not history for its handlers,
+   * When this worker became a first one, in the time of the store: what came before that is not history for its handlers,
    * however late they come.
    */
   let firstWorkerAt: number | null = null
@@ -48,6 +56,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       const own = new Set(topics)
       let isFirst = false
       isWorker = true
+      beganAt ??= engine.clock.monotonic()
       let moved = 0
       let namedAt = Number.NEGATIVE_INFINITY
       // Repeated between batches, so that no other process retires the topics meanwhile.
@@ -57,7 +66,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         const becameFirstAt = await write((trx) => nameTopics(engine, trx, topics))
         if (becameFirstAt === null) return
         isFirst = true
-        firstWorkerAt = becameFirstAt
+        firstWorkerAt ??= becameFirstAt
       }
       const inBatches = async (batch: (trx: Connection) => Promise<number | boolean>) => {
         while (!isClosed() && (await write(batch))) {
@@ -86,6 +95,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         if (moved > 0) await nameEvery(0)
       }
       if (isFirst) await inBatches(markUnhandled)
+      if (isFirst && engine.clock.monotonic() - beganAt >= START_MS)
+        await write((trx) => sql`update handlers set ready = 1 where topic = ${WORKER}`.execute(trx))
       await write((trx) => retire(trx, retireMs))
       await inBatches((trx) => setAside(trx, retireMs, own))
       return moved > 0
@@ -93,9 +104,9 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 }
 
-/** Writes that a process has these topics. Returns the time of the store if it is the first worker, else null. */
+/** Writes that a process has these topics. Returns the time of the store if it is a first worker, else null. */
 async function nameTopics(engine: Engine, trx: Connection, topics: readonly Topic[]): Promise<number | null> {
-  const isFirst = !(await readTopics(engine, trx)).all.has(WORKER)
+  const isFirst = !(await readTopics(engine, trx)).ready.has(WORKER)
   const json = JSON.stringify([WORKER, ...topics].sort().map((topic) => ({ topic })))
   await sql`
     insert into handlers (topic, seen_at, ready)

@@ -1,4 +1,5 @@
 import type { Engine } from './engine.js'
+import { WORKER } from './entry-status.js'
 import { headsOf, topicsOf } from './lane-heads.js'
 import type { Lanes } from './lanes.js'
 import { readTopics } from './read-topics.js'
@@ -15,9 +16,9 @@ export function createTopicRetirement(engine: Engine, lanes: Pick<Lanes, 'advanc
 
   /** Makes topics not ready that no process has named for `retireMs`. */
   async function retire(trx: Connection, retireMs: number) {
-    await sql`update handlers set ready = 0 where ready = 1 and seen_at < ${leaseNow()} - ${retireMs}`.execute(
-      trx,
-    )
+    await sql`
+      update handlers set ready = 0
+      where ready = 1 and topic <> ${WORKER} and seen_at < ${leaseNow()} - ${retireMs}`.execute(trx)
   }
 
   /**

@@ -104,7 +104,7 @@ export interface HandlersTable {
   topic: string
   /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. 0: never. */
   seen_at: number
-  /** 1: new entries of the topic are pending. 0: they wait, behind those that wait already. */
+  /** 1: new entries of the topic are pending. 0: they wait, behind those that wait already. Of `WORKER`: see `handled-topics.ts`. */
   ready: number
 }
 
