@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
-import { SECOND } from '../lib/clock.js'
+import { HOUR, SECOND } from '../lib/clock.js'
+import type { DecisionRules } from '../lib/entitlement/decide.js'
 import { createEntitlements } from '../lib/entitlement/entitlements.js'
-import type { Subscription } from '../lib/store/store.js'
+import type { Hint, Subscription } from '../lib/store/store.js'
 import { createReader, record } from './support/reader.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
@@ -52,24 +53,41 @@ describe('the wait of a question for a read', () => {
     expect(question.answer).toBe(false)
   })
 
-  it.each([
-    ['a flood puts the read off', { refreshAt: 450 }, 0],
-    ['two deliveries of one event put the read off', { refreshAt: 349 }, 2_000],
-    ['the read is due', { refreshAt: -1 }, 2_000],
-    ['the read is under way', { refreshAt: 60_000 }, 2_000],
-  ])('of a business that may use the app, while %s', async (_what, { refreshAt }, expectedMs) => {
-    const now = Date.UTC(2030, 0, 1)
-    const owedSince = now
-    const { clock, ask } = asked({
-      requestedMsAgo: 0,
-      ...{ record: record('purchased', 1), state: 'purchased', readAt: now },
-      ...{ owedSince, refreshAt: now + refreshAt },
+  describe('of a business that may use the app, if requests and reads follow each other', () => {
+    it('lasts waitMs in all', async () => {
+      const { clock, ask, change } = asked({ requestedMsAgo: 0, ...confirmed })
+      for (const expectedMs of [2_000, 0, 0]) {
+        const begun = clock.now()
+        change({ readAt: begun - SECOND, owedSince: begun })
+        const question = ask()
+        await clock.rest()
+        if (expectedMs > 0) {
+          await clock.advance(expectedMs - 1)
+          expect(question.answer).toBeUndefined()
+          await clock.advance(1)
+        }
+        expect(question.answer).toBe(true)
+      }
     })
-    const question = ask()
-    await clock.rest()
-    if (expectedMs === 0) return expect(question.answer).toBe(true)
-    await clock.advance(expectedMs - 1_400)
-    expect(question.answer).toBeUndefined()
+
+    it.each([
+      ['is five seconds after the last read', -5_000, {}, true],
+      ['is less than that after the last read', -4_999, {}, false],
+      ['follows an answer that was no', -1, { state: 'suspended', record: record('suspended', 1) }, true],
+    ])('begins again, or not, when the request %s', async (_when, readAt, between, again) => {
+      const { clock, ask, change } = asked({ requestedMsAgo: 0, ...confirmed })
+      change({ readAt: clock.now() - SECOND, owedSince: clock.now() })
+      const first = ask()
+      await clock.advance(2_000)
+      expect(first.answer).toBe(true)
+      change({ ...between, pending: false })
+      ask()
+      await clock.rest()
+      change({ ...confirmed, pending: true, readAt: clock.now() + readAt, owedSince: clock.now() })
+      const second = ask()
+      await clock.rest()
+      expect(second.answer).toBe(again ? undefined : true)
+    })
   })
 
   it('ends when the marketplace closes, after a last look at its store', async () => {
@@ -93,6 +111,9 @@ describe('the wait of a question for a read', () => {
   })
 })
 
+const isPurchased: DecisionRules['entitledWhen'] = ({ purchase_state }) => purchase_state === 'purchased'
+const confirmed = { record: record('purchased', 1), state: 'purchased' }
+
 /** A business with one announced subscription that was never read. A question about it waits at most two seconds. */
 function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>) {
   const { requestedMsAgo, ...more } = given
@@ -101,18 +122,20 @@ function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>)
   const subscription = { ...createReader().claim.subscription, owedSince: requestedAt, ...more, requestedAt }
   let isDown = false
   let subscribed = 0
+  let hint: (given: Hint) => void = () => {}
   const { isEntitled, close } = createEntitlements({
     store: {
       async subscriptionsOf() {
         if (isDown) throw new Error('closed')
         return [subscription]
       },
-      subscribe() {
+      subscribe(listener) {
         subscribed++
+        hint = listener
         return () => void subscribed--
       },
     },
-    rules: { purchasableUids: [], entitledWhen: () => true, maxStaleMs: SECOND },
+    rules: { purchasableUids: [], entitledWhen: isPurchased, maxStaleMs: HOUR },
     waitMs: 2 * SECOND,
     clock: clock.forProcess(),
   })
@@ -123,6 +146,11 @@ function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>)
       isDown = true
     },
     subscribed: () => subscribed,
+    /** Commits a change of the subscription. */
+    change(more: Partial<Subscription>) {
+      Object.assign(subscription, more)
+      hint({ kind: 'requested', businessUid: 'b' })
+    },
     ask() {
       const question: { answer?: boolean } = {}
       isEntitled('b').then((answer) => {

@@ -1,6 +1,7 @@
+import { LRUCache } from 'lru-cache'
 import { type Clock, SECOND } from '../clock.js'
 import { isBehindOthers } from '../store/read-first.js'
-import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, type Store, type Subscription } from '../store/store.js'
+import { MAX_READ_INTERVAL_MS, type Store, type Subscription } from '../store/store.js'
 import { createRecheck } from '../waiting.js'
 import { type Decision, type DecisionRules, decide } from './decide.js'
 import type { DecisionCache } from './decision-cache.js'
@@ -14,6 +15,9 @@ interface Load {
 /**
  * Decides from the store, once for all concurrent callers of a business. Waits up to `waitMs` for a requested read, and
  * repeats a load that a commit outdated before anyone sees its result.
+ *
+ * While reads of a business that may use the app are requested again and again, its callers wait `waitMs` in all, and
+ * then get the answer that the last read confirmed.
  */
 export function createDecisionLoads(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst'>
@@ -25,6 +29,8 @@ export function createDecisionLoads(options: {
 }) {
   const { store, rules, waitMs, cache, clock, during } = options
   const loads = new Map<string, Load>()
+  /** How long the callers of a business that may use the app have waited since its reads were last quiet. */
+  const spent = new LRUCache<string, number>({ max: MOST_WAITING })
   // One query a second tests a database that does not respond, not one for each caller.
   let silentUntil = Number.NEGATIVE_INFINITY
 
@@ -61,12 +67,17 @@ export function createDecisionLoads(options: {
           // A flood of deliveries must not keep callers waiting: after this time they get an answer that is not cached.
           if (outdated && waitedMs < Math.max(waitMs, SECOND)) continue
           const decision = decide(businessUid, subscriptions, rules, clock.now())
-          const patienceMs = Math.min(worthWaitingMs(subscriptions, decision), waitMs - waitedMs)
+          const owed = subscriptions.filter((each) => mayChange(each, decision.entitled) && leftMs(each) > 0)
+          if (!decision.entitled || owed.some(isAfterQuiet)) spent.delete(businessUid)
+          const spentMs = Math.max(waitedMs, spent.get(businessUid) ?? 0)
+          const patienceMs = Math.min(Math.max(0, ...owed.map(leftMs)), waitMs - spentMs)
           if (patienceMs <= 0) {
             if (!superseded) cache.set(businessUid, decision, !outdated)
             return decision
           }
+          const beforeMs = (spent.get(businessUid) ?? 0) - clock.monotonic()
           await recheck.wait(patienceMs)
+          if (decision.entitled) spent.set(businessUid, beforeMs + clock.monotonic())
         }
       } catch {
         if (clock.monotonic() - queriedAt >= SECOND) silentUntil = clock.monotonic() + SECOND
@@ -86,24 +97,10 @@ export function createDecisionLoads(options: {
     }
   }
 
-  /**
-   * How much longer to wait for requested reads that may still change the decision. A yes waits for the reads that may
-   * end it. Other reads may only add an item to a yes, so all of those together delay it once.
-   */
-  function worthWaitingMs(subscriptions: Subscription[], decision: Decision): number {
-    const now = clock.now()
-    const ending: number[] = []
-    const adding: number[] = []
-    subscriptions.forEach((each, i) => {
-      const since = each.owedSince ?? each.requestedAt
-      if (since === null || !mayChange(each, decision.entitled)) return
-      const entitles = decision.subscriptions[i]?.entitled === true
-      if (entitles && isPutOff(each, now))
-        return // A request with a time in the future means that a clock has leapt.
-      ;(entitles ? ending : adding).push(waitMs - Math.max(0, now - since))
-    })
-    const others = adding.length === 0 ? 0 : decision.entitled ? Math.min(...adding) : Math.max(...adding)
-    return Math.max(0, others, ...ending)
+  /** How much longer to wait for a requested read. A request with a time in the future means that a clock has leapt. */
+  function leftMs(subscription: Subscription): number {
+    const since = owedSince(subscription)
+    return since === null ? 0 : waitMs - Math.max(0, clock.now() - since)
   }
 
   return {
@@ -116,17 +113,21 @@ export function createDecisionLoads(options: {
   }
 }
 
-/** Two deliveries of one event put a read off by less than this. */
-const FLOOD_MS = 200
+/** Businesses whose callers have waited. One that is forgotten waits again. */
+const MOST_WAITING = 10_000
 
-/**
- * Whether a flood of events has put the read off, which it does for at most `MAX_READ_INTERVAL_MS` after the last read.
- * So the record was confirmed within that time. The time of a leased row is the end of its lease, which is later.
- */
-function isPutOff({ readAt, owedSince, refreshAt }: Subscription, now: number): boolean {
-  if (readAt === null || owedSince === null || refreshAt === null || refreshAt <= now) return false
-  const dueAfterOne = Math.max(owedSince, readAt + MIN_READ_INTERVAL_MS)
-  return refreshAt >= dueAfterOne + FLOOD_MS && refreshAt <= readAt + MAX_READ_INTERVAL_MS
+/** An event after such a pause is the first: a read that confirmed the record less than this before it is recent. */
+const QUIET_MS = MAX_READ_INTERVAL_MS
+
+/** Whether the request came a while after the last read of the record, which is not recent then. */
+function isAfterQuiet(subscription: Subscription): boolean {
+  const { readAt } = subscription
+  const since = owedSince(subscription)
+  return readAt !== null && since !== null && since - readAt >= QUIET_MS
+}
+
+function owedSince({ owedSince, requestedAt }: Subscription): number | null {
+  return owedSince ?? requestedAt
 }
 
 /** A read under way may change any answer. A verification, which may show a new subscription, changes only a no. */
