@@ -8,6 +8,7 @@ import { createTokens } from '../../lib/platform/tokens.js'
 import { connect, readTime } from '../../lib/sqlite/connect.js'
 import { findSqlite } from '../../lib/sqlite/drivers.js'
 import { sql } from '../../lib/store/sql.js'
+import type { Store } from '../../lib/store/store.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { createFileScene } from '../support/file-scene.js'
@@ -253,11 +254,65 @@ describe.each(ENGINE_NAMES)('D80 the database is an hour behind the app, on %s',
     const [row] = await store.listSubscriptions({ businessUid: 'b1', limit: 1 })
     expect(row?.uninstalledAt).not.toBeNull()
   })
-
-  function install(installed: boolean, at: number | null) {
-    return { kind: 'business', businessUid: 'b1', install: { installed, at } } as const
-  }
 })
+
+describe.each(ENGINE_NAMES)('D80 the wall clock of a process differs from the platform, on %s', (name) => {
+  const engine = useEngine(name)
+  const uninstalled = async (store: Store) =>
+    (await store.listSubscriptions({ businessUid: 'b1', limit: 1 }))[0]?.uninstalledAt !== null
+
+  it.each([
+    ['both take them with a clock that is behind', -10 * SECOND, -10 * SECOND],
+    ['the second is behind', 0, -10 * SECOND],
+    ['the first is behind', -10 * SECOND, 0],
+    ['the first is ahead', HOUR, 0],
+  ])('an older install does not cancel a later uninstall: %s', async (_which, ofFirst, ofSecond) => {
+    const { clock, leap } = jumpingClock()
+    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
+    await known(store, 's1', 'purchased', 'b1')
+    const now = clock.now()
+    leap(ofFirst)
+    await store.requestRefresh(install(false, now))
+    leap(ofSecond - ofFirst)
+    await store.requestRefresh(install(true, now - 5 * SECOND))
+    expect(await uninstalled(store)).toBe(true)
+    await store.requestRefresh(install(true, now + SECOND))
+    expect(await uninstalled(store)).toBe(false)
+  })
+
+  it('what has no date counts in the order of its arrival', async () => {
+    const { clock, leap } = jumpingClock()
+    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
+    await known(store, 's1', 'purchased', 'b1')
+    const now = clock.now()
+    leap(-MINUTE)
+    await store.requestRefresh(install(false, now))
+    await store.requestRefresh(install(true, null))
+    expect(await uninstalled(store)).toBe(false)
+    await store.requestRefresh(install(false, now - 30 * SECOND))
+    expect(await uninstalled(store)).toBe(false)
+    await store.requestRefresh(install(false, now + SECOND))
+    expect(await uninstalled(store)).toBe(true)
+  })
+
+  it('a forged date in the future, and one that was written with a clock ahead, hold up nothing', async () => {
+    const { clock, leap } = jumpingClock()
+    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
+    await known(store, 's1', 'purchased', 'b1')
+    await store.requestRefresh(install(true, clock.now() + 2 * DAY))
+    await store.requestRefresh(install(false, clock.now() + SECOND))
+    expect(await uninstalled(store)).toBe(true)
+    leap(HOUR)
+    await store.requestRefresh(install(true, null))
+    leap(-HOUR)
+    await store.requestRefresh(install(false, clock.now() + 2 * SECOND))
+    expect(await uninstalled(store)).toBe(true)
+  })
+})
+
+function install(installed: boolean, at: number | null) {
+  return { kind: 'business', businessUid: 'b1', install: { installed, at } } as const
+}
 
 describe('G80 the process of an app on PostgreSQL slept for ten days', () => {
   const engine = useEngine('PostgreSQL')

@@ -63,6 +63,11 @@ export const INSTALLS: readonly Check[] = [
         [true, [false, null], [true, ago(30)]],
         // So does a time in the future: otherwise it would count for years.
         [true, [true, ago(-1e9)], [false, null]],
+        [true, [true, ago(-1e9)], [false, ago(-60)]],
+        // A clock behind the platform's changes the order neither of two dates nor of what arrives without one.
+        [true, [false, ago(-600)], [true, ago(-590)]],
+        [true, [true, ago(-590)], [false, null]],
+        [true, [false, ago(-600)], [true, null], [false, ago(-610)]],
       ]
       for (const i of cases.keys()) await store.requestRefresh(named(`s${i}`, `b${i}`))
       for (const [i, [, ...reports]] of cases.entries())

@@ -1,3 +1,4 @@
+import { DAY } from '../clock.js'
 import { CAUSES, type Cause, type RefreshRequest } from './store.js'
 
 /** A refresh request, and its cause. Requests of events precede those of `track`, `refresh` and imports. */
@@ -39,12 +40,21 @@ interface RecordRow {
 /** The requests for all subscriptions of a business, and the newest install or uninstall among them. */
 interface BusinessRow {
   business: string
-  installed: number | null
-  at: number
+  installed: 0 | 1 | null
+  /** The latest date; null: none has one. */
+  at: number | null
+  /** When those without a date arrived; null: all have one. */
+  arrived: number | null
   wall: number
   times: number
   cause: number
 }
+
+/**
+ * How far a date of the platform may be ahead of the wall clock of a process. A later one is a mistake or forged, and
+ * would hold up all that follow.
+ */
+export const DATE_TOLERANCE_MS = DAY
 
 export const NAMED_COLUMNS = {
   uid: 'text',
@@ -62,6 +72,7 @@ export const BUSINESS_COLUMNS = {
   business: 'text',
   installed: 'integer',
   at: 'integer',
+  arrived: 'integer',
   wall: 'integer',
   times: 'integer',
   cause: 'integer',
@@ -69,7 +80,7 @@ export const BUSINESS_COLUMNS = {
 
 /**
  * The requests of a batch, merged into one row for each subscription or business, since a statement may change a row
- * only once. `wall`: no event happened after this time. Sorted, so that two transactions lock the same rows in the same order.
+ * only once. `wall`: the time by the wall clock of this process, which the platform's may precede or follow. Sorted, so that two transactions lock the same rows in the same order.
  */
 export function mergeRequests(requests: readonly Requested[], wall: number) {
   const named = new Map<string, NamedRow>()
@@ -113,10 +124,9 @@ export function mergeRequests(requests: readonly Requested[], wall: number) {
     } else {
       const { businessUid: business, install } = request
       const before = businesses.get(business) ?? {
-        ...{ business, installed: null, at: 0, wall, times: 0, cause },
+        ...{ business, installed: null, at: null, arrived: null, wall, times: 0, cause },
       }
-      const at = Math.min(install?.at ?? wall, wall)
-      const last = install && at >= before.at ? { installed: Number(install.installed), at } : {}
+      const last = install && newest(before, install)
       const times = before.times + 1
       businesses.set(business, { ...before, ...last, times, cause: stronger(before, cause) })
     }
@@ -127,6 +137,15 @@ export function mergeRequests(requests: readonly Requested[], wall: number) {
     businesses: sorted(businesses),
     records: sorted(records),
   }
+}
+
+/** The install or uninstall, if it is newer than those before it: a statement compares it with the row in the same way. */
+function newest(before: BusinessRow, { installed, at }: { installed: boolean; at: number | null }) {
+  const { wall, arrived } = before
+  const given = { installed: installed ? 1 : 0 } as const
+  if (at === null || at > wall + DATE_TOLERANCE_MS) return { ...given, arrived: wall }
+  const isOlder = at < (before.at ?? at) || at < (arrived ?? at)
+  return isOlder ? {} : { ...given, at }
 }
 
 function stronger(before: { cause: number } | undefined, cause: number): number {

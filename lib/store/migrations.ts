@@ -46,6 +46,7 @@ function tables(engine: Dialect): Sql[] {
       failure text,
       progress text,
       install_at bigint,
+      install_arrived_at bigint,
       uninstalled_at bigint,
       failing_since bigint,
       served_since bigint,

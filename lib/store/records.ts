@@ -16,9 +16,9 @@ export interface SubscriptionFilter {
 /** A subscription with everything that the store has of it, except for its lease. */
 export interface StoredSubscription extends Subscription {
   candidateBusinessUid: string | null
-  /** When the newest known install or uninstall happened, as the platform dates it. */
+  /** The latest date that the platform gave an install or uninstall. */
   installAt: number | null
-  /** When the store learned of it, if it was an uninstall. */
+  /** When the store learned of the newest of them, if it is an uninstall. */
   uninstalledAt: number | null
   createdAt: number
 }

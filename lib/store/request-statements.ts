@@ -1,5 +1,10 @@
 import type { Given } from './dialect.js'
-import type { BUSINESS_COLUMNS, NAMED_COLUMNS, RECORD_COLUMNS } from './merge-requests.js'
+import {
+  type BUSINESS_COLUMNS,
+  DATE_TOLERANCE_MS,
+  type NAMED_COLUMNS,
+  type RECORD_COLUMNS,
+} from './merge-requests.js'
 import {
   causeAfterRequest,
   dueAfterRequest,
@@ -108,13 +113,16 @@ export function announced({ table }: Given<keyof typeof RECORD_COLUMNS>) {
  * The subscriptions of businesses that a decision takes into account, and their installs and uninstalls. Forged ones
  * beyond that are not worth a read, and would hold up the event loop.
  *
- * Installs and uninstalls are compared by the wall clock of the process that received them, since the platform dates
- * them. A time that is still to come was written while a wall clock was ahead, so it is no reason to ignore a later one.
+ * Installs and uninstalls that the platform dates are compared by their dates, since the clocks of two processes may
+ * differ. One without a date is newer than all that arrived before it, and than dates before its arrival. A time that is
+ * still to come was written while a wall clock was ahead, so it is no reason to ignore a later one.
  */
 export function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
-  const isLast = sql`given.installed is not null
-    and (subscriptions.install_at is null or given.at >= subscriptions.install_at
-      or subscriptions.install_at > given.wall)`
+  const isLast = sql`given.installed is not null and (given.arrived is not null or (
+    (subscriptions.install_at is null or given.at >= subscriptions.install_at
+      or subscriptions.install_at > given.wall + ${sql.lit(DATE_TOLERANCE_MS)})
+    and (subscriptions.install_arrived_at is null or given.at >= subscriptions.install_arrived_at
+      or subscriptions.install_arrived_at > given.wall)))`
   return sql`
     update subscriptions set
       generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
@@ -125,10 +133,12 @@ export function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
       refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent)},
       uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
         when given.installed = 0 then given.now end,
-      install_at = case when ${isLast} then given.at else subscriptions.install_at end
+      install_at = case when ${isLast} then coalesce(given.at, subscriptions.install_at) else subscriptions.install_at end,
+      install_arrived_at = coalesce(given.arrived, subscriptions.install_arrived_at)
     from (${each(sql`
       select subscription_uid as uid, ${of('installed')} as installed, ${of('times')} as times,
-        ${of('cause')} as cause, ${of('now')} as now, ${of('at')} as at, ${of('wall')} as wall
+        ${of('cause')} as cause, ${of('now')} as now, ${of('at')} as at,
+        ${of('arrived')} as arrived, ${of('wall')} as wall
       from (${uidsOfBusiness(of('business'))}) as mine`)}
     ) as given
     where subscriptions.subscription_uid = given.uid`

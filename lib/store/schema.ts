@@ -41,9 +41,11 @@ export interface SubscriptionsTable {
   failure: string | null
   /** What the reader remembers between tries (JSON). */
   progress: string | null
-  /** When the newest known install or uninstall happened, as the platform dates it, and no later than the wall clock of the receiver. */
+  /** The latest date that the platform gave an install or uninstall. */
   install_at: number | null
-  /** When the store learned of it, if it was an uninstall. */
+  /** When the last one without a date arrived, by the wall clock of the process that received it. */
+  install_arrived_at: number | null
+  /** When the store learned of the newest of them, if it is an uninstall. */
   uninstalled_at: number | null
   /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
   failing_since: number | null

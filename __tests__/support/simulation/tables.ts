@@ -1,4 +1,4 @@
-import { MINUTE } from '../../../lib/clock.js'
+import { DAY, MINUTE } from '../../../lib/clock.js'
 import type { SubscriptionRecord } from '../../../lib/record.js'
 import {
   CAUSES,
@@ -56,6 +56,7 @@ export interface Row {
   failure: string | null
   progress: string | null
   installAt: number | null
+  installArrivedAt: number | null
   uninstalledAt: number | null
   failingSince: number | null
   servedSince: number | null
@@ -129,9 +130,10 @@ export function createTables(): Database & {
         if (row.business !== each.businessUid) continue
         mark(row, cause)
         if (!each.install) continue
-        const at = Math.min(each.install.at ?? now(), now())
-        if (at < (row.installAt ?? 0)) continue
-        row.installAt = at
+        const { at } = each.install
+        if (at === null || at > now() + DAY) row.installArrivedAt = now()
+        else if (at < (row.installAt ?? 0) || at < (row.installArrivedAt ?? 0)) continue
+        else row.installAt = at
         row.uninstalledAt = each.install.installed ? null : now()
       }
       return
@@ -171,6 +173,7 @@ export function createTables(): Database & {
         failure: null,
         progress: null,
         installAt: null,
+        installArrivedAt: null,
         uninstalledAt: null,
         failingSince: null,
         servedSince: null,
