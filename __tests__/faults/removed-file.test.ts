@@ -48,6 +48,11 @@ describe('C63 a SQLite file that is lost while the app runs', () => {
       (folder) => rmSync(join(folder, 'm.db-shm')),
       /m\.db-shm was removed .* SIGTERM/,
     ],
+    [
+      'left without its lock',
+      (folder) => rmSync(join(folder, 'm.db-lock')),
+      /m\.db-lock was removed .* SIGTERM/,
+    ],
   ]
 
   it.each(losses)('(%s) refuses the next delivery, and says so at once', async (_what, lose, message) => {
@@ -102,9 +107,9 @@ describe('C63 a SQLite file that is lost while the app runs', () => {
     for (const end of ['', '-wal']) writeFileSync(path + end, '')
     let warnings = 0
     // The descriptor of a terminal or pipe stands for a file with another identity.
-    const place = rememberPlace(path, path, 0, () => void warnings++)
+    const place = rememberPlace(path, path, { database: 0, wal: 0, index: 0 }, () => void warnings++)
     rmSync(path)
-    expect([warnings, place.fault(), place.hasDatabase()]).toEqual([1, undefined, true])
+    expect([warnings, place.fault(true), place.hasDatabase()]).toEqual([1, undefined, true])
   })
 })
 

@@ -26,7 +26,7 @@ import { watchCommits } from './watch.js'
  * | sound | `open()` | the events below |
  * | sound, and full | the system refuses a write: a full disk, a quota, a file-size limit. SQLite has rolled it back, and only that transaction fails | there is room again |
  * | suspect | a sync of ours or of a checkpoint fails, or the disk reports an I/O error, so the content of the disk is unknown. No commit so far that was not acknowledged is ever acknowledged. Reads go on; each write first writes the WAL again and moves it into the database under SQLite's own syncs, on a new connection | that succeeds: sound |
- * | gone | its path names no file, or another one. Reads go on; no write begins and none is acknowledged | the same file is back: sound |
+ * | gone | its path names no file or another one, or its content is not what SQLite wrote. Reads go on; no write begins and none is acknowledged | the same file is back: sound |
  * | damaged | a check or a read finds damage. Every call rejects `store_corrupt` | `open()` |
  */
 export function createSqliteEngine(options: {
@@ -59,7 +59,7 @@ export function createSqliteEngine(options: {
   }
 
   function requirePlace() {
-    const why = file?.place?.fault()
+    const why = file?.place?.fault(suspect === undefined)
     if (why !== undefined) throw unavailable(`Cannot use the SQLite file ${path}: ${why}`)
   }
 

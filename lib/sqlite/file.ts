@@ -109,7 +109,12 @@ export async function openSqliteFile(options: {
     if (!inMemory) {
       wal = await withoutWriters(connection, () => openWal(path, commits, onSyncFailure))
       cleanup.push(() => wal?.close())
-      place = rememberPlace(options.path, path, wal.descriptor, onPlaceUnknown)
+      place = rememberPlace(
+        options.path,
+        path,
+        { database: descriptor.file(), wal: wal.descriptor, index: index.file() },
+        onPlaceUnknown,
+      )
       await checkFile(path, connection, checks, onDamage)
     }
     const time = await retryWhileBusy(() => readTime(connection, clock), PATIENCE_MS, clock)
