@@ -50,6 +50,34 @@ describe.each(ENGINE_NAMES)('K80 a database on %s', (name) => {
     )
   }, 60_000)
 
+  it('that is new to this package, and in which the app has tables of the same names, is refused and stays as it is', async () => {
+    for (const [made, table] of [
+      ['create table journal (note text); create table instances (mine text)', 'journal'],
+      ['create table subscriptions (id text)', 'subscriptions'],
+    ] as const) {
+      const address = await engine.freshAddress()
+      await load(made, address)
+      await expect(open(address).start()).rejects.toMatchObject({
+        code: 'store_unavailable',
+        message: expect.stringMatching(new RegExp(`${table}"? already exists`)),
+      })
+      expect(await tablesOf(address)).toEqual(expect.arrayContaining([table]))
+      expect((await tablesOf(address)).filter((each) => each.startsWith('first_'))).toEqual([])
+    }
+  })
+
+  it('whose layout no release can read is refused with what to do, and stays as it is', async () => {
+    const address = await engine.freshAddress()
+    await load(dumpOf('before-0.1.0', name), address)
+    await query(address, 'create table instances (mine text)')
+    const before = await tablesOf(address)
+    await expect(open(address).start()).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringMatching(/its table instances has no column id.* was not changed.* of its own/),
+    })
+    expect(await tablesOf(address)).toEqual(expect.arrayContaining(before))
+  })
+
   // With the name of a release in WRITE_RELEASE this writes the file that the release needs.
   it('of this version is the one that the next release must open', async () => {
     const dump = await dumpOfThisVersion(await engine.freshAddress())
@@ -104,6 +132,13 @@ function open(store: string, options: Partial<MarketplaceOptions> = {}) {
   })
   onCleanUp(() => marketplace.close())
   return marketplace
+}
+
+async function tablesOf(address: string): Promise<string[]> {
+  const names = address.startsWith('sqlite:')
+    ? "select name from sqlite_schema where type = 'table'"
+    : "select table_name as name from information_schema.tables where table_schema = 'marketplace_webhooks'"
+  return ((await query(address, names)) as { name: string }[]).map((each) => each.name)
 }
 
 function engineFile(name: string): string {

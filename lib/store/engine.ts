@@ -68,5 +68,7 @@ export const ANYTHING: readonly Hint[] = [
 /**
  * One step of the schema, within the transaction of all steps. From version 2 on additive only: code of the release
  * before must go on working with the new schema.
+ *
+ * @param stored the version of the database before the first of these steps; 0 for a new one
  */
-export type Migration = (dialect: Dialect, trx: Connection) => Promise<void>
+export type Migration = (dialect: Dialect, trx: Connection, stored: number) => Promise<void>

@@ -1,43 +1,66 @@
+import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import type { Dialect } from './dialect.js'
 import { WORKER } from './entry-status.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { CAUSES, URGENCY } from './store.js'
 
-const TABLES = [
-  'subscriptions',
-  'journal',
-  'lanes',
-  'handlers',
-  'tallies',
-  'instances',
-  'store_owner',
-] as const
-type Table = (typeof TABLES)[number]
+/** What every form of version 1 had: each table that is present has these columns. */
+const TABLES = {
+  subscriptions: [
+    'subscription_uid',
+    'business_uid',
+    'purchasable_uid',
+    'record',
+    'state',
+    'gone',
+    'read_at',
+  ],
+  journal: ['seq', 'id', 'kind', 'name', 'key', 'subscription_uid', 'payload', 'status', 'attempts', 'error'],
+  lanes: ['key', 'topic', 'due_at', 'lapses'],
+  handlers: ['topic', 'seen_at'],
+  tallies: ['kind', 'name', 'secret', 'count', 'first_at', 'last_at'],
+  instances: ['id', 'version', 'has_worker', 'seen_at'],
+  store_owner: ['id', 'fingerprint'],
+} as const
+type Table = keyof typeof TABLES
 
 /** The tables of a database of version 1, by name: the columns of each. */
 type FirstTables = ReadonlyMap<Table, ReadonlySet<string>>
 
-/** Gives the tables of version 1 other names, without their indexes. Undefined in a new database, which has none. */
-export async function setAsideFirstTables(
-  engine: Dialect,
-  trx: Connection,
-): Promise<FirstTables | undefined> {
+/**
+ * Gives the tables of version 1 other names, without their indexes. Rejects `store_unavailable` when a table is not of
+ * this package, and then changes nothing.
+ */
+export async function setAsideFirstTables(engine: Dialect, trx: Connection): Promise<FirstTables> {
   const columns = await engine.columns.execute(trx)
   const indexes = await engine.indexes.execute(trx)
   const columnsOf = (table: string) =>
     new Set(columns.filter((each) => each.table === table).map(({ name }) => name))
   const first = new Map<Table, ReadonlySet<string>>()
-  for (const table of TABLES) {
+  for (const [table, needed] of Object.entries(TABLES) as [Table, readonly string[]][]) {
     const ofTable = columnsOf(table)
-    if (ofTable.size === 0) continue
+    const isOptional = table !== 'subscriptions' && table !== 'journal'
+    if (ofTable.size === 0 && isOptional) continue
+    for (const column of needed) if (!ofTable.has(column)) throw foreign(table, column)
     first.set(table, ofTable)
+  }
+  for (const table of first.keys()) {
     for (const index of indexes.filter((each) => each.table === table))
       await sql`drop index ${sql.ref(index.name)}`.execute(trx)
     await sql`alter table ${sql.ref(table)} rename to ${aside(table)}`.execute(trx)
   }
   await completeTime(trx, columnsOf('marketplace_time'))
-  return first.has('subscriptions') ? first : undefined
+  return first
+}
+
+function foreign(table: Table, column: string): MarketplaceError {
+  return new MarketplaceError(
+    'store_unavailable',
+    `Cannot open the store: its table ${table} has no column ${column}, so it is not a table of this package, or of a ` +
+      'version that no release can read. The database was not changed. Give the app a file, a database or a schema of ' +
+      'its own, and import the subscriptions that were sold',
+  )
 }
 
 /**
@@ -52,10 +75,9 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
   const ofSubscription = (column: string, otherwise: Sql = sql`null`) =>
     either('subscriptions', column, otherwise)
 
-  // The earliest form of version 1 named these columns otherwise.
-  const requested = has('subscriptions', 'generation')
-    ? { times: sql`generation - settled_generation`, at: sql`requested_at` }
-    : { times: sql`wanted - done`, at: sql`wanted_at` }
+  // Earlier forms of version 1 named these columns otherwise. The time got its present name before the two counters.
+  const times = has('subscriptions', 'generation') ? sql`generation - settled_generation` : sql`wanted - done`
+  const requestedAt = ofSubscription('requested_at', sql`wanted_at`)
   const isOfOtherItem = sql`${ofSubscription('unread', sql`1`)} = 2`
   await inBatches(
     trx,
@@ -72,8 +94,8 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
       case when not (record is null and ${isOfOtherItem}) then ${now()} end,
       case when record is null then ${sql.lit(URGENCY.eventOfUnread)}
         when times > 0 then ${sql.lit(URGENCY.event)} else ${sql.lit(URGENCY.reconcile)} end,
-      0, 0, install_at, uninstalled_at, ${ofSubscription('quiet_until_read', sql`0`)}, ${REQUEST}, created_at
-    from (select rows.*, ${requested.times} as times, ${requested.at} as requested
+      0, 0, ${ofSubscription('install_at')}, uninstalled_at, ${ofSubscription('quiet_until_read', sql`0`)}, ${REQUEST}, created_at
+    from (select rows.*, ${times} as times, ${requestedAt} as requested
       from ${aside('subscriptions')} as rows where ${range}) as known`,
   )
 

@@ -11,7 +11,7 @@ export async function schemaVersion(db: Connection): Promise<number> {
 export async function runMigrations(engine: Engine, trx: Connection, migrations: readonly Migration[]) {
   const version = await schemaVersion(trx)
   if (version >= migrations.length) return
-  for (const migration of migrations.slice(version)) await migration(engine, trx)
+  for (const migration of migrations.slice(version)) await migration(engine, trx, version)
   await sql`delete from marketplace_schema`.execute(trx)
   await sql`insert into marketplace_schema values (${migrations.length})`.execute(trx)
 }

@@ -9,10 +9,11 @@ import { type Sql, sql } from './sql.js'
  * contains is never edited. `__tests__/faults/schema.test.ts` opens a database of each release.
  */
 export const MIGRATIONS: readonly Migration[] = [
-  // Version 1 had several forms, none of which is made any more. A new database has none of its tables.
+  // Version 1 had several forms, none of which is made any more. A new database has none of its tables, and tables of
+  // these names in it belong to the app.
   async () => {},
-  async (engine, trx) => {
-    const first = await setAsideFirstTables(engine, trx)
+  async (engine, trx, stored) => {
+    const first = stored === 0 ? undefined : await setAsideFirstTables(engine, trx)
     for (const statement of tables(engine)) await statement.execute(trx)
     if (first) await copyFirstTables(engine, trx, first)
   },

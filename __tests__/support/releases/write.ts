@@ -120,7 +120,7 @@ async function postgresTables(): Promise<string[]> {
       return []
     },
   }
-  for (const migration of MIGRATIONS) await migration(postgresDialect, recorder)
+  for (const migration of MIGRATIONS) await migration(postgresDialect, recorder, 0)
   return texts
 }
 
