@@ -146,8 +146,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   fetchAppToken(businessUid: string | number): Promise<Token<'app'>>
 
   /**
-   * Makes a read of every known subscription due within `withinMs` (default 10 minutes), spread evenly, for a database
-   * that was restored from a backup. The worker of any process on the database reads. Resolves when that is written.
+   * Makes a read of every known subscription due, spread evenly over a quarter of a second for each, but within `withinMs`
+   * (default 10 minutes), for a database that was restored from a backup. The worker of any process on the database reads. Resolves when that is written.
    * Rejects `argument_invalid`, `store_unavailable`, `closed`.
    *
    * @example const { subscriptions } = await marketplace.refreshAll({ withinMs: 600_000 })

@@ -15,14 +15,14 @@ export interface RestoreSummary {
   path: string
   /** Where the former database is now, with its `-wal` and `-shm` files beside it; null when there was none. */
   formerPath: string | null
-  /** How many subscriptions the app reads again within ten minutes of its start. */
+  /** How many subscriptions the app reads again after its start: about four a second, and all within ten minutes. */
   subscriptions: number
 }
 
 /**
  * Puts a copy of a backup in the place of the SQLite database of these options, while no process uses that database. The
  * former database is moved aside, and the backup stays as it is. The restored subscriptions are as old as the backup, so
- * a read of each is due within ten minutes.
+ * a read of each is due: about four a second, and all within ten minutes.
  *
  * Rejects `argument_invalid` for a path without a file or a store that is not a SQLite file, `store_in_use`,
  * `restore_failed` for a damaged file or one of another program, `store_of_another_app`, and throws `ConfigError`. Then

@@ -4,6 +4,7 @@ import { describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
 import { temporaryFolder } from '../support/clean-up.js'
 import { jsonLines, runCli, settingsFor } from '../support/cli.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { notice } from '../support/events.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { loadReceiver } from '../support/receiver-process.js'
@@ -155,6 +156,31 @@ describe('C66 after a restoration', () => {
     expect(jsonLines(all.stdout)).toEqual([{ subscriptions: uids.length, withinMinutes: 1 }])
     for (const args of [['refresh'], ['refresh', 'b1', '--all'], ['refresh', '--all', '--within', '0']])
       expect(await runCli(args, { env })).toMatchObject({ code: 2 })
+  }, 60_000)
+})
+
+describe.each(ENGINE_NAMES)('C66 refreshAll on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('reads a few subscriptions within seconds, not spread over its ten minutes', async () => {
+    const platform = await startPlatform()
+    const uids = Array.from(
+      { length: 8 },
+      (_, i) => platform.purchase({ business_uid: `b${i}`, payment: 'succeeded' }).uid,
+    )
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    await marketplace.start()
+    const entitled = async () => {
+      const answers = await Promise.all(uids.map((_, i) => marketplace.isEntitled(`b${i}`)))
+      return answers.filter(Boolean).length
+    }
+    // Unlike an event, this causes no further reads.
+    for (const [i, uid] of uids.entries())
+      await marketplace.track({ subscription_uid: uid, business_uid: `b${i}` })
+    await until('all are read', async () => (await entitled()) === 8)
+    for (const uid of uids) platform.cancel(uid)
+    expect(await marketplace.refreshAll()).toEqual({ subscriptions: 8 })
+    await until('all are read again', async () => (await entitled()) === 0, 20_000)
   }, 60_000)
 })
 

@@ -8,7 +8,7 @@ import type { Store } from '../store/store.js'
  * @example await marketplace.refreshAll({ withinMs: 60_000 })
  */
 export interface RefreshAllOptions {
-  /** All reads are due within this time, spread evenly. 1 second to 24 hours; default 10 minutes. */
+  /** The longest time for all reads: they are spread evenly, over a quarter of a second for each if that is shorter. 1 second to 24 hours; default 10 minutes. */
   withinMs?: number
 }
 

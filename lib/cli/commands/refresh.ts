@@ -21,11 +21,11 @@ export function addRefresh(program: Command, act: Act) {
     .description(
       'Request a read of every subscription of a business, wait for it, and print the answer. The worker of the running ' +
         'app reads; this program only requests it. The request remains even if no worker reads in time. With --all, make a ' +
-        'read of every subscription due within some minutes, and wait for none: for a database that was restored.',
+        'read of every subscription due, about four a second and all within some minutes, and wait for none: for a database that was restored.',
     )
     .argument('[business]', 'the uid of the business', trimmed)
-    .option('--all', 'all subscriptions, spread over --within minutes')
-    .option('--within <minutes>', 'the time for all reads', wholeNumber, WITHIN_MIN)
+    .option('--all', 'all subscriptions, about four a second, within --within minutes')
+    .option('--within <minutes>', 'the longest time for all reads', wholeNumber, WITHIN_MIN)
     .option('--wait <seconds>', 'how long to wait for the read', wholeNumber, WAIT_S)
     .addHelpText(
       'after',

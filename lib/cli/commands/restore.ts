@@ -19,7 +19,7 @@ export function addRestore(program: Command, act: Act) {
     .description(
       'Put a copy of a backup in the place of the SQLite database. Stop the app first: this refuses while a process uses ' +
         'the database. The former database is moved aside, and the backup stays as it is. When the app runs again, it ' +
-        'reads every subscription within ten minutes. For PostgreSQL use pg_restore, then `refresh --all`.',
+        'reads every subscription, about four a second, and all within ten minutes. For PostgreSQL use pg_restore, then `refresh --all`.',
     )
     .argument('<backup>', 'a file that `backup` has made')
     .addHelpText('after', examples('restore marketplace-backup.db'))
@@ -47,7 +47,7 @@ export function addRestore(program: Command, act: Act) {
             formerPath
               ? `The former database is ${formerPath}: delete it when you no longer need it.`
               : 'There was no database before.',
-            `Start the app. It reads ${subscriptions} subscriptions again within ten minutes, and handles again what was pending in the backup.`,
+            `Start the app. It reads ${subscriptions} subscriptions again, about four a second and all within ten minutes, and handles again what was pending in the backup.`,
           ].join('\n'),
         )
         return DONE
