@@ -50,6 +50,39 @@ describe.each(ENGINE_NAMES)('K80 a database on %s', (name) => {
     )
   }, 60_000)
 
+  it('with changes that nobody ever handled has them as history, and with others as dead', async () => {
+    const address = await engine.freshAddress()
+    await load(dumpOf('0.1.0', name), address)
+    const inVain = 'no handler was registered for it before its retention ended'
+    await query(address, "update handlers set seen_at = 0, ready = 0 where topic = 'change'")
+    await query(address, "insert into handlers (topic, seen_at, ready) values ('event:*', 1795468211675, 0)")
+    for (const [kind, error] of [
+      ['change', inVain],
+      ['unrecognised', inVain],
+      ['event', inVain],
+      ['change', 'the handler fails'],
+    ] as const)
+      await query(
+        address,
+        `insert into journal (id, kind, name, topic, key, payload, status, attempts, error, received_at, settled_at)
+          values ('${kind} ${error}', '${kind}', 'x', 'x', 'k', '{}', 'dead', 0, '${error}', 1795468212000, 1795468213000)`,
+      )
+    const marketplace = open(address, { worker: false })
+    await marketplace.start()
+    await marketplace.close()
+    const rows = await query(
+      address,
+      "select id, status, error, settled_at is null as unsettled from journal where key = 'k' order by seq",
+    )
+    const no = name === 'SQLite' ? 0 : false
+    expect(rows).toEqual([
+      { id: `change ${inVain}`, status: 'unhandled', error: null, unsettled: no },
+      { id: `unrecognised ${inVain}`, status: 'unhandled', error: null, unsettled: name !== 'SQLite' || 1 },
+      { id: `event ${inVain}`, status: 'dead', error: inVain, unsettled: no },
+      { id: 'change the handler fails', status: 'dead', error: 'the handler fails', unsettled: no },
+    ])
+  })
+
   it('that is new to this package, and in which the app has tables of the same names, is refused and stays as it is', async () => {
     for (const [made, table] of [
       ['create table journal (note text); create table instances (mine text)', 'journal'],

@@ -2,8 +2,9 @@ import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import type { Dialect } from './dialect.js'
 import { WORKER } from './entry-status.js'
+import { NO_HANDLER } from './prune-journal.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { CAUSES, URGENCY } from './store.js'
+import { CAUSES, EVERY_EVENT, URGENCY } from './store.js'
 
 /** What every form of version 1 had: each table that is present has these columns. */
 const TABLES = {
@@ -99,7 +100,18 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
       from ${aside('subscriptions')} as rows where ${range}) as known`,
   )
 
+  if (first.has('handlers'))
+    await sql`
+      insert into handlers (topic, seen_at, ready)
+      select topic, seen_at, case topic when ${WORKER} then 1 else 0 end from ${aside('handlers')} where true
+      on conflict (topic) do update set seen_at = excluded.seen_at`.execute(trx)
+
   const settledAt = either('journal', 'settled_at', sql`received_at`)
+  const topic = sql`case kind when 'event' then 'event:' || name else kind end`
+  // What nobody had handled in time was dead in version 1, also if no process ever had a handler for it.
+  const isHistory = sql`status = 'dead' and error = ${sql.lit(NO_HANDLER)} and not exists (
+    select 1 from handlers as named
+    where named.seen_at > 0 and (named.topic = ${topic} or (kind = 'event' and named.topic = ${sql.lit(EVERY_EVENT)})))`
   await sql`create index first_journal_seq on ${aside('journal')} (seq)`.execute(trx)
   await inBatches(
     trx,
@@ -109,18 +121,15 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
     insert into journal
       (id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at,
         settled_at, issues, payload)
-    select id, kind, name, case kind when 'event' then 'event:' || name else kind end, key, business_uid,
-      subscription_uid, case status when 'pending' then 'waiting' else status end, attempts, error, received_at,
-      case status when 'pending' then ${now()} when 'unhandled' then null else coalesce(${settledAt}, received_at) end,
+    select id, kind, name, ${topic}, key, business_uid, subscription_uid, result, attempts,
+      case when result <> 'unhandled' then error end, received_at,
+      case when status = 'pending' then ${now()}
+        when result <> 'unhandled' or kind = 'change' then coalesce(${settledAt}, received_at) end,
       issues, payload
-    from ${aside('journal')} where ${range} order by seq`,
+    from (select rows.*, case when status = 'pending' then 'waiting' when ${isHistory} then 'unhandled' else status end as result
+      from ${aside('journal')} as rows where ${range}) as entries order by seq`,
   )
 
-  if (first.has('handlers'))
-    await sql`
-      insert into handlers (topic, seen_at, ready)
-      select topic, seen_at, case topic when ${WORKER} then 1 else 0 end from ${aside('handlers')} where true
-      on conflict (topic) do update set seen_at = excluded.seen_at`.execute(trx)
   if (first.has('tallies'))
     await sql`
       insert into tallies (kind, name, secret, count, first_at, last_at)

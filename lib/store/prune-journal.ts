@@ -15,7 +15,8 @@ import {
 const BATCH = 100
 /** The condition of the partial index `journal_settled`: SQLite uses it only for a query that repeats it. */
 const HAS_SETTLED = sql`status in ('done', 'dead', 'waiting', 'unhandled')`
-const NO_HANDLER = 'no handler was registered for it before its retention ended'
+/** The error of an entry that ended for want of a handler. */
+export const NO_HANDLER = 'no handler was registered for it before its retention ended'
 
 /** Prunes the table `journal`: a call does one batch of the first rule that finds a row. */
 export function createJournalPruning(engine: Engine) {
