@@ -99,6 +99,19 @@ describe.each(ENGINE_NAMES)('K80 a database on %s', (name) => {
     }
   })
 
+  it.each(['has_read', 'settled'])('of another app is refused before it is migrated (%s)', async (column) => {
+    const address = await engine.freshAddress()
+    await load(dumpOf('0.1.0', name), address)
+    if (column !== 'settled') await query(address, `alter table store_owner rename settled to ${column}`)
+    const other = { app: { ...RELEASE_APP, clientId: 'other-app' }, worker: false } as const
+    await expect(open(address, other).start()).rejects.toMatchObject({ code: 'store_of_another_app' })
+    const [{ version }] = (await query(address, 'select version from marketplace_schema')) as [
+      { version: number },
+    ]
+    expect(version).toBe(1)
+    await open(address, { ...other, adoptStore: true }).start()
+  })
+
   it('whose layout no release can read is refused with what to do, and stays as it is', async () => {
     const address = await engine.freshAddress()
     await load(dumpOf('before-0.1.0', name), address)

@@ -88,8 +88,8 @@ export function createPostgresEngine(options: {
       })
     },
 
-    async migrate(migrations) {
-      await migratePostgres(engine, { schema, role, migrations, clock }).catch((error) => {
+    async migrate(migrations, mayMigrate) {
+      await migratePostgres(engine, { schema, role, migrations, mayMigrate, clock }).catch((error) => {
         throw asOpenError(error)
       })
       hasOpened = true

@@ -1,6 +1,6 @@
 import { type Clock, MINUTE, SECOND } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
-import type { Engine, Migration } from '../store/engine.js'
+import type { Engine, MayMigrate, Migration } from '../store/engine.js'
 import { runMigrations, schemaVersion } from '../store/migrate.js'
 import { type Connection, sql } from '../store/sql.js'
 import { sleep } from '../waiting.js'
@@ -29,9 +29,15 @@ export async function checkServer({ read }: Pick<Engine, 'read'>, warn: Warn = w
 /** Runs the missing migrations, one process at a time. A role without the right to create needs them all to have run. */
 export async function migratePostgres(
   engine: Engine,
-  options: { schema: string; role: string; migrations: readonly Migration[]; clock: Clock },
+  options: {
+    schema: string
+    role: string
+    migrations: readonly Migration[]
+    mayMigrate: MayMigrate | undefined
+    clock: Clock
+  },
 ): Promise<void> {
-  const { schema, role, migrations, clock } = options
+  const { schema, role, migrations, mayMigrate, clock } = options
   const deadline = clock.monotonic() + MINUTE
   try {
     if (!(await engine.read((db) => mayUseTables(db, schema)))) {
@@ -67,7 +73,7 @@ export async function migratePostgres(
       await sql`create table marketplace_schema (version integer not null)`.execute(trx)
       await sql`insert into marketplace_schema values (0)`.execute(trx)
     }
-    await runMigrations(engine, trx, migrations)
+    await runMigrations(engine, trx, migrations, mayMigrate)
     return true
   }
 }

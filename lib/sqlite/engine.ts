@@ -163,8 +163,8 @@ export function createSqliteEngine(options: {
       }
     },
 
-    async migrate(migrations) {
-      const migrating = transact((trx) => runMigrations(this, trx, migrations))
+    async migrate(migrations, mayMigrate) {
+      const migrating = transact((trx) => runMigrations(this, trx, migrations, mayMigrate))
       await migrating.catch((error) => {
         if (error instanceof MarketplaceError) throw error
         throw unavailable(`Cannot make the tables of the SQLite file ${path}: ${messageOf(error)}`, error)

@@ -12,8 +12,11 @@ export interface Engine extends Dialect {
 
   /** Rejects with a `MarketplaceError`, and then leaves nothing open. May be called again. */
   open(): Promise<void>
-  /** Runs the migrations that the database has not seen, one process at a time. */
-  migrate(migrations: readonly Migration[]): Promise<void>
+  /**
+   * Runs the migrations that the database has not seen, one process at a time. `mayMigrate` runs in their transaction,
+   * before the first one of a database that has tables, and rejects if none may run.
+   */
+  migrate(migrations: readonly Migration[], mayMigrate?: MayMigrate): Promise<void>
   /** Closes everything, also after a failed `open` or `migrate`. The engine may then be opened again. */
   close(): Promise<void>
 
@@ -72,3 +75,5 @@ export const ANYTHING: readonly Hint[] = [
  * @param stored the version of the database before the first of these steps; 0 for a new one
  */
 export type Migration = (dialect: Dialect, trx: Connection, stored: number) => Promise<void>
+
+export type MayMigrate = (trx: Connection) => Promise<void>

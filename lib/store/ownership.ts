@@ -21,7 +21,7 @@ import type { StoreOwner } from './store-owner.js'
  * After that only `adopt` can take the store, so the row is checked once a second.
  */
 export function createOwnership(
-  engine: Pick<Engine, 'write' | 'forUpdate' | 'forKeyShare' | 'compile'>,
+  engine: Pick<Engine, 'write' | 'columns' | 'forUpdate' | 'forKeyShare' | 'compile'>,
   clock: Clock,
 ) {
   let owner: StoreOwner | undefined
@@ -47,6 +47,24 @@ export function createOwnership(
   }
 
   return {
+    /**
+     * Before a migration: rejects `store_of_another_app` when another app has read subscriptions into this database, which
+     * may be of any version. All other cases are those of `claim`, after it.
+     */
+    async requireNoOther(trx: Connection, given: StoreOwner | undefined) {
+      if (!given || given.adopt) return
+      const columns = await engine.columns.execute(trx)
+      const has = (column: string) =>
+        columns.some(({ table, name }) => table === 'store_owner' && name === column)
+      // Early forms of the table had no such column, or another name for it.
+      const read = ['has_read', 'settled'].find(has)
+      if (!read || !has('fingerprint')) return
+      const [row] = await sql<Pick<StoreOwnerTable, 'fingerprint' | 'has_read'>>`
+        select fingerprint, ${sql.ref(read)} as has_read from store_owner where id = 1`.execute(trx)
+      if (row?.fingerprint && row.fingerprint !== given.fingerprint && Number(row.has_read) === 1)
+        throw refused(given)
+    },
+
     /** Rejects `store_of_another_app`. */
     async claim(given: StoreOwner) {
       const { fingerprint, adopt } = given

@@ -129,7 +129,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     try {
       await engine.open()
       const mark = engine.mark()
-      await engine.migrate(MIGRATIONS)
+      await engine.migrate(MIGRATIONS, (trx) => ownership.requireNoOther(trx, owner))
       if (owner) await ownership.claim(owner)
       if (engine.isLocal) await endAbandonedLeases(engine)
       await engine.durable(mark)
