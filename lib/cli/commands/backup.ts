@@ -10,8 +10,9 @@ export function addBackup(program: Command, act: Act) {
     .command('backup')
     .summary('copy a SQLite database while the app runs')
     .description(
-      'Copy the SQLite database into a new file, also while the app runs. The copy can be used as a store. For ' +
-        'PostgreSQL use pg_dump.',
+      'Copy the SQLite database into a new file, also while the app runs. With libsql, or a SQLite older than 3.51.3, ' +
+        'this ends with 3 while the app runs: call marketplace.backup(path) in the app. The copy can be used as a store. ' +
+        'For PostgreSQL use pg_dump.',
     )
     .argument('<path>', 'a file that does not exist yet')
     .addHelpText('after', examples('backup marketplace-backup.db'))
