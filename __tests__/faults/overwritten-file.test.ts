@@ -40,6 +40,18 @@ describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the
     await expect(store.accept([eventOf('late')])).rejects.toMatchObject({ code: 'store_unavailable' })
   })
 
+  it('whose WAL was emptied in the middle of a commit takes no more deliveries', async () => {
+    const { store, paths } = await storeWithBackup(driver)
+    truncateSync(`${paths.file}-wal`)
+    // As long as before, with a hole at its beginning.
+    const other = (await findSqlite(driver)).open(paths.file)
+    other.exec('create table made_meanwhile (it text)')
+    other.close()
+    expect(statSync(`${paths.file}-wal`).size).toBeGreaterThan(4096)
+    expect(await store.problem?.()).toMatch(/m\.db-wal was overwritten or shortened/)
+    await expect(store.accept([eventOf('late')])).rejects.toMatchObject({ code: 'store_unavailable' })
+  })
+
   it('is not suspected while it grows, is copied, and its WAL is emptied and begins again', async () => {
     const { store, paths } = await storeWithBackup(driver)
     const other = (await findSqlite(driver)).open(paths.file)

@@ -71,7 +71,8 @@ export function rememberPlace(
  *
  * - The database file begins with a header, in WAL mode. The package's own backups are not in WAL mode.
  * - It becomes shorter only when the database does, by `VACUUM`.
- * - The WAL has all frames that its index counts. Whoever shortens it first sets that count to 0.
+ * - The WAL has all frames that its index counts, and begins with the salts that the index names. Whoever shortens it first
+ *   sets that count to 0. A commit after it was emptied makes it as long as before, but not its beginning.
  *
  * A copy of a database in WAL mode over this one, as long as this one or longer, is not noticed.
  */
@@ -83,6 +84,7 @@ function watchContent(
   // In the byte order of the machine.
   const index = new Uint32Array(INDEX_WORDS)
   const later = new Uint32Array(INDEX_WORDS)
+  const walHead = new Uint32Array(8)
   let longest = 0
 
   function readIndex(into: Uint32Array) {
@@ -104,9 +106,13 @@ function watchContent(
       if (isShort || head.compare(MAGIC, 0, MAGIC.length, 0, MAGIC.length) !== 0 || head[18] !== WAL_MODE)
         return `it ${OVERWRITTEN}. ${RESTORE}`
       longest = bytes
-      const needed = frames === 0 ? 0 : 32 + frames * (24 + pageBytes)
-      // Another process may have lengthened the WAL before the index was read, or shortened it since.
-      if (walBytes >= needed || fstatSync(descriptors.wal).size >= needed) return undefined
+      if (frames === 0) return undefined
+      const needed = 32 + frames * (24 + pageBytes)
+      walHead.fill(0)
+      readSync(descriptors.wal, walHead, 0, walHead.byteLength, 0)
+      const isSameWal = walHead[4] === index[8] && walHead[5] === index[9]
+      if (isSameWal && (walBytes >= needed || fstatSync(descriptors.wal).size >= needed)) return undefined
+      // Another process may have lengthened the WAL before the index was read, or begun it anew since.
       readIndex(later)
       return later.every((word, i) => word === index[i]) ? `${wal} ${OVERWRITTEN}. ${RESTORE}` : undefined
     } catch {
