@@ -1,35 +1,36 @@
 /**
- * Apps that install the package, each with its own framework. `recipe` names the heading in docs/recipes.md whose code
- * is tested unchanged: blocks that begin with the name of a file become files, the other one stands in `app.ts`.
+ * Apps that install the package, each with its own framework. `page` and `section` name the heading whose code is tested:
+ * its blocks that begin with the name of a file become files, the other one becomes `app.ts`. `options.ts`,
+ * `marketplace.ts` and the names in `.env` come from docs/quickstart.md for each of them.
  *
- * `code` follows it in `app.ts`. It adds the sign-in of the app, `/sign-in/<business>`, and sets `port`. `signIn` does so
- * in front of a line of the recipe. Both can use `marketplace`.
+ * `edits` replace a text of the program by another. They only add what the pages leave to the app: the sign-in at
+ * `/sign-in/<business>`, and further routes.
  */
-const LISTEN = `
-const { port } = await new Promise((resolve) => {
-  const server = app.listen(0, () => resolve(server.address()))
-})`
-const SESSION = `
-import express from 'express'
-import session from 'express-session'
-const app = express()
-app.use('/webhooks/marketplace', marketplace.router)
-app.use(session({ secret: 'not-a-real-secret', resave: false, saveUninitialized: false }))
+const EXPRESS = {
+  page: 'docs/quickstart.md',
+  section: 'In your app',
+  edits: [
+    [
+      '// Your sign-in',
+      `app.use(session({ secret: 'not-a-real-secret', resave: false, saveUninitialized: false }))
 app.get('/sign-in/:business', (req, res) => {
   req.session.business_uid = req.params.business
   res.send('signed in')
-})`
-/** Further routes as docs/gate.md shows them: a router, and a folder. */
-const ROUTES = `
-const paidRoutes = express.Router()
+})
+// Your sign-in`,
+    ],
+    ["import express from 'express'", "import express from 'express'\nimport session from 'express-session'"],
+    // Further routes as docs/gate.md shows them: a router, and a folder.
+    [
+      "app.get('/livez'",
+      `const paidRoutes = express.Router()
 paidRoutes.use(paid)
 paidRoutes.get('/forecast', (_req, res) => void res.json({ visitors: 57 }))
 app.use('/paid', paidRoutes)
-app.use('/downloads', paid, express.static('downloads'))`
-const EXPRESS = {
-  before: SESSION,
-  recipe: 'The business from a session',
-  code: `${ROUTES}\n${LISTEN}`,
+app.use('/downloads', paid, express.static('downloads'))
+app.get('/livez'`,
+    ],
+  ],
   files: { 'downloads/report.txt': '42 visitors' },
   pages: ['/paid/forecast', '/downloads/report.txt'],
 }
@@ -42,17 +43,19 @@ export const APPS = {
       ...{ '@nestjs/common': '^12.0.0', '@nestjs/core': '^12.0.0', '@nestjs/platform-express': '^12.0.0' },
       ...{ 'reflect-metadata': '^0.2.2', rxjs: '^7.8.0', express: '^5.0.0', 'express-session': '^1.18.0' },
     },
-    before: "import 'reflect-metadata'",
-    recipe: 'NestJS',
-    signIn: {
-      before: 'await nest.listen(0)',
-      code: `nest.use('/sign-in/:business', (req, res, next) => {
+    section: 'NestJS',
+    edits: [
+      ['import {', "import 'reflect-metadata'\nimport {"],
+      [
+        'await nest.listen(',
+        `nest.use('/sign-in/:business', (req, res, next) => {
   if (req.path !== '/') return next()
   req.session.business_uid = req.params.business
   res.send('signed in')
-})`,
-    },
-    code: 'const { port } = nest.getHttpServer().address()',
+})
+await nest.listen(`,
+      ],
+    ],
   },
   Fastify: {
     packages: {
@@ -61,31 +64,38 @@ export const APPS = {
       '@fastify/session': '^11.0.0',
       express: '^5.0.0',
     },
-    recipe: 'Fastify',
-    code: `server.get('/sign-in/:business', async (request) => {
+    section: 'Fastify',
+    edits: [
+      [
+        'server.register(async (paid)',
+        `server.get('/sign-in/:business', async (request) => {
   request.session.business_uid = request.params.business
   return 'signed in'
 })
-await server.listen({ port: 0, host: '127.0.0.1' })
-const { port } = server.server.address()`,
+server.register(async (paid)`,
+      ],
+    ],
   },
   Koa: {
     packages: { koa: '^3.0.0', '@koa/router': '^14.0.0', 'koa-session': '^7.0.0', express: '^5.0.0' },
-    recipe: 'Koa',
-    code: `router.get('/sign-in/:business', (ctx) => {
+    section: 'Koa',
+    edits: [
+      [
+        'koa.use(router.routes())',
+        `router.get('/sign-in/:business', (ctx) => {
   ctx.session.business_uid = ctx.params.business
   ctx.body = 'signed in'
 })
-const { port } = await new Promise((resolve) => {
-  front.listen(0, () => resolve(front.address()))
-})`,
+koa.use(router.routes())`,
+      ],
+    ],
   },
   Next: {
     packages: {
       ...{ next: '^16.0.0', react: '^19.0.0', 'react-dom': '^19.0.0', express: '^5.0.0' },
       ...{ typescript: '^5.9.0', '@types/react': '^19.0.0', '@types/node': '^22.0.0' },
     },
-    recipe: 'Next',
+    section: 'Next',
     files: {
       'app/layout.tsx':
         'export default ({ children }: { children: React.ReactNode }) => <html><body>{children}</body></html>',
@@ -98,10 +108,8 @@ export async function GET(_request: Request, { params }: { params: Promise<{ bus
 import { cookies } from 'next/headers'
 export const businessOfSession = async () => (await cookies()).get('session')?.value`,
     },
-    // The recipe creates the marketplace itself, and its server listens at PORT.
-    server: 'server.ts',
-    code: `if (!server.listening) await new Promise((resolve) => server.once('listening', resolve))
-const { port } = server.address() as { port: number }`,
+    tsconfig: { allowImportingTsExtensions: true },
+    entry: 'server.ts',
     builds: ['next', 'build'],
     // In development each request takes long. The spellings are tried in production.
     environments: [{ NODE_ENV: 'production' }, { NODE_ENV: 'development', FEW_SPELLINGS: '1' }],
@@ -111,8 +119,11 @@ const { port } = server.address() as { port: number }`,
   'serverless-http': {
     ...EXPRESS,
     packages: { 'serverless-http': '^4.0.0', express: '^5.0.0', 'express-session': '^1.18.0' },
-    code: `${ROUTES}
-import { createServer } from 'node:http'
+    edits: [
+      ...EXPRESS.edits,
+      [
+        'endOnSigterm(app.listen(Number(PORT)))',
+        `import { createServer } from 'node:http'
 import serverless from 'serverless-http'
 const handler = serverless(app)
 const front = createServer(async (req, res) => {
@@ -135,8 +146,8 @@ const front = createServer(async (req, res) => {
   const { statusCode, headers, multiValueHeaders, body } = reply
   res.writeHead(statusCode, { ...headers, ...multiValueHeaders }).end(body)
 })
-const { port } = await new Promise((resolve) => {
-  front.listen(0, () => resolve(front.address()))
-})`,
+endOnSigterm(front.listen(Number(PORT)))`,
+      ],
+    ],
   },
 }

@@ -34,7 +34,8 @@ process.exit(failed === 0 ? 0 : 1)
 
 /** Undefined if the app passed all checks. */
 function drive(name, app, tarball) {
-  const { packages, recipe, files = {}, builds, environments = [{}] } = app
+  const { packages, page = 'docs/recipes.md', section, edits = [], files = {}, builds } = app
+  const { tsconfig = {}, entry = 'app.ts', environments = [{}], paid, pages } = app
   const folder = mkdtempSync(join(work, 'app-'))
   const write = (path, text) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -47,14 +48,25 @@ function drive(name, app, tarball) {
     ...packages,
   }
   write('package.json', JSON.stringify({ name: 'app', type: 'module', dependencies }))
-  // Nest's decorators need this. Next writes its own.
-  if (!builds) write('tsconfig.json', JSON.stringify({ compilerOptions: { experimentalDecorators: true } }))
+  // Nest's decorators need the default. Next completes its own.
+  write(
+    'tsconfig.json',
+    JSON.stringify({ compilerOptions: builds ? tsconfig : { experimentalDecorators: true } }),
+  )
   for (const file of ['scene.mjs', 'spellings.cjs', 'visits.mjs'])
     copyFileSync(join(root, 'consumers', file), join(folder, file))
-  const { unnamed, named } = codeOf(recipe)
-  const { [app.server]: server, ...others } = named
-  for (const [path, text] of Object.entries({ ...files, ...others })) write(path, text)
-  write('app.ts', programOf(app, unnamed ?? server))
+  const { 'options.ts': options, 'marketplace.ts': marketplace } = filesOf(
+    'docs/quickstart.md',
+    'In your app',
+  )
+  const programs = {
+    ...files,
+    'options.ts': options,
+    'marketplace.ts': marketplace,
+    ...filesOf(page, section),
+  }
+  programs[entry] = edits.reduce(edited, programs[entry])
+  for (const [path, text] of Object.entries(programs)) write(path, text)
 
   const installed = run(folder, 'npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'])
   if (installed.status !== 0) return `${installed.stdout}${installed.stderr}`
@@ -63,9 +75,10 @@ function drive(name, app, tarball) {
     if (built.status !== 0) return `${built.stdout}${built.stderr}`
   }
   for (const environment of environments) {
-    const { stdout, stderr } = run(folder, process.execPath, ['--import', 'tsx', 'app.ts'], {
+    rmSync(join(folder, 'marketplace.db'), { force: true })
+    const given = JSON.stringify({ entry, names: settingNames(), paid, pages })
+    const { stdout, stderr } = run(folder, process.execPath, ['visits.mjs', given], {
       SESSION_SECRET: 'not-a-real-secret-for-the-sessions-of-this-test',
-      PORT: '0',
       NEXT_TELEMETRY_DISABLED: '1',
       ...environment,
     })
@@ -75,37 +88,32 @@ function drive(name, app, tarball) {
   return undefined
 }
 
-/** The program: the scene, the recipe, the sign-in, and the visits. */
-function programOf({ before = '', signIn, code, server, paid, pages }, recipe) {
-  const [first, rest] = signIn ? recipe.split(signIn.before) : [recipe]
-  const where = JSON.stringify({ paid, pages })
-  return [
-    server
-      ? "import { options } from './scene.mjs'"
-      : `import { createMarketplace } from 'marketplace-webhooks'
-import { options } from './scene.mjs'
-const marketplace = createMarketplace(options)
-await marketplace.start()`,
-    "import { visitApp } from './visits.mjs'",
-    ...[before, first, ...(signIn ? [signIn.code, signIn.before, rest] : []), code],
-    `await visitApp(marketplace, port, ${where})`,
-  ].join('\n')
-}
-
 function run(cwd, command, args, more = {}) {
   const { NODE_OPTIONS: _, ...env } = process.env
   return spawnSync(command, args, { cwd, env: { ...env, ...more }, encoding: 'utf8', timeout: 300_000 })
 }
 
-/** The blocks of code below a heading of docs/recipes.md: those that begin with the name of a file, and the other one. */
-function codeOf(heading) {
-  const text = readFileSync(join(root, 'docs', 'recipes.md'), 'utf8')
-  const section = text.split(/^(?=## )/m).find((each) => each.startsWith(`## ${heading}\n`)) ?? ''
-  const blocks = [...section.matchAll(/^```tsx?[^\n]*\n([\s\S]*?)^```/gm)].map(([, code]) => code)
-  if (blocks.length === 0) throw new Error(`docs/recipes.md has no code below ${heading}`)
-  const nameOf = (code) => /^\/\/ ([\w./-]+\.tsx?)$/m.exec(code.split('\n')[0])?.[1]
-  return {
-    unnamed: blocks.find((code) => !nameOf(code)),
-    named: Object.fromEntries(blocks.filter(nameOf).map((code) => [nameOf(code), code])),
-  }
+function edited(code, [from, to]) {
+  if (!code.includes(from)) throw new Error(`the page has no ${from}`)
+  return code.replace(from, () => to)
+}
+
+/** The blocks of code below a heading, by the name in their first line. One without a name is `app.ts`. */
+function filesOf(page, heading) {
+  const blocks = [...sectionOf(page, heading).matchAll(/^```tsx?[^\n]*\n([\s\S]*?)^```/gm)]
+  if (blocks.length === 0) throw new Error(`${page} has no code below ${heading}`)
+  const nameOf = (code) => /^\/\/ ([\w./-]+\.tsx?)$/m.exec(code.split('\n')[0])?.[1] ?? 'app.ts'
+  return Object.fromEntries(blocks.map(([, code]) => [nameOf(code), code]))
+}
+
+/** The names of the settings in the `.env` of the quickstart. */
+function settingNames() {
+  const [, env = ''] =
+    /^```sh\n(MARKETPLACE_[\s\S]*?)^```/m.exec(sectionOf('docs/quickstart.md', 'In your app')) ?? []
+  return [...env.matchAll(/^(\w+)=/gm)].map(([, name]) => name)
+}
+
+function sectionOf(page, heading) {
+  const text = readFileSync(join(root, page), 'utf8')
+  return text.split(/^(?=## )/m).find((each) => each.startsWith(`## ${heading}\n`)) ?? ''
 }

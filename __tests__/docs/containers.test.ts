@@ -1,12 +1,15 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from '@jest/globals'
+import { SETTINGS } from '../../lib/cli/settings.js'
 import { createProject, type Project } from '../installed-package.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { page, type Snippet, snippetsOf } from '../support/docs/pages.js'
 import { APP_ENV } from '../support/docs/prelude.js'
 
-const APP = block('docs/quickstart.md', 'ts', 'process.env')
+const APP = block('docs/quickstart.md', 'ts', 'endOnSigterm(app.listen(')
+const MARKETPLACE = block('docs/quickstart.md', 'ts', 'function endOnSigterm')
+const OPTIONS = block('docs/quickstart.md', 'ts', 'const options: MarketplaceOptions')
 const DOCKERFILE = block('docs/recipes.md', 'dockerfile', 'FROM').code
 const DEPLOYMENT = block('docs/recipes.md', 'yaml', 'kind: Deployment').code
 const STATEFUL_SET = block('docs/recipes.md', 'yaml', 'kind: StatefulSet').code
@@ -25,12 +28,16 @@ describe('K91 the containers on the pages', () => {
     ]
     expect(set).toEqual(Array.from({ length: 4 }, () => 'MARKETPLACE_STORE'))
     const inFile = [...ENV_FILE.matchAll(/^(\w+)=/gm)].map(([, name]) => name)
-    const read = [...APP.code.matchAll(/\b([A-Z_]{4,}) = ('[^']*')/g)]
-    expect(read.map(([, name]) => name)).toEqual(expect.arrayContaining([...set, ...inFile]))
-    expect(read.flatMap(([, name, fallback]) => (fallback === "''" ? [name] : [])).sort()).toEqual(
+    const read = [...OPTIONS.code.matchAll(/^const \{ (.*) \} = process\.env$/gm)].flatMap(([, names = '']) =>
+      names.split(', ').map((each) => each.split(' = ')),
+    )
+    expect(read.map(([name]) => name)).toEqual(expect.arrayContaining([...set, ...inFile]))
+    expect(read.flatMap(([name, fallback = "''"]) => (fallback === "''" ? [name] : [])).sort()).toEqual(
       inFile.sort(),
     )
-    expect(APP.code).toContain('store: MARKETPLACE_STORE')
+    expect(OPTIONS.code).toContain('store: MARKETPLACE_STORE')
+    // The command line reads the same names, so an answer of it is one of the app.
+    expect(read.map(([name]) => name).sort()).toEqual(Object.keys(SETTINGS).sort())
   })
 
   it('start the file of the app, and mount the volume where its database is', () => {
@@ -44,7 +51,9 @@ describe('K91 the containers on the pages', () => {
   })
 
   it('wait longer for the end than the app takes, and probe routes that it has', () => {
-    const requestsMs = Number(/setTimeout\(resolve, ([\d_]+)\)/.exec(APP.code)?.[1]?.replaceAll('_', ''))
+    const requestsMs = Number(
+      /setTimeout\(resolve, ([\d_]+)\)/.exec(MARKETPLACE.code)?.[1]?.replaceAll('_', ''),
+    )
     const preStopMs = 5_000
     const longestMs = requestsMs + 10_000
     const [, docker] = /--stop-timeout (\d+)/.exec(page('docs/recipes.md')) ?? []
@@ -68,10 +77,11 @@ describe('K91 the containers on the pages', () => {
     const data = temporaryFolder()
     onCleanUp(() => created.remove())
     const [, store = ''] = /^ENV MARKETPLACE_STORE=(.*)$/m.exec(DOCKERFILE) ?? []
-    created.write(APP.file, APP.code)
+    for (const { file, code } of [APP, MARKETPLACE, OPTIONS]) created.write(file, code)
     created.write(
       'probe.ts',
-      `await import('./${APP.file.replace(/ts$/, 'js')}').then(({ marketplace }) => marketplace.start())
+      `await import('./${APP.file}')
+await import('./${MARKETPLACE.file}').then(({ marketplace }) => marketplace.start())
 for (const path of ['/livez', '/readyz', '/reports', '/%72eports'])
   console.log(path, (await fetch('http://localhost:' + process.env.PORT + path)).status)
 process.kill(process.pid, 'SIGTERM')`,
@@ -91,9 +101,7 @@ process.kill(process.pid, 'SIGTERM')`,
 })
 
 function block(path: string, language: string, text: string): Snippet {
-  const found = snippetsOf(path, [language]).find(
-    ({ code, marks }) => code.includes(text) && marks[0] !== 'no-run',
-  )
+  const found = snippetsOf(path, [language]).find(({ code }) => code.includes(text))
   if (!found) throw new Error(`${path} has no block with ${text}`)
   return found
 }

@@ -51,7 +51,7 @@ it('leaves out only blocks of recipes that `npm run test:consumers` runs unchang
       .find((each) => each.includes(code))
     const [, heading] = /^## (.*)$/m.exec(section ?? '') ?? []
     expect(page).toBe('docs/recipes.md')
-    expect(driven).toContain(`recipe: '${heading}'`)
+    expect(driven).toContain(`section: '${heading}'`)
   }
 })
 
@@ -60,6 +60,7 @@ it('compiles without errors', async () => {
   const { code, stdout } = await project.tsc(files, {
     module: 'nodenext',
     skipLibCheck: true,
+    allowImportingTsExtensions: true,
     allowJs: true,
     checkJs: true,
   })
@@ -123,7 +124,8 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
       const file = `serve-${folderOf(path)}.ts`
       project.write(
         file,
-        `const { marketplace } = await import('./${pathOf(snippet).replace(/ts$/, 'js')}')
+        `await import('./${pathOf(snippet)}')
+const { marketplace } = await import('./${folderOf(path)}/marketplace.ts')
 await marketplace.start()
 const reply = await fetch('http://localhost:' + process.env.PORT + '/healthz')
 console.log(reply.status, await reply.text())
@@ -161,9 +163,14 @@ function pathOf({ page, file }: Snippet): string {
   return `${folderOf(page)}/${file}`
 }
 
-/** Adds the names from the prelude that the block does not declare. */
-function textOf({ file, code, marks }: Snippet): string {
-  if (/\.[mc]js$/.test(file) && !marks.includes('no-run')) return code
+/**
+ * Adds the names from the prelude that the block does not declare. What a block that runs with others imports from the
+ * files of the app comes from the prelude too.
+ */
+function textOf({ file, code: written, marks }: Snippet): string {
+  if (/\.[mc]js$/.test(file) && !marks.includes('no-run')) return written
+  const code =
+    marks.length > 0 ? written : written.replace(/^import .* from '\.\/(options|marketplace)\.ts'\n/gm, '')
   const used = PRELUDE_NAMES.filter((name) => new RegExp(`\\b${name}\\b`).test(code) && !declares(code, name))
   if (used.length === 0) return /^(import|export)\b/m.test(code) ? code : `export {}\n${code}`
   return `import { ${used.join(', ')} } from './prelude.js'\n${code}`

@@ -307,9 +307,10 @@ describe('K27 the shutdown of the quickstart', () => {
 
   function shutdownOfQuickstart(): string {
     const [, shutdown = ''] =
-      /^(process\.once\('SIGTERM', [\s\S]*?^\}\))$/m.exec(page('docs/quickstart.md')) ?? []
+      /^export (function endOnSigterm\([\s\S]*?^\})$/m.exec(page('docs/quickstart.md')) ?? []
     expect(shutdown).toContain('10_000')
-    return shutdown.replace('10_000', '2_000')
+    return `${shutdown.replace('server: Server', 'server').replace('10_000', '2_000')}
+       endOnSigterm(server)`
   }
 
   /** The status of the reply; 0 without a reply. */

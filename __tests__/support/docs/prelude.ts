@@ -20,6 +20,8 @@ export { consoleRouter, express }
 export const operators = new Set(['ada@example.com'])
 export const marketplace = createMarketplace(options)
 export const app = express()
+/** These blocks run in one process, which ends by itself. */
+export const endOnSigterm = (_server: import('node:http').Server) => {}
 platform.purchase({ business_uid: 'business-1', payment: 'succeeded', subscription_uid: 'subscription-1' })
 process.env.BUSINESS_UID = 'business-1'
 
@@ -44,6 +46,7 @@ export const PRELUDE_NAMES = [
   'options',
   'marketplace',
   'app',
+  'endOnSigterm',
   'express',
   'consoleRouter',
   'operators',
@@ -58,6 +61,8 @@ export const PRELUDE_NAMES = [
 export const APP_ENV = {
   MARKETPLACE_CLIENT_ID: 'my-app',
   MARKETPLACE_CLIENT_SECRET: 'my-client-secret',
+  MARKETPLACE_PURCHASABLE_UID: 'my-item',
+  MARKETPLACE_CODE_NAME: 'my-app',
   DELIVERY_SECRETS: 'q8Zr3mW5xK1vT7yB9nL2cD4f,b7Xk2pR9wM4tZ6yH1nQ8sV3d',
   ADA_PASSWORD: 'not-a-real-password',
   CONSOLE_TOKEN_KEY: 'p4Xn8vR2kT6wZ1mQ9sL3bY7cD5fH0jGa',

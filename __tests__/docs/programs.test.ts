@@ -1,0 +1,43 @@
+import { afterAll, describe, expect, it } from '@jest/globals'
+import { createProject, type Project } from '../installed-package.js'
+import { PAGES, snippetsOf } from '../support/docs/pages.js'
+import { APP_ENV } from '../support/docs/prelude.js'
+
+/** `npm run test:consumers` runs these programs with their frameworks. */
+const PROGRAMS = [...PAGES.keys()].flatMap((path) =>
+  snippetsOf(path, ['ts', 'tsx']).filter(({ marks }) => marks.includes('external')),
+)
+
+describe('K96 the programs for other frameworks', () => {
+  let project: Project | undefined
+  afterAll(() => project?.remove())
+
+  it('import the marketplace of the app from its own file', () => {
+    const using = PROGRAMS.filter(({ code }) => /\bmarketplace\.(handler|router)\b/.test(code))
+    expect(using.length).toBeGreaterThan(3)
+    for (const { code } of using)
+      expect(code).toMatch(/^import \{.*\bmarketplace\b.*\} from '\.\/marketplace\.ts'$/m)
+  })
+
+  it('get one that neither serves nor handles a signal, so the end of the program is its own', async () => {
+    project = createProject()
+    for (const { file, code } of snippetsOf('docs/quickstart.md', ['ts'])) project.write(file, code)
+    project.write(
+      'program.ts',
+      `import { createServer } from 'node:http'
+import { Server } from 'node:net'
+const listening: number[] = []
+const { listen } = Server.prototype
+Server.prototype.listen = function (...given) { listening.push(1); return listen.apply(this, given) }
+const { marketplace, endOnSigterm } = await import('./marketplace.ts')
+await marketplace.start()
+console.log('servers', listening.length, 'signals', process.listenerCount('SIGTERM'))
+endOnSigterm(createServer().listen(0, () => process.kill(process.pid, 'SIGTERM')))`,
+    )
+    const { code, stdout } = await project.tsx('program.ts', {
+      ...APP_ENV,
+      MARKETPLACE_STORE: 'sqlite::memory:',
+    })
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'servers 0 signals 0\n' })
+  }, 60_000)
+})
