@@ -1,8 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { type CliResult, jsonLines, runCli, runEachCli, settingsFor } from '../support/cli.js'
+import { snippetsOf } from '../support/docs/pages.js'
 import { startPlatform } from '../support/scene.js'
 
 const NOWHERE = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
@@ -119,6 +121,16 @@ describe('a file of options', () => {
     writeFileSync(join(cwd, file), text)
     expect(await runCli(['migrate', '--config', file], { cwd })).toMatchObject({ code: 0, stderr: '' })
     expect(await runCli(['explain', 'b1', '--json', '--config', file], { cwd })).toMatchObject({ code: 1 })
+  })
+
+  it('may be the TypeScript of the quickstart, where Node runs TypeScript', async () => {
+    const cwd = temporaryFolder()
+    const [options] = snippetsOf('docs/quickstart.md', ['ts']).filter(({ file }) => file === 'options.ts')
+    writeFileSync(join(cwd, 'options.ts'), options?.code ?? '')
+    const env = { ...SETTINGS, NODE_OPTIONS: `--import ${pathToFileURL(require.resolve('tsx')).href}` }
+    const args = ['--config', 'options.ts']
+    expect(await runCli(['migrate', ...args], { cwd, env })).toMatchObject({ code: 0, stderr: '' })
+    expect(await runCli(['explain', 'b1', ...args], { cwd, env })).toMatchObject({ code: 1 })
   })
 
   it.each([

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib/index.js'
@@ -123,6 +123,34 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
       { actor: 'ada', action: 'replay' },
       { actor: 'ada', action: 'replay', reason: 'ticket 812', entry_id: id },
     ])
+  })
+
+  it('H72 previews a replay with the rule of the app, or says that the default rule decided', async () => {
+    const { env, runEach } = unchanged
+    const file = join(temporaryFolder(), 'options.mjs')
+    writeFileSync(
+      file,
+      `const { MARKETPLACE_CLIENT_ID: clientId, MARKETPLACE_CLIENT_SECRET: clientSecret, ...env } = process.env
+export default {
+  app: { clientId, clientSecret, purchasableUid: env.MARKETPLACE_PURCHASABLE_UID },
+  platform: { baseUrl: env.MARKETPLACE_BASE_URL, authUrl: env.MARKETPLACE_AUTH_URL },
+  deliverySecrets: env.DELIVERY_SECRETS.split(','),
+  store: env.MARKETPLACE_STORE,
+  entitledWhen: () => false,
+}`,
+    )
+    expect(env.MARKETPLACE_STORE).toBeDefined()
+    const command = ['journal', 'replay', '--kind', 'change', '--status', 'done', '--business', 'b-paid']
+    const [ofDefault, ofApp] = (await runEach([
+      [...command, '--dry-run', '--json'],
+      [...command, '--dry-run', '--json', '--config', file],
+    ])) as [CliResult, CliResult]
+    const answers = [ofDefault, ofApp].map(({ stdout }) =>
+      Object.values(jsonLines<{ entitled: Record<string, boolean> }>(stdout)[0]?.entitled ?? {}),
+    )
+    expect(answers).toEqual([[true], [false]])
+    expect(ofDefault.stderr).toMatch(/^`entitled` is by the default rule\..*--config.*\n$/)
+    expect(ofApp.stderr).toBe('')
   })
 
   it('tracks a subscription and refreshes a business; without a worker it prints a warning, and the request stays stored', async () => {

@@ -5,14 +5,17 @@ import type { MarketplaceOptions } from '../index.js'
 import { Stop, USAGE } from './exit-codes.js'
 
 /**
- * The options of a file: the object in a `.json` file, the default export of an `.mjs` or `.js` file, or `module.exports`
- * of a `.cjs` file. Errors never quote the file, because it may contain secrets.
+ * The options of a file: the object in a `.json` file, the default export of an `.mjs`, `.js` or `.ts` file, or
+ * `module.exports` of a `.cjs` file. Errors never quote the file, because it may contain secrets.
  */
 export async function optionsFromFile(file: string): Promise<MarketplaceOptions> {
   const path = resolve(file)
   const extension = extname(path)
-  if (!['.json', '.mjs', '.cjs', '.js'].includes(extension))
-    throw new Stop(USAGE, `Cannot use the config file ${file}: it must be a .json, .mjs, .cjs or .js file`)
+  if (!['.json', '.mjs', '.cjs', '.js', '.ts'].includes(extension))
+    throw new Stop(
+      USAGE,
+      `Cannot use the config file ${file}: it must be a .json, .mjs, .cjs, .js or .ts file`,
+    )
   const found = extension === '.json' ? await readJson(path, file) : await importModule(path, file)
   if (typeof found !== 'object' || found === null || Array.isArray(found))
     throw new Stop(

@@ -31,6 +31,8 @@ export interface Context {
   out: Output
   /** The person who runs the command, for the journal. */
   actor: string
+  /** Whether the options come from a file, which may have a rule of the app's own. Otherwise the default rule decides. */
+  hasConfig: boolean
   /** The settings, not checked yet. */
   options(): Promise<MarketplaceOptions>
   /** A marketplace with some options replaced, closed when the command ends. Throws `Stop` with the faults of the settings. */
@@ -87,6 +89,7 @@ export function createContext(given: {
     stdin,
     out,
     actor,
+    hasConfig: config !== undefined,
     options,
     create,
 

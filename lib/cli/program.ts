@@ -40,7 +40,7 @@ export function createProgram(version: string, act: Act): Command {
     .option('--json', 'print only JSON on stdout')
     .option(
       '--config <file>',
-      'take the options from a .json, .mjs, .cjs or .js file instead of the environment',
+      'take the options from a .json, .mjs, .cjs, .js or .ts file instead of the environment',
     )
     .option('--env <file>', 'read settings from a file of NAME=value lines; set variables keep their values')
     .option('--actor <name>', 'your name, for the journal (default: MARKETPLACE_ACTOR, or your user name)')

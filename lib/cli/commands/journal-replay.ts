@@ -50,7 +50,7 @@ async function replayOne(context: Context, id: string, { dryRun }: ReplayOptions
     await context.record(marketplace, { action: 'replay', entry_id: id })
     if (!(await marketplace.journal.replay(id))) throw notFound(id)
   }
-  const preview = dryRun ? await answersFor(marketplace, [id]) : {}
+  const preview = dryRun ? await answersFor(context, marketplace, [id]) : {}
   out.result({ matched: 1, replayed: dryRun ? 0 : 1, ids: [id], dryRun: dryRun ?? false, ...preview }, () =>
     dryRun ? `${id} (${entry.status}) would be replayed${wordsFor(preview, id)}.` : `${id} is replayed.`,
   )
@@ -62,7 +62,11 @@ interface Answers {
   entitled?: Record<string, boolean | null>
 }
 
-async function answersFor(marketplace: Marketplace, ids: readonly string[]): Promise<Answers> {
+async function answersFor(
+  { out, hasConfig }: Context,
+  marketplace: Marketplace,
+  ids: readonly string[],
+): Promise<Answers> {
   const entitled: Record<string, boolean | null> = {}
   for (const id of ids) {
     const entry = await marketplace.journal.get(id)
@@ -70,7 +74,12 @@ async function answersFor(marketplace: Marketplace, ids: readonly string[]): Pro
     const decision = await marketplace.explain(entry.business_uid)
     entitled[id] = decision.known ? decision.entitled : null
   }
-  return Object.keys(entitled).length > 0 ? { entitled } : {}
+  if (Object.keys(entitled).length === 0) return {}
+  if (!hasConfig)
+    out.note(
+      '`entitled` is by the default rule. If the app has an entitledWhen, add --config options.js, the file with its options.',
+    )
+  return { entitled }
 }
 
 function wordsFor({ entitled = {} }: Answers, id: string): string {
@@ -96,7 +105,7 @@ async function replayMany(
     })
   const summary = dryRun ? preview : await marketplace.journal.replayAll(filter, { limit })
   const { matched, ids } = summary
-  const answers = dryRun ? await answersFor(marketplace, ids) : {}
+  const answers = dryRun ? await answersFor(context, marketplace, ids) : {}
   out.result({ ...summary, replayed: dryRun ? 0 : summary.replayed, dryRun, ...answers }, () =>
     [
       ...ids.map((id) => `  ${id}${wordsFor(answers, id)}`),
