@@ -8,6 +8,18 @@ const PROGRAMS = [...PAGES.keys()].flatMap((path) =>
   snippetsOf(path, ['ts', 'tsx']).filter(({ marks }) => marks.includes('external')),
 )
 
+describe('K97 the programs with a paid route', () => {
+  it('send it so that no cache stores it', () => {
+    const programs = [...PROGRAMS, ...snippetsOf('docs/quickstart.md', ['ts'])]
+    const paid = programs.filter(
+      ({ code, file }) => /\.(explain|requireEntitlement)\(/.test(code) && file !== 'lib/paid.ts',
+    )
+    expect(paid.map(({ file, page }) => `${page} ${file}`)).toHaveLength(4)
+    for (const { code } of [...paid, ...programs.filter(({ file }) => file === 'app/api/reports/route.ts')])
+      expect(code).toMatch(/Cache-Control'?[,:] 'private, no-store'/)
+  })
+})
+
 describe('K96 the programs for other frameworks', () => {
   let project: Project | undefined
   afterAll(() => project?.remove())

@@ -12,7 +12,10 @@ export function createApp(platform, credentials) {
     deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
     store: 'sqlite::memory:',
   })
-  const guard = (more) => marketplace.requireEntitlement({ businessUid: businessOf, onDenied, ...more })
+  const guard = (more) => [
+    unstored,
+    marketplace.requireEntitlement({ businessUid: businessOf, onDenied, ...more }),
+  ]
 
   const app = express()
   app.use('/webhooks/marketplace', marketplace.router)
@@ -31,6 +34,12 @@ export function createApp(platform, credentials) {
 
 /** The businesses that are signed in, by session. A real app uses the sessions of its own sign-in. */
 const sessions = new Map()
+
+/** No cache may show a paid page after the access has ended, nor a denial after the business has paid. */
+function unstored(_req, res, next) {
+  res.set('Cache-Control', 'private, no-store')
+  next()
+}
 
 /** From the session, never from a header, a query or a body: anybody can send these. */
 function businessOf(req) {

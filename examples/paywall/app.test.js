@@ -40,6 +40,7 @@ for (const [path, business, status, title] of [
   test(`${path} for ${business || 'a visitor without a business'}: ${status} ${title}`, async () => {
     const response = await visit(path, business)
     assert.equal(response.status, status)
+    assert.equal(response.headers.get('cache-control'), 'private, no-store')
     assert.match(await response.text(), new RegExp(`<h1>${title}</h1>`))
   })
 }

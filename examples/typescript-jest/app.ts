@@ -12,7 +12,7 @@ export function createApp(
   const app = express()
   app.use('/webhooks/marketplace', marketplace.router)
   app.get('/reports', marketplace.requireEntitlement({ businessUid: businessOf }), (_req, res) => {
-    res.json({ visitors: 42 })
+    res.set('Cache-Control', 'private, no-store').json({ visitors: 42 })
   })
   return app
 }
