@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from '@jest/globals'
-import { SETTINGS } from '../../lib/cli/settings.js'
+import { optionsFromEnvironment, SETTINGS } from '../../lib/cli/settings.js'
 import { createProject, type Project } from '../installed-package.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { page, type Snippet, snippetsOf } from '../support/docs/pages.js'
@@ -39,6 +39,21 @@ describe('K91 the containers on the pages', () => {
     // The command line reads the same names, so an answer of it is one of the app.
     expect(read.map(([name]) => name).sort()).toEqual(Object.keys(SETTINGS).sort())
   })
+
+  it('get options from them that the command line gets too, also from lists with spaces', async () => {
+    const created = createProject()
+    onCleanUp(() => created.remove())
+    created.write(OPTIONS.file, OPTIONS.code)
+    created.write('print.ts', `console.log(JSON.stringify((await import('./${OPTIONS.file}')).default))`)
+    const env = {
+      ...APP_ENV,
+      MARKETPLACE_PURCHASABLE_UID: 'plan-basic, plan-pro',
+      MARKETPLACE_CODE_NAME: 'my-app ,my-other-app',
+      MARKETPLACE_STORE: 'sqlite:data.db',
+    }
+    const { stdout } = await created.tsx('print.ts', env)
+    expect(JSON.parse(stdout)).toEqual(optionsFromEnvironment(env))
+  }, 60_000)
 
   it('start the file of the app, and mount the volume where its database is', () => {
     expect(DOCKERFILE).toContain(`CMD ["node", "${APP.file}"]`)
