@@ -32,8 +32,8 @@ export const PROBLEMS = {
   store_write_failed: {
     status: 'failing',
     means:
-      'The last write failed or has not finished: a full disk, a missing privilege, a lock of another program.',
-    next: 'Correct the cause that the message names. Until then deliveries get 503. The package tries to write again by itself.',
+      'A write failed, has not finished or takes too long: a full or slow disk, a missing privilege, a lock of another program.',
+    next: 'Correct the cause that the message names. Until then deliveries get 503. The package tries to write by itself, and the problem ends when that was quick.',
   },
   worker_stuck: {
     status: 'failing',

@@ -145,7 +145,7 @@ export function createParts<Custom extends EventDefinitions>(
   })
   const { during, isClosed, whyNotOpen } = lifecycle
   const problemOfStore = async () => {
-    const problem = await store.problem?.()
+    const problem = await store.problem?.(options.receiver.acceptTimeoutMs)
     replies.storeProblem(problem)
     return problem ?? null
   }

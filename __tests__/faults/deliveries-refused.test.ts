@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
-import { DAY, HOUR, MINUTE } from '../../lib/clock.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../../lib/clock.js'
 import { MarketplaceError } from '../../lib/errors.js'
 import type { MarketplaceOptions } from '../../lib/index.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
@@ -10,7 +10,7 @@ import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace, serve, startPlatform } from '../support/scene.js'
-import { until } from '../support/until.js'
+import { gate, until } from '../support/until.js'
 
 const DELIVERY = JSON.stringify(sampleDelivery('application/installed'))
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -142,6 +142,45 @@ describe('K61 deliveries that are not stored in time', () => {
     await until('deliveries are accepted', async () => (await deliver(DELIVERY)).status === 200)
     for (let i = 0; i < 3; i++) await deliver(DELIVERY)
     expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
+  })
+
+  it('keep the instance not ready until a write was quick: that a slow one ends proves nothing', async () => {
+    const { clock, jump } = jumpingClock()
+    const first = gate()
+    let isSlow = false
+    const plain = createSqliteEngine({ path: ':memory:', clock })
+    const durable = async (since?: number) => {
+      if (isSlow) {
+        jump(4 * SECOND)
+        await first.opened
+      }
+      await plain.durable(since)
+    }
+    const store = createSqlStore({ ...plain, durable }, clock)
+    const { marketplace, deliver } = await createScene({ store, clock, worker: false })
+    await marketplace.start()
+    isSlow = true
+    const failing = { status: 'failing', problems: [{ code: 'store_write_failed' }] }
+    const delivered = deliver(DELIVERY)
+    await until('it waits for too long', async () => {
+      jump(SECOND)
+      return (await marketplace.health()).status === 'failing'
+    })
+    first.open()
+    await delivered
+    await until('a probe was slow', async () => {
+      const health = await marketplace.health()
+      expect(health).toMatchObject(failing)
+      expect((await marketplace.readiness()).ready).toBe(false)
+      jump(SECOND)
+      return /a write took [4-9] s/.test(health.problems[0]?.message ?? '')
+    })
+    isSlow = false
+    await until('a probe was quick', async () => {
+      jump(SECOND)
+      return (await marketplace.health()).status === 'ok'
+    })
+    expect((await marketplace.readiness()).ready).toBe(true)
   })
 
   it('K95 no longer make the instance not ready when its store has recovered, because it gets no delivery before', async () => {

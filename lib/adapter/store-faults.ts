@@ -180,7 +180,7 @@ export function withStoreFaults(
     ...struck,
     readFirst: async (businessUid) => store.readFirst?.(businessUid),
     subscribe: (listener) => store.subscribe(listener),
-    problem: () => store.problem?.() ?? null,
+    problem: (inTimeMs) => store.problem?.(inTimeMs) ?? null,
     async close() {
       clear()
       await store.close()

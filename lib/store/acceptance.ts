@@ -43,7 +43,7 @@ export function createAcceptance(options: {
       for (const { payload } of events) bytes += Buffer.byteLength(payload)
       return { rows: Math.max(1, events.length), bytes }
     },
-    commit: (batch) => health.watch(() => commit(batch), true),
+    commit: (batch) => health.watch(() => commit(batch)),
   })
 
   /**

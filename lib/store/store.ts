@@ -224,8 +224,11 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
   prune(retention: Retention): Promise<Pruned>
   /** The size of the store, for health and metrics. */
   counts(): Promise<StoreCounts>
-  /** Why the last write or sync failed, in a sentence; null once a later one has succeeded. */
-  problem?(): string | null | Promise<string | null>
+  /**
+   * Why the last write or sync failed, or that writes take longer than `inTimeMs`, in a sentence. Null once a write of
+   * all that a delivery writes took less; the caller asks again until then.
+   */
+  problem?(inTimeMs?: number): string | null | Promise<string | null>
 
   /** Calls `listener` after the commits of this process and, where the engine can, of others, until the result is called. */
   subscribe(listener: (hint: Hint) => void): () => void

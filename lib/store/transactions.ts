@@ -25,8 +25,8 @@ export function createTransactions(options: {
         return work(db)
       }),
     )
-  /** The result of a write, which also decides the health of the store. */
-  const watched = <T>(work: () => Promise<T>): Promise<T> => health.watch(work, false)
+  /** Runs a write, which also decides the health of the store. */
+  const watched = health.watch
   const write: Engine['write'] = (work) => whileOpen(() => watched(() => writeAsOwner(work)))
 
   return {
