@@ -227,13 +227,33 @@ describe('K61 deliveries that are not stored in time', () => {
 })
 
 describe('K64 deliveries with a wrong secret', () => {
-  it('degrade the health if no delivery has a right one', async () => {
+  it('degrade the health if no delivery has a right one, from the first purchase on', async () => {
     const { marketplace, target } = await createScene({ worker: false })
-    await send(target, 'an-old-secret-of-this-app', 3)
+    await send(target, 'an-old-secret-of-this-app', 1)
+    expect(await marketplace.health()).toMatchObject({ status: 'ok' })
+    await send(target, 'an-old-secret-of-this-app', 1)
     expect(await marketplace.health()).toMatchObject({
       status: 'degraded',
       problems: [{ code: 'secrets_wrong', next: expect.stringContaining('deliverySecrets') }],
     })
+  })
+
+  it('degrade the health without a pause if one comes every 36 hours, until a week after the last', async () => {
+    const { clock, jump } = jumpingClock()
+    const { marketplace, target } = await createScene({ worker: false, clock })
+    const codes = async () => (await marketplace.health()).problems.map(({ code }) => code)
+    await send(target, 'an-old-secret-of-this-app', 1)
+    for (let i = 0; i < 3; i++) {
+      jump(36 * HOUR)
+      await send(target, 'an-old-secret-of-this-app', 1)
+      expect(await codes()).toEqual(['secrets_wrong'])
+    }
+    jump(36 * HOUR)
+    expect(await codes()).toEqual(['secrets_wrong'])
+    jump(6 * DAY)
+    expect(await codes()).toEqual([])
+    await send(target, 'an-old-secret-of-this-app', 1)
+    expect(await codes()).toEqual([])
   })
 
   it('degrade the health an hour after the last right one, and no longer once a right one arrives', async () => {

@@ -6,8 +6,10 @@ import { type HealthProblem, type ProblemCode, problemOf } from '../health.js'
 const REMEMBERED = 20
 /** Replies of the last minute are judged, and at least this many, so that apps with few deliveries are judged too. */
 const AT_LEAST = 5
-/** An app may get one delivery a day. */
+/** Refusals of a week count, because an app may get one delivery a day. */
 const OLDEST_MS = 7 * DAY
+/** A single refusal may be chance. A purchase causes two deliveries. */
+const FEWEST = 2
 /** A store may have recovered meanwhile, so its refusals count for a shorter time than those of the app's configuration. */
 const OLDEST_OF_STORE_MS = HOUR
 /** Deliveries with a right secret within this time show that the address is right; then wrong secrets are noise. */
@@ -35,9 +37,8 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
   /** To requests with a right secret, oldest first. */
   let replies: Reply[] = []
   let rightAt = Number.NEGATIVE_INFINITY
-  /** Wrong ones since the last right one. */
-  let wrong = 0
-  let wrongAt = Number.NEGATIVE_INFINITY
+  /** When those with a wrong secret since the last right one came, oldest first. */
+  let wrongAt: number[] = []
   let hasStoreProblem = false
   let storeRecoveredAt = Number.NEGATIVE_INFINITY
 
@@ -80,7 +81,8 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
 
   function problemsOfSecrets(): HealthProblem[] {
     const now = clock.monotonic()
-    if (wrong < MANY || now - wrongAt >= DAY || now - rightAt < RIGHT_FOR_MS) return []
+    const wrong = wrongAt.filter((at) => now - at < OLDEST_MS).length
+    if (wrong < FEWEST || now - rightAt < RIGHT_FOR_MS) return []
     return [problemOf('secrets_wrong', `the last ${wrong} deliveries had a wrong secret and got 404`)]
   }
 
@@ -90,14 +92,12 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
       const at = clock.monotonic()
       if (outcome === 'secret_wrong') {
         if (!isDelivery) return
-        wrong++
-        wrongAt = at
+        wrongAt = newest(wrongAt, at)
         return
       }
       rightAt = at
-      wrong = 0
-      replies.push({ outcome, code: REFUSALS[outcome], at })
-      if (replies.length >= 2 * REMEMBERED) replies = replies.slice(-REMEMBERED)
+      wrongAt = []
+      replies = newest(replies, { outcome, code: REFUSALS[outcome], at })
     },
 
     /** What the store last reported about itself: null or undefined when it works. */
@@ -113,10 +113,18 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
 
 export type DeliveryReplies = ReturnType<typeof createDeliveryReplies>
 
+/** Adds one, and forgets the oldest ones now and then. */
+function newest<T>(list: T[], added: T): T[] {
+  list.push(added)
+  return list.length < 2 * REMEMBERED ? list : list.slice(-REMEMBERED)
+}
+
 /** Two or more of which all are refused; or at least three, and more than half. */
 function isMost(replies: readonly Reply[]): boolean {
   const refused = replies.filter(({ code }) => code !== undefined).length
-  return refused >= 2 && (refused === replies.length || (refused >= MANY && refused * 2 > replies.length))
+  return (
+    refused >= FEWEST && (refused === replies.length || (refused >= MANY && refused * 2 > replies.length))
+  )
 }
 
 /** The status and the code that the sender got. */
