@@ -6,7 +6,8 @@ const FEW = 3
 
 /**
  * A problem when most of the recent changes came without an event: only the reconcile still finds purchases and ends, up
- * to a day late. Changes that `track`, `refresh` or an import found do not count, since they prove neither.
+ * to a day late. Changes that an import or a read of all found do not count, nor those of subscriptions that `track` has
+ * just added.
  */
 export function silenceProblems(counts: Partial<StoreCounts>): HealthProblem[] {
   const { recentChanges = 0, unannouncedChanges = 0 } = counts

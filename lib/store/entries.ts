@@ -180,11 +180,14 @@ export interface EntryCounts {
   /** Changes and events whose topic no process handles now. */
   waiting: number
   unrecognised: number
-  /** The newest changes of the last week that an event or a reconcile found, at most `JUDGED_CHANGES`. */
+  /**
+   * The newest changes of the last week that an event, a reconcile or a request found, at most `JUDGED_CHANGES`. Those of
+   * a request count an hour later, and never in the first hour of their subscription in the store.
+   */
   recentChanges: number
   /**
-   * Of these, the ones that a reconcile found, and no event named their subscription within an hour after that. An event
-   * that comes late is no sign that events do not come.
+   * Of these, the ones that no event found, and no event named their subscription within an hour after that. An event that
+   * comes late is no sign that events do not come.
    */
   unannouncedChanges: number
 }

@@ -3,7 +3,7 @@ import type { Engine } from './engine.js'
 import { ENTRY_STATUSES, JUDGED_CHANGES } from './entries.js'
 import { LANE_TOPICS } from './lane-heads.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { COUNTED_UP_TO } from './store.js'
+import { type Cause, COUNTED_UP_TO } from './store.js'
 
 /** Counts of the tables `journal` and `lanes`. No statement reads more rows than it counts. */
 export function createEntryCounts(engine: Engine) {
@@ -32,16 +32,33 @@ export function createEntryCounts(engine: Engine) {
     },
   }
 
+  /**
+   * Changes that a request found are judged an hour later: a page calls `refresh` before the event of a purchase arrives.
+   * Those of a subscription that is new to the store are not: `track` adds it without an event.
+   */
   async function recentChanges(db: Connection) {
+    const week = sql`received_at > ${engine.now()} - ${sql.lit(7 * DAY)}`
+    const hourAgo = sql`received_at <= ${engine.now()} - ${sql.lit(HOUR)}`
+    const newestOf = (cause: Cause, condition: Sql) => sql`select * from (
+      select cause, business_uid, subscription_uid, received_at, seq from journal
+      where cause = ${sql.lit(cause)} and ${condition} order by received_at desc, seq desc limit ${sql.lit(JUDGED_CHANGES)}
+    ) as ${sql.ref(`${cause}s`)}`
     const rows = await sql<Record<'recent' | 'unannounced', number | null>>`
       select count(*) as recent, sum(is_unannounced) as unannounced from (
-        select min(case when cause = 'reconcile' and not exists (
+        select min(case when cause <> 'event' and not exists (
           select 1 from journal where journal.subscription_uid = changes.subscription_uid and kind = 'event'
             and journal.received_at between changes.received_at and changes.received_at + ${sql.lit(HOUR)}
         ) then 1 else 0 end) as is_unannounced
         from (
-          select cause, business_uid, subscription_uid, received_at from journal
-          where cause in ('event', 'reconcile') and received_at > ${engine.now()} - ${sql.lit(7 * DAY)}
+          select * from (
+            ${newestOf('event', week)} union all
+            ${newestOf('reconcile', week)} union all
+            ${newestOf('request', sql`${week} and ${hourAgo}`)}
+          ) as newest
+          where cause <> 'request' or not exists (
+            select 1 from subscriptions where subscriptions.subscription_uid = newest.subscription_uid
+              and created_at > newest.received_at - ${sql.lit(HOUR)}
+          )
           order by received_at desc, seq desc limit ${sql.lit(JUDGED_CHANGES)}
         ) as changes
         group by business_uid, received_at / ${sql.lit(HOUR)}

@@ -95,7 +95,7 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
       case when not (record is null and ${isOfOtherItem}) then ${now()} end,
       case when record is null then ${sql.lit(URGENCY.eventOfUnread)}
         when times > 0 then ${sql.lit(URGENCY.event)} else ${sql.lit(URGENCY.reconcile)} end,
-      0, 0, ${ofSubscription('install_at')}, uninstalled_at, ${ofSubscription('quiet_until_read', sql`0`)}, ${REQUEST}, created_at
+      0, 0, ${ofSubscription('install_at')}, uninstalled_at, ${ofSubscription('quiet_until_read', sql`0`)}, ${IMPORT}, created_at
     from (select rows.*, ${times} as times, ${requestedAt} as requested
       from ${aside('subscriptions')} as rows where ${range}) as known`,
   )
@@ -167,8 +167,8 @@ async function inBatches(
 /** Rows of one statement. On PostgreSQL a statement may take 5 s. */
 const BATCH = 1_000
 
-/** What the reads after the migration find was requested: it is no sign that events do not come. */
-const REQUEST = sql.lit(CAUSES.indexOf('request'))
+/** What the reads after the migration find is no sign that events do not come. */
+const IMPORT = sql.lit(CAUSES.indexOf('import'))
 
 /** An early SQLite database counted no WALs. The table is made before the migrations. */
 async function completeTime(trx: Connection, columns: ReadonlySet<string>) {

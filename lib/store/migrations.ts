@@ -122,7 +122,7 @@ function tables(engine: Dialect): Sql[] {
     // For a read that finds another business: whether that business was erased during the read.
     sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
     // For health: whether events announce the changes.
-    sql`create index journal_cause on journal (received_at, seq) where cause in ('event', 'reconcile')`,
+    sql`create index journal_cause on journal (cause, received_at, seq) where cause is not null`,
     sql`create table lanes (
       key ${engine.sortedText} primary key,
       topic ${engine.sortedText} not null,

@@ -91,7 +91,7 @@ export type Urgency = (typeof URGENCY)[keyof typeof URGENCY]
 
 /**
  * Why a subscription is read, the strongest first: of several requests for one read the first of this list counts.
- * `request`: `track` or `refresh`. `reconcile`: none, it is the regular read.
+ * `request`: `track` or `refresh`. `import`: an import, or a read of all. `reconcile`: none, it is the regular read.
  */
 export const CAUSES = ['event', 'request', 'import', 'reconcile'] as const
 /** One of `CAUSES`. */

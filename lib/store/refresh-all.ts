@@ -8,8 +8,8 @@ import type { Transactions } from './transactions.js'
 const BATCH = 200
 /** Few reads need not wait for each other. */
 const EACH_MS = 250
-/** What these reads find was requested: it is no sign that events do not come. */
-const REQUEST = sql.lit(CAUSES.indexOf('request'))
+/** What these reads find is no sign that events do not come: the restored database has lost those of the meantime. */
+const IMPORT = sql.lit(CAUSES.indexOf('import'))
 
 const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
 
@@ -43,7 +43,7 @@ export function createRefreshAll(engine: Engine, { read, write }: Pick<Transacti
             refresh_at = case when refresh_at < ${due} then refresh_at else ${due} end,
             urgency = case when refresh_at < ${due} or generation > settled_generation then urgency
               else ${sql.lit(URGENCY.reconcile)} end,
-            cause = case when cause < ${REQUEST} then cause else ${REQUEST} end
+            cause = case when cause < ${IMPORT} then cause else ${IMPORT} end
           from ${engine.rows(JSON.stringify(json), { uid: 'text', ms: 'integer' })} as late
           where subscription_uid = late.uid`.execute(trx)
         return rows.map(({ uid }) => uid)
