@@ -14,7 +14,7 @@ import { createHealthCheck } from './operations/health-check.js'
 import { createIdle } from './operations/idle.js'
 import { createImport } from './operations/import-subscriptions.js'
 import { createOutcomeListeners } from './operations/outcome-listeners.js'
-import { createOverdueReads } from './operations/overdue-reads.js'
+import { createOverdueWork } from './operations/overdue-work.js'
 import { createReporting } from './operations/reporting.js'
 import { silenceProblems } from './operations/silence.js'
 import { createWebhooksCheck } from './operations/webhooks-check.js'
@@ -88,7 +88,7 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
   })
   const replies = createDeliveryReplies(clock)
-  const overdueReads = createOverdueReads({ ...freshness, clock })
+  const overdueWork = createOverdueWork({ ...freshness, hasWorker: Boolean(options.worker), clock })
   const reporting = createReporting({ telemetry, check, replies, idle, clock })
   const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { onAccepted } = reporting
@@ -127,7 +127,7 @@ export function createParts<Custom extends EventDefinitions>(
     owner: ownerOf({ ...app, ...options.platform, adopt: options.adoptStore }),
     worker,
     onOpen() {
-      overdueReads.opened()
+      overdueWork.opened()
       deployment.start()
       lookAtItems(store, intake.noteKnownItems, (error) => telemetry.failure('reading', error))
     },
@@ -158,7 +158,7 @@ export function createParts<Custom extends EventDefinitions>(
       ...replies.problems(),
       ...(worker?.problems() ?? []),
       ...(counts ? [...refusedBusinesses(counts, worker?.refusal()), ...silenceProblems(counts)] : []),
-      ...overdueReads.problems(counts),
+      ...overdueWork.problems(counts),
       ...ownRule.problems(),
       ...intake.problems(),
     ],

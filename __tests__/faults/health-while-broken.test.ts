@@ -158,7 +158,7 @@ describe('health', () => {
     async (counts, code, message) => {
       const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
       const store = { ...inner, counts: async () => ({ ...(await inner.counts()), ...counts }) }
-      const marketplace = openMarketplace(await startPlatform(), { store })
+      const marketplace = openMarketplace(await startPlatform(), { store, worker: false })
       await marketplace.start()
       const { status, problems } = await marketplace.health()
       expect(status).toBe('degraded')

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../lib/clock.js'
 import type { Marketplace } from '../../lib/index.js'
-import { createOverdueReads } from '../../lib/operations/overdue-reads.js'
+import { createOverdueWork } from '../../lib/operations/overdue-work.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { jumpingClock } from '../support/jumping-clock.js'
@@ -40,19 +40,92 @@ describe('K65 regular reads that nobody does', () => {
 })
 
 describe('K66 a process that was down for a day', () => {
-  it('is not degraded right after its start, and is ten minutes later if nobody reads', async () => {
-    const { reopened, jump } = await withCustomer()
-    jump(2 * DAY)
-    const marketplace = await reopened()
-    expect(await codesOf(marketplace)).toEqual([])
-    jump(10 * MINUTE)
-    expect(await codesOf(marketplace)).toEqual(['reads_overdue'])
+  it('is not degraded right after its start by regular reads, and is ten minutes later if none was done', async () => {
+    let now = DAY
+    const clock = { monotonic: () => now } as Clock
+    const times = { reconcileEveryMs: DAY, maxStaleMs: 3 * DAY }
+    const { opened, problems } = createOverdueWork({ ...times, hasWorker: true, clock })
+    const look = (oldestOverdueMs: number) => problems({ oldestOverdueMs }).map(({ code }) => code)
+    opened()
+    for (let minute = 0; minute < 10; minute++) {
+      expect(look(DAY + minute * MINUTE)).toEqual([])
+      now += MINUTE
+    }
+    expect(look(DAY + 10 * MINUTE)).toEqual(['reads_overdue'])
+  })
+
+  it('is not degraded right after its start by an entry and a requested read, and is later if they are not done', async () => {
+    const { clock, jump } = jumpingClock()
+    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const { platform, marketplace, deliver } = await createScene({
+      clock,
+      store,
+      closeGraceMs: 10,
+      worker: { pollMs: 20 },
+    })
+    const again = gate()
+    let calls = 0
+    const handle = () => {
+      calls++
+      return again.opened
+    }
+    marketplace.on('application/installed', handle)
+    await deliver(INSTALLED)
+    await until('it is handled', () => calls === 1)
+    await marketplace.close()
+    const receiving = openMarketplace(platform, { clock, store, worker: false })
+    platform.purchase({ business_uid: 'b1', subscription_uid: 's1', payment: 'succeeded' })
+    await receiving.track({ subscription_uid: 's1', business_uid: 'b1' })
+    jump(12 * HOUR)
+    // No worker begins with this process.
+    expect(await codesOf(receiving)).toEqual(['entries_overdue', 'requests_overdue', 'reads_overdue'])
+    await receiving.close()
+
+    const next = openMarketplace(platform, {
+      ...{ clock, store, closeGraceMs: 10, worker: { pollMs: 20 } },
+      platform: { fetch: (...call) => again.opened.then(() => fetch(...call)), timeoutMs: 10 * MINUTE },
+    })
+    next.on('application/installed', handle)
+    const overdue = async () => (await codesOf(next)).filter((code) => code.endsWith('_overdue'))
+    expect(await overdue()).toEqual([])
+    await until('it is handled again', () => calls === 2)
+    expect(await overdue()).toEqual([])
+    jump(MINUTE)
+    expect(await overdue()).toEqual(['requests_overdue'])
+    again.open()
+    await until('both are done', async () => (await overdue()).length === 0)
+  })
+
+  it('is degraded while its handlers are too slow, although each is done in the end', () => {
+    let now = 0
+    const clock = { monotonic: () => now } as Clock
+    const { opened, problems } = createOverdueWork({
+      reconcileEveryMs: DAY,
+      maxStaleMs: 3 * DAY,
+      hasWorker: true,
+      clock,
+    })
+    opened()
+    let overdueMs = 0
+    for (let look = 0; look < 60; look++) {
+      now += 10 * SECOND
+      // One is done each minute, and the next is due 20 s after it.
+      overdueMs += look % 6 === 5 ? -10 * SECOND : 10 * SECOND
+      const codes = problems({ oldestPendingMs: overdueMs }).map(({ code }) => code)
+      expect([overdueMs, codes]).toEqual([overdueMs, overdueMs < 5 * MINUTE ? [] : ['entries_overdue']])
+    }
+    expect(overdueMs).toBeGreaterThan(6 * MINUTE)
   })
 
   it('is not degraded while the oldest reads are done, however long that takes', () => {
     let now = DAY
     const clock = { monotonic: () => now } as Clock
-    const { opened, problems } = createOverdueReads({ reconcileEveryMs: DAY, maxStaleMs: 3 * DAY, clock })
+    const { opened, problems } = createOverdueWork({
+      reconcileEveryMs: DAY,
+      maxStaleMs: 3 * DAY,
+      hasWorker: true,
+      clock,
+    })
     opened()
     const look = (oldestOverdueMs: number) => problems({ oldestOverdueMs }).map(({ code }) => code)
     for (let minute = 0; minute < 120; minute++) {
@@ -210,8 +283,8 @@ async function withCustomer() {
   await marketplace.close()
   return {
     jump,
-    async reopened() {
-      const next = openMarketplace(platform, { clock, store, worker: false })
+    async reopened(options: Parameters<typeof openMarketplace>[1] = {}) {
+      const next = openMarketplace(platform, { clock, store, worker: false, ...options })
       await next.start()
       return next
     },

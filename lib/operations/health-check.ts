@@ -1,6 +1,6 @@
-import { type Clock, MINUTE, SECOND } from '../clock.js'
+import { type Clock, SECOND } from '../clock.js'
 import { messageOf } from '../errors.js'
-import { type HealthProblem, type ProblemCode, problemOf, statusOf, worstFirst } from '../health.js'
+import { type HealthProblem, problemOf, statusOf, worstFirst } from '../health.js'
 import type { Store, StoreCounts } from '../store/store.js'
 import { withDeadline } from '../waiting.js'
 
@@ -63,13 +63,8 @@ export function problemOfOpening(whyNotOpen: unknown, error: unknown): HealthPro
     : problemOf('store_not_open', messageOf(whyNotOpen))
 }
 
-/** The counts that are checked; a store of the app's own may lack some. */
-type Counted = Partial<
-  Record<'dead' | 'retrying' | 'lapsed', number> &
-    Record<'oldestPendingMs' | 'oldestRequestMs', number | null>
->
-
-function problemsOfCounts(counts: Counted): HealthProblem[] {
+/** A store of the app's own may lack some counts. */
+function problemsOfCounts(counts: Partial<StoreCounts>): HealthProblem[] {
   const { dead = 0, retrying = 0, lapsed = 0 } = counts
   const problems: HealthProblem[] = []
   if (dead > 0) problems.push(problemOf('entries_dead', `${dead} journal entries are dead`))
@@ -84,15 +79,5 @@ function problemsOfCounts(counts: Counted): HealthProblem[] {
         `the process ended each time it read ${lapsed} subscriptions, so their reads are put off`,
       ),
     )
-  for (const [name, longMs, code, what] of LONG_PENDING) {
-    const ms = counts[name] ?? 0
-    if (ms >= longMs) problems.push(problemOf(code, `${what} for ${Math.round(ms / MINUTE)} min`))
-  }
   return problems
 }
-
-/** Work pending for longer than this has no worker, or the workers are too slow. */
-const LONG_PENDING = [
-  ['oldestPendingMs', 5 * MINUTE, 'entries_overdue', 'the oldest due entry of the journal has been due'],
-  ['oldestRequestMs', MINUTE, 'requests_overdue', 'the oldest requested read has been pending'],
-] as const satisfies readonly (readonly [keyof Counted, number, ProblemCode, string])[]
