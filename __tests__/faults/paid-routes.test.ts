@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
+import { transformSync } from '@swc/core'
 import { build } from 'esbuild'
 import express5, { type Express } from 'express'
 import type { Marketplace } from '../../lib/index.js'
@@ -134,6 +135,10 @@ function codeWith(text: string): string {
   return snippet?.code ?? ''
 }
 
-function run(code: string, names: { marketplace: Marketplace; app?: Express; express?: unknown }) {
-  new Function(...Object.keys(names), code)(...Object.values(names))
+function run(typed: string, names: { marketplace: Marketplace; app?: Express; express?: unknown }) {
+  const { code } = transformSync(typed, {
+    jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
+    module: { type: 'commonjs' },
+  })
+  new Function('exports', ...Object.keys(names), code)({}, ...Object.values(names))
 }
