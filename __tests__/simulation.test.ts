@@ -116,6 +116,7 @@ describe('the defects that simulated worlds found stay fixed:', () => {
       uninstalledAt: null,
       failingSince: null,
       updateAt: null,
+      businessUpdateAt: null,
       endAt: null,
       createdAt: 0,
       claimedAt: 0,

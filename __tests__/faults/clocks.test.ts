@@ -111,6 +111,7 @@ describe('D25 a wall clock that was ahead for a while', () => {
       uninstalledAt: null,
       failingSince: null,
       updateAt: null,
+      businessUpdateAt: null,
       endAt: null,
       createdAt: 0,
       claimedAt: 0,

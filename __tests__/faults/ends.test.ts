@@ -64,6 +64,32 @@ describe.each([1, 2, 25])('D60 one of %d businesses leaves, and the platform ref
   })
 })
 
+describe('D65 a business with two subscriptions leaves, and the event of one is lost:', () => {
+  it('the update of the other one counts for both, since a token is the whole business’s', async () => {
+    const world = await createBusinesses(5, SHORT)
+    await world.track(1, 's1-2')
+    await world.advance(MINUTE)
+    world.serve('no token', [1])
+    await world.update(1)
+    await world.advance(1.5 * HOUR)
+    expect(await world.out()).toEqual([])
+    await world.advance(2.5 * HOUR)
+    expect(await world.out()).toEqual([1])
+    expect((await world.rows(1)).map(({ gone }) => gone)).toEqual(['ended', 'ended'])
+  })
+
+  it('with a token, the refused reads of the other one say nothing about it', async () => {
+    const world = await createBusinesses(5, SHORT)
+    await world.track(1, 's1-2')
+    await world.advance(MINUTE)
+    world.serve('not found', [1])
+    await world.update(1)
+    await world.advance(4 * HOUR)
+    expect((await world.rows(1)).map(({ gone }) => gone)).toEqual(['ended', null])
+    expect(await world.out()).toEqual([])
+  })
+})
+
 describe('D61 the platform fails for everybody, and nobody is out:', () => {
   it.each([
     ['empty', 40],

@@ -36,6 +36,7 @@ export function createReader() {
     uninstalledAt: null,
     failingSince: null,
     updateAt: null,
+    businessUpdateAt: null,
     endAt: null,
     createdAt: start,
     claimedAt: start,

@@ -80,6 +80,29 @@ export const ENDS: readonly Check[] = [
     },
   },
   {
+    name: 'claimReads: a failing subscription has the last update of its business, until it was shown again',
+    async check(lab) {
+      const { store } = lab
+      for (const uid of ['s1', 's2']) await known(store, uid, 'purchased', 'b1')
+      await store.accept([
+        eventOf('s1', { businessUid: 'b1', refresh: { ...asNamed(named('s1', 'b1')), announces: 'update' } }),
+      ])
+      await store.finishRead(await next(lab), fails('token_refused'))
+      const first = await failing(lab, 's2')
+      assert.equal(first.businessUpdateAt, null)
+      const again = await failing(lab, 's2', 0)
+      isNumber(again.businessUpdateAt, 'businessUpdateAt')
+      assert.equal(again.updateAt, null)
+      await lab.pass(20)
+      const served = await next(lab)
+      await store.finishRead(served, shows(served, 'purchased'))
+      await failing(lab, 's2')
+      const later = await failing(lab, 's2')
+      isNumber(later.failingSince, 'failingSince')
+      assert.equal(later.businessUpdateAt, null)
+    },
+  },
+  {
     name: 'otherBusinesses: compares the failing businesses with those that were served since',
     async check(lab) {
       const { store } = lab
@@ -203,11 +226,15 @@ async function next(lab: Lab, againInMs?: number): Promise<ReadClaim> {
 }
 
 /** The platform refuses the read of a known subscription. */
-async function failing(lab: { store: Store; until: Lab['until'] }, uid: string): Promise<ReadClaim> {
+async function failing(
+  lab: { store: Store; until: Lab['until'] },
+  uid: string,
+  againInMs?: number,
+): Promise<ReadClaim> {
   const [row] = await lab.store.subscriptionsNamed([uid])
   await lab.store.requestRefresh(named(uid, row?.businessUid))
   const claim = await lab.until('it is due', async () => (await claimedAll(lab.store))[0])
   assert.equal(claim.id, uid)
-  await lab.store.finishRead(claim, fails('token_refused'))
+  await lab.store.finishRead(claim, fails('token_refused', againInMs))
   return claim
 }

@@ -208,6 +208,7 @@ const NO_CLAIM: Parameters<Store['finishRead']>[0] = {
   uninstalledAt: null,
   failingSince: null,
   updateAt: null,
+  businessUpdateAt: null,
   endAt: null,
   createdAt: 0,
   claimedAt: 0,

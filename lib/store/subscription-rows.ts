@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.js'
 import type { SubscriptionRecord } from '../record.js'
+import type { Engine } from './engine.js'
 import type { SubscriptionsTable } from './schema.js'
+import { type Sql, sql } from './sql.js'
 import { CAUSES, type Cause, type ReadClaim, type StoredSubscription, type Subscription } from './store.js'
 
 /** The most time that an answer of the database spends on its way. */
@@ -8,6 +10,20 @@ const MAX_TRANSIT_MS = 200
 
 /** A row of `subscriptions`, and the store's time when it was read, by which its times are converted. */
 export type TimedRow = SubscriptionsTable & { store_now: number }
+
+/** A row that was just leased. */
+export type LeasedRow = TimedRow & { lease_now: number; business_update_at: number | null }
+
+const BUSINESS_UPDATE_AT = sql`case when failing_since is not null then (
+  select max(of_business.update_at) from subscriptions as of_business
+  where of_business.business_uid = subscriptions.business_uid and of_business.unread = 0
+    and of_business.update_at >= subscriptions.read_at
+) end`
+
+/** What a statement that leases rows returns: each is a `LeasedRow`. */
+export function leasedRow({ now, leaseNow }: Pick<Engine, 'now' | 'leaseNow'>): Sql {
+  return sql`*, ${BUSINESS_UPDATE_AT} as business_update_at, ${now()} as store_now, ${leaseNow()} as lease_now`
+}
 
 /** Turns rows of `subscriptions` into what the port returns. */
 export function createSubscriptionRows(clock: Clock) {
@@ -61,7 +77,7 @@ export function createSubscriptionRows(clock: Clock) {
     }
   }
 
-  function asClaim(row: TimedRow & { lease_now: number }): ReadClaim {
+  function asClaim(row: LeasedRow): ReadClaim {
     const own = ownTime(row)
     return {
       id: row.subscription_uid,
@@ -76,6 +92,7 @@ export function createSubscriptionRows(clock: Clock) {
       uninstalledAt: own(row.uninstalled_at),
       failingSince: own(row.failing_since),
       updateAt: own(row.update_at),
+      businessUpdateAt: own(row.business_update_at),
       endAt: own(row.end_at),
       createdAt: own(row.created_at),
       progress: row.progress,

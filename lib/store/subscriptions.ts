@@ -3,7 +3,7 @@ import { newLeaseToken } from './lease-token.js'
 import { answered, perform, prepare } from './script.js'
 import { type Connection, sql } from './sql.js'
 import type { Leased, ReadClaim, Subscription } from './store.js'
-import { createSubscriptionRows, type TimedRow } from './subscription-rows.js'
+import { createSubscriptionRows, type LeasedRow, leasedRow, type TimedRow } from './subscription-rows.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
@@ -71,12 +71,12 @@ export function createSubscriptions(engine: Engine) {
     /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */
     async lease(trx: Connection, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
       if (uids.length === 0) return []
-      const rows = await sql<TimedRow & { lease_now: number }>`
+      const rows = await sql<LeasedRow>`
         update subscriptions set
           lease_token = ${newLeaseToken()},
           refresh_at = ${engine.leaseNow()} + ${leaseMs}
         where ${engine.isOneOf('subscription_uid', uids)}
-        returning *, ${engine.now()} as store_now, ${engine.leaseNow()} as lease_now`.execute(trx)
+        returning ${leasedRow(engine)}`.execute(trx)
       const byUid = new Map(rows.map((row) => [row.subscription_uid, row]))
       return uids.flatMap((uid) => {
         const row = byUid.get(uid)

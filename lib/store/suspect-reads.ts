@@ -3,7 +3,7 @@ import type { Engine } from './engine.js'
 import { newLeaseToken } from './lease-token.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { MAX_LAPSES, type ReadClaim } from './store.js'
-import { createSubscriptionRows, type TimedRow } from './subscription-rows.js'
+import { createSubscriptionRows, type LeasedRow, leasedRow } from './subscription-rows.js'
 
 /** The first pause of a read that has ended the process `MAX_LAPSES` times. It doubles this many times. */
 const PAUSE_MS = 5 * MINUTE
@@ -44,12 +44,10 @@ export function createSuspectReads(engine: Engine) {
         select subscription_uid as uid from subscriptions where ${isMarked()}
         order by lapses, refresh_at limit 1 ${engine.skipLocked}`.execute(trx)
       if (!picked) return undefined
-      const [row] = await sql<TimedRow & { lease_now: number }>`
+      const [row] = await sql<LeasedRow>`
         update subscriptions set
           lapses = lapses + 1, lease_token = ${newLeaseToken()}, refresh_at = ${leaseNow()} + ${leaseMs}
-        where subscription_uid = ${picked.uid} returning *, ${now()} as store_now, ${leaseNow()} as lease_now`.execute(
-        trx,
-      )
+        where subscription_uid = ${picked.uid} returning ${leasedRow(engine)}`.execute(trx)
       return row && { ...asClaim(row), lapses: Number(row.lapses) - 1 }
     },
   }

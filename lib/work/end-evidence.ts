@@ -10,7 +10,10 @@ export type Evidence =
   | 'uninstall'
   /** An event whose own record shows an end, and a refused read. */
   | 'record'
-  /** An `update` named it, or its business uninstalled the app, and its reads have been refused for an hour since. */
+  /**
+   * An `update` named it, or its business uninstalled the app, and its reads have been refused for an hour since. When the
+   * token is refused, an `update` of any subscription of the business counts.
+   */
   | 'update'
   /** Its reads have been refused for `freshness.maxStaleMs`. */
   | 'silence'
@@ -64,7 +67,7 @@ function ofMissing({ progress, env: { now } }: ReadFacts): Evidence | undefined 
 
 function ofRefusal(read: ReadFacts): Evidence | undefined {
   const { claim, progress, env } = read
-  const { uninstalledAt, endAt, updateAt } = claim
+  const { uninstalledAt, endAt } = claim
   const refusedForMs = env.now - (progress.refusedSince ?? env.now)
   const failingForMs = failingMs(read)
   const isTokenRefused =
@@ -73,9 +76,15 @@ function ofRefusal(read: ReadFacts): Evidence | undefined {
   const isTwice = progress.refusals + 1 >= UNINSTALLED_READS && refusedForMs >= UNINSTALLED_FOR_MS
   if (uninstalledAt !== null && isTokenRefused && isTwice) return 'uninstall'
   if (endAt !== null) return 'record'
-  const changedAt = updateAt ?? uninstalledAt
+  const changedAt = changedAtOf(read)
   if (changedAt !== null && Math.min(failingForMs, env.now - changedAt) >= UPDATED_FOR_MS) return 'update'
   return failingForMs >= env.maxStaleMs ? 'silence' : undefined
+}
+
+/** When an event said that something has changed. A token is the whole business's, so then any of its updates counts. */
+function changedAtOf({ claim, result }: ReadFacts): number | null {
+  const { updateAt, businessUpdateAt, uninstalledAt } = claim
+  return updateAt ?? (result.kind === 'token_refused' ? businessUpdateAt : null) ?? uninstalledAt
 }
 
 const isAuthorization = (status: number | undefined) => status === 401 || status === 403
@@ -93,8 +102,8 @@ function isNeverShown({ progress, env: { now } }: ReadFacts): boolean {
 /** When the next refusal would complete some evidence: a read is due then, so that the end is found in time. */
 export function evidenceInMs(read: ReadFacts): number {
   const { claim, progress, env } = read
-  const { uninstalledAt, updateAt } = claim
-  const changedAt = updateAt ?? uninstalledAt
+  const { uninstalledAt } = claim
+  const changedAt = changedAtOf(read)
   const failing = failingMs(read)
   const dues = [
     env.maxStaleMs - failing,

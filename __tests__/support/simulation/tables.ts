@@ -268,10 +268,16 @@ export function createTables(): Database & {
     const { uid: id, token: leaseToken, urgency, cause, generation, settled: settledGeneration } = row
     const { candidate: candidateBusinessUid, lapses, uninstalledAt, createdAt, progress } = row
     const { failingSince, updateAt, endAt } = row
+    const updates = [...rows.values()].flatMap((each) =>
+      each.business === row.business && each.readAt !== null && (each.updateAt ?? 0) >= (row.readAt ?? 0)
+        ? (each.updateAt ?? [])
+        : [],
+    )
+    const businessUpdateAt = failingSince === null || updates.length === 0 ? null : Math.max(...updates)
     return {
       ...{ id, leaseToken, subscription: asSubscription(row), urgency, cause, generation, settledGeneration },
       ...{ candidateBusinessUid, lapses, uninstalledAt, createdAt, progress, claimedAt: now() },
-      ...{ failingSince, updateAt, endAt },
+      ...{ failingSince, updateAt, businessUpdateAt, endAt },
       leaseTimeBehindMs: 0,
     }
   }
