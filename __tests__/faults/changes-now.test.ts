@@ -81,6 +81,38 @@ describe.each(ENGINE_NAMES)('H70 a change says whether the business may use the 
   })
 })
 
+describe.each(ENGINE_NAMES)(
+  'H74 two subscriptions of a business change at about the same time, on %s',
+  (name) => {
+    const engine = useEngine(name)
+
+    it('H74 the handler that ends last writes what is true, also with two instances', async () => {
+      const store = await engine.freshAddress()
+      const { platform, marketplace } = await createScene({ store, worker: QUICK })
+      const { uid } = await buy(platform, marketplace)
+      const open = new Map<string, boolean>()
+      const called: string[] = []
+      const held = gate()
+      const other = openMarketplace(platform, { store, worker: QUICK })
+      for (const each of [marketplace, other])
+        each.onPurchaseChange(async ({ business_uid, to, entitled }) => {
+          called.push(String(to))
+          if (to === 'suspended') await held.opened
+          open.set(business_uid, entitled)
+        })
+      platform.paymentIssue(uid)
+      await until('the first change is being handled', () => called.includes('suspended'))
+      platform.purchase({ business_uid: B1, payment: 'succeeded' })
+      await until('the business has access again', () => marketplace.isEntitled(B1))
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      held.open()
+      await until('all changes are handled', async () => (await marketplace.health()).counts?.pending === 0)
+      expect(called).toEqual(['purchased', 'suspended', 'purchased'])
+      expect(open.get(B1)).toBe(true)
+    })
+  },
+)
+
 describe('H70 a change of a subscription that moved to another business', () => {
   it('H70 says for each business whether it may use the app now', async () => {
     const { platform, marketplace } = await createScene()

@@ -193,16 +193,23 @@ export interface EntryCounts {
 }
 
 /**
- * The key of the entries of a subscription. Entries of one key are handled in order.
+ * The key of the events of a subscription. Entries of one key are handled in order.
  *
  * @example subscriptionKey('subscription-1') // subscription:subscription-1
  */
 export const subscriptionKey = (subscriptionUid: string): string => `subscription:${subscriptionUid}`
 /**
- * The key of the entries of a business that name no subscription.
+ * The key of the events of a business that name no subscription.
  *
  * @example businessKey('business-1') // business:business-1
  */
 export const businessKey = (businessUid: string): string => `business:${businessUid}`
+/**
+ * The key of the changes of a business. They are handled one after the other, because their handlers write the answer for
+ * the business, and the last one has to write the last answer.
+ *
+ * @example changesKey('business-1') // changes:business-1
+ */
+export const changesKey = (businessUid: string): string => `changes:${businessUid}`
 /** So few, that the count changes within a few events when a registration was lost or is put right. */
 export const JUDGED_CHANGES = 10

@@ -38,6 +38,7 @@ export type { OtherBusinesses, ReadOthers } from './business-comparison.js'
 export {
   businessKey,
   type ClaimLanes,
+  changesKey,
   type DeadEntry,
   type Entry,
   type EntryCounts,

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 import { newId } from '../ids.js'
 import type { SubscriptionRecord } from '../record.js'
-import { type Cause, type Gone, type NewChange, type ReadClaim, subscriptionKey } from '../store/store.js'
+import { type Cause, changesKey, type Gone, type NewChange, type ReadClaim } from '../store/store.js'
 import type { Conclusion, Move } from './conclusion.js'
 
 /** A change as `onPurchaseChange` gets it. */
@@ -60,5 +60,5 @@ export function changeOf(
     record,
     observedAt: new Date(clock.now()).toISOString(),
   }
-  return { id, key: subscriptionKey(subscription_uid), businessUid, cause, payload: JSON.stringify(change) }
+  return { id, key: changesKey(businessUid), businessUid, cause, payload: JSON.stringify(change) }
 }
