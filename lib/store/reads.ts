@@ -117,10 +117,7 @@ export interface ReadClaim extends Leased {
   failingSince: number | null
   /** When the store learned of the first `update` whose change no found record has shown yet. */
   updateAt: number | null
-  /**
-   * Of a failing one: when the store learned of the last such `update` of any subscription of its business, if the platform
-   * has not shown this one since.
-   */
+  /** Of a failing one: the last such `updateAt` of its business, if it is later than the last record shown of this one. */
   businessUpdateAt: number | null
   /** When the store learned of an event whose own record shows an end, since the last found record. */
   endAt: number | null
