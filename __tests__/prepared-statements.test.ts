@@ -88,6 +88,8 @@ async function opened() {
   await store.open()
   let count = 0
   const rowsOf = async (text: string) => (await pool.query(text)).rows
+  // A worker has lived through its start.
+  await pool.query(`update marketplace_webhooks.handlers set ready = 1 where topic = 'worker'`)
   return {
     pool,
     /** From now on the store gets the same connection as another object. */

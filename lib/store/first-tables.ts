@@ -104,7 +104,7 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
     await sql`
       insert into handlers (topic, seen_at, ready)
       select topic, seen_at, case topic when ${WORKER} then 1 else 0 end from ${aside('handlers')} where true
-      on conflict (topic) do update set seen_at = excluded.seen_at`.execute(trx)
+      on conflict (topic) do update set seen_at = excluded.seen_at, ready = excluded.ready`.execute(trx)
 
   const settledAt = either('journal', 'settled_at', sql`received_at`)
   const topic = sql`case kind when 'event' then 'event:' || name else kind end`

@@ -25,12 +25,12 @@ const START_MS = MINUTE
  *
  * A row stays for ever: an entry that waited in vain is dead if a process once had its handler, else `unhandled`.
  * A worker is a process that has called `handleTopics`. Before the first worker has named its topics, every entry waits.
- * Its row `WORKER` is not ready until a worker has lived for `START_MS`: every worker until then is a first one, because those
+ * The row `WORKER` is not ready until a worker has lived for `START_MS`: every worker until then is a first one, because those
  * before it may have ended before their handlers were registered.
  * Events that were unhandled shortly before their topic is named wait too, before the topic is ready. So they are handled
  * before later ones.
  * A transaction that writes entries of a topic that is not ready locks the row, so that no entry begins to wait after the
- * last batch.
+ * last batch. While `WORKER` is not ready, one that writes entries of an absent topic locks that row.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
   let isWorker = false

@@ -1,5 +1,6 @@
 import type { Dialect } from './dialect.js'
 import type { Migration } from './engine.js'
+import { WORKER } from './entry-status.js'
 import { copyFirstTables, setAsideFirstTables } from './first-tables.js'
 import { isPending } from './lane-heads.js'
 import { type Sql, sql } from './sql.js'
@@ -154,7 +155,7 @@ function tables(engine: Dialect): Sql[] {
       started_at bigint not null,
       seen_at bigint not null
     )`,
-    // The row to lock: changes wait for a handler from the start.
-    sql`insert into handlers values ('change', 0, 0)`,
+    // The rows to lock from the start: changes wait for a handler, and all entries for the first worker.
+    sql`insert into handlers values ('change', 0, 0), (${sql.lit(WORKER)}, 0, 0)`,
   ]
 }
