@@ -96,7 +96,7 @@ export function audit(options: {
     Math.min(...(callsById.get(id) ?? []).filter(({ outcome }) => outcome === 'ends').map(({ to }) => to))
 
   const changes = journal.filter(({ kind }) => kind === 'change')
-  for (const [key, own] of grouped(changes, (row) => row.key)) {
+  for (const [key, own] of grouped(changes, (row) => row.subscription_uid)) {
     let before: { row: JournalRow; to: unknown; updatedAt: number } | undefined
     for (const row of own) {
       const { from, to, record } = JSON.parse(row.payload)

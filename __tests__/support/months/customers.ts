@@ -196,13 +196,13 @@ function createActs({ time, platform, deliveries, random, customs }: Surrounding
     if (graceMs === 0) vanish()
     else time.after(graceMs, vanish)
     const taken = await tell(ended, isUninstall)
-    // The answer for a subscription that the app never knew is a no all the time.
-    if (!isKnown) return 'shown'
     const isTaken = taken.update || taken.record || taken.uninstall
+    // The answer for a subscription that the app never knew is a no all the time, unless its first read lags.
+    if (!isKnown && (platform.now.lagMs === 0 || !isTaken)) return 'shown'
     if (after === 'its record' || (graceMs >= MINUTE && isTaken)) return isTaken ? 'shown' : 'reconcile'
     if (after === 'nothing') return isTaken ? 'twice' : 'reconcile'
     if (after === 'no token' && taken.uninstall) return 'twice'
-    return taken.record ? 'recordOfEnd' : isTaken ? 'hour' : 'stale'
+    return taken.record && isKnown ? 'recordOfEnd' : isTaken ? 'hour' : 'stale'
   }
 
   return {
