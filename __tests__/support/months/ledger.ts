@@ -36,19 +36,20 @@ export function createLedger(verdict: Verdict) {
     dead: () => [...endings.values()].filter((ending) => ending === 'dead').length,
 
     /** Notes that a handler is called, by a process that `isAlive`. Returns a function for the end of the call. */
-    onCall(entry: { id: string; key: string; change?: string }, isAlive: () => boolean) {
-      const { id, key, change } = entry
+    onCall(entry: { id: string; key: string; business: string; change?: string }, isAlive: () => boolean) {
+      const { id, key, business, change } = entry
+      const lane = change === undefined ? key : `the changes of ${business}`
       calls++
       called.add(id)
       if (change) oneIdFor(id, key, change)
       verdict.made('apart')
-      const other = running.get(key)
-      if (other?.isAlive()) verdict.fail('apart', `${key}: a second handler while the first runs`)
+      const other = running.get(lane)
+      if (other?.isAlive()) verdict.fail('apart', `${lane}: a second handler while the first runs`)
       const own = { id, isAlive }
-      running.set(key, own)
+      running.set(lane, own)
       return (hasReturned: boolean) => {
         if (hasReturned) endings.set(id, 'returned')
-        if (running.get(key) === own) running.delete(key)
+        if (running.get(lane) === own) running.delete(lane)
       }
     },
 

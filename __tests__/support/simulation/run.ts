@@ -175,7 +175,7 @@ export async function simulate(
     { signal, attempt }: { signal: AbortSignal; attempt: number },
   ) {
     counts.handled++
-    const key = `subscription:${change.subscription_uid}`
+    const key = `changes:${change.business_uid}`
     trace(
       () =>
         `${process.name} change ${change.subscription_uid} ${change.from} to ${change.to} in handler ${handler}`,
