@@ -14,5 +14,5 @@ describe('C5, C14, D6, D19, G1, G2, G3, H5, H6 several instances on one PostgreS
       maxStaleMs: 3_600_000,
     })
     if (wrong) throw new Error(`${wrong}\n${figures}`)
-  }, 180_000)
+  }, 300_000)
 })

@@ -22,9 +22,10 @@ const BUSINESSES = 50
 const MOVE_EVERY_MS = 90
 /**
  * From the last fault until all agree. Pauses between reads grow during an outage (full jitter over 2 s, 4 s, 8 s ...):
- * a read that has failed six times, which is rare, waits up to a minute.
+ * a read that has failed six times, which is rare, waits up to a minute. An instance that refused its last deliveries, and gets
+ * no more, is failing for two minutes.
  */
-export const AGREE_WITHIN_MS = 90_000
+export const AGREE_WITHIN_MS = 150_000
 
 /** One more lease and one more poll. The first verification comes later: it would hide that a notice was forgotten. */
 const READ_WITHIN_MS = LEASE_MS + 1_500
