@@ -133,6 +133,16 @@ export function createCustomers(
 function createActs({ time, platform, deliveries, random, customs }: Surroundings) {
   const { sendsRecords, sendsInstalls, graceMs, afterEnd } = customs
   let made = 0
+  /** Subscriptions whose last change was lost. A read that lags behind the next event shows that change instead. */
+  const unseen = new Set<string>()
+
+  /** Whether the app cannot tell the change before from the one that these deliveries announced. */
+  function isMistaken(uid: string, isTaken: boolean): boolean {
+    const isUnseen = unseen.has(uid)
+    if (isTaken) unseen.delete(uid)
+    else unseen.add(uid)
+    return isUnseen && platform.now.lagMs > 0
+  }
 
   async function buys(customer: Customer): Promise<Evidence> {
     const { business } = customer
@@ -167,7 +177,9 @@ function createActs({ time, platform, deliveries, random, customs }: Surrounding
   async function changes(uid: string, business: string, state: Subscription['state']): Promise<Evidence> {
     const isFirst = !deliveries.isKnown(uid)
     const { update, record } = await tell(platform.set(uid, business, state))
-    if (update || record) return 'shown'
+    const isTaken = update || record
+    if (isMistaken(uid, isTaken)) return isFirst ? 'never' : 'reconcile'
+    if (isTaken) return 'shown'
     return isFirst ? 'never' : 'reconcile'
   }
 
@@ -199,7 +211,9 @@ function createActs({ time, platform, deliveries, random, customs }: Surrounding
     const isTaken = taken.update || taken.record || taken.uninstall
     // The answer for a subscription that the app never knew is a no all the time, unless its first read lags.
     if (!isKnown && (platform.now.lagMs === 0 || !isTaken)) return 'shown'
-    if (after === 'its record' || (graceMs >= MINUTE && isTaken)) return isTaken ? 'shown' : 'reconcile'
+    const isShown = after === 'its record' || (graceMs >= MINUTE && isTaken)
+    if (isMistaken(uid, isTaken)) return isShown || after === 'nothing' ? 'reconcile' : 'stale'
+    if (isShown) return isTaken ? 'shown' : 'reconcile'
     if (after === 'nothing') return isTaken ? 'twice' : 'reconcile'
     if (after === 'no token' && taken.uninstall) return 'twice'
     return taken.record && isKnown ? 'recordOfEnd' : isTaken ? 'hour' : 'stale'
