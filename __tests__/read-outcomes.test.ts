@@ -151,6 +151,8 @@ const NONE: SubscriptionCounts = {
   leaving: 0,
   refusedLately: 0,
   servedMeanwhile: 0,
+  stale: 0,
+  confirmed: 0,
 }
 
 function messagesOf(problems: readonly HealthProblem[]): string[] {

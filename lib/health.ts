@@ -119,6 +119,12 @@ export const PROBLEMS = {
       'Regular reads are due and are not done: no process with a worker runs, or it does not keep up. After freshness.maxStaleMs every answer is stale, and the gate lets nobody in.',
     next: 'Start a process with a worker. If one runs, look at the other problems, and raise platform.concurrency if the platform allows it.',
   },
+  answers_stale: {
+    status: 'degraded',
+    means:
+      'No read has confirmed most businesses for freshness.maxStaleMs: in an outage, or while no worker ran. Those that have paid get 503.',
+    next: 'If the platform was down, or the app was stopped, wait: the reads continue by themselves, and one that succeeds brings its business back. Otherwise look at the other problems.',
+  },
   // The deliveries
   secrets_wrong: {
     status: 'degraded',

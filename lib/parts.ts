@@ -17,6 +17,7 @@ import { createOutcomeListeners } from './operations/outcome-listeners.js'
 import { createOverdueWork } from './operations/overdue-work.js'
 import { createReporting } from './operations/reporting.js'
 import { silenceProblems } from './operations/silence.js'
+import { staleAnswers } from './operations/stale-answers.js'
 import { createWebhooksCheck } from './operations/webhooks-check.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
@@ -88,7 +89,7 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
   })
   const replies = createDeliveryReplies(clock)
-  const overdueWork = createOverdueWork({ ...freshness, hasWorker: Boolean(options.worker), clock })
+  const overdueWork = createOverdueWork({ hasWorker: Boolean(options.worker), clock })
   const reporting = createReporting({ telemetry, check, replies, idle, clock })
   const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { onAccepted } = reporting
@@ -150,14 +151,20 @@ export function createParts<Custom extends EventDefinitions>(
     return problem ?? null
   }
   const checkHealth = createHealthCheck({
-    store: { counts: () => store.counts(), problem: problemOfStore },
+    store: { counts: () => store.counts(freshness.maxStaleMs), problem: problemOfStore },
     isClosed,
     whyNotOpen,
     clock,
     problemsOfParts: (counts) => [
       ...replies.problems(),
       ...(worker?.problems() ?? []),
-      ...(counts ? [...refusedBusinesses(counts, worker?.refusal()), ...silenceProblems(counts)] : []),
+      ...(counts
+        ? [
+            ...refusedBusinesses(counts, worker?.refusal()),
+            ...staleAnswers(counts),
+            ...silenceProblems(counts),
+          ]
+        : []),
       ...overdueWork.problems(counts),
       ...ownRule.problems(),
       ...intake.problems(),

@@ -48,7 +48,8 @@ describe('D26 when the platform suddenly shows most businesses no subscription, 
     hide(5)
     await advance(14 * HOUR)
     expect(await answers()).toEqual([false, false, false, false, false])
-    expect(await health()).toEqual(['degraded', expect.stringMatching(WORDS)])
+    const stale = expect.stringContaining('the answers of 5 businesses are stale')
+    expect(await health()).toEqual(['degraded', expect.stringMatching(WORDS), stale])
   })
 })
 

@@ -141,6 +141,29 @@ export const ENDS: readonly Check[] = [
     },
   },
   {
+    name: 'counts: with maxStaleMs, counts businesses that no read has confirmed for so long, and the others',
+    async check(lab) {
+      const { store } = lab
+      for (const i of [1, 2, 3, 4]) await known(store, `s${i}`, 'purchased', `b${i}`)
+      await known(store, 's5', 'canceled', 'b5')
+      await failing(lab, 's1')
+      has(await store.counts(60_000), { stale: 0, confirmed: 0 })
+      await lab.pass(1_000)
+      has(await store.counts(), { stale: 0, confirmed: 0 })
+      for (const i of [2, 4]) {
+        await store.requestRefresh(named(`s${i}`, `b${i}`))
+        const read = await lab.until('it is due', async () => (await claimedAll(store))[0])
+        const { record } = read.subscription
+        const ended = { ...shows(read, 'purchased'), found: { record, state: null, gone: 'ended' } } as const
+        await store.finishRead(read, i === 4 ? ended : shows(read, 'purchased'))
+      }
+      // One that is refused, and one whose reads get no answer.
+      has(await store.counts(950), { stale: 2, confirmed: 1 })
+      await failing(lab, 's2')
+      has(await store.counts(950), { stale: 2, confirmed: 1 })
+    },
+  },
+  {
     name: 'otherBusinesses: counts one that has just ended, over several stores at once',
     needs: 'beside',
     async check(lab) {

@@ -73,6 +73,8 @@ export const OPENING: readonly Check[] = [
         leaving: 0,
         refusedLately: 0,
         servedMeanwhile: 0,
+        stale: 0,
+        confirmed: 0,
         refused: 0,
       })
       same(await store.listEntries({}), [])

@@ -15,17 +15,9 @@ type Counted = Partial<Pick<StoreCounts, (typeof KINDS)[number][0]>>
 /**
  * Detects that nobody does what is due, or not fast enough. The worker of a process that was down begins with overdue
  * work. This is no problem while it catches up: within the time that is too long, the longest due work became less late
- * than it ever was since this process began. Regular reads that are so late that answers are `stale` are one at once.
+ * than it ever was since this process began.
  */
-export function createOverdueWork(options: {
-  reconcileEveryMs: number
-  maxStaleMs: number
-  hasWorker: boolean
-  clock: Clock
-}) {
-  const { maxStaleMs, hasWorker, clock } = options
-  const reconcileEveryMs = Math.min(options.reconcileEveryMs, maxStaleMs / 2)
-  const staleAfterMs = Math.max(MINUTE, maxStaleMs - reconcileEveryMs)
+export function createOverdueWork({ hasWorker, clock }: { hasWorker: boolean; clock: Clock }) {
   const kinds = KINDS.map(([name, longMs, code, what]) => ({
     ...{ name, longMs, code, what },
     /** The least that it was late; undefined before the first look. */
@@ -48,8 +40,7 @@ export function createOverdueWork(options: {
         if (kind.leastMs !== undefined && ms <= kind.leastMs) kind.progressAt = now
         kind.leastMs = Math.min(ms, kind.leastMs ?? ms)
         const isLate = ms >= longMs && now - kind.progressAt >= longMs
-        const isStale = name === 'oldestOverdueMs' && ms >= staleAfterMs
-        return isLate || isStale ? [problemOf(code, `${what} for ${Math.round(ms / MINUTE)} min`)] : []
+        return isLate ? [problemOf(code, `${what} for ${Math.round(ms / MINUTE)} min`)] : []
       })
     },
   }

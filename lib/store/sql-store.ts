@@ -115,7 +115,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         return { rows: rows + (await upkeep.prune(trx, retention)), dead }
       }),
 
-    counts: () => read(async (db) => ({ ...(await upkeep.counts(db)), ...(await entryCounts.counts(db)) })),
+    counts: (maxStaleMs) =>
+      read(async (db) => ({ ...(await upkeep.counts(db, maxStaleMs)), ...(await entryCounts.counts(db)) })),
 
     ...createObservation(engine, { read, write }, offsetOf),
     ...createInstances(engine, { read, write }, offsetOf),

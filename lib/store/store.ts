@@ -21,7 +21,6 @@ import type {
   ReadFinish,
   RefreshRequest,
   Subscription,
-  SubscriptionCounts,
 } from './reads.js'
 import type {
   Erased,
@@ -32,6 +31,7 @@ import type {
   TimelineItem,
 } from './records.js'
 import type { StoreOwner } from './store-owner.js'
+import type { SubscriptionCounts } from './subscription-counts.js'
 import type { Suspects } from './suspects.js'
 
 export type { OtherBusinesses, ReadOthers } from './business-comparison.js'
@@ -73,7 +73,6 @@ export {
   CAUSES,
   type Cause,
   type ClaimReads,
-  COUNTED_UP_TO,
   type Gone,
   type Leased,
   MAX_READ_INTERVAL_MS,
@@ -83,7 +82,6 @@ export {
   type ReadFinish,
   type RefreshRequest,
   type Subscription,
-  type SubscriptionCounts,
   URGENCY,
   type Urgency,
 } from './reads.js'
@@ -97,6 +95,7 @@ export type {
   TimelinePlace,
 } from './records.js'
 export type { StoreOwner } from './store-owner.js'
+export { COUNTED_UP_TO, type SubscriptionCounts } from './subscription-counts.js'
 export { type ClaimSuspectLane, MAX_LAPSES, type SuspectKind, type Suspects } from './suspects.js'
 
 /**
@@ -223,8 +222,11 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
    * as dead if a process once had it, else as unhandled. Call it until `rows` is 0.
    */
   prune(retention: Retention): Promise<Pruned>
-  /** The size of the store, for health and metrics. */
-  counts(): Promise<StoreCounts>
+  /**
+   * The size of the store, for health and metrics. `maxStaleMs`: how old a read may be that confirms an answer; without it
+   * no answer is stale.
+   */
+  counts(maxStaleMs?: number): Promise<StoreCounts>
   /**
    * Why the last write or sync failed, or that writes take longer than `inTimeMs`, in a sentence. Null once a write of
    * all that a delivery writes took less; the caller asks again until then.

@@ -36,7 +36,7 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       return rows.length + old
     },
 
-    async counts(db: Connection): Promise<SubscriptionCounts> {
+    async counts(db: Connection, maxStaleMs = Number.MAX_SAFE_INTEGER): Promise<SubscriptionCounts> {
       const normalUpTo = Math.min(NORMAL_UP_TO, countedUpTo)
       const upTo = (rows: Sql, most = countedUpTo, among = sql`subscriptions`) =>
         sql`(select count(*) from (select 1 as one from ${among} where ${rows} limit ${most}) as counted)`
@@ -62,7 +62,7 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
         ...(numbers as Record<keyof typeof counts, number>),
         oldestRequestMs: age,
         oldestOverdueMs: await oldestOverdueMs(db),
-        ...(await businessCounts(engine, db, countedUpTo, normalUpTo)),
+        ...(await businessCounts(engine, db, { countedUpTo, normalUpTo, maxStaleMs })),
       }
     },
   }

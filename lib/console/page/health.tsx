@@ -125,6 +125,8 @@ const LABELS: Readonly<Record<string, string>> = {
   leaving: 'Of these, expected to end',
   refusedLately: 'Began to be refused in the last ten minutes',
   servedMeanwhile: 'Shown by the platform meanwhile',
+  stale: 'Active businesses that no read has confirmed for too long',
+  confirmed: 'Confirmed by a read since',
   requested: 'Requested reads without an answer',
   oldestRequestMs: 'Age of the oldest requested read',
   oldestOverdueMs: 'How long the longest due read has been due',
