@@ -9,7 +9,7 @@ import type { PlatformRequest } from './platform-server.js'
  * Simulated faults. A fault applies to requests and deliveries that begin after it was added.
  *
  * @example
- * const fault = platform.faults.add({ kind: 'down' })
+ * const fault = platform.faults.add({ on: 'platform', kind: 'down' })
  * fault.remove()
  */
 export interface Faults {
