@@ -2,6 +2,7 @@ import { ACCEPTING } from './accepting.js'
 import { BURSTS } from './bursts.js'
 import { CAUSES_OF_READS } from './causes.js'
 import { CLAIMING_SEVERAL } from './claiming-several.js'
+import { COMPARING } from './comparing.js'
 import { ENDING } from './ending-entries.js'
 import { ENDS } from './ends.js'
 import { ERASING } from './erasing.js'
@@ -68,6 +69,7 @@ const ALL: readonly Check[] = [
   ...BURSTS,
   ...QUIET_READS,
   ...ENDS,
+  ...COMPARING,
   ...INSTALLS,
   ...REFRESHING_ALL,
   ...CAUSES_OF_READS,

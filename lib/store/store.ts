@@ -222,10 +222,7 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
    * as dead if a process once had it, else as unhandled. Call it until `rows` is 0.
    */
   prune(retention: Retention): Promise<Pruned>
-  /**
-   * The size of the store, for health and metrics. `maxStaleMs`: how old a read may be that confirms an answer; without it
-   * no answer is stale.
-   */
+  /** The size of the store, for health and metrics. A read older than `maxStaleMs` confirms no answer. */
   counts(maxStaleMs?: number): Promise<StoreCounts>
   /**
    * Why the last write or sync failed, or that writes take longer than `inTimeMs`, in a sentence. Null once a write of
