@@ -103,6 +103,38 @@ describe('K63 deliveries that are all refused', () => {
   })
 })
 
+describe('K72 deliveries of which every other one is refused', () => {
+  it.each([1, 3, 10])(
+    'one each %i s: change the health once, and once more when they are accepted again',
+    async (seconds) => {
+      const { clock, jump } = jumpingClock()
+      let accepts = true
+      const { marketplace, deliver } = await createScene({
+        worker: false,
+        clock,
+        verifyDelivery: () => accepts,
+      })
+      const edges: string[] = []
+      marketplace.onHealthChange(({ status, problems }) =>
+        edges.push([status, ...problems.map(({ code }) => code)].join(' ')),
+      )
+      const accepted = async (is: boolean) => {
+        accepts = is
+        await deliver(DELIVERY)
+        jump(seconds * SECOND)
+        await marketplace.health()
+      }
+      for (let i = 0; i < 60; i++) await accepted(i % 2 === 1)
+      expect(edges).toEqual(['degraded deliveries_refused'])
+      for (let i = 0; i < 3; i++) await accepted(true)
+      expect(edges).toEqual(['degraded deliveries_refused', 'ok'])
+      jump(8 * DAY)
+      await accepted(false)
+      expect(edges).toHaveLength(2)
+    },
+  )
+})
+
 describe('K61 deliveries that are not stored in time', () => {
   it('make the health fail and the instance not ready, until they are accepted again', async () => {
     const { clock, jump } = jumpingClock()

@@ -27,8 +27,8 @@ interface Reply {
 
 /**
  * Judges what the senders of deliveries got. Most of the last ones refused is a problem, with a code for each kind of
- * refusal. It ends when most of the last five are accepted. A store that refused some has recovered when the last two were
- * accepted. An instance whose store has recovered is ready for them at once: it gets none before.
+ * refusal. It ends when most of the last five and the last two are accepted, so it does not come and go while every other
+ * one is refused. A store that refused some has recovered when the last two were accepted. An instance whose store has recovered is ready for them at once: it gets none before.
  *
  * Anybody can send a wrong secret, so these count only in requests that look like deliveries, and only while no delivery
  * with a right secret arrives.
@@ -39,22 +39,26 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
   let rightAt = Number.NEGATIVE_INFINITY
   /** When those with a wrong secret since the last right one came, oldest first. */
   let wrongAt: number[] = []
+  /** Whether most were refused when last asked. */
+  let wereRefused = false
   let hasStoreProblem = false
   let storeRecoveredAt = Number.NEGATIVE_INFINITY
 
-  /** The replies that are judged, if most of them are refusals; else empty. */
+  /** The replies that are judged, if most of them are refusals, or were and no end shows; else empty. */
   function mostlyRefused(): Reply[] {
     const now = clock.monotonic()
-    const hasStoreRecovered = replies.length >= 2 && replies.slice(-2).every(({ code }) => code === undefined)
+    const hasRecovered = replies.length >= 2 && replies.slice(-2).every(({ code }) => code === undefined)
     const counts = ({ at, code }: Reply) =>
       code === 'deliveries_not_accepted'
-        ? !hasStoreRecovered && now - at < OLDEST_OF_STORE_MS
+        ? !hasRecovered && now - at < OLDEST_OF_STORE_MS
         : now - at < OLDEST_MS
     const last = replies.filter(counts)
     const newest = last.slice(-AT_LEAST)
     const lately = last.filter(({ at }) => now - at < MINUTE)
     const judged = lately.length > newest.length ? lately : newest
-    return isMost(newest) && isMost(judged) ? judged : []
+    const isAnyRefused = judged.some(({ code }) => code !== undefined)
+    wereRefused = (isMost(newest) && isMost(judged)) || (wereRefused && isAnyRefused && !hasRecovered)
+    return wereRefused ? judged : []
   }
 
   function problemsOfRefusals(): HealthProblem[] {
