@@ -13,6 +13,8 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
   const allowed = new Map<string, Window[]>(businesses.map((business) => [business, []]))
   /** The businesses that have the app: only these can uninstall it. */
   const present = new Map<string, 'bought' | 'installed'>()
+  /** The businesses that uninstalled the app last. */
+  const left = new Set<string>()
   let moves = 0
 
   function pick<Item>(items: readonly Item[]): Item | undefined {
@@ -24,6 +26,7 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
     const { uid } = platform.purchase({ business_uid: business, purchasable_uid, payment })
     if (purchasable_uid !== OUR_ITEM) return
     subscriptions.get(business)?.push(uid)
+    left.delete(business)
     if (!present.has(business)) present.set(business, 'bought')
   }
 
@@ -33,10 +36,12 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
     const chance = random()
     if (present.has(business) && chance < 0.06) {
       present.delete(business)
+      left.add(business)
       return platform.uninstall(business, 'ours')
     }
     if (present.get(business) !== 'installed' && chance < 0.1) {
       present.set(business, 'installed')
+      left.delete(business)
       return platform.install(business, 'ours')
     }
     if (chance < 0.13) return buy(business, OTHER_ITEM)
@@ -83,6 +88,8 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
     /** When the business was last allowed to use the app. Infinity: it still is. -Infinity: it never was. */
     lastAllowed: (business: string) => allowed.get(business)?.at(-1)?.to ?? Number.NEGATIVE_INFINITY,
     allowedWindows: (business: string): readonly Window[] => allowed.get(business) ?? [],
+    /** Whether the platform refuses its token, because it uninstalled the app. */
+    hasLeft: (business: string) => left.has(business),
     moves: () => moves,
   }
 }

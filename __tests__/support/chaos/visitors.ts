@@ -11,6 +11,8 @@ import type { Monkey } from './monkey.js'
 const LAG_MS = 20_000
 /** After an outage the pauses between reads have grown, according to its length; see `fullJitter`. */
 const AFTER_OUTAGE_MS = 25_000
+/** A business that uninstalled the app is out a minute after the first refused token. */
+const REVOKED_MS = 75_000
 /** From the platform's answer to the commit of the read's time: a call, its repetition, and a slow database. */
 const COMMIT_MS = 10_000
 
@@ -76,7 +78,7 @@ export function createVisitors(options: {
         .map(({ target, to: end }) => end + (target === 'platform' ? AFTER_OUTAGE_MS : 0)),
     )
     const lagMs = from - Math.max(commerce.lastAllowed(business), wholeSince)
-    if (lagMs > LAG_MS) {
+    if (lagMs > LAG_MS + (commerce.hasLeft(business) ? REVOKED_MS : 0)) {
       onWrong(
         `${who}, ${Math.round(lagMs)} ms after the platform and all other parts worked again; it had at ${allowed.join(', ')}`,
       )
