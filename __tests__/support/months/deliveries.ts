@@ -48,9 +48,10 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
     now,
     /** Whether a delivery that names the subscription was acknowledged. */
     isKnown: (uid: string) => known.has(uid),
-    /** Whether the last install or uninstall of the business was acknowledged. A refused token alone proves nothing. */
-    isUninstallKnown: (business: string) => known.has(nameOf(business)),
+    /** Whether the last uninstall of the business was acknowledged, or the app has found its end without one. */
+    isEndKnown: (business: string) => known.has(nameOf(business)),
     learn: (uid: string) => void known.add(uid),
+    learnEnd: (business: string) => void known.add(nameOf(business)),
     /** What the app knows now; `recall` makes it forget everything that came later. */
     snapshot: () => [...known],
     recall(names: readonly string[]) {

@@ -32,7 +32,9 @@ export const FAULTS_OF_ENDS = {
       ]) {
         await time.advance(withinMs)
         for (const each of names) {
-          if (each.way === way) await probes.expect('healed', each.business, false, `after its end (${way})`)
+          if (each.way !== way) continue
+          await probes.expect('healed', each.business, false, `after its end (${way})`)
+          deliveries.learnEnd(each.business)
         }
       }
     },
@@ -68,11 +70,11 @@ export const FAULTS_OF_ENDS = {
         const step = Math.min(forMs - passed, passed < 5 * MINUTE ? MINUTE : HOUR)
         await time.advance(step)
         passed += step
-        await expectPayers(world, 'while tokens are refused')
+        await probes.expectPayers('while tokens are refused')
       }
       platform.now.outage = 'none'
       await time.advance(10 * MINUTE)
-      await expectPayers(world, '10 min after tokens were refused')
+      await probes.expectPayers('10 min after tokens were refused')
       for (let i = 0; i < 30; i++) await deliveries.install(`customer-${i}`, 'installed')
       buyers.rest(false)
       await probes.visit()
@@ -80,25 +82,16 @@ export const FAULTS_OF_ENDS = {
   },
 } satisfies Record<string, FaultClass>
 
-/** Nobody who pays loses access. */
-async function expectPayers({ buyers, platform, probes, deliveries }: World, when: string) {
-  for (const business of buyers.businesses) {
-    if (!platform.isPaying(business)) continue
-    const isNamed = platform.of(business).every(({ uid }) => deliveries.isKnown(uid))
-    if (isNamed) await probes.expect('healed', business, true, when)
-  }
-}
-
 /** The fault lasts over several restarts, because what the app has seen of it must not be forgotten by them. */
 async function endureRestarts(world: World, what: string, forMs: number) {
-  const { app, random, buyers } = world
+  const { app, random, buyers, probes } = world
   const isRestarted = random.chance(0.5)
   buyers.rest(true)
   await endure(world, what, HOUR)
   for (let passed = HOUR; passed < forMs; passed += HOUR) {
     if (isRestarted) await app.redeploy()
     await world.time.advance(HOUR)
-    await expectPayers(world, `while ${what}`)
+    await probes.expectPayers(`while ${what}`)
   }
   buyers.rest(false)
 }

@@ -47,14 +47,14 @@ export const FAULTS_OF_MACHINES = {
       if (forMs > 4 * DAY) {
         for (let i = 0; i < 20; i++)
           await probes.expectUnknown(`customer-${i}`, 'right after a sleep of days')
-      }
+      } else await probes.expectPayers('right after a sleep')
       time.attend(20 * MINUTE)
       await time.advance(20 * MINUTE)
       // After a day, everything is due.
       if (forMs > 1.2 * DAY) {
         for (let i = 0; i < 20; i++)
           await probes.expect('healed', `customer-${i}`, i >= 10, '20 min after a sleep of days')
-      }
+      } else await probes.expectPayers('20 min after a sleep')
       buyers.rest(false)
       await probes.visit()
     },
@@ -115,9 +115,11 @@ export const FAULTS_OF_MACHINES = {
         await checkJournal()
       }
       note(`the process ended ${killer.kills()} times`)
+      verdict.made('ended')
       if (!ledger.isWithoutChange('deadly'))
         verdict.fail('ended', `a deadly change is not dead after ${killer.kills()} ends`)
       for (const business of others) {
+        verdict.made('ended')
         if (ledger.isWithoutChange(business))
           verdict.fail('ended', `a change of ${business} died with another one`)
       }

@@ -1,6 +1,7 @@
 import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
 import { FAULTS_OF_ENDS } from './faults-of-ends.js'
 import { FAULTS_OF_MACHINES } from './faults-of-machines.js'
+import type { Invariant } from './invariants.js'
 import { ADDRESSES, type Outage } from './platform.js'
 import type { World } from './world.js'
 
@@ -11,6 +12,8 @@ export interface FaultClass {
   what: string
   /** Whether a handler may get an answer that follows from a wrong option, and is not called again afterwards. */
   misleadsHandlers?: boolean
+  /** Invariants that this fault is for, so that a world with it must check them. */
+  checks?: readonly Invariant[]
   /** Begins the fault, checks the app while it lasts, and ends it. */
   live(world: World): Promise<void>
 }
@@ -186,6 +189,7 @@ const FAULTS_OF_OPERATORS = {
       await buyers.buy('nobody-handles').isDelivered
       await time.advance(3 * DAY)
       await world.checkJournal()
+      verdict.made('ended')
       if (ledger.dead() === before) verdict.fail('ended', 'an entry failed for days and is not dead')
       app.now.fails = () => false
       await app.redeploy()
@@ -212,6 +216,7 @@ const FAULTS_OF_OPERATORS = {
   kills: {
     id: 'M13',
     what: 'kills and power cuts',
+    checks: ['id'],
     async live({ time, app, buyers, random, note }) {
       for (let i = 0; i < 8; i++) {
         const power = random.chance(0.5)
@@ -223,10 +228,15 @@ const FAULTS_OF_OPERATORS = {
           app.kill({ power })
         }
         // The kill comes in the middle of a handler, when the entry is taken but not finished.
-        app.now.onHandler = () => void time.after(random.pick([0, 5, 400]), kill)
+        const ofChange = i % 2 === 0
+        if (ofChange) app.now.handlerMs = 800
+        app.now.onHandler = (_business, isChange) => {
+          if (isChange === ofChange) time.after(random.pick([0, 5, 400]), kill)
+        }
         void buyers.buy(`killed-${i}`)
         await time.advance(random.pick([300, 2_000, 20_000]))
         app.now.onHandler = () => {}
+        app.now.handlerMs = 0
         kill()
         await time.advance(random.pick([SECOND, 90 * SECOND, 3 * HOUR]))
         app.deploy()

@@ -1,5 +1,5 @@
 import type { JournalEntry, Marketplace } from '../../../lib/index.js'
-import type { Verdict } from './invariants.js'
+import type { SkipReason, Verdict } from './invariants.js'
 
 type Ending = 'returned' | 'dead' | 'nobody handles it'
 
@@ -11,7 +11,9 @@ export function createLedger(verdict: Verdict) {
   const lastChange = new Map<string, { id: string; what: string }>()
   const toldIds = new Set<string>()
   const called = new Set<string>()
-  /** Businesses with a change that no handler got, because it became dead or nobody handled it. */
+  /** Changes that no handler got, because they became dead or nobody handled them. */
+  const lost = new Set<string>()
+  /** Businesses with such a change, until a handler gets another one. */
   const withoutChange = new Set<string>()
   /** Businesses whose last change was handled while the answer was unknown. */
   const withoutAnswer = new Set<string>()
@@ -19,16 +21,23 @@ export function createLedger(verdict: Verdict) {
   let calls = 0
 
   function oneIdFor(id: string, subscription: string, what: string) {
-    verdict.made('id')
     const last = lastChange.get(subscription)
-    if (last?.what === what && last.id !== id) {
-      verdict.fail(
-        'id',
-        `${subscription}: ${what} was delivered as ${last.id.slice(0, 8)} and ${id.slice(0, 8)}`,
-      )
+    if (last?.what === what) {
+      verdict.made('id')
+      if (last.id !== id)
+        verdict.fail(
+          'id',
+          `${subscription}: ${what} was delivered as ${last.id.slice(0, 8)} and ${id.slice(0, 8)}`,
+        )
     }
     if (!toldIds.has(id)) lastChange.set(subscription, { id, what })
     toldIds.add(id)
+  }
+
+  /** Entries that had not ended may vanish. */
+  function forget(why: SkipReason) {
+    for (const id of seen.keys()) if (!endings.has(id)) verdict.skipped('ended', why)
+    seen.clear()
   }
 
   return {
@@ -65,15 +74,16 @@ export function createLedger(verdict: Verdict) {
       running.clear()
     },
     /** The power failed: entries that the journal had shown but not synced may be lost. */
-    onPowerCut: () => seen.clear(),
+    onPowerCut: () => forget('a power cut may have lost it'),
 
     /** The file is replaced by an older copy: later entries are gone, and later changes happen again. */
     onRestore() {
-      seen.clear()
+      forget('the restored backup may be older')
       lastChange.clear()
     },
     /** A change of the business is handled, while its answer is known or not. */
     onAnswer(business: string, isKnown: boolean) {
+      withoutChange.delete(business)
       if (isKnown) withoutAnswer.delete(business)
       else withoutAnswer.add(business)
     },
@@ -105,7 +115,10 @@ export function createLedger(verdict: Verdict) {
   function check({ id, kind, name, status, business_uid, attempts, error }: JournalEntry) {
     verdict.made('ended')
     const isLost = status === 'dead' || status === 'unhandled'
-    if (kind === 'change' && isLost && business_uid) withoutChange.add(business_uid)
+    if (kind === 'change' && isLost && business_uid && !lost.has(id)) {
+      lost.add(id)
+      withoutChange.add(business_uid)
+    }
     const words = `${kind} ${name} ${id.slice(0, 8)}`
     const word: string = status
     if (word === 'unhandled') endings.set(id, 'nobody handles it')
