@@ -1,4 +1,5 @@
 import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
+import type { Store } from '../../../lib/store/store.js'
 import { knock } from '../simulation/door.js'
 import type { Random } from '../simulation/random.js'
 import type { Disk } from './disk.js'
@@ -21,7 +22,7 @@ export interface Deployed {
   retention?: MarketplaceOptions['retention']
   worker?: MarketplaceOptions['worker']
   /** Instead of the file on the disk. */
-  connect?: () => NonNullable<MarketplaceOptions['store']>
+  connect?: () => Store
 }
 
 interface Process {
@@ -37,6 +38,9 @@ export type HandlerFault = (of: { business: string; isChange: boolean }) => bool
 export interface Sabotage {
   marketplace?(marketplace: Marketplace): Marketplace
   fetch?(real: typeof fetch): typeof fetch
+  options?: Partial<MarketplaceOptions>
+  /** The store that several instances share. */
+  store?(real: Store): Store
 }
 
 export type App = ReturnType<typeof createApp>
@@ -57,6 +61,7 @@ export function createApp(options: {
   const {
     marketplace: disguised = (real: Marketplace) => real,
     fetch: rerouted = (real: typeof fetch) => real,
+    store: broken = (real: Store) => real,
   } = sabotage
   const fetchPlatform = rerouted(platform.fetch)
   const killed: Process[] = []
@@ -108,10 +113,11 @@ export function createApp(options: {
           fetch: (...args) => live(own, String(args[0]), () => fetchPlatform(...args)),
         },
         deliverySecrets: SECRET,
-        store: connect?.() ?? `sqlite:${disk.path()}`,
+        store: (connect && broken(connect())) ?? `sqlite:${disk.path()}`,
         clock,
         retention,
         worker,
+        ...sabotage.options,
       }),
     )
     own.marketplace = marketplace

@@ -1,8 +1,7 @@
-import type { MarketplaceOptions } from '../../../lib/index.js'
 import type { createSqliteEngine as CreateEngine } from '../../../lib/sqlite/engine.js'
 import type { MIGRATIONS as Migrations } from '../../../lib/store/migrations.js'
 import type { createSqlStore as CreateStore } from '../../../lib/store/sql-store.js'
-import type { Hint } from '../../../lib/store/store.js'
+import type { Hint, Store } from '../../../lib/store/store.js'
 import { fromPackage } from './package-under-test.js'
 import type { Time } from './time.js'
 
@@ -22,7 +21,7 @@ export async function createSharedDatabase(time: Time) {
 
   return {
     /** The store of one more instance. */
-    connect(): NonNullable<MarketplaceOptions['store']> {
+    connect(): Store {
       let own: ((hint: Hint) => void) | undefined
       return createSqlStore({
         ...engine,
