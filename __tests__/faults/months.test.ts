@@ -1,9 +1,12 @@
 import '../support/months/disk.js'
 import { afterAll, describe, expect, it, jest } from '@jest/globals'
+import { useEngine } from '../support/engines.js'
 import { liveCalmly } from '../support/months/calm.js'
 import { FAULT_NAMES, FAULTS } from '../support/months/faults.js'
 import { addTally, INVARIANTS, type Tally, tallyLines } from '../support/months/invariants.js'
 import { faultsOf } from '../support/months/many.js'
+import { createSharedPostgres } from '../support/months/shared-postgres.js'
+import type { Time } from '../support/months/time.js'
 import { liveThrough, type WorldResult } from '../support/months/world.js'
 
 /**
@@ -53,6 +56,16 @@ describe('the ordinary months of an app', () => {
 
   it('M61 keep every invariant for an app that only asks', async () => {
     expectWhole(await liveCalmly(SEED, { days: LONGER_THAN_RETENTION, habit: 'only asks', instances: 1 }))
+  })
+})
+
+describe('an ordinary month of an app', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it('M60 keeps every invariant on PostgreSQL', async () => {
+    const address = await engine.freshAddress()
+    const createDatabase = (time: Time) => createSharedPostgres(time, address)
+    expectWhole(await liveCalmly(SEED, { days: 3, habit: 'with handlers', instances: 2, createDatabase }))
   })
 })
 

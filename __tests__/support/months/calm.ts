@@ -3,7 +3,8 @@ import type { Deployed, Sabotage } from './app.js'
 import { answerDueAt, type Customer, type Customs, createCustomers } from './customers.js'
 import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
 import { wordsOf } from './invariants.js'
-import { createSharedDatabase } from './shared.js'
+import { createSharedDatabase, type SharedDatabase } from './shared.js'
+import type { Time } from './time.js'
 import { createWorld, live, type WorldResult } from './world.js'
 
 export const CALM_DAYS = 200
@@ -26,10 +27,12 @@ export async function liveCalmly(
     days?: number | undefined
     habit?: Habit | undefined
     instances?: number | undefined
+    /** Instead of one file, or of a database in memory for several instances. */
+    createDatabase?(time: Time): Promise<SharedDatabase>
     sabotage?: Sabotage
   } = {},
 ): Promise<WorldResult> {
-  const { days = CALM_DAYS, sabotage } = options
+  const { days = CALM_DAYS, createDatabase = createSharedDatabase, sabotage } = options
   const random = createRandom(seed * 7_919)
   const drawn = random.pick<Habit>(['with handlers', 'only asks'])
   const { habit = drawn } = options
@@ -47,7 +50,7 @@ export async function liveCalmly(
   // One instance has a file. Several share a database.
   const drawnCount = random.pick([1, 1, 1, 2, 2, 2, 3, 4])
   const { instances: count = drawnCount } = options
-  const database = count > 1 ? await createSharedDatabase(time) : undefined
+  const database = count > 1 ? await createDatabase(time) : undefined
   const instances = Array.from({ length: count }, (_, i): Deployed => {
     const isWorking = i === 0 || random.chance(0.8)
     return {

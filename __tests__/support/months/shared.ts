@@ -1,4 +1,6 @@
+import type { Clock } from '../../../lib/clock.js'
 import type { createSqliteEngine as CreateEngine } from '../../../lib/sqlite/engine.js'
+import type { Engine } from '../../../lib/store/engine.js'
 import type { MIGRATIONS as Migrations } from '../../../lib/store/migrations.js'
 import type { createSqlStore as CreateStore } from '../../../lib/store/sql-store.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
@@ -9,28 +11,44 @@ const createSqliteEngine: typeof CreateEngine = fromPackage('sqlite/engine.js').
 const MIGRATIONS: typeof Migrations = fromPackage('store/migrations.js').MIGRATIONS
 const createSqlStore: typeof CreateStore = fromPackage('store/sql-store.js').createSqlStore
 
+/** A database for several instances. */
+export interface SharedDatabase {
+  /** The store of one more instance. */
+  connect(): Store
+  close(): Promise<void>
+}
+
 /**
- * A database for several instances: the package's own SQL in memory, with notifications between the instances. Not every
- * version of SQLite lets several processes share a file, and a server of PostgreSQL has its own time.
+ * The package's own SQL in memory. Not every version of SQLite lets several processes share a file, and a server of
+ * PostgreSQL takes several times longer.
  */
-export async function createSharedDatabase(time: Time) {
+export async function createSharedDatabase(time: Time): Promise<SharedDatabase> {
   const engine = createSqliteEngine({ path: ':memory:', clock: time.clockOfProcess() })
   await engine.open()
   await engine.migrate(MIGRATIONS)
+  return {
+    connect: createConnector(time, () => ({
+      ...engine,
+      isLocal: false,
+      open: async () => {},
+      migrate: async () => {},
+      close: async () => {},
+    })),
+    close: () => engine.close(),
+  }
+}
+
+/** Returns `connect`. The instances notify each other without a network, because no simulated time may pass meanwhile. */
+export function createConnector(time: Time, createEngine: (clock: Clock) => Engine): () => Store {
   const listeners = new Set<(hint: Hint) => void>()
 
-  return {
-    /** The store of one more instance. */
-    connect(): Store {
-      let own: ((hint: Hint) => void) | undefined
-      return createSqlStore({
+  return function connect() {
+    const clock = time.clockOfProcess()
+    const { announceIn: _network, ...engine } = createEngine(clock)
+    let own: ((hint: Hint) => void) | undefined
+    return createSqlStore(
+      {
         ...engine,
-        isLocal: false,
-        open: async () => {},
-        migrate: async () => {},
-        close: async () => {
-          if (own) listeners.delete(own)
-        },
         announce(hint) {
           for (const listener of listeners) if (listener !== own) listener(hint)
         },
@@ -38,8 +56,12 @@ export async function createSharedDatabase(time: Time) {
           own = onHint
           listeners.add(own)
         },
-      })
-    },
-    close: () => engine.close(),
+        async close() {
+          if (own) listeners.delete(own)
+          await engine.close()
+        },
+      },
+      clock,
+    )
   }
 }
