@@ -42,6 +42,8 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
   const { time, random, manners } = options
   const subscriptions = new Map<string, Subscription>()
   const refusedUntil = new Map<string, number>()
+  /** The state that a read of the subscription last showed. */
+  const shownStates = new Map<string, string>()
   const calls: Call[] = []
   let tokens = 0
   /** Settings that the world changes while it runs. */
@@ -70,6 +72,7 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
     }
     if (subscription?.hidden === '403') return [403, '{"error":"forbidden"}']
     const record = subscription && shown(subscription)
+    if (record) shownStates.set(uid, record.purchase_state)
     return record ? [200, JSON.stringify({ data: { subscriptions: [record] } })] : NOTHING
   }
 
@@ -150,6 +153,8 @@ export function createPlatform(options: { time: Time; random: Random; manners: M
       const subscription = subscriptions.get(uid)
       if (subscription) subscription.updatedAt -= byMs
     },
+    /** Whether the last read that showed the subscription showed it as paid. */
+    isShownAsPaid: (uid: string) => shownStates.get(uid) === 'purchased',
     of: (business: string) => [...subscriptions.values()].filter((each) => each.business === business),
     isPaying: (business: string) =>
       !isRefused(business) &&
