@@ -128,6 +128,7 @@ export async function liveCalmly(
         }
         await time.advance(Math.max(0, day * DAY - time.passed()))
       }
+      await time.until(ledger.check(app.marketplace().journal))
       if (ledger.dead() > 0) verdict.fail('calm', `${ledger.dead()} entries are dead`)
     },
   )
