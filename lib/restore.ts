@@ -13,7 +13,10 @@ import { sqlitePath } from './store-option.js'
 export interface RestoreSummary {
   /** The database file, which now has the content of the backup. */
   path: string
-  /** Where the former database is now, with its `-wal` and `-shm` files beside it; null when there was none. */
+  /**
+   * Where the former database is now, with its `-wal` and `-shm` files beside it, or the first of these files if it was
+   * gone; null when there was nothing.
+   */
   formerPath: string | null
   /** How many subscriptions the app reads again after its start: about four a second, and all within ten minutes. */
   subscriptions: number

@@ -1,4 +1,4 @@
-import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
@@ -64,6 +64,17 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
     expect(statSync(`${formerPath}-wal`).size).toBeGreaterThan(0)
     expect(await runCli(['restore', formerPath as string], { env })).toMatchObject({ code: 0 })
     expect(await entriesOf(platform, file)).toEqual(expect.arrayContaining([...before, id]))
+  }, 60_000)
+
+  it('says where the rest of a database is whose file is gone', async () => {
+    const { platform, file, backup } = await backedUp()
+    for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
+    writeFileSync(`${file}-wal`, 'the rest')
+    const { stdout } = await runCli(['restore', backup, '--json'], {
+      env: settingsFor(platform, `sqlite:${file}`),
+    })
+    const [{ formerPath }] = jsonLines<Restored>(stdout) as [Restored]
+    expect(readFileSync(formerPath as string, 'utf8')).toBe('the rest')
   }, 60_000)
 
   it('is refused while a process uses the database, which is not touched', async () => {

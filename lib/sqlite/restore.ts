@@ -16,7 +16,10 @@ export type RestoreStep = 'copying' | 'checking' | 'preparing' | 'replacing'
 
 export interface RestoredFile<Prepared> {
   path: string
-  /** Where the former database is now; null when there was none. Its `-wal` and `-shm` files are beside it. */
+  /**
+   * Where the former database is now, with its `-wal` and `-shm` files beside it, or the first of these files if it was
+   * gone; null when there was nothing.
+   */
   formerPath: string | null
   prepared: Prepared
 }
@@ -129,7 +132,7 @@ async function moveAside(path: string, now: Date): Promise<string | null> {
   const present = ENDS.filter((end) => statSync(path + end, { throwIfNoEntry: false }))
   for (const end of present) await rename(path + end, formerPath + end)
   await syncFolder(dirname(path))
-  return present.length > 0 ? formerPath : null
+  return present[0] === undefined ? null : formerPath + present[0]
 }
 
 function failed(backup: string, why: string, cause?: unknown): MarketplaceError {
