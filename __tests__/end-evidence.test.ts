@@ -72,7 +72,10 @@ describe('D60 the evidence for an end', () => {
 })
 
 describe('D61 an end is believed', () => {
-  const others = { failing: 1, served: 0, recovered: 0, isSteady: false, exist: true }
+  const others = {
+    ...{ failing: 1, served: 0, recovered: 0, isSteady: false, exist: true },
+    ...{ unread: 0, lately: { failing: 0, served: 0 } },
+  }
 
   it.each([
     ['when another business was served since', { served: 1 }, 'believed'],
@@ -88,13 +91,31 @@ describe('D61 an end is believed', () => {
   })
 
   it('D95 not while most of the served ones have just come back, unless an event announced it', () => {
-    const recovering = { failing: 2, served: 3, recovered: 3, isSteady: false, exist: true }
+    const recovering = { ...others, failing: 2, served: 3, recovered: 3, isSteady: false, exist: true }
     expect(believe('missing', recovering, false)).toBe('many')
     expect(believe('missing', { ...recovering, recovered: 0 }, false)).toBe('believed')
   })
 
+  it('of one that no event announced only when some others were read since, more if any of them fails', () => {
+    const one = { ...others, served: 4, unread: 9 }
+    expect(believe('missing', one, false)).toBe('unproven')
+    expect(believe('update', { ...one, served: 5 }, false)).toBe('believed')
+    expect(believe('missing', { ...one, unread: 0 }, false)).toBe('believed')
+    expect(believe('missing', { ...one, failing: 2, served: 18 }, false)).toBe('unproven')
+    expect(believe('missing', { ...one, failing: 2, served: 19 }, false)).toBe('believed')
+    expect(believe('record', one, false, true)).toBe('believed')
+  })
+
+  it('not when most of those that were read since the first of the day have vanished without an event', () => {
+    const lately = { failing: 9, served: 8 }
+    expect(believe('missing', { ...others, served: 20, lately }, false)).toBe('many')
+    expect(believe('missing', { ...others, served: 20, lately: { failing: 9, served: 9 } }, false)).toBe(
+      'believed',
+    )
+  })
+
   it('after maxStaleMs also when many fail, if another one was served all the time', () => {
-    const many = { failing: 30, served: 10, recovered: 0, exist: true }
+    const many = { ...others, failing: 30, served: 10, recovered: 0, exist: true }
     expect(believe('silence', { ...many, isSteady: true }, true)).toBe('believed')
     expect(believe('silence', { ...many, isSteady: false }, true)).toBe('many')
   })

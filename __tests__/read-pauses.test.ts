@@ -67,7 +67,10 @@ function reads(concurrency: number) {
       finishRead: async () => true,
       renewRead: async () => true,
       adoptItems: async () => {},
-      otherBusinesses: async () => ({ failing: 1, served: 0, recovered: 0, isSteady: false, exist: false }),
+      otherBusinesses: async () => ({
+        ...{ failing: 1, served: 0, recovered: 0, isSteady: false, exist: false },
+        ...{ unread: 0, lately: { failing: 0, served: 0 } },
+      }),
       readOthers: async () => 0,
     },
     read: () => new Promise((resolve) => waiting.push(resolve)),

@@ -13,6 +13,12 @@ import { createVirtualClock } from './support/virtual-clock.js'
 const MISSING: ReadResult = { kind: 'missing' }
 const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }
 
+/** Another business was served since. */
+const SERVED: OtherBusinesses = {
+  ...{ failing: 1, served: 1, recovered: 0, isSteady: true, exist: true },
+  ...{ unread: 0, lately: { failing: 0, served: 0 } },
+}
+
 describe('a leased read', () => {
   it('reads for the business of the row, and writes the record and its change', async () => {
     const { refresh, reads, finishes, noted } = reading([found_('purchased', 1)])
@@ -88,7 +94,7 @@ describe('a leased read', () => {
     const alone = reading([TOKEN_REFUSED], { claim })
     expect(await alone.refresh()).toMatchObject({ found: { gone: 'ended' } })
     expect(alone.controls).toEqual([])
-    const others = { failing: 9, served: 2, recovered: 0, isSteady: true, exist: true }
+    const others = { ...SERVED, failing: 9, served: 2 }
     const many = reading([TOKEN_REFUSED], { claim, others })
     expect((await many.refresh())?.found).toBeUndefined()
     expect(many.controls).toEqual([7])
@@ -207,7 +213,7 @@ function reading(
   const steps: string[] = []
   const counted: unknown[][] = []
   const controls: number[] = []
-  const { others = { failing: 1, served: 1, recovered: 0, isSteady: true, exist: true } } = given
+  const { others = SERVED } = given
   const outcomes = createReadOutcomes({ clock: own })
   const { refresh } = createRefreshSubscription({
     store: {

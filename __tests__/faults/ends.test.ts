@@ -251,6 +251,51 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
   })
 })
 
+describe('D66 the platform fails for more than half of the businesses:', () => {
+  it.each([
+    ['empty', 32, 40],
+    ['empty', 28, 40],
+    ['no token', 32, 40],
+    ['empty', 9, 12],
+  ] as const)(
+    '%s for %d of %d, which regular reads find one after the other: nobody is out',
+    async (how, failing, count) => {
+      const world = await createBusinesses(count)
+      world.serve(how, numbersUpTo(failing))
+      for (let hour = 0; hour < 36; hour += 3) {
+        await world.advance(3 * HOUR)
+        expect(await world.out()).toEqual([])
+      }
+      expect((await world.health())[0]).toBe('degraded')
+      world.serve('served')
+      await world.advance(90 * MINUTE)
+      expect(await world.health()).toEqual(['ok'])
+    },
+  )
+
+  it('and an update of one of them comes now and then: nobody is out', async () => {
+    const world = await createBusinesses(40)
+    world.serve('no token', numbersUpTo(32))
+    for (let i = 1; i <= 16; i++) {
+      await world.update(i * 2)
+      await world.advance(15 * MINUTE)
+    }
+    expect(await world.out()).toEqual([])
+    expect((await world.health())[0]).toBe('degraded')
+  })
+
+  it('one of two that ended without an event comes back: the other one is read within minutes', async () => {
+    const world = await createBusinesses(20)
+    world.serve('empty', [1, 2])
+    await world.advance(40 * HOUR)
+    expect(await world.out()).toEqual([1, 2])
+    world.serve('served')
+    await world.refresh(1)
+    await world.advance(2 * MINUTE)
+    expect(await world.out()).toEqual([])
+  })
+})
+
 describe('D95 the platform recovers for some businesses first:', () => {
   it.each(['empty', 'no token'] as const)('%s for the others ends none of them', async (how) => {
     const world = await createBusinesses(7)
@@ -435,6 +480,8 @@ describe('D63 after an end', () => {
     expect(await world.health()).toEqual(['ok'])
   })
 })
+
+const numbersUpTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1)
 
 async function expectEnd(world: Businesses, reason: string) {
   expect(await world.out()).toEqual([1])

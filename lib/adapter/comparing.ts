@@ -13,6 +13,8 @@ export const COMPARING: readonly Check[] = [
       const first = await failing(lab, 's1')
       const alone = { failing: 1, served: 0, recovered: 0, isSteady: false, exist: true }
       has(await store.otherBusinesses(first, 0), alone)
+      const { unread, lately } = await store.otherBusinesses(first, 0)
+      assert.deepEqual({ unread, lately }, { unread: 2, lately: { failing: 1, served: 0 } })
       await lab.pass(50)
       await store.requestRefresh(named('s2', 'b2'))
       const read = await lab.until('it is due', async () => (await claimedAll(store))[0])
@@ -22,6 +24,8 @@ export const COMPARING: readonly Check[] = [
       await failing(lab, 's2')
       has(await store.otherBusinesses(first, 40), { failing: 2, served: 0, exist: true })
       await failing(lab, 's3')
+      const most = await store.otherBusinesses(first, 40)
+      assert.deepEqual([most.unread, most.lately], [0, { failing: 3, served: 0 }])
       has(await store.counts(), { active: 3, refused: 3, withoutToken: 3, hidden: 0, leaving: 0 })
       has(await store.counts(), { refusedLately: 3, servedMeanwhile: 0 })
       for (const i of [2, 3])
@@ -32,6 +36,7 @@ export const COMPARING: readonly Check[] = [
         })
       // Those whose end is announced are not expected to be served.
       has(await store.otherBusinesses(first, 40), { failing: 3, served: 0, exist: false })
+      assert.deepEqual((await store.otherBusinesses(first, 40)).lately, { failing: 1, served: 0 })
       has(await store.counts(), { active: 3, refused: 3, leaving: 2, refusedLately: 1 })
       await lab.pass(1_000)
       await store.requestRefresh(named('s2', 'b2'))
@@ -102,12 +107,12 @@ export const COMPARING: readonly Check[] = [
       await lab.pass(600)
       const claim = await failing(lab, 's1')
       await failing(lab, 's2')
-      assert.equal(await store.readOthers(claim, { which: 'served', failingMs: 300, limit: 1 }), 1)
-      assert.equal(await store.readOthers(claim, { which: 'served', failingMs: 300, limit: 5 }), 1)
+      assert.equal(await store.readOthers(claim, { which: 'served', unreadForMs: 300, limit: 1 }), 1)
+      assert.equal(await store.readOthers(claim, { which: 'served', unreadForMs: 300, limit: 5 }), 1)
       const others = await claimedAll(store)
       assert.deepEqual(others.map(({ id }) => id).sort(), ['s3', 's4'])
       for (const other of others) await store.finishRead(other, shows(other, 'purchased'))
-      assert.equal(await store.readOthers(claim, { which: 'served', failingMs: 300, limit: 5 }), 0)
+      assert.equal(await store.readOthers(claim, { which: 'served', unreadForMs: 300, limit: 5 }), 0)
     },
   },
   {

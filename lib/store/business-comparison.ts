@@ -1,14 +1,14 @@
 /** The subscriptions of other businesses that are read at once. */
 export type ReadOthers =
   /**
-   * Active ones without a failing read or an announced end, the last confirmed ones first, to find out whether the
-   * platform still shows them. Those read within the last minute and since the reads of the claim began to fail, `failingMs` ago,
-   * are left out.
+   * Active ones without a failed read or an announced end that were not read for this long, the longest unread ones first, to
+   * find out whether the platform still shows them. Those would be read next anyway, and are no selection of those that are
+   * well.
    */
-  | { which: 'served'; failingMs: number; limit: number }
+  | { which: 'served'; unreadForMs: number; limit: number }
   /**
-   * Those whose reads fail, because the platform shows the subscription of the claim again: due at once, or `pauseMs`
-   * after their last read. If an event has named one meanwhile, it is due a minute later, because whether it has ended
+   * Those whose reads fail, or that ended within the last days without an event, because the platform shows the
+   * subscription of the claim again: due at once, or `pauseMs` after their last read. If an event has named one meanwhile, it is due a minute later, because whether it has ended
    * shows when the others are served again.
    */
   | { which: 'failing'; pauseMs: number; limit: number }
@@ -23,6 +23,13 @@ export interface OtherBusinesses {
   recovered: number
   /** Whether one of those was shown by every read, since before this one's reads began to fail. */
   isSteady: boolean
+  /** Active ones whose end is not announced, and that were not read since: up to 20. */
+  unread: number
+  /**
+   * What the last day shows beside that, because regular reads find one after the other: businesses that began to fail
+   * without any event, itself included, and those served since the first of them. Both are 0 if an event announced the end.
+   */
+  lately: { failing: number; served: number }
   /** Whether any other business has a subscription that is neither gone nor canceled, and whose end is not announced. */
   exist: boolean
 }

@@ -1,12 +1,16 @@
-import { MINUTE } from '../clock.js'
+import { DAY, MINUTE } from '../clock.js'
 import type { Engine } from './engine.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { MIN_READ_INTERVAL_MS, type OtherBusinesses, type ReadClaim, type ReadOthers } from './store.js'
 
 /** A read fails with another one if it begins to fail at most this long before it. */
 const TOGETHER_MS = 10 * MINUTE
-/** A subscription is not read again within this time to find out whether the platform shows it. */
-const READ_AGAIN_MS = MINUTE
+/** Regular reads find an outage one business after the other, the last one about a day later. */
+const LATELY_MS = DAY
+/** Those that ended without an event so long ago are read again when another one comes back. */
+const ENDED_MS = 4 * DAY
+/** How many of those that were not read are counted. */
+const UNREAD_COUNTED = 20
 /** After an outage, a subscription that an event named since is read this much later than the others. */
 const NAMED_LATER_MS = MINUTE
 /** The rows of an index that one comparison reads at most. */
@@ -19,6 +23,11 @@ export const FAILING = sql`failing_since is not null and gone is null`
 /** No event says that the business has left, or the platform has shown its subscription long enough after an uninstall. */
 const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninstalled_at + ${sql.lit(MINUTE)})`
 
+/** A read of it shows whether the platform is well: it is served, no event says that it has left, and its last read worked. */
+const UNREAD = sql`${SERVED} and ${STAYS} and failure is null`
+/** No event said anything. */
+const SILENT = sql`update_at is null and end_at is null and uninstalled_at is null`
+
 /**
  * Compares all businesses of the store with one whose reads fail, before it counts as ended. The rows show every read of
  * every instance, and each failing read was written before the first conclusion from it.
@@ -28,29 +37,40 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
   const since = (failingMs: number) => sql`${now()} - ${Math.trunc(failingMs)}`
   const lastRead = sql`not_before - ${sql.lit(MIN_READ_INTERVAL_MS)}`
 
-  function served(failingMs: number) {
-    const isLongAgo = sql`(${lastRead} < ${since(failingMs)} or ${lastRead} < ${since(READ_AGAIN_MS)})`
-    return { are: sql`${SERVED} and ${STAYS} and ${isLongAgo}`, order: sql`read_at desc`, dueAt: now() }
+  function served(unreadForMs: number) {
+    const are = sql`${UNREAD} and ${lastRead} < ${since(unreadForMs)}`
+    return { parts: [are], order: sql`read_at`, dueAt: now() }
   }
 
   function failing(pauseMs: number) {
     const soon = sql`${now()} + case when ${STAYS} and update_at is null then 0 else ${sql.lit(NAMED_LATER_MS)} end`
     const later = sql`${lastRead} + ${pauseMs}`
     const dueAt = sql`(case when ${later} > ${soon} then ${later} else ${soon} end)`
-    return { are: FAILING, order: sql`failing_since desc`, dueAt }
+    const ended = GONE.map(
+      (gone) =>
+        sql`failing_since is not null and gone = ${gone} and failing_since >= ${since(ENDED_MS)} and ${SILENT}`,
+    )
+    return { parts: [FAILING, ...ended], order: sql`failing_since desc`, dueAt }
   }
 
   return {
     async compare(
       db: Connection,
-      { subscription: { businessUid } }: ReadClaim,
+      { subscription: { businessUid }, uninstalledAt, endAt }: ReadClaim,
       failingMs: number,
     ): Promise<OtherBusinesses> {
-      const from = sql`${since(failingMs + TOGETHER_MS)}`
-      const failing = [sql`gone is null`, ...GONE.map((gone) => sql`gone = ${gone}`)].map(
-        (is) => sql`select business_uid from subscriptions
-          where failing_since is not null and ${is} and failing_since >= ${from}`,
+      const failingFrom = (ms: number, which = sql``) =>
+        [sql`gone is null`, ...GONE.map((gone) => sql`gone = ${gone}`)].map(
+          (is) => sql`select business_uid, failing_since from subscriptions
+            where failing_since is not null and ${is} and failing_since >= ${since(ms)} ${which}`,
+        )
+      const failing = failingFrom(failingMs + TOGETHER_MS)
+      const lately = failingFrom(LATELY_MS, sql`and ${SILENT}`)
+      const servedLately = some(
+        sql`select business_uid from subscriptions
+          where ${SERVED} and read_at >= (select min(failing_since) from ${union(lately)} as lately)`,
       )
+      const isAnnounced = uninstalledAt !== null || endAt !== null
       const served = some(
         sql`select business_uid, case when served_since <= ${since(failingMs)} then 1 else 0 end as is_steady,
           case when created_at <= ${since(failingMs)}
@@ -65,8 +85,17 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
           order by failing_since desc`,
       ]
       const isOther = sql`business_uid <> ${businessUid}`
-      const rows = await sql<Record<'failing' | 'served' | 'recovered' | 'steady' | 'others', number | null>>`
-        select
+      const ofLately = isAnnounced
+        ? sql`0 as failing_lately, 0 as served_lately`
+        : sql`
+          (select count(distinct business_uid) from ${union(lately)} as lately where ${isOther}) + 1 as failing_lately,
+          (select count(distinct business_uid) from ${servedLately} as served where ${isOther}) as served_lately`
+      const rows = await sql<Counts>`
+        select ${ofLately},
+          (select count(distinct business_uid) from (
+            select business_uid from subscriptions
+            where ${UNREAD} and read_at < ${since(failingMs)} and ${isOther} limit ${sql.lit(UNREAD_COUNTED)}
+          ) as unread) as unread,
           (select count(distinct business_uid) from ${union(failing)} as failing where ${isOther}) as failing,
           (select count(distinct business_uid) from ${served} as served where ${isOther}) as served,
           (select count(distinct recovered) from ${served} as served where ${isOther}) as recovered,
@@ -79,6 +108,8 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
         failing: Number(found?.failing) + 1,
         served: Number(found?.served),
         recovered: Number(found?.recovered),
+        unread: Number(found?.unread),
+        lately: { failing: Number(found?.failing_lately), served: Number(found?.served_lately) },
         isSteady: Number(found?.steady) > 0,
         exist: Number(found?.others) > 0,
       }
@@ -86,18 +117,29 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
 
     async makeDue(trx: Connection, claim: ReadClaim, options: ReadOthers): Promise<number> {
       const { businessUid } = claim.subscription
-      const { are, order, dueAt } =
-        options.which === 'served' ? served(options.failingMs) : failing(options.pauseMs)
-      const rows = await sql`
-        update subscriptions set refresh_at = ${dueAt} where subscription_uid in (
-          select subscription_uid from subscriptions
-          where ${are} and business_uid <> ${businessUid} and lease_token is null and refresh_at > ${dueAt}
-          order by ${order} limit ${options.limit} ${engine.skipLocked}
-        ) returning subscription_uid`.execute(trx)
-      return rows.length
+      const { limit } = options
+      const { parts, order, dueAt } =
+        options.which === 'served' ? served(options.unreadForMs) : failing(options.pauseMs)
+      let made = 0
+      for (const are of parts) {
+        const rows = await sql`
+          update subscriptions set refresh_at = ${dueAt} where subscription_uid in (
+            select subscription_uid from subscriptions
+            where ${are} and business_uid <> ${businessUid} and lease_token is null and refresh_at > ${dueAt}
+            order by ${order} limit ${limit - made} ${engine.skipLocked}
+          ) returning subscription_uid`.execute(trx)
+        made += rows.length
+        if (made >= limit) break
+      }
+      return made
     },
   }
 }
+
+type Counts = Record<
+  'failing' | 'served' | 'recovered' | 'steady' | 'others' | 'unread' | 'failing_lately' | 'served_lately',
+  number | null
+>
 
 /** Sorted as the index has them. */
 const GONE = ['ended', 'missing', 'revoked']

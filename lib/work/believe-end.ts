@@ -6,8 +6,11 @@ import type { ReadFacts } from './read-facts.js'
 
 /** Of one or two ends it may be true, even if they are all. */
 const MANY = 3
-/** The fewest and the most subscriptions of other businesses that are read to find out how these fare. */
-const FEWEST_READS = 3
+/**
+ * How many other businesses have to be known for an end that no uninstall and no record announces: a few if the platform
+ * shows all of them, else more. So an outage that concerns more than half is noticed before the first end.
+ */
+const FEWEST_READS = 5
 const MOST_READS = 20
 
 /** One business alone has an end. Most businesses together have an outage, whoever announced their ends. */
@@ -17,16 +20,25 @@ export function believe(
   isLong: boolean,
   isAnnounced = false,
 ): Belief {
-  const { failing, served, isSteady, exist } = others
+  const { failing, served, isSteady, exist, lately } = others
   // An outage that ends for some before others: those that have just come back failed with this one. An announced end
   // waits for them only while many still fail.
   const waits = evidence !== 'never shown' && (!isAnnounced || failing >= MANY)
   const recovered = waits ? others.recovered : 0
   const together = failing + recovered
-  if (together >= MANY && together > served - recovered) return isLong && isSteady ? 'believed' : 'many'
+  const isMost = together >= MANY && together > served - recovered
+  if (isMost || (lately.failing >= MANY && lately.failing > lately.served))
+    return isLong && isSteady ? 'believed' : 'many'
+  if (evidence !== 'never shown' && !isAnnounced && missingReads(others) > 0) return 'unproven'
   if (served > 0) return 'believed'
   // Only a served business shows that one that was never read does not exist.
   return exist || evidence === 'never shown' ? 'unproven' : 'believed'
+}
+
+/** How many more of the other businesses have to be read. */
+function missingReads({ failing, served, unread }: OtherBusinesses): number {
+  const others = failing - 1
+  return Math.min(unread, (others > 0 ? MOST_READS : FEWEST_READS) - others - served)
 }
 
 /**
@@ -37,10 +49,13 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
   async function compare({ claim, env }: ReadFacts, evidence: Evidence | undefined, forMs: number) {
     const others = await store.otherBusinesses(claim, forMs)
     const belief = evidence && believe(evidence, others, forMs >= env.maxStaleMs, isAnnounced(claim))
-    if (belief === undefined ? others.failing > others.served : belief !== 'believed') {
-      const limit = Math.min(MOST_READS, Math.max(FEWEST_READS, others.failing - others.served))
-      await store.readOthers(claim, { which: 'served', failingMs: forMs, limit })
-    }
+    if (belief === undefined ? others.failing <= others.served : belief === 'believed') return belief
+    const missing = belief === 'unproven' ? missingReads(others) : 0
+    const [unreadForMs, limit] =
+      missing > 0
+        ? [forMs, missing]
+        : [Math.min(forMs, MINUTE), Math.max(FEWEST_READS, others.failing - others.served)]
+    await store.readOthers(claim, { which: 'served', unreadForMs, limit: Math.min(MOST_READS, limit) })
     return belief
   }
 

@@ -350,7 +350,12 @@ export function createTables(): Database & {
   const stays = (row: Row) =>
     row.endAt === null && (row.uninstalledAt === null || (row.readAt ?? 0) > row.uninstalledAt + 60_000)
 
-  function otherBusinesses({ subscription }: ReadClaim, failingMs: number): OtherBusinesses {
+  const isSilent = (row: Row) => row.updateAt === null && row.endAt === null && row.uninstalledAt === null
+
+  function otherBusinesses(
+    { subscription, uninstalledAt, endAt }: ReadClaim,
+    failingMs: number,
+  ): OtherBusinesses {
     const since = now() - failingMs
     const others = [...rows.values()].filter((row) => row.business !== subscription.businessUid)
     const count = (of: Row[]) => new Set(of.map((row) => row.business)).size
@@ -358,7 +363,26 @@ export function createTables(): Database & {
       (row) => row.failingSince !== null && row.failingSince >= since - 10 * 60_000,
     )
     const served = others.filter((row) => isServed(row) && (row.readAt as number) >= since)
+    const lately = [...rows.values()].filter(
+      (row) => row.failingSince !== null && row.failingSince >= now() - 24 * 3_600_000 && isSilent(row),
+    )
+    const first = Math.min(...lately.map((row) => row.failingSince as number))
+    const isAnnounced = uninstalledAt !== null || endAt !== null
     return {
+      lately: isAnnounced
+        ? { failing: 0, served: 0 }
+        : {
+            failing: count(lately.filter((row) => others.includes(row))) + 1,
+            served: count(others.filter((row) => isServed(row) && (row.readAt as number) >= first)),
+          },
+      unread: Math.min(
+        20,
+        count(
+          others.filter(
+            (row) => isServed(row) && stays(row) && row.failure === null && (row.readAt as number) < since,
+          ),
+        ),
+      ),
       failing: count(failing) + 1,
       served: count(served),
       recovered: count(
@@ -379,12 +403,17 @@ export function createTables(): Database & {
     )
     const lastRead = (row: Row) => row.notBefore - MIN_READ_INTERVAL_MS
     if (options.which === 'served') {
-      const before = Math.max(now() - options.failingMs, now() - 60_000)
+      const before = now() - options.unreadForMs
       const due = others
         .filter(
-          (row) => isServed(row) && stays(row) && lastRead(row) < before && (row.refreshAt ?? 0) > now(),
+          (row) =>
+            isServed(row) &&
+            stays(row) &&
+            row.failure === null &&
+            lastRead(row) < before &&
+            (row.refreshAt ?? 0) > now(),
         )
-        .sort((a, b) => (b.readAt as number) - (a.readAt as number))
+        .sort((a, b) => (a.readAt as number) - (b.readAt as number))
         .slice(0, options.limit)
       for (const row of due) row.refreshAt = now()
       return due.length
@@ -392,7 +421,8 @@ export function createTables(): Database & {
     const at = (row: Row) =>
       Math.max(lastRead(row) + options.pauseMs, now() + (stays(row) && row.updateAt === null ? 0 : 60_000))
     const due = others
-      .filter((row) => row.failingSince !== null && row.gone === null && (row.refreshAt ?? 0) > at(row))
+      .filter((row) => row.failingSince !== null && (row.gone === null || isSilent(row)))
+      .filter((row) => (row.refreshAt ?? 0) > at(row))
       .sort((a, b) => (b.failingSince as number) - (a.failingSince as number))
       .slice(0, options.limit)
     for (const row of due) row.refreshAt = at(row)
