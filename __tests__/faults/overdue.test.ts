@@ -47,6 +47,23 @@ describe('K66 a process that was down for a day', () => {
     expect(look(DAY + 10 * MINUTE)).toEqual(['reads_overdue'])
   })
 
+  it('is not degraded while many entries that became due together become fewer, and is when one of them is left', () => {
+    let now = DAY
+    const clock = { monotonic: () => now } as Clock
+    const { opened, problems } = createOverdueWork({ hasWorker: true, clock })
+    const look = (minute: number, pending: number) => {
+      now = 2 * DAY + minute * MINUTE
+      return problems({ oldestPendingMs: minute * MINUTE, pending }).map(({ code }) => code)
+    }
+    opened()
+    for (let minute = 0; minute < 20; minute++) expect(look(minute, 200 - minute)).toEqual([])
+    // One hangs; others come and go.
+    for (let minute = 20; minute < 24; minute++) expect(look(minute, 190 + (minute % 3))).toEqual([])
+    expect(look(24, 191)).toEqual(['entries_overdue'])
+    expect(look(25, 3)).toEqual([])
+    expect(look(30, 3)).toEqual(['entries_overdue'])
+  })
+
   it('is not degraded right after its start by an entry and a requested read, and is later if they are not done', async () => {
     const { clock, jump } = jumpingClock()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
