@@ -176,34 +176,54 @@ describe('a revoked or missing subscription', () => {
 describe('the candidate, another business that an event named', () => {
   const inVain = { ofCandidate: MISSING }
 
-  it.each([MISSING, TOKEN_REFUSED, REFUSED])('is dropped when its own answer is also %j', (ofCandidate) => {
+  it('is dropped when the platform shows it no record at the last verification either', () => {
     const reader = createReader()
-    for (let reads = 0; reads < 4; reads++) {
-      expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeUndefined()
-    }
-    expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeNull()
+    for (let reads = 0; reads < 4; reads++) expect(reader.reads(MISSING, inVain).candidate).toBeUndefined()
+    expect(reader.reads(MISSING, inVain).candidate).toBeNull()
   })
 
-  it.each([OUTAGE, undefined])('is kept as a candidate while it has no answer: %j', (ofCandidate) => {
+  it.each([OUTAGE, TOKEN_REFUSED, REFUSED, undefined])(
+    'is kept for three days after the last request while its own answer is %j',
+    (ofCandidate) => {
+      const reader = createReader()
+      for (let reads = 0; reads < 8; reads++) {
+        expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeUndefined()
+        reader.pass(10 * HOUR - 1)
+      }
+      expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeNull()
+    },
+  )
+
+  it('is kept for three days while the platform shows the record of the business of the row', () => {
     const reader = createReader()
     for (let reads = 0; reads < 8; reads++) {
-      expect(reader.reads(MISSING, { ofCandidate }).candidate).toBeUndefined()
+      expect(reader.reads(found_('purchased', 1)).candidate).toBeUndefined()
+      reader.pass(10 * HOUR - 1)
     }
+    expect(reader.reads(found_('purchased', 1)).candidate).toBeNull()
   })
 
-  it('is dropped when the record that it was named for is missing, revoked or finally refused', () => {
+  it('is none any more when its record is found', () => {
+    const reader = createReader()
+    reader.claim.candidateBusinessUid = 'b'
+    expect(reader.reads(found_('purchased', 1)).candidate).toBeNull()
+  })
+
+  it('outlives the end of the record that it was named for, until the verifications after the end are over', () => {
     const reader = createReader()
     reader.reads(found_('purchased', 1))
-    expect(reader.reads(MISSING, inVain).candidate).toBeUndefined()
+    reader.reads(MISSING, inVain)
     reader.reads(MISSING, inVain)
     reader.pass(MINUTE)
-    expect(reader.reads(MISSING, inVain).candidate).toBeNull()
+    const ofMissing = Array.from({ length: 5 }, () => reader.reads(MISSING, inVain).candidate)
+    expect(ofMissing).toEqual([undefined, undefined, undefined, undefined, null])
     const uninstalled = createReader()
     uninstalled.reads(found_('purchased', 1))
     uninstalled.uninstall()
     uninstalled.reads(TOKEN_REFUSED, inVain)
     uninstalled.pass(MINUTE)
-    expect(uninstalled.reads(TOKEN_REFUSED, inVain).candidate).toBeNull()
+    const ofRevoked = Array.from({ length: 5 }, () => uninstalled.reads(TOKEN_REFUSED, inVain).candidate)
+    expect(ofRevoked).toEqual([undefined, undefined, undefined, undefined, null])
     const refused = createReader()
     refused.reads(found_('purchased', 1))
     refused.event()

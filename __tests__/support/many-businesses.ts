@@ -44,6 +44,8 @@ export async function createBusinesses(
   const clock = createVirtualClock({ isBusy: () => busy > 0 })
   const service = new Map<string, Service>()
   const states = new Map<string, string>()
+  const owners = new Map<string, string>()
+  const calls = new Map<string, number>()
   const changes: Pick<PurchaseChange, 'business_uid' | 'from' | 'to' | 'gone'>[] = []
   const numbers = Array.from({ length: count }, (_, i) => i + 1)
   const database = createSqlStore(createSqliteEngine({ path: ':memory:', clock: clock.forProcess() }))
@@ -59,6 +61,7 @@ export async function createBusinesses(
       ? String(url.searchParams.get('business_uid'))
       : String(authorization).replace('Bearer token-of-', '')
     const how = serviceOf(business)
+    calls.set(business, (calls.get(business) ?? 0) + 1)
     if (how === 'down') return new Response('{}', { status: 503 })
     if (isToken) {
       if (how === 'wrong secret') return Response.json({ error: 'invalid_client' }, { status: 401 })
@@ -71,7 +74,8 @@ export async function createBusinesses(
     if (how === 'not found') return new Response('{}', { status: 404 })
     if (how === 'error with 200') return Response.json({ success: false, errors: [{ code: 'NO_ACCESS' }] })
     const uid = String(url.searchParams.get('filter[uid]'))
-    const isShown = how === 'served' && uid.slice(1).split('-')[0] === business.slice(1)
+    const owner = owners.get(uid) ?? `b${uid.slice(1).split('-')[0]}`
+    const isShown = how === 'served' && owner === business
     return Response.json({ data: { subscriptions: isShown ? [recordOf(business, uid)] : [] } })
   }
 
@@ -185,6 +189,10 @@ export async function createBusinesses(
       updated++
       states.set(business, state)
     },
+    /** The platform shows this subscription to the business with this number from now on. */
+    give(uid: string, i: number) {
+      owners.set(uid, `b${i}`)
+    },
     track: (i: number, uid = `s${i}`) =>
       ask(
         first()
@@ -198,12 +206,14 @@ export async function createBusinesses(
           .catch(() => {}),
       ),
     reads: () => reads,
+    /** The calls for the business with this number: of tokens and of reads. */
+    calls: (i: number) => calls.get(`b${i}`) ?? 0,
     rows: (i: number) => database.subscriptionsOf(`b${i}`),
     counts: () => database.counts(),
-    update: (i: number) =>
+    update: (i: number, uid = `s${i}`) =>
       deliver(
         sampleDelivery('purchasable_subscription/update', {
-          subscription_uid: `s${i}`,
+          subscription_uid: uid,
           business_id: `b${i}`,
           purchasable_uid: OUR_ITEM,
         }),

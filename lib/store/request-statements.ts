@@ -43,8 +43,8 @@ export function usual({ of }: Given<keyof typeof NAMED_COLUMNS>) {
 
 /**
  * The first request decides the business of a subscription. A later request with another business makes that one the
- * candidate, which a read tries when the first does not show the subscription. So a forged event costs a read and no
- * more. For a row of another item (`unread` = 2) the business is not decided yet.
+ * candidate, which a read tries when the first does not show the subscription. So a forged event costs few reads. For a
+ * row of another item (`unread` = 2) the business is not decided yet.
  */
 export function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
   // A request for another item makes no row due that nothing has requested.

@@ -3,7 +3,7 @@ import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 import { URGENCY } from '../store/store.js'
 import { isOlder, isUpdated } from './compare-records.js'
 import { type Conclusion, movesTo } from './conclusion.js'
-import { counters, nextVerification, type ReadFacts } from './read-facts.js'
+import { candidateAfter, counters, nextVerification, type ReadFacts } from './read-facts.js'
 import { VERIFY_DELAYS_MS } from './read-schedule.js'
 
 /**
@@ -45,7 +45,9 @@ function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
     nextInMs: Math.min(verifyInMs ?? reconcileInMs, refutedInMs, reconcileInMs),
     urgency:
       verifyInMs === undefined && refutedInMs === reconcileInMs ? URGENCY.reconcile : URGENCY.verification,
-    candidate: null,
+    ...(record.business_uid === claim.candidateBusinessUid
+      ? { candidate: null }
+      : candidateAfter(read, false)),
     clearUninstalled: isLongAgo(uninstalledAt),
     // The read may lag behind the event. So an update counts until its change was shown, and an end that a record showed
     // counts until the last verification.

@@ -18,7 +18,7 @@ export function ended(read: ReadFacts, failure: string): Conclusion {
     progress: counters(read, { owed, verified: 1, goneSince: env.now }),
     nextInMs: Math.min(VERIFY_DELAYS_MS[0] as number, reconcileInMs),
     urgency: URGENCY.verification,
-    ...candidateAfter(read, true),
+    ...candidateAfter(read, false),
     moves: lossOf(before),
   }
 }

@@ -1,4 +1,5 @@
 import { spread } from '../backoff.js'
+import { HOUR } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import type { ReadClaim, ReadFinish } from '../store/store.js'
 import { ownerIn } from './compare-records.js'
@@ -62,16 +63,24 @@ export function slowingSince({ env, reconcileInMs }: ReadFacts, time: number): n
 }
 
 /**
+ * A candidate that the platform has neither shown nor denied is kept for this long after the last request. Not stated by
+ * the document; we chose it far above any lag, so a reconcile after the last verification still tries it.
+ */
+const CANDIDATE_FOR_MS = 72 * HOUR
+
+/**
  * The candidate business for the next read. If the record of a known subscription names another business, that is the
- * candidate; for a subscription that was never read such a record is somebody else's. A candidate is dropped when all
- * its tries are used up.
+ * candidate; for a subscription that was never read such a record is somebody else's. A read that lags may still show the
+ * former business, or nothing for either, and a token may be refused for a while. So a candidate is dropped only if the
+ * platform does not show it the subscription once the verifications are over (`isTheEnd`), or after three days.
  */
 export function candidateAfter(
-  { result, before, env: { ofCandidate } }: ReadFacts,
+  { result, before, claim, env: { ofCandidate, now } }: ReadFacts,
   isTheEnd: boolean,
 ): Pick<ReadFinish, 'candidate'> {
   const owner = ownerIn(result, before)
   if (owner !== undefined && !ofCandidate) return { candidate: owner }
-  const isAnswered = ofCandidate && ['missing', 'refused', 'token_refused'].includes(ofCandidate.kind)
-  return isTheEnd && isAnswered ? { candidate: null } : {}
+  const isDenied = isTheEnd && ofCandidate?.kind === 'missing'
+  const isOld = now - (before.requestedAt ?? claim.createdAt) >= CANDIDATE_FOR_MS
+  return isDenied || isOld ? { candidate: null } : {}
 }
