@@ -72,6 +72,18 @@ export const CAUSES_OF_READS: readonly Check[] = [
     },
   },
   {
+    name: 'counts: first records are counted apart from later changes',
+    async check({ store }) {
+      const payload = JSON.stringify({ subscription_uid: 's', from: null, to: 'purchased', record: {} })
+      for (let i = 0; i < 12; i++) {
+        await change(store, `new ${i}`, i < 4 ? 'event' : 'reconcile', undefined, payload)
+        if (i < 4) await change(store, `known ${i}`, i < 3 ? 'reconcile' : 'event')
+      }
+      has(await store.counts(), { recentChanges: 4, unannouncedChanges: 3 })
+      has(await store.counts(), { recentFirstRecords: 10, unannouncedFirstRecords: 8 })
+    },
+  },
+  {
     name: 'counts: changes of one business at about the same time count once',
     async check({ store }) {
       await change(store, 's0', 'event')
@@ -86,9 +98,9 @@ function next(lab: Lab): Promise<ReadClaim> {
   return lab.until('it is due again', async () => (await claimedAll(lab.store))[0])
 }
 
-async function change(store: Store, uid: string, cause: Cause, businessUid = `of ${uid}`) {
+async function change(store: Store, uid: string, cause: Cause, businessUid = `of ${uid}`, payload = '{}') {
   await store.requestRefresh(named(uid, businessUid))
   const claim = await claimed(store)
-  const written = { id: `of ${uid}`, key: uid, businessUid, cause, payload: '{}' }
+  const written = { id: `of ${uid}`, key: uid, businessUid, cause, payload }
   await store.finishRead(claim, shows(claim, 'purchased', { changes: [written] }))
 }

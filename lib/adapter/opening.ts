@@ -62,6 +62,8 @@ export const OPENING: readonly Check[] = [
         unrecognised: 0,
         recentChanges: 0,
         unannouncedChanges: 0,
+        recentFirstRecords: 0,
+        unannouncedFirstRecords: 0,
         oldestPendingMs: null,
         oldestRequestMs: null,
         oldestOverdueMs: null,

@@ -5,13 +5,22 @@ import type { StoreCounts } from '../store/store.js'
 const FEW = 3
 
 /**
- * A problem when most of the recent changes came without an event: only the reconcile still finds purchases and ends, up
- * to a day late. Changes that an import or a read of all found do not count, nor those of subscriptions that `track` has
- * just added.
+ * A problem when most of the recent first records, or most of the recent later changes, came without an event. A
+ * registration belongs to one event: without that of updates, purchases are still announced. Changes that an import or a
+ * read of all found do not count, nor those of subscriptions that `track` has just added.
  */
 export function silenceProblems(counts: Partial<StoreCounts>): HealthProblem[] {
   const { recentChanges = 0, unannouncedChanges = 0 } = counts
-  if (unannouncedChanges < FEW || unannouncedChanges * 2 <= recentChanges) return []
-  const message = `${unannouncedChanges} of the last ${recentChanges} changes of this week came without an event`
-  return [problemOf('events_missing', message)]
+  const { recentFirstRecords = 0, unannouncedFirstRecords = 0 } = counts
+  const silent = [
+    ...mostly(unannouncedFirstRecords, recentFirstRecords, 'first records'),
+    ...mostly(unannouncedChanges, recentChanges, 'changes of known subscriptions'),
+  ]
+  if (silent.length === 0) return []
+  return [problemOf('events_missing', `${silent.join(', and ')} came without an event this week`)]
+}
+
+function mostly(unannounced: number, recent: number, what: string): string[] {
+  if (unannounced < FEW || unannounced * 2 <= recent) return []
+  return [`${unannounced} of the last ${recent} ${what}`]
 }

@@ -181,8 +181,9 @@ export interface EntryCounts {
   waiting: number
   unrecognised: number
   /**
-   * The newest changes of the last week that an event, a reconcile or a request found, at most `JUDGED_CHANGES`. Those of
-   * a request count an hour later, and never in the first hour of their subscription in the store.
+   * The newest changes of the last week that an event, a reconcile or a request found, without first records: at most
+   * `JUDGED_CHANGES`, among the newest 100 with first records. Those of a request count an hour later, and never in the
+   * first hour of their subscription in the store.
    */
   recentChanges: number
   /**
@@ -190,6 +191,9 @@ export interface EntryCounts {
    * comes late is no sign that events do not come.
    */
   unannouncedChanges: number
+  /** The same for first records: changes whose payload has `from: null`. Another event announces them than later changes. */
+  recentFirstRecords: number
+  unannouncedFirstRecords: number
 }
 
 /**

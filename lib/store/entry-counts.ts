@@ -5,6 +5,11 @@ import { LANE_TOPICS } from './lane-heads.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { type Cause, COUNTED_UP_TO } from './store.js'
 
+/** How many of the newest changes are looked at: few, because each is looked at with its payload. */
+const LOOKED_AT = 100
+/** In the payload of a change whose `from` is null. The value before it is a text, so no text in a record can contain it. */
+const FIRST_RECORD = '","from":null,"to":'
+
 /** Counts of the tables `journal` and `lanes`. No statement reads more rows than it counts. */
 export function createEntryCounts(engine: Engine) {
   return {
@@ -34,36 +39,48 @@ export function createEntryCounts(engine: Engine) {
 
   /**
    * Changes that a request found are judged an hour later: a page calls `refresh` before the event of a purchase arrives.
-   * Those of a subscription that is new to the store are not: `track` adds it without an event.
+   * Those of a subscription that is new to the store are not: `track` adds it without an event. First records are judged
+   * apart, because another event announces them.
    */
   async function recentChanges(db: Connection) {
     const week = sql`received_at > ${engine.now()} - ${sql.lit(7 * DAY)}`
     const hourAgo = sql`received_at <= ${engine.now()} - ${sql.lit(HOUR)}`
     const newestOf = (cause: Cause, condition: Sql) => sql`select * from (
-      select cause, business_uid, subscription_uid, received_at, seq from journal
-      where cause = ${sql.lit(cause)} and ${condition} order by received_at desc, seq desc limit ${sql.lit(JUDGED_CHANGES)}
+      select cause, business_uid, subscription_uid, received_at, seq,
+        case when payload like ${sql.lit(`%${FIRST_RECORD}%`)} then 1 else 0 end as is_first
+      from journal where cause = ${sql.lit(cause)} and ${condition}
+      order by received_at desc, seq desc limit ${sql.lit(LOOKED_AT)}
     ) as ${sql.ref(`${cause}s`)}`
-    const rows = await sql<Record<'recent' | 'unannounced', number | null>>`
-      select count(*) as recent, sum(is_unannounced) as unannounced from (
-        select min(case when cause <> 'event' and not exists (
+    const rows = await sql<Record<'is_first' | 'recent' | 'unannounced', number>>`
+      select is_first, count(*) as recent, sum(is_unannounced) as unannounced from (
+        select is_first, min(case when cause <> 'event' and not exists (
           select 1 from journal where journal.subscription_uid = changes.subscription_uid and kind = 'event'
             and journal.received_at between changes.received_at and changes.received_at + ${sql.lit(HOUR)}
         ) then 1 else 0 end) as is_unannounced
         from (
-          select * from (
-            ${newestOf('event', week)} union all
-            ${newestOf('reconcile', week)} union all
-            ${newestOf('request', sql`${week} and ${hourAgo}`)}
-          ) as newest
-          where cause <> 'request' or not exists (
-            select 1 from subscriptions where subscriptions.subscription_uid = newest.subscription_uid
-              and created_at > newest.received_at - ${sql.lit(HOUR)}
-          )
-          order by received_at desc, seq desc limit ${sql.lit(JUDGED_CHANGES)}
+          select *, row_number() over (partition by is_first order by received_at desc, seq desc) as place from (
+            select * from (
+              ${newestOf('event', week)} union all
+              ${newestOf('reconcile', week)} union all
+              ${newestOf('request', sql`${week} and ${hourAgo}`)}
+            ) as newest
+            where cause <> 'request' or not exists (
+              select 1 from subscriptions where subscriptions.subscription_uid = newest.subscription_uid
+                and created_at > newest.received_at - ${sql.lit(HOUR)}
+            )
+            order by received_at desc, seq desc limit ${sql.lit(LOOKED_AT)}
+          ) as looked_at
         ) as changes
-        group by business_uid, received_at / ${sql.lit(HOUR)}
-      ) as together`.execute(db)
-    return { recentChanges: Number(rows[0]?.recent), unannouncedChanges: Number(rows[0]?.unannounced ?? 0) }
+        where place <= ${sql.lit(JUDGED_CHANGES)}
+        group by is_first, business_uid, received_at / ${sql.lit(HOUR)}
+      ) as together group by is_first`.execute(db)
+    const [later, first] = [0, 1].map((isFirst) => rows.find((row) => Number(row.is_first) === isFirst))
+    return {
+      recentChanges: Number(later?.recent ?? 0),
+      unannouncedChanges: Number(later?.unannounced ?? 0),
+      recentFirstRecords: Number(first?.recent ?? 0),
+      unannouncedFirstRecords: Number(first?.unannounced ?? 0),
+    }
   }
 
   /**

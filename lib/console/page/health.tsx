@@ -138,8 +138,10 @@ const LABELS: Readonly<Record<string, string>> = {
   dead: 'Dead entries',
   waiting: 'Waiting entries, which have no handler now',
   unrecognised: 'Unrecognised deliveries',
-  recentChanges: 'Newest changes of this week, at most ten',
+  recentChanges: 'Newest changes of this week after the first record, at most ten',
   unannouncedChanges: 'Of these, without an event',
+  recentFirstRecords: 'Newest first records of this week, at most ten',
+  unannouncedFirstRecords: 'Of these first records, without an event',
 }
 
 function inOrder(counts: object): [string, number | null][] {
