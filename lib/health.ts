@@ -198,8 +198,8 @@ export const PROBLEMS = {
   shapes_refused: {
     status: 'degraded',
     means:
-      'Deliveries of an event that the app knows are stored, but its schema refuses them. No handler is called, and no purchase is read.',
-    next: "Compare payload and issues in journal.list({ kind: 'unrecognised' }). For an event of your own, correct its schema. For one of the platform, update this package, and track or import the purchases meanwhile.",
+      'Deliveries are stored, but most of an event or of all do not have the expected shape, or none is of an event that the app knows. No handler is called, and no purchase is read.',
+    next: "Compare payload and issues in journal.list({ kind: 'unrecognised' }). Look for a proxy or a middleware that changes bodies. Correct or add the schema of an event of your own. For one of the platform, update this package, and track or import the purchases meanwhile.",
   },
 } as const satisfies Record<string, { status: 'failing' | 'degraded'; means: string; next: string }>
 

@@ -33,14 +33,14 @@ export function createIntake(options: {
   const { classify, store, purchasableUids, codeNames, isAccess, clock, onAccepted = () => {} } = options
   const reads = createRequestedReads({ purchasableUids, codeNames })
   const otherItems = createOtherItems(purchasableUids, clock)
-  const refusedShapes = createRefusedShapes()
+  const refusedShapes = createRefusedShapes(clock)
 
   function accept(envelopes: readonly Envelope[], secret = 0): Promise<Receipt[]> {
     const entries = envelopes.map(asEntry)
     return store.accept(entries.map(({ event }) => event)).then(() => {
       for (const [i, { event, named, isKnownEvent }] of entries.entries()) {
         if (named !== undefined) otherItems.note(named)
-        if (isKnownEvent) refusedShapes.note(envelopes[i]?.value, event.kind === 'unrecognised')
+        refusedShapes.note(envelopes[i]?.value, isKnownEvent, event.kind === 'unrecognised')
         onAccepted(event, named === undefined ? undefined : reads.itemOf(named), secret)
       }
       return entries.map(({ event: { id, issues } }) => ({ id, issues }))
