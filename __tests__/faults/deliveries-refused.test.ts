@@ -73,6 +73,17 @@ describe('K63 deliveries that are all refused', () => {
     expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
   })
 
+  it('count for an hour only if they were not POST: somebody has opened the address in a browser', async () => {
+    const { clock, jump } = jumpingClock()
+    const { marketplace, deliver, target } = await createScene({ worker: false, clock })
+    for (let i = 0; i < 5; i++) await deliver(DELIVERY)
+    jump(2 * HOUR)
+    for (let i = 0; i < 4; i++) expect((await fetch(target)).status).toBe(405)
+    expect((await marketplace.health()).problems).toMatchObject([{ code: 'methods_not_allowed' }])
+    jump(HOUR)
+    expect(await marketplace.health()).toMatchObject({ status: 'ok' })
+  })
+
   it('are no problem any more once most of the last five are accepted, and a few among others never are', async () => {
     const { clock, jump } = jumpingClock()
     let accepts = false
@@ -309,9 +320,11 @@ describe('K64 deliveries with a wrong secret', () => {
       ['POST', 'multipart/form-data'],
     ] as const)
       await send(target, 'wp-login.php', 20, { method, headers: type ? { 'content-type': type } : {} })
+    // No secret is as short as the paths that strangers try.
+    for (const path of ['admin', 'hook', 'wp-login.php']) await send(target, path, 20)
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })
     await deliver(DELIVERY)
-    for (let i = 0; i < 20; i++) await send(target, `guess-${i}`, 5)
+    for (let i = 0; i < 20; i++) await send(target, `guess-of-a-secret-${i}`, 5)
     expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
     expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
   })

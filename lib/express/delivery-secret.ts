@@ -42,6 +42,11 @@ export function createSecretCheck(secrets: readonly string[]): (candidate: strin
 /** 128 characters of a secret, which holds only ASCII characters; `openssl rand -hex 24` makes 48. */
 const BUFFER_BYTES = 128
 
+/** Whether a candidate is long enough for a delivery secret, which the usual paths of a search for weak servers are not. */
+export function couldBeSecret(candidate: string): boolean {
+  return candidate.length >= MIN_LENGTH
+}
+
 /**
  * Why a secret is too weak, one phrase per fault; empty for a strong secret. The phrases never contain the secret.
  * Generated random text passes: `randomBytes(24).toString('base64url')`, a UUID, 32 hex digits.

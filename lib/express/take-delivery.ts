@@ -5,6 +5,7 @@ import type { Envelope, Receipt } from '../envelope.js'
 import { type ErrorCode, MarketplaceError } from '../errors.js'
 import { createBodyReader } from './body.js'
 import type { Body, BodyRequest } from './body-read-before.js'
+import { couldBeSecret } from './delivery-secret.js'
 import { envelopesOf } from './envelopes.js'
 import { reply, replyProblem } from './reply.js'
 
@@ -68,7 +69,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
 
   return function takeDelivery(req: BodyRequest, res: ServerResponse, candidate: string): void {
     if (!isSecret(candidate)) {
-      tally('secret_wrong', undefined, looksLikeDelivery(req))
+      tally('secret_wrong', undefined, couldBeSecret(candidate) && looksLikeDelivery(req))
       reply(req, res, 404, '', {}, clock)
       return
     }

@@ -12,6 +12,8 @@ const OLDEST_MS = 7 * DAY
 const FEWEST = 2
 /** A store may have recovered meanwhile, so its refusals count for a shorter time than those of the app's configuration. */
 const OLDEST_OF_STORE_MS = HOUR
+/** A person who opens the address in a browser gets 405, so these count for a shorter time too. */
+const OLDEST_OF_METHOD_MS = HOUR
 /** Deliveries with a right secret within this time show that the address is right; then wrong secrets are noise. */
 const RIGHT_FOR_MS = HOUR
 const MANY = 3
@@ -31,7 +33,8 @@ interface Reply {
  * one is refused. A store that refused some has recovered when the last two were accepted. An instance whose store has
  * recovered is ready for them at once: it gets none before.
  *
- * Anybody can send a wrong secret, so these count only in requests that look like deliveries, and only while no delivery
+ * Anybody can send a wrong secret, so these count only in requests that look like deliveries, with an address as long
+ * as one with a secret, and only while no delivery
  * with a right secret arrives.
  */
 export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
@@ -49,10 +52,10 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
   function mostlyRefused(): Reply[] {
     const now = clock.monotonic()
     const hasRecovered = replies.length >= 2 && replies.slice(-2).every(({ code }) => code === undefined)
-    const counts = ({ at, code }: Reply) =>
-      code === 'deliveries_not_accepted'
-        ? !hasRecovered && now - at < OLDEST_OF_STORE_MS
-        : now - at < OLDEST_MS
+    const counts = ({ at, code }: Reply) => {
+      if (code === 'deliveries_not_accepted') return !hasRecovered && now - at < OLDEST_OF_STORE_MS
+      return now - at < (code === 'methods_not_allowed' ? OLDEST_OF_METHOD_MS : OLDEST_MS)
+    }
     const last = replies.filter(counts)
     const newest = last.slice(-AT_LEAST)
     const lately = last.filter(({ at }) => now - at < MINUTE)
