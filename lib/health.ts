@@ -180,8 +180,8 @@ export const PROBLEMS = {
   events_missing: {
     status: 'degraded',
     means:
-      'The platform does not deliver to this app, or not with its secret. Only the reconcile finds purchases and ends, up to a day late.',
-    next: 'Run webhooks.check(). Compare the address and the secret of each registration with targetUrl().',
+      'The platform does not deliver all events to this app, or not with its secret. The reconcile finds changes of known subscriptions up to a day late. A purchase whose event is lost is found only by its next event, track or an import.',
+    next: 'Register the four events of the gate again, with targetUrl(): it is harmless if they are registered already. Then run webhooks.check(), and track or import the purchases that are missing.',
   },
   entitled_when_failed: {
     status: 'degraded',
