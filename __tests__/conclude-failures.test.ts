@@ -173,6 +173,33 @@ describe('a revoked or missing subscription', () => {
   })
 })
 
+describe('a subscription that was never read and whose verifications are over', () => {
+  it.each(['many', 'unproven'] as const)(
+    'is still being verified while its no is held back: %s',
+    (belief) => {
+      const reader = createReader()
+      for (let reads = 0; reads < 20; reads++) {
+        expect(reader.reads(REFUSED, { belief }).verifying).toBe(true)
+        reader.pass(10 * HOUR)
+      }
+      expect(reader.reads(REFUSED, { belief: 'believed' })).toMatchObject({
+        verifying: false,
+        nextInMs: null,
+      })
+    },
+  )
+
+  it('is not any more once others were served, and not given up before the refusals are final', () => {
+    const reader = createReader()
+    for (let reads = 0; reads < 4; reads++) expect(reader.reads(REFUSED).verifying).toBe(true)
+    expect(reader.reads(REFUSED)).toMatchObject({ verifying: false, nextInMs: expect.any(Number) })
+    // Then its no is definite until a further request, also during an outage.
+    expect(reader.reads(REFUSED, { belief: 'unproven' }).verifying).toBe(false)
+    reader.event()
+    expect(reader.reads(REFUSED).verifying).toBe(true)
+  })
+})
+
 describe('the candidate, another business that an event named', () => {
   const inVain = { ofCandidate: MISSING }
 

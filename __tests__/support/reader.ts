@@ -78,7 +78,8 @@ export function createReader() {
       } satisfies ConcludeEnvironment as ConcludeEnvironment
       // Whoever states no belief is believed: the other businesses are served.
       const evidence = evidenceOfEnd(readFacts(claim, result, env))
-      const belief = evidence === undefined ? undefined : (env.belief ?? 'believed')
+      const isAsked = evidence !== undefined || claim.subscription.record === null
+      const belief = isAsked ? (env.belief ?? 'believed') : undefined
       const conclusion = concludeRead(claim, result, { ...env, belief })
       const { found, settled, failure, progress, clearUninstalled, clearUpdate, clearEnd } = conclusion
       if (settled && failure === null) claim.failingSince = null

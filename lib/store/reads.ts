@@ -46,7 +46,10 @@ export interface Subscription {
   settledGeneration: number
   /** A read was requested, and no read that began since has succeeded: not all requests are answered. */
   pending: boolean
-  /** The platform does not show what was requested, and may lag behind its event, so early reads follow. */
+  /**
+   * The platform does not show what was requested, and may lag behind its event, so early reads follow; or it was never
+   * shown, and the platform may refuse everybody.
+   */
   verifying: boolean
   /** The code of the last read's failure; null once it is requested again. */
   failure: string | null

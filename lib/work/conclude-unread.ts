@@ -1,11 +1,12 @@
 import type { Conclusion } from './conclusion.js'
+import { evidenceOfEnd } from './end-evidence.js'
 import { candidateAfter, counters, type ReadFacts, slowingSince } from './read-facts.js'
 import { stepAfter } from './read-schedule.js'
 
 /**
  * A subscription that was never read and is not shown. The platform may lag behind its own event, so it is read again
- * soon, then less and less often. It is given up only after many refusals over a long time, while the platform served
- * other reads.
+ * soon, then less and less often. The answer stays unknown until another business was served meanwhile. It is given up
+ * only after many refusals over a long time, while the platform served other reads.
  */
 export function concludeUnread(read: ReadFacts, failure: string, settled: boolean): Conclusion {
   const { claim, before, progress, env } = read
@@ -14,7 +15,10 @@ export function concludeUnread(read: ReadFacts, failure: string, settled: boolea
   const refusedSince = progress.refusedSince ?? now
   const step = stepAfter(progress, Math.max(0, now - (before.requestedAt ?? claim.createdAt)), waitMs)
   const verified = step?.next ?? progress.verified
-  const isGivenUp = step === undefined && env.belief === 'believed'
+  const isOver = step === undefined
+  const isGivenUp = isOver && env.belief === 'believed' && evidenceOfEnd(read) === 'never shown'
+  // The verifications are over, and the platform may refuse everybody.
+  const isHeldBack = before.verifying && (env.belief === 'many' || env.belief === 'unproven')
   return {
     settled,
     failure,
@@ -23,8 +27,8 @@ export function concludeUnread(read: ReadFacts, failure: string, settled: boolea
       isGivenUp ? {} : { ...progress, refusals, refusedSince, refusedAt: now, verified },
     ),
     nextInMs: isGivenUp ? null : (step?.inMs ?? slowingSince(read, refusedSince)),
-    verifying: step !== undefined,
-    ...candidateAfter(read, step === undefined),
+    verifying: !isOver || isHeldBack,
+    ...candidateAfter(read, isOver && !isHeldBack),
     moves: [],
   }
 }

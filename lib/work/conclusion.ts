@@ -31,7 +31,7 @@ export interface ConcludeEnvironment {
   stateOf(record: SubscriptionRecord): string
   /** A subscription whose reads are refused for this long, while those of others are not, has ended. */
   maxStaleMs: number
-  /** Whether the evidence for an end, if the read completes any, is believed. */
+  /** Whether the evidence for an end, or the no of a subscription that was never shown, is believed; undefined: not asked. */
   belief?: Belief | undefined
   /** The result of the read for the candidate business in the same claim, if it found no record either. */
   ofCandidate?: ReadResult | undefined

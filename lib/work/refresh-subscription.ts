@@ -3,6 +3,7 @@ import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { ReadClaim, Store } from '../store/store.js'
 import { createEndCheck, readOthersAgain } from './believe-end.js'
+import { createUnreadCheck } from './believe-unread.js'
 import { ownerIn } from './compare-records.js'
 import { concludeRead } from './conclude-read.js'
 import { type Conclusion, untouched } from './conclusion.js'
@@ -37,6 +38,7 @@ export function createRefreshSubscription(
   const { store, read, stateOf, reconcileEveryMs, maxStaleMs, waitMs, outcomes, pause } = options
   const { clock, random = Math.random, onRead = () => {} } = options
   const checkEnd = createEndCheck(store)
+  const checkUnread = createUnreadCheck(store)
 
   /** Reads with the business of the row. If that shows no record, reads with the candidate business too. */
   async function readFor(claim: ReadClaim, signal: AbortSignal) {
@@ -72,7 +74,8 @@ export function createRefreshSubscription(
       }
       pause.after(result)
       const env = { now: clock.now(), random, reconcileEveryMs, maxStaleMs, waitMs, stateOf, ofCandidate }
-      const belief = await checkEnd(readFacts(claim, result, env))
+      const facts = readFacts(claim, result, env)
+      const belief = (await checkEnd(facts)) ?? (await checkUnread(facts))
       const conclusion = concludeRead(claim, result, { ...env, belief })
       const { moves, ...finish } = conclusion
       const written = {
