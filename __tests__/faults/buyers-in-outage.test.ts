@@ -2,7 +2,7 @@ import { describe, expect, it, jest } from '@jest/globals'
 import { HOUR, MINUTE } from '../../lib/clock.js'
 import { createBusinesses, type Service } from '../support/many-businesses.js'
 
-jest.setTimeout(60_000)
+jest.setTimeout(300_000)
 
 const ANSWERS = [
   ['no token', 'unreadable', /refuses the reads of \d of \d businesses .*token_refused/],

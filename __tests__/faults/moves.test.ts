@@ -2,7 +2,7 @@ import { describe, expect, it, jest } from '@jest/globals'
 import { DAY, HOUR, MINUTE, SECOND } from '../../lib/clock.js'
 import { createBusinesses } from '../support/many-businesses.js'
 
-jest.setTimeout(60_000)
+jest.setTimeout(300_000)
 
 describe('D97 a subscription moves to another business, an event names that business,', () => {
   it.each([SECOND, 20 * SECOND, 3 * MINUTE, 11 * MINUTE])(
