@@ -13,6 +13,8 @@ import type { Platform } from './platform.js'
 const SETTLED_AFTER_MS = 30 * HOUR
 const RECONCILE_LEAST_MS = 0.8 * DAY
 const REFUSED_EVERY_MS = HOUR / 2
+/** A refusal that becomes final in this time is verified: after 5 s, 30 s, 2 min, and then less and less often. */
+const VERIFYING_CALLS = 8
 /** How long before the end of a world its clock steps through every timer. */
 export const CLOSELY_MS = HOUR / 3
 
@@ -44,7 +46,8 @@ export function checkBudget(options: {
     const everyMs = isRefused ? REFUSED_EVERY_MS : RECONCILE_LEAST_MS
     for (const overMs of [spanMs, CLOSELY_MS]) {
       const count = (times.get(`${kind} ${name}`) ?? []).filter((at) => at > until - overMs).length
-      const most = (Math.ceil(overMs / everyMs) + 1) * subscriptions
+      const verifying = isRefused ? VERIFYING_CALLS : 0
+      const most = (Math.ceil(overMs / everyMs) + 1 + verifying) * subscriptions
       if (count <= most) continue
       const hours = (overMs / HOUR).toFixed(1)
       verdict.fail('budget', `${count} ${kind} calls for ${name} in ${hours} settled hours, at most ${most}`)

@@ -329,10 +329,12 @@ export const FAULTS = { ...FAULTS_OF_OPERATORS, ...FAULTS_OF_ENDS, ...FAULTS_OF_
 export type FaultName = keyof typeof FAULTS
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[]
 
-/** Existing customers, whom the app knows by `track`. */
+/** Existing customers, whom the app knows by `track`. Those of an earlier fault pay again, which the platform sends. */
 export async function tracked({ time, app, platform, deliveries, buyers }: World, count: number) {
   for (let i = 0; i < count; i++) {
-    const { uid, business } = platform.set(`old-${i}`, `customer-${i}`, 'purchased')
+    const [uid, business] = [`old-${i}`, `customer-${i}`]
+    if (platform.subscriptions.get(uid)?.state === 'suspended') await buyers.move(uid, 'purchased')
+    else platform.set(uid, business, 'purchased')
     buyers.businesses.add(business)
     deliveries.learn(uid)
     await time.until(app.marketplace().track({ subscription_uid: uid, business_uid: business }))
