@@ -4,7 +4,7 @@ import type { Dialect } from './dialect.js'
 import { WORKER } from './entry-status.js'
 import { NO_HANDLER } from './prune-journal.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { CAUSES, EVERY_EVENT, URGENCY } from './store.js'
+import { CAUSES, changesKey, EVERY_EVENT, URGENCY } from './store.js'
 
 /** What every form of version 1 had: each table that is present has these columns. */
 const TABLES = {
@@ -112,6 +112,9 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
   const isHistory = sql`status = 'dead' and error = ${sql.lit(NO_HANDLER)} and not exists (
     select 1 from handlers as named
     where named.seen_at > 0 and (named.topic = ${topic} or (kind = 'event' and named.topic = ${sql.lit(EVERY_EVENT)})))`
+  // Changes of version 1 had the lane of their subscription, which those of version 2 do not wait for.
+  const key = sql`case when kind = 'change' and business_uid is not null
+    then ${sql.lit(changesKey(''))} || business_uid else key end`
   await sql`create index first_journal_seq on ${aside('journal')} (seq)`.execute(trx)
   await inBatches(
     trx,
@@ -121,7 +124,7 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
     insert into journal
       (id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at,
         settled_at, issues, payload)
-    select id, kind, name, ${topic}, key, business_uid, subscription_uid, result, attempts,
+    select id, kind, name, ${topic}, ${key}, business_uid, subscription_uid, result, attempts,
       case when result <> 'unhandled' then error end, received_at,
       case when status = 'pending' then ${now()}
         when result <> 'unhandled' or kind = 'change' then coalesce(${settledAt}, received_at) end,
