@@ -62,6 +62,12 @@ export const PROBLEMS = {
     means: 'No process with that handler runs, or the handlers are too slow for the number of events.',
     next: 'Start a process with a worker and the handler. If one runs, raise worker.concurrency or make the handler faster.',
   },
+  handlers_missing: {
+    status: 'degraded',
+    means:
+      'Entries wait for a handler that a process had within the last week, and that no process with a worker has now. They are kept, and become dead when their retention ends.',
+    next: "Register the handler again: journal.list({ status: 'waiting' }) shows the entries, and it gets them in order. If you removed it on purpose, nothing: the problem ends a week after its last process.",
+  },
   // The reads of the platform
   requests_overdue: {
     status: 'degraded',

@@ -102,6 +102,60 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     expect(dead).toEqual([])
   }, 30_000)
 
+  it.each(['onPurchaseChange', 'on', 'onAny'] as const)(
+    'H75 a deployment without the handler of %s is reported after ten minutes, for a week, until it is back',
+    async (kind) => {
+      const address = await engine.freshAddress()
+      const first = await createScene({ store: address })
+      const seen: string[] = []
+      const handle = ({ id }: { id: string }) => void seen.push(id)
+      const register = (marketplace: Marketplace) =>
+        kind === 'onPurchaseChange'
+          ? marketplace.onPurchaseChange(handle)
+          : kind === 'on'
+            ? marketplace.on('application/installed', handle)
+            : marketplace.onAny(handle)
+      register(first.marketplace)
+      await first.marketplace.start()
+      if (kind === 'onPurchaseChange') await bought(first.marketplace, first.platform, 'b1')
+      else await delivered(first, 1)
+      await until('the topics are known', () => seen.length > 0)
+      await first.marketplace.idle()
+      await first.marketplace.close()
+      seen.length = 0
+      await age(address, 4 * MINUTE)
+      const { clock, jump } = jumpingClock()
+      const pass = async (ms: number) => {
+        jump(ms)
+        if (name === 'PostgreSQL') await age(address, ms)
+      }
+      const second = await createScene({ store: address, adoptStore: true, clock })
+      second.marketplace.on('application/uninstalled', () => {})
+      await second.marketplace.start()
+      const id = await until('one waits', async () => {
+        const found =
+          kind === 'onPurchaseChange'
+            ? await bought(second.marketplace, second.platform, `b${Math.random()}`)
+            : String((await delivered(second, 1))[0])
+        return (await second.marketplace.journal.get(found))?.status === 'waiting' && found
+      })
+      await until('health is ok', async () => (await codesOf(second.marketplace)).length === 0)
+      await pass(11 * MINUTE)
+      const problemsOf = async () => (await second.marketplace.health()).problems
+      await until('health says it', async () => (await problemsOf())[0]?.code === 'handlers_missing')
+      expect(await problemsOf()).toMatchObject([
+        { message: expect.stringMatching(/has waited for 1[1-2] min$/) },
+      ])
+      await pass(7 * DAY - 14 * MINUTE)
+      expect(await codesOf(second.marketplace)).not.toContain('handlers_missing')
+      await second.marketplace.close()
+      const third = openMarketplace(second.platform, { store: address, adoptStore: true, clock })
+      register(third)
+      await until('what waited is handled', () => seen.includes(id))
+    },
+    30_000,
+  )
+
   it.each(['changes', 'events'] as const)(
     'H63 %s that a process once handled become dead and are reported, even months after the last handler',
     async (kind) => {
@@ -141,6 +195,9 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     30_000,
   )
 })
+
+const codesOf = async (marketplace: Marketplace) =>
+  (await marketplace.health()).problems.map(({ code }) => code)
 
 async function delivered({ deliver }: Awaited<ReturnType<typeof createScene>>, count: number) {
   const ids: string[] = []

@@ -65,6 +65,7 @@ export const OPENING: readonly Check[] = [
         recentFirstRecords: 0,
         unannouncedFirstRecords: 0,
         oldestPendingMs: null,
+        oldestWaitingMs: null,
         oldestRequestMs: null,
         oldestOverdueMs: null,
         knownGivenUp: 0,

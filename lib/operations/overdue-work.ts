@@ -9,6 +9,10 @@ const KINDS: readonly Kind[] = [
     what: 'the oldest due entry of the journal has been due',
   },
   {
+    ...{ age: 'oldestWaitingMs', longMs: 10 * MINUTE, code: 'handlers_missing' },
+    what: 'the oldest entry whose handler no process has any more has waited',
+  },
+  {
     ...{ age: 'oldestRequestMs', count: 'requested', longMs: MINUTE, code: 'requests_overdue' },
     what: 'the oldest requested read has been pending',
   },
@@ -20,7 +24,7 @@ const KINDS: readonly Kind[] = [
 
 interface Kind {
   /** The counts of the store: how late the longest due work is, and how much work there is. */
-  age: 'oldestPendingMs' | 'oldestRequestMs' | 'oldestOverdueMs'
+  age: 'oldestPendingMs' | 'oldestWaitingMs' | 'oldestRequestMs' | 'oldestOverdueMs'
   count?: 'pending' | 'requested'
   longMs: number
   code: ProblemCode

@@ -179,6 +179,11 @@ export interface EntryCounts {
   dead: number
   /** Changes and events whose topic no process handles now. */
   waiting: number
+  /**
+   * How long the oldest of these has waited whose handler a process had within the last week; null when there is none. A
+   * handler that is missing for longer was removed on purpose.
+   */
+  oldestWaitingMs: number | null
   unrecognised: number
   /**
    * The newest changes of the last week that an event, a reconcile or a request found, without first records: at most

@@ -1,12 +1,17 @@
-import { DAY, HOUR } from '../clock.js'
+import { DAY, HOUR, MINUTE } from '../clock.js'
 import type { Engine } from './engine.js'
 import { ENTRY_STATUSES, JUDGED_CHANGES } from './entries.js'
 import { LANE_TOPICS } from './lane-heads.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { type Cause, COUNTED_UP_TO } from './store.js'
+import { type Cause, COUNTED_UP_TO, EVERY_EVENT } from './store.js'
+import { waitingTopics } from './waiting-entries.js'
 
 /** How many of the newest changes are looked at: few, because each is looked at with its payload. */
 const LOOKED_AT = 100
+/** A handler that no process has had for so long was removed on purpose. */
+const MISSED_FOR_MS = 7 * DAY
+/** A process names its topics more often. */
+const NAMED_EVERY_MS = 3 * MINUTE
 /** In the payload of a change whose `from` is null. The value before it is a text, so no text in a record can contain it. */
 const FIRST_RECORD = '","from":null,"to":'
 
@@ -32,6 +37,7 @@ export function createEntryCounts(engine: Engine) {
         waiting: Number(waiting),
         unrecognised: Number(unrecognised),
         oldestPendingMs: await oldestPendingMs(db),
+        oldestWaitingMs: await oldestWaitingMs(db),
         ...(await recentChanges(db)),
       }
     },
@@ -97,11 +103,29 @@ export function createEntryCounts(engine: Engine) {
         union all
         select ${engine.leaseNow()} - min(due_at) from lanes where lease_token is not null
       ) as ages where age >= 0`.execute(db)
-    const age = rows[0]?.age ?? null
-    return age === null ? null : Number(age)
+    return numberOrNull(rows[0]?.age)
+  }
+
+  /** How long the oldest entry has waited whose handler a process had within the last week, and no process has now. */
+  async function oldestWaitingMs(db: Connection): Promise<number | null> {
+    const rows = await sql<{ age: number | null }>`
+      with recursive ${waitingTopics(engine)}
+      select ${engine.now()} - min((
+        select settled_at from journal where status = 'waiting' and journal.topic = topics.topic order by seq limit 1
+      )) as age from topics where topic is not null and (
+        select max(seen_at) from handlers where handlers.topic = topics.topic
+          or (handlers.topic = ${sql.lit(EVERY_EVENT)} and topics.topic like 'event:%')
+      ) between ${engine.leaseNow()} - ${sql.lit(MISSED_FOR_MS)} and ${engine.leaseNow()} - ${sql.lit(NAMED_EVERY_MS)}`.execute(
+      db,
+    )
+    return numberOrNull(rows[0]?.age)
   }
 }
 
 function counted(condition: Sql, byIndex = sql``): Sql {
   return sql`(select count(*) from (select 1 from journal ${byIndex} where ${condition} limit ${COUNTED_UP_TO}) as counted)`
+}
+
+function numberOrNull(value: number | null | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value)
 }

@@ -2,7 +2,7 @@ import type { Engine } from './engine.js'
 import type { Lanes } from './lanes.js'
 import { readTopics } from './read-topics.js'
 import { perform } from './script.js'
-import { type Connection, sql } from './sql.js'
+import { type Connection, type Sql, sql } from './sql.js'
 import { EVERY_EVENT, isTopicAmong, type Topic } from './store.js'
 import { withinBytes } from './within-bytes.js'
 
@@ -94,16 +94,20 @@ export function createWaitingEntries(engine: Engine, lanes: Lanes) {
   return { markUnhandled, rescue, release }
 }
 
-/** The topics of waiting events. The recursive query reads one index entry for each topic. */
+/** The topics of waiting events. */
 async function waitingEvents(engine: Engine, trx: Connection): Promise<Topic[]> {
-  const waiting = sql`journal ${engine.byIndex('journal_waiting')} where status = 'waiting'`
   const rows = await sql<{ topic: Topic }>`
-    with recursive topics(topic) as (
-      select min(topic) from ${waiting} and topic > 'event:'
-      union all
-      select (select min(journal.topic) from ${waiting} and journal.topic > topics.topic)
-      from topics where topic is not null
-    )
-    select topic from topics where topic is not null`.execute(trx)
+    with recursive ${waitingTopics(engine)} select topic from topics where topic is not null`.execute(trx)
   return rows.map(({ topic }) => topic).filter((topic) => topic.startsWith('event:'))
+}
+
+/** `topics`, those of all waiting entries, for a recursive query: it reads one index entry for each topic. */
+export function waitingTopics(engine: Pick<Engine, 'byIndex'>): Sql {
+  const waiting = sql`journal ${engine.byIndex('journal_waiting')} where status = 'waiting'`
+  return sql`topics(topic) as (
+    select min(topic) from ${waiting}
+    union all
+    select (select min(journal.topic) from ${waiting} and journal.topic > topics.topic)
+    from topics where topic is not null
+  )`
 }

@@ -137,6 +137,7 @@ const LABELS: Readonly<Record<string, string>> = {
   oldestPendingMs: 'How long the longest due entry has been due',
   dead: 'Dead entries',
   waiting: 'Waiting entries, which have no handler now',
+  oldestWaitingMs: 'How long the oldest of them has waited whose handler a process had this week',
   unrecognised: 'Unrecognised deliveries',
   recentChanges: 'Newest changes of this week after the first record, at most ten',
   unannouncedChanges: 'Of these, without an event',
