@@ -191,7 +191,11 @@ describe('a subscription that was never read and whose verifications are over', 
 
   it('is not any more once others were served, and not given up before the refusals are final', () => {
     const reader = createReader()
-    for (let reads = 0; reads < 4; reads++) expect(reader.reads(REFUSED).verifying).toBe(true)
+    for (let reads = 0; reads < 4; reads++) {
+      const { verifying, nextInMs } = reader.reads(REFUSED)
+      expect(verifying).toBe(true)
+      reader.pass(nextInMs ?? 0)
+    }
     expect(reader.reads(REFUSED)).toMatchObject({ verifying: false, nextInMs: expect.any(Number) })
     // Then its no is definite until a further request, also during an outage.
     expect(reader.reads(REFUSED, { belief: 'unproven' }).verifying).toBe(false)
@@ -205,7 +209,11 @@ describe('the candidate, another business that an event named', () => {
 
   it('is dropped when the platform shows it no record at the last verification either', () => {
     const reader = createReader()
-    for (let reads = 0; reads < 4; reads++) expect(reader.reads(MISSING, inVain).candidate).toBeUndefined()
+    for (let reads = 0; reads < 4; reads++) {
+      const { candidate, nextInMs } = reader.reads(MISSING, inVain)
+      expect(candidate).toBeUndefined()
+      reader.pass(nextInMs ?? 0)
+    }
     expect(reader.reads(MISSING, inVain).candidate).toBeNull()
   })
 

@@ -22,7 +22,7 @@ describe('the schedule of reads', () => {
     expect(EARLY_SHARES).toEqual([0.25, 0.85])
     expect(at(0)).toEqual({ inMs: 500, next: 1 })
     expect(at(1, 500)).toEqual({ inMs: 1_200, next: 2 })
-    expect([2, 3, 4, 5, 6].map((verified) => at(verified, MINUTE))).toEqual([
+    expect([2, 3, 4, 5, 6].map((verified) => at(verified, 13 * MINUTE))).toEqual([
       { inMs: 5 * SECOND, next: 3 },
       { inMs: 30 * SECOND, next: 4 },
       { inMs: 2 * MINUTE, next: 5 },
@@ -34,6 +34,11 @@ describe('the schedule of reads', () => {
   it('skips an early read whose time has already passed', () => {
     expect(at(0, 500)).toEqual({ inMs: 1_200, next: 2 })
     expect(at(0, 1_700)).toEqual({ inMs: 5 * SECOND, next: 3 })
+  })
+
+  it('has one more read at the end of the verifications, if others came earlier than their turn', () => {
+    expect(at(6, MINUTE)).toEqual({ inMs: 11 * MINUTE + 35 * SECOND, next: 6 })
+    expect(at(6, 12 * MINUTE + 35 * SECOND)).toBeUndefined()
   })
 
   it('is empty without a request', () => {

@@ -9,7 +9,13 @@ export const EARLY_SHARES: readonly number[] = [0.25, 0.85]
 /** Re-reads of a record that is not shown any more, before it counts as gone. */
 export const MISSING_RECHECK_MS: readonly number[] = [20 * SECOND, 40 * SECOND]
 
-/** The next read of a new subscription: two early ones for waiting callers, then as every verification. */
+/** No earlier than this after a request the verifications of a new subscription are over, however often it was read. */
+const VERIFIED_MS = VERIFY_DELAYS_MS.reduce((sum, ms) => sum + ms, 0)
+
+/**
+ * The next read of a new subscription: two early ones for waiting callers, then as every verification. If reads came
+ * earlier than their turn, because another business was shown again, one more follows at the end.
+ */
 export function stepAfter(
   { owed, verified }: { owed: number; verified: number },
   sinceRequestMs: number,
@@ -22,7 +28,8 @@ export function stepAfter(
   }
   const step = Math.max(verified, EARLY_SHARES.length)
   const inMs = VERIFY_DELAYS_MS[step - EARLY_SHARES.length]
-  return inMs === undefined ? undefined : { inMs, next: step + 1 }
+  if (inMs !== undefined) return { inMs, next: step + 1 }
+  return sinceRequestMs < VERIFIED_MS ? { inMs: VERIFIED_MS - sinceRequestMs, next: step } : undefined
 }
 
 /**
