@@ -1,6 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals'
 import { HOUR, MINUTE } from '../../lib/clock.js'
-import { createBusinesses, type Service } from '../support/many-businesses.js'
+import { type Businesses, createBusinesses, type Service } from '../support/many-businesses.js'
 
 jest.setTimeout(300_000)
 
@@ -92,10 +92,98 @@ describe('D98 forged events name subscriptions that do not exist', () => {
   })
 })
 
+describe.each(ANSWERS)(
+  'D99 the platform answers all reads with "%s" for hours, and is well again:',
+  (how) => {
+    it('who bought meanwhile is in three minutes after the businesses that were known', async () => {
+      const world = await createBusinesses(6)
+      world.serve(how, range(1, 9))
+      await world.update(7)
+      await world.advance(5 * HOUR)
+      await world.update(8)
+      await world.advance(HOUR)
+      await world.update(9)
+      await world.advance(5 * MINUTE)
+      world.serve('served', range(1, 9))
+      await untilKnownAreBack(world)
+      await world.advance(3 * MINUTE)
+      for (const i of [7, 8, 9]) expect(await world.explain(i)).toMatchObject({ entitled: true })
+    })
+
+    it('whoever bought and is read first brings the others back, the known ones too', async () => {
+      const world = await createBusinesses(6)
+      world.serve(how, range(1, 8))
+      await world.update(7)
+      await world.advance(5 * HOUR)
+      await world.update(8)
+      await world.advance(5 * MINUTE)
+      world.serve('served', range(1, 8))
+      await world.update(8)
+      await world.advance(4 * MINUTE)
+      expect((await world.counts()).refused).toBe(0)
+      for (const i of [7, 8]) expect(await world.explain(i)).toMatchObject({ entitled: true })
+    })
+  },
+)
+
+describe('D99 a business buys, and the platform lags eleven minutes behind its event,', () => {
+  it('a read in between, because another business is shown again, does not make its no definite', async () => {
+    const world = await createBusinesses(6)
+    world.serve('no token', [1])
+    await world.update(1)
+    world.serve('empty', [7])
+    await world.update(7)
+    await world.advance(4 * MINUTE)
+    const before = world.calls(7)
+    world.serve('served', [1])
+    await world.update(1)
+    await world.advance(6 * MINUTE)
+    expect(world.calls(7)).toBeGreaterThan(before)
+    expect(await world.explain(7)).toMatchObject({ known: false, reason: 'not_read_yet' })
+    await world.advance(MINUTE)
+    world.serve('served', [7])
+    await world.advance(4 * MINUTE)
+    expect(await world.explain(7)).toMatchObject({ entitled: true })
+  })
+})
+
+describe('D99 forged events name 1,000 subscriptions during an outage,', () => {
+  it('who bought after them is in within minutes, and few of them are read for it', async () => {
+    const world = await createBusinesses(6)
+    const forged = range(1_001, 2_000)
+    world.serve('no token', [...range(1, 8), ...forged])
+    await world.update(7)
+    for (const i of forged) {
+      await world.update(i)
+      await world.advance(100)
+    }
+    await world.update(8)
+    await world.advance(5 * HOUR)
+    world.serve('served', range(1, 8))
+    await untilKnownAreBack(world)
+    const before = callsOf(world, forged)
+    await world.advance(3 * MINUTE)
+    expect(await world.explain(8)).toMatchObject({ entitled: true })
+    await world.advance(7 * MINUTE)
+    // Each of the eight that are shown again causes 20 reads at most. The others are those that were due by themselves.
+    expect(callsOf(world, forged) - before).toBeLessThan(400)
+    await world.advance(5 * HOUR)
+    expect(await world.explain(7)).toMatchObject({ entitled: true })
+  })
+})
+
+/** The platform shows all of the known businesses again. */
+async function untilKnownAreBack(world: Businesses) {
+  for (let waited = 0; (await world.counts()).refused > 0; waited += MINUTE) {
+    if (waited > HOUR) throw new Error('the known businesses are not back after an hour')
+    await world.advance(MINUTE)
+  }
+}
+
 function range(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, i) => from + i)
 }
 
-function callsOf(world: Awaited<ReturnType<typeof createBusinesses>>): number {
-  return range(1, 6).reduce((sum, i) => sum + world.calls(i), 0)
+function callsOf(world: Businesses, which = range(1, 6)): number {
+  return which.reduce((sum, i) => sum + world.calls(i), 0)
 }

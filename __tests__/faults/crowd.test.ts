@@ -50,8 +50,8 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
       await store.accept(Array.from({ length: 8 }, (_, i) => eventOf(`s${i}`)))
       if (statistics === 'of few rows') await sql('analyze')
       const now = Date.now()
-      await sql(subscriptions('given up', 'null', MANY, now))
-      await sql(subscriptions('made up', `${now + HOUR}`, MANY, now, `'platform_refused'`))
+      await sql(subscriptions('given up', 'null', MANY, `${now} - n`))
+      await sql(subscriptions('made up', `${now + HOUR}`, MANY, `${now} - n`, `'platform_refused'`))
       await sql(subscriptions('read', `${now + HOUR}`, MANY, now, 'null', 0))
       await sql(subscriptions('overdue', '1', MANY, now, 'null', 0))
       const readAt = `case when subscription_uid like 'read %' then ${now} else 1 end`
@@ -76,6 +76,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
               nextInMs: HOUR,
             }),
         ],
+        ['readOthers', () => store.readOthers(claim, { which: 'failing', pauseMs: 0, limit: 20 }), 2_100],
         ['adoptItems', () => store.adoptItems(['nobody'])],
         ['prune', () => store.prune({ doneMs: HOUR, changesMs: HOUR, deadMs: HOUR }), 100_500],
         ['counts', () => store.counts(HOUR), 7 * COUNTED_UP_TO],

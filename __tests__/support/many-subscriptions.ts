@@ -7,7 +7,7 @@ export function subscriptions(
   word: string,
   refreshAt: string,
   count = MANY,
-  requestedAt = 1,
+  requestedAt: number | string = 1,
   failure = 'null',
   unread = 1,
   urgency = unread === 0 ? 4 : 1,

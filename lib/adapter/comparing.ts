@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { ReadClaim } from '../store/store.js'
+import type { ReadClaim, ReadFinish } from '../store/store.js'
 import { failing } from './failing-reads.js'
 import { type Check, claimedAll, fails, has, known, named, shows } from './lab.js'
 
@@ -135,6 +135,47 @@ export const COMPARING: readonly Check[] = [
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 1)
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 0)
       assert.deepEqual((await claimedAll(store)).map(({ id }) => id).sort(), ['s2', 's3'])
+    },
+  },
+  {
+    name: 'readOthers: those that were never shown come behind the failing ones, the newest first, a minute later',
+    async check(lab) {
+      const { store } = lab
+      for (const i of [1, 2]) await known(store, `s${i}`, 'purchased', `b${i}`)
+      const claim = await failing(lab, 's1')
+      await failing(lab, 's2')
+      const never: [uid: string, finish: Partial<ReadFinish>][] = [
+        ['older', { verifying: true }],
+        ['newer', { verifying: true }],
+        ['soon', { verifying: true, nextInMs: 30_000 }],
+        ['decided', {}],
+        ['given up', { nextInMs: null }],
+      ]
+      for (const [uid, finish] of never) {
+        await store.requestRefresh(named(uid))
+        const [read] = (await claimedAll(store)) as [ReadClaim]
+        await store.finishRead(read, { ...fails('token_refused'), ...finish })
+        await lab.pass(5)
+      }
+      const due = async () =>
+        (await store.subscriptionsNamed(['s2', ...never.map(([uid]) => uid)]))
+          .filter(({ refreshAt }) => refreshAt !== null && refreshAt < before + 90_000)
+          .map(({ subscriptionUid }) => subscriptionUid)
+          .sort()
+      const [row] = await store.subscriptionsNamed(['given up'])
+      const before = row?.requestedAt ?? 0
+      assert.deepEqual(await due(), ['soon'])
+      assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 1 }), 1)
+      assert.deepEqual(await due(), ['s2', 'soon'])
+      assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 1 }), 1)
+      assert.deepEqual(await due(), ['newer', 's2', 'soon'])
+      assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 1)
+      assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 0)
+      assert.deepEqual(await due(), ['newer', 'older', 's2', 'soon'])
+      assert.deepEqual(
+        (await claimedAll(store)).map(({ id }) => id),
+        ['s2'],
+      )
     },
   },
 ]

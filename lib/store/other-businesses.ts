@@ -25,6 +25,10 @@ const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninst
 
 /** A read of it shows whether the platform is well: it is served, no event says that it has left, and its last read worked. */
 const UNREAD = sql`${SERVED} and ${STAYS} and failure is null`
+/** The condition of the index `subscriptions_made_up`. Anybody who knows the delivery secret can add rows to it. */
+const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`
+/** The platform has not shown it, and that is not a definite no yet. */
+const UNDECIDED = sql`${NEVER_READ} and failure is not null and verifying = 1`
 /** No event said anything. */
 const SILENT = sql`update_at is null and end_at is null and uninstalled_at is null`
 
@@ -37,20 +41,35 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
   const since = (failingMs: number) => sql`${now()} - ${Math.trunc(failingMs)}`
   const lastRead = sql`not_before - ${sql.lit(MIN_READ_INTERVAL_MS)}`
 
-  function served(unreadForMs: number) {
+  function served(unreadForMs: number): Part[] {
     const are = sql`${UNREAD} and ${lastRead} < ${since(unreadForMs)}`
-    return { parts: [are], order: sql`read_at`, dueAt: now() }
+    return [{ are, order: sql`read_at`, dueAt: now() }]
   }
 
-  function failing(pauseMs: number) {
-    const soon = sql`${now()} + case when ${STAYS} and update_at is null then 0 else ${sql.lit(NAMED_LATER_MS)} end`
+  function failing(pauseMs: number): Part[] {
     const later = sql`${lastRead} + ${pauseMs}`
-    const dueAt = sql`(case when ${later} > ${soon} then ${later} else ${soon} end)`
+    const latest = (time: Sql) => sql`(case when ${later} > ${time} then ${later} else ${time} end)`
+    const named = sql`${now()} + ${sql.lit(NAMED_LATER_MS)}`
     const ended = GONE.map(
       (gone) =>
         sql`failing_since is not null and gone = ${gone} and failing_since >= ${since(ENDED_MS)} and ${SILENT}`,
     )
-    return { parts: [FAILING, ...ended], order: sql`failing_since desc`, dueAt }
+    const known = [FAILING, ...ended].map((are) => ({
+      are,
+      order: sql`failing_since desc`,
+      dueAt: latest(sql`case when ${STAYS} and update_at is null then ${now()} else ${named} end`),
+    }))
+    // Customers who bought meanwhile. Forged ones are among them, so they come last. Once others are served, the next
+    // read after the verifications makes their no definite, so each is read early only once or twice.
+    const newest = sql`requested_at >= coalesce((
+      select requested_at from subscriptions where ${NEVER_READ} order by requested_at desc
+      limit 1 offset ${sql.lit(COMPARED)}), 0)`
+    const bought = {
+      are: sql`${UNDECIDED} and ${newest}`,
+      order: sql`requested_at desc`,
+      dueAt: latest(named),
+    }
+    return [...known, bought]
   }
 
   return {
@@ -118,10 +137,9 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
     async makeDue(trx: Connection, claim: ReadClaim, options: ReadOthers): Promise<number> {
       const { businessUid } = claim.subscription
       const { limit } = options
-      const { parts, order, dueAt } =
-        options.which === 'served' ? served(options.unreadForMs) : failing(options.pauseMs)
+      const parts = options.which === 'served' ? served(options.unreadForMs) : failing(options.pauseMs)
       let made = 0
-      for (const are of parts) {
+      for (const { are, order, dueAt } of parts) {
         const rows = await sql`
           update subscriptions set refresh_at = ${dueAt} where subscription_uid in (
             select subscription_uid from subscriptions
@@ -134,6 +152,13 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
       return made
     },
   }
+}
+
+/** The subscriptions of an index that become due, in this order, unless they are due earlier. */
+interface Part {
+  are: Sql
+  order: Sql
+  dueAt: Sql
 }
 
 type Counts = Record<

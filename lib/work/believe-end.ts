@@ -80,8 +80,18 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
 }
 
 /**
+ * Whether the reads of a subscription failed before this one. Before its first record the platform may just lag behind
+ * its event, so only a longer refusal counts.
+ */
+export function hasFailed({ claim, before, progress, env }: ReadFacts): boolean {
+  if (before.record !== null) return claim.failingSince !== null
+  return progress.refusedSince !== null && env.now - progress.refusedSince >= LOOK_FROM_MS
+}
+
+/**
  * The platform shows a subscription again whose reads had failed. Others that fail are read soon too, and each of those
- * has more read: so after an outage all are served again within minutes, and not each when its own retry is due.
+ * has more read: so after an outage all are served again within minutes, and not each when its own retry is due. Those
+ * that were never read follow behind the known ones.
  */
 export async function readOthersAgain(store: Pick<Store, 'readOthers'>, claim: ReadFacts['claim']) {
   try {
@@ -94,7 +104,10 @@ export async function readOthersAgain(store: Pick<Store, 'readOthers'>, claim: R
 /** An `update` announces no end: a renewal is one too. */
 const isAnnounced = ({ uninstalledAt, endAt }: ReadFacts['claim']) => uninstalledAt !== null || endAt !== null
 
-/** When a known subscription fails without an end in sight, others are read to see whether it fails alone. */
+/**
+ * When a known subscription fails without an end in sight, others are read to see whether it fails alone. A refusal of
+ * one that was never read counts from then on.
+ */
 const LOOK_FROM_MS = MINUTE
 const LOOK_UNTIL_MS = 10 * MINUTE
 

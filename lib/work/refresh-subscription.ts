@@ -2,7 +2,7 @@ import type { Clock } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { ReadClaim, Store } from '../store/store.js'
-import { createEndCheck, readOthersAgain } from './believe-end.js'
+import { createEndCheck, hasFailed, readOthersAgain } from './believe-end.js'
 import { createUnreadCheck } from './believe-unread.js'
 import { ownerIn } from './compare-records.js'
 import { concludeRead } from './conclude-read.js'
@@ -86,7 +86,7 @@ export function createRefreshSubscription(
       onWriting()
       if (!(await isHeld)) return undefined
       onRead(claim, result, conclusion)
-      if (result.kind === 'found' && claim.failingSince !== null) await readOthersAgain(store, claim)
+      if (result.kind === 'found' && hasFailed(facts)) await readOthersAgain(store, claim)
       return conclusion
     },
   }

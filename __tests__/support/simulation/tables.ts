@@ -418,13 +418,14 @@ export function createTables(): Database & {
       for (const row of due) row.refreshAt = now()
       return due.length
     }
-    const at = (row: Row) =>
-      Math.max(lastRead(row) + options.pauseMs, now() + (stays(row) && row.updateAt === null ? 0 : 60_000))
-    const due = others
+    const isNeverRead = (row: Row) => row.record === null && row.failure !== null && row.verifying
+    const isSoon = (row: Row) => !isNeverRead(row) && stays(row) && row.updateAt === null
+    const at = (row: Row) => Math.max(lastRead(row) + options.pauseMs, now() + (isSoon(row) ? 0 : 60_000))
+    const known = others
       .filter((row) => row.failingSince !== null && (row.gone === null || isSilent(row)))
-      .filter((row) => (row.refreshAt ?? 0) > at(row))
       .sort((a, b) => (b.failingSince as number) - (a.failingSince as number))
-      .slice(0, options.limit)
+    const bought = others.filter(isNeverRead).sort((a, b) => b.requestedAt - a.requestedAt)
+    const due = [...known, ...bought].filter((row) => (row.refreshAt ?? 0) > at(row)).slice(0, options.limit)
     for (const row of due) row.refreshAt = at(row)
     return due.length
   }
