@@ -62,20 +62,31 @@ describe('two instances', () => {
       onCleanUp(() => store.close())
       await store.open()
     }
-    const business = 'business 1 % ü'
-    await here.accept([eventOf('s1', business)])
-    const claimed = await claim(here)
-    await listeners(2, address)
     const received: Hint[] = []
     there.subscribe((hint) => void received.push(hint))
-    await until('earlier notifications have passed', async () => {
-      await here.requestRefresh({ kind: 'business', businessUid: 'nobody', install: null })
-      return received.some((hint) => hint.kind === 'requested' && hint.businessUid === 'nobody')
-    })
-    received.length = 0
-    await finish(here, claimed, 'purchased')
-    await until('the decision arrives', () => received.some(({ kind }) => kind === 'decided'), 2_000)
-    expect(received).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
+    await listeners(2, address)
+    const named = (kind: Hint['kind'], businessUid: string) =>
+      received.filter(
+        (hint) => hint.kind === kind && 'businessUid' in hint && hint.businessUid === businessUid,
+      )
+    // On a busy machine a listener may connect anew in between, and then announces that anything may have changed.
+    for (let i = 0; i < 5; i++) {
+      const business = `business ${i} % ü`
+      await here.accept([eventOf(`s${i}`, business)])
+      const claimed = await claim(here)
+      await until('earlier notifications have passed', async () => {
+        await here.requestRefresh({ kind: 'business', businessUid: 'nobody', install: null })
+        return named('requested', 'nobody').length > 0
+      })
+      received.length = 0
+      await finish(here, claimed, 'purchased')
+      await until('the decision arrives', () => received.some(({ kind }) => kind === 'decided'), 2_000)
+      const found = named('decided', business)
+      if (found.length === 0) continue
+      expect(found).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
+      return
+    }
+    throw new Error('no decision arrived with its business')
   })
 
   async function claim(store: Store): Promise<ReadClaim> {
