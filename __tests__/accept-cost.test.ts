@@ -1,11 +1,12 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { EVERY_TOPIC, handling } from '../lib/adapter/lab.js'
-import { postgresStore } from '../lib/index.js'
+import { systemClock } from '../lib/clock.js'
 import type { PostgresClient } from '../lib/postgres/connection.js'
 import type { PostgresPool } from '../lib/postgres/pool.js'
 import type { Hint, Store } from '../lib/store/store.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
+import { EVERY_TOPIC, handling } from './support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
@@ -18,7 +19,7 @@ describe('the cost of a batch of deliveries', () => {
     ['that handlers get', EVERY_TOPIC],
   ] as const)('is one message on PostgreSQL, for deliveries %s', async (_name, topics) => {
     const { pool, messages } = await countingPool()
-    const store = postgresStore(pool)
+    const store = storeFor(postgresStore(pool), systemClock)
     onCleanUp(() => store.close())
     await store.open()
     await handling(store, topics)

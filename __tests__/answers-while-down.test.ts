@@ -6,6 +6,7 @@ import type { Store } from '../lib/store/store.js'
 import { jumpingClock } from './support/jumping-clock.js'
 import { buy, notice, readsOf } from './support/purchases.js'
 import { createScene } from './support/scene.js'
+import { storeOption } from './support/store-option.js'
 import { until } from './support/until.js'
 
 const B1 = 'business-one'
@@ -84,7 +85,7 @@ describe('J2 while the store is down', () => {
     const store = breakableStore(clock)
     const { platform, marketplace } = await createScene({
       clock,
-      store: store.store,
+      store: storeOption(store.store),
       freshness: { maxStaleMs: 10 * HOUR },
     })
     await buy(platform, marketplace)

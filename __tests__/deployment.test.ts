@@ -1,16 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { withStoreFaults } from '../lib/adapter/index.js'
 import { MINUTE, SECOND, systemClock } from '../lib/clock.js'
-import type { Store } from '../lib/index.js'
 import { createDeployment } from '../lib/operations/deployment.js'
+import type { Store } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { childSettings, loadReceiver } from './support/receiver-process.js'
 import { createScene, openMarketplace, startPlatform } from './support/scene.js'
 import { runScript } from './support/script.js'
+import { withStoreFaults } from './support/store-faults.js'
+import { storeOption } from './support/store-option.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
 import { until } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
@@ -237,7 +238,7 @@ describe('the reports of an instance', () => {
 
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const fault = store.faults.add({ on: 'reportInstance', kind: 'unavailable' })
-    const { marketplace } = await createScene({ store })
+    const { marketplace } = await createScene({ store: storeOption(store) })
     await marketplace.start()
     await until('a report has failed', () => fault.strikes > 0)
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
+import { systemClock } from '../lib/clock.js'
 import { ERROR_CODES, type ErrorCode, MarketplaceError } from '../lib/errors.js'
-import { postgresStore } from '../lib/index.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { anchorsOf } from './support/docs/pages.js'
 
 const ROOT = join(__dirname, '..')
@@ -56,13 +57,13 @@ describe('an error that lib throws', () => {
 
 describe('postgresStore', () => {
   it('throws a MarketplaceError for a schema that is not a plain name', () => {
-    expect(codeThrown(() => postgresStore('postgres://127.0.0.1:1/none', { schema: 'a"b' }))).toBe(
-      'config_invalid',
-    )
+    expect(
+      codeThrown(() => postgresStore({ connectionString: 'postgres://127.0.0.1:1/none', schema: 'a"b' })),
+    ).toBe('config_invalid')
   })
 
   it('rejects with a MarketplaceError when the server does not answer, and so does every later call', async () => {
-    const store = postgresStore('postgres://127.0.0.1:1/none')
+    const store = storeFor('postgres://127.0.0.1:1/none', systemClock)
     const calls = {
       open: () => store.open(),
       accept: () => store.accept([]),

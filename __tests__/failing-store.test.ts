@@ -1,11 +1,12 @@
 import { describe, expect, it } from '@jest/globals'
-import { withStoreFaults } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
 import type { Decision, PurchaseChange } from '../lib/index.js'
 import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { createScene, OUR_ITEM } from './support/scene.js'
+import { withStoreFaults } from './support/store-faults.js'
+import { storeOption } from './support/store-option.js'
 import { until } from './support/until.js'
 
 describe('while the store cannot accept a delivery', () => {
@@ -209,7 +210,11 @@ async function faultyScene(
 ) {
   const store = withStoreFaults(storeFor('sqlite::memory:', systemClock), { seed, faults })
   // Released before the marketplace closes, because clean-ups run from the last to the first.
-  const scene = await createScene({ store, worker: { pollMs: 20, leaseMs: 1_000 }, ...options })
+  const scene = await createScene({
+    store: storeOption(store),
+    worker: { pollMs: 20, leaseMs: 1_000 },
+    ...options,
+  })
   onCleanUp(() => store.faults.clear())
   const changes: PurchaseChange[] = []
   scene.marketplace.onPurchaseChange((change) => void changes.push(change))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
-import { claimOne } from '../lib/adapter/lab.js'
 import type { ReadClaim, ReadFinish, Store } from '../lib/store/store.js'
+import { claimOne } from './support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { openStoreWithSql } from './support/store-with-sql.js'

@@ -6,6 +6,7 @@ import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { bringAbout, explode, pendingChanges } from './support/changes.js'
 import { createScene, openMarketplace, startPlatform } from './support/scene.js'
+import { storeOption } from './support/store-option.js'
 import { gate, until } from './support/until.js'
 
 const B1 = 'business-one'
@@ -91,7 +92,7 @@ describe('a handler', () => {
         }
       },
     })
-    const { platform, marketplace } = await createScene({ store })
+    const { platform, marketplace } = await createScene({ store: storeOption(store) })
     const seen: string[] = []
     const unsubscribe = marketplace.onPurchaseChange(() => void seen.push('the one that left'))
     let hasLeft = false

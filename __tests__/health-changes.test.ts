@@ -10,6 +10,7 @@ import { onCleanUp } from './support/clean-up.js'
 import { startScraping } from './support/exposition.js'
 import { jumpingClock } from './support/jumping-clock.js'
 import { createScene, openMarketplace, startPlatform } from './support/scene.js'
+import { storeOption } from './support/store-option.js'
 import { looks, until } from './support/until.js'
 
 const DELIVERY = sampleDelivery('application/installed')
@@ -165,7 +166,11 @@ async function watched() {
       return { ...(await inner.counts()), ...extra }
     },
   }
-  const marketplace = openMarketplace(await startPlatform(), { store, clock, worker: false })
+  const marketplace = openMarketplace(await startPlatform(), {
+    store: storeOption(store),
+    clock,
+    worker: false,
+  })
   await marketplace.start()
   const edges: string[] = []
   const unsubscribe = marketplace.onHealthChange(({ status, problems }, before) =>

@@ -1,5 +1,4 @@
 import { describe, expect, it, jest } from '@jest/globals'
-import { withStoreFaults } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
 import { createMarketplace } from '../lib/index.js'
 import { storeFor } from '../lib/store-option.js'
@@ -7,6 +6,8 @@ import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { CLIENT, createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
+import { withStoreFaults } from './support/store-faults.js'
+import { storeOption } from './support/store-option.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
 import { gate, until } from './support/until.js'
 
@@ -93,7 +94,7 @@ describe('idle()', () => {
 
   it('waits for a delivery that is being accepted', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
-    const { marketplace, deliver } = await createScene({ store })
+    const { marketplace, deliver } = await createScene({ store: storeOption(store) })
     const handled: string[] = []
     marketplace.on('application/installed', ({ id }) => void handled.push(id))
     await marketplace.start()

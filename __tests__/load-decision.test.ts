@@ -60,6 +60,7 @@ function loading() {
   const kept: Decision[] = []
   const loads = createDecisionLoads({
     store: {
+      readFirst: async () => {},
       subscriptionsOf() {
         const answer = gate<Subscription[]>()
         answers.push(answer)

@@ -4,6 +4,7 @@ import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../lib/clock.js'
 import { ConfigError } from '../lib/errors.js'
 import { defineEvent } from '../lib/events/define-event.js'
 import { readOptions } from '../lib/options.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const MINIMAL = {
@@ -33,6 +34,9 @@ const NUMBERS: [path: string, usual: number, min: number, max: number, unit: str
   ['retention.deadMs', 30 * DAY, MINUTE, YEARS_10, ' ms'],
   ['closeGraceMs', 10 * SECOND, 0, 10 * MINUTE, ' ms'],
 ]
+
+/** A pool by shape. */
+const POOL = { connect() {}, on() {}, off() {} }
 
 describe('options', () => {
   it('are complete with an app, a platform and a delivery secret', () => {
@@ -150,17 +154,45 @@ describe('a plug-in of the app', () => {
     expect(faultsOf(withValue(path, 'yes'))).toEqual([`${path}: expected a function`])
   })
 
-  it('is a store by an address, a pool or a Store', () => {
-    const pool = { connect() {}, on() {}, off() {} }
-    const store = { accept() {}, claimReads() {} }
-    for (const fit of ['sqlite::memory:', 'postgres://host/name', pool, store]) {
+  it('is a store by an address or by what postgresStore returns', () => {
+    const ownPool = postgresStore(POOL)
+    const inSchema = postgresStore({ connectionString: 'postgres://host/name', schema: 'billing' })
+    for (const fit of ['sqlite::memory:', 'sqlite:m.db', 'postgres://host/name', ownPool, inSchema]) {
       expect(readOptions({ ...MINIMAL, store: fit }).store).toBe(fit)
     }
-    const words = 'store: expected an address, a pool of pg, or a Store'
-    for (const odd of [null, 5, {}, { accept() {} }, { claimReads() {} }, { connect() {}, on() {} }]) {
+    const words = 'store: expected sqlite:<path>, sqlite::memory:, postgres://…, or postgresStore(…)'
+    const store = storeFor('sqlite::memory:', systemClock)
+    for (const odd of [
+      null,
+      5,
+      {},
+      store,
+      { connect() {} },
+      'marketplace.db',
+      'postgres:',
+      'mysql://host/x',
+    ]) {
       expect(faultsOf({ ...MINIMAL, store: odd })).toEqual([words])
     }
-    expect(faultsOf({ ...MINIMAL, store: 'marketplace.db' })).toHaveLength(1)
+    expect(faultsOf({ ...MINIMAL, store: POOL })).toEqual([
+      'store: expected postgresStore(pool) in place of the pool alone',
+    ])
+  })
+
+  it.each([
+    [undefined, 'options: expected a pool of pg, or an object with connectionString or pool'],
+    ['postgres://host/name', 'options: expected a pool of pg, or an object with connectionString or pool'],
+    [{ schema: 'billing' }, 'options: expected either connectionString or pool'],
+    [{ pool: POOL, connectionString: 'postgres://h/n' }, 'options: expected either connectionString or pool'],
+    [{ connectionString: 'sqlite:m.db' }, 'connectionString: expected a postgres:// address'],
+    [{ pool: {} }, 'pool: expected a pool of pg'],
+    [{ pool: POOL, schema: 'a b' }, 'schema: expected a plain name of letters, digits and _'],
+    [{ pool: POOL, maxConnections: 0 }, 'maxConnections: expected 1 or more'],
+    [{ pool: POOL, scheme: 'billing' }, 'options: unknown option: "scheme"'],
+  ])('is refused by postgresStore when it is %j', (given, fault) => {
+    expect(() => postgresStore(given as never)).toThrow(
+      expect.objectContaining({ code: 'config_invalid', message: `Cannot use PostgreSQL: ${fault}` }),
+    )
   })
 
   it('is a store taken over from another app only if adoptStore is true', () => {

@@ -167,7 +167,8 @@ async function main() {
   const credentials = { clientId: 'my-app', clientSecret: 'my-client-secret' }
   const platform = createSimulator({ ...credentials, apps: [{ purchasableUid: 'my-item' }] })
   const { baseUrl, authUrl } = await platform.start()
-  const marketplace = createMarketplace(${OPTIONS})
+  const options = ${OPTIONS}
+  const marketplace = createMarketplace(options)
   const before = await marketplace.isEntitled('business-1')
   const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
   await marketplace.track({ subscription_uid: uid, business_uid: 'business-1' })
@@ -203,7 +204,9 @@ ${STORY.replace('sqlite::memory:', 'sqlite:bundled.db').replace(
   "console.log(before, await marketplace.isEntitled('business-1'))",
   `const after = await marketplace.isEntitled('business-1')
   await marketplace.backup('bundled.backup.db')
-  const why = await postgresStore('postgres://127.0.0.1:1/none').open().catch((error) => error.message)
+  const onPostgres = createMarketplace({ ...options, store: postgresStore({ connectionString: 'postgres://127.0.0.1:1/none' }) })
+  const why = await onPostgres.start().catch((error) => error.message)
+  await onPostgres.close()
   console.log(before, after, why)`,
 )}`
 

@@ -161,6 +161,7 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
   if (!slow) looking.open()
   const { isEntitled, peek } = createEntitlements({
     store: {
+      readFirst: async () => {},
       async subscriptionsOf(businessUid) {
         looks++
         await looking.opened

@@ -96,7 +96,7 @@ describe('a requested item', () => {
     const start = clock.now()
     const rows = [subscription('basic', start), subscription('pro', start - 9_000)]
     const { isEntitled } = createEntitlements({
-      store: { subscriptionsOf: async () => rows, subscribe: () => () => {} },
+      store: { subscriptionsOf: async () => rows, readFirst: async () => {}, subscribe: () => () => {} },
       rules: { ...RULES, maxStaleMs: 10_000 },
       waitMs: 0,
       clock: clock.forProcess(),
@@ -115,6 +115,7 @@ describe('a requested item', () => {
           loads++
           return [subscription('pro', Date.now())]
         },
+        readFirst: async () => {},
         subscribe: () => () => {},
       },
       rules: RULES,

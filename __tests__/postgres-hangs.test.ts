@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { postgresStore } from '../lib/index.js'
+import { systemClock } from '../lib/clock.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { eventOf, notice } from './support/events.js'
@@ -13,7 +14,7 @@ const engine = useEngine('PostgreSQL')
 describe('a database that stops answering', () => {
   it('loses its connections: they are given up, not reused, and there are never more than the maximum', async () => {
     const address = await engine.freshAddress()
-    const store = postgresStore(address, { maxConnections: 3 })
+    const store = storeFor(postgresStore({ connectionString: address, maxConnections: 3 }), systemClock)
     onCleanUp(() => store.close())
     await store.open()
     await store.accept([eventOf('s1')])
@@ -52,7 +53,9 @@ describe('a database that stops answering', () => {
 
   it('never gets more connections than the maximum, even if it is only busy', async () => {
     const address = await engine.freshAddress()
-    const { platform, deliver } = await createScene({ store: postgresStore(address, { maxConnections: 4 }) })
+    const { platform, deliver } = await createScene({
+      store: postgresStore({ connectionString: address, maxConnections: 4 }),
+    })
     let most = 0
     let isOver = false
     const watching = (async () => {

@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
-import { claimOne } from '../lib/adapter/lab.js'
+import { systemClock } from '../lib/clock.js'
 import { newId } from '../lib/ids.js'
-import { postgresStore } from '../lib/index.js'
 import { sql } from '../lib/store/sql.js'
 import { type Hint, type ReadClaim, type Store, subscriptionKey } from '../lib/store/store.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
+import { claimOne } from './support/conformance/lab.js'
 import { eventOf } from './support/events.js'
 import { engine, heedWarnings, listeners } from './support/one-postgres.js'
 import { createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
@@ -57,7 +58,7 @@ describe('two instances', () => {
 
   it('notify each other of every decision and its business, even without a delivery', async () => {
     const address = await engine.freshAddress()
-    const [here, there] = [postgresStore(address), postgresStore(address)] as const
+    const [here, there] = [storeFor(address, systemClock), storeFor(address, systemClock)] as const
     for (const store of [here, there]) {
       onCleanUp(() => store.close())
       await store.open()
@@ -121,8 +122,13 @@ describe('behind a pooler in transaction mode', () => {
   it('everything works, each instance detects once that notifications do not arrive, and changes show within five seconds', async () => {
     const address = await engine.freshAddress()
     const warnings = heedWarnings()
-    const { platform, marketplace } = await createScene({ store: createTransactionPooler(address) })
-    const asked = openMarketplace(platform, { store: createTransactionPooler(address), worker: false })
+    const { platform, marketplace } = await createScene({
+      store: postgresStore(createTransactionPooler(address)),
+    })
+    const asked = openMarketplace(platform, {
+      store: postgresStore(createTransactionPooler(address)),
+      worker: false,
+    })
     const handled: unknown[] = []
     marketplace.onPurchaseChange((change) => void handled.push(change.to))
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })

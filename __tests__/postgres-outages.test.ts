@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { postgresStore } from '../lib/index.js'
+import { systemClock } from '../lib/clock.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { notice } from './support/events.js'
@@ -132,7 +133,7 @@ describe('a connection that the server ends in its first packet', () => {
     const address = await startTyingProxy(await engine.freshAddress())
     const pool = new pg.Pool({ connectionString: address, max: 3 })
     onCleanUp(() => pool.end())
-    const store = postgresStore(whose === 'our own pool' ? address : pool)
+    const store = storeFor(whose === 'our own pool' ? address : postgresStore(pool), systemClock)
     onCleanUp(() => store.close())
     await store.open()
     expect(await store.counts()).toMatchObject({ pending: 0 })
@@ -142,7 +143,10 @@ describe('a connection that the server ends in its first packet', () => {
 describe('a network that silently drops all connections', () => {
   it('costs one call, not one for each connection', async () => {
     const proxy = await startProxy({ to: engine.server().port })
-    const store = postgresStore(proxy.through(await engine.freshAddress()), { maxConnections: 4 })
+    const store = storeFor(
+      postgresStore({ connectionString: proxy.through(await engine.freshAddress()), maxConnections: 4 }),
+      systemClock,
+    )
     onCleanUp(() => store.close())
     await store.open()
     const all = () => Promise.allSettled([store.counts(), store.counts(), store.counts()])

@@ -1,10 +1,18 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { claimOne, DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../lib/adapter/lab.js'
-import { DAY } from '../lib/clock.js'
-import { postgresStore } from '../lib/index.js'
+import { DAY, systemClock } from '../lib/clock.js'
 import type { NewEvent, RefreshRequest, Store } from '../lib/store/store.js'
+import { storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
+import {
+  claimOne,
+  DONE,
+  EVERY_TOPIC,
+  ending,
+  finish,
+  handling,
+  leasedEntries,
+} from './support/conformance/lab.js'
 import { useEngine } from './support/engines.js'
 import { eventOf } from './support/events.js'
 import { until } from './support/until.js'
@@ -263,7 +271,7 @@ async function open() {
 }
 
 function storeOf(address: string): Store {
-  const store = postgresStore(address)
+  const store = storeFor(address, systemClock)
   onCleanUp(() => store.close())
   return store
 }

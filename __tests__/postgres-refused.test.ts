@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
-import { postgresStore } from '../lib/index.js'
+import { systemClock } from '../lib/clock.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 import { eventOf, notice } from './support/events.js'
 import { engine, heedWarnings } from './support/one-postgres.js'
@@ -12,21 +13,21 @@ import { until } from './support/until.js'
 describe('a role that did not create the tables', () => {
   it('K23 gets the missing SQL in the error, and works after that SQL was run, without a restart', async () => {
     const { address, database, sql } = await withRole('app')
-    const early = postgresStore(address)
+    const early = storeFor(address, systemClock)
     onCleanUp(() => early.close())
     const error = await early.open().catch((reason) => reason)
     expect(error).toMatchObject({ code: 'store_unavailable' })
     expect(error.message).toMatch(/the role app may not create the missing tables.*authorization "app"/s)
-    expect(error.message).toContain(early.grants('app'))
+    expect(error.message).toContain(grantsFor(address))
 
-    const owner = postgresStore(engine.server().url(database))
+    const owner = storeFor(engine.server().url(database), systemClock)
     await owner.open()
     await owner.close()
     const refused = await early.open().catch((reason) => reason)
     expect(refused).toMatchObject({ code: 'store_unavailable' })
     expect(refused.message).toMatch(/the role app has no rights on its tables/)
     const [, grants = ''] = refused.message.split(/as their owner:\n/)
-    expect(grants).toBe(early.grants('app'))
+    expect(grants).toBe(grantsFor(address))
 
     await sql(grants)
     const { platform, marketplace } = await createScene({ store: address })
@@ -41,16 +42,16 @@ describe('a role that did not create the tables', () => {
     'K23 gets the SQL even if only %s is missing',
     async (right) => {
       const { address, database, sql } = await withRole('app')
-      const owner = postgresStore(engine.server().url(database))
+      const owner = storeFor(engine.server().url(database), systemClock)
       await owner.open()
       await owner.close()
-      const store = postgresStore(address)
+      const store = storeFor(address, systemClock)
       onCleanUp(() => store.close())
-      await sql(store.grants('app'))
+      await sql(grantsFor(address))
       await sql(`revoke ${right} from app`)
       await expect(store.open()).rejects.toMatchObject({
         code: 'store_unavailable',
-        message: expect.stringContaining(store.grants('app')),
+        message: expect.stringContaining(grantsFor(address)),
       })
       await sql(`grant ${right} to app`)
       await store.open()
@@ -59,32 +60,32 @@ describe('a role that did not create the tables', () => {
 
   it('K23 gets it also when a right is revoked while it runs', async () => {
     const { address, database, sql } = await withRole('app')
-    const owner = postgresStore(engine.server().url(database))
+    const owner = storeFor(engine.server().url(database), systemClock)
     await owner.open()
     await owner.close()
-    const store = postgresStore(address)
+    const store = storeFor(address, systemClock)
     onCleanUp(() => store.close())
-    await sql(store.grants('app'))
+    await sql(grantsFor(address))
     await store.open()
     await sql('revoke insert on marketplace_webhooks.journal from app')
     await expect(store.accept([eventOf('s1')])).rejects.toMatchObject({
       code: 'store_unavailable',
-      message: expect.stringContaining(store.grants('app')),
+      message: expect.stringContaining(grantsFor(address)),
     })
-    expect(store.problem?.()).toContain(store.grants('app'))
-    await sql(store.grants('app'))
+    expect(await store.problem()).toContain(grantsFor(address))
+    await sql(grantsFor(address))
     await store.accept([eventOf('s1')])
   })
 
   it('K23 has its name and the schema quoted in the SQL', () => {
-    const store = postgresStore('postgres://localhost/x', { schema: 'Other_1' })
+    const store = postgresStore({ connectionString: 'postgres://localhost/x', schema: 'Other_1' })
     expect(store.grants('my "app"')).toContain('grant usage on schema "Other_1" to "my ""app""";')
   })
 
   it('may create its own schema if it may create schemas in the database', async () => {
     const { address, sql } = await withRole('tenant')
     await sql('create schema marketplace_webhooks authorization tenant')
-    const store = postgresStore(address)
+    const store = storeFor(address, systemClock)
     onCleanUp(() => store.close())
     await store.open()
     expect(await store.counts()).toMatchObject({ subscriptions: 0 })
@@ -158,3 +159,8 @@ describe('a database that cannot be used', () => {
 
   let closedPort = 0
 })
+
+/** The SQL that gives the role `app` its rights. */
+function grantsFor(connectionString: string): string {
+  return postgresStore({ connectionString }).grants('app')
+}

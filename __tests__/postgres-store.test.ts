@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { postgresStore } from '../lib/index.js'
+import { systemClock } from '../lib/clock.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 import { eventOf } from './support/events.js'
 import { engine, listeners } from './support/one-postgres.js'
@@ -57,7 +58,9 @@ describe('a schema that the app names', () => {
   it('contains all tables, and the other schema stays unchanged', async () => {
     const address = await engine.freshAddress()
     const database = new URL(address).pathname.slice(1)
-    const stores = ['billing', 'Other_1'].map((schema) => postgresStore(address, { schema }))
+    const stores = ['billing', 'Other_1'].map((schema) =>
+      storeFor(postgresStore({ connectionString: address, schema }), systemClock),
+    )
     for (const store of stores) {
       onCleanUp(() => store.close())
       await store.open()
@@ -79,7 +82,7 @@ describe('a schema that the app names', () => {
   })
 
   it.each(['with space', '"quoted"', 'a;drop', ''])('is refused at once if its name is %j', (schema) => {
-    expect(() => postgresStore('postgres://localhost/x', { schema })).toThrow(
+    expect(() => postgresStore({ connectionString: 'postgres://localhost/x', schema })).toThrow(
       expect.objectContaining({ code: 'config_invalid' }),
     )
   })
@@ -90,7 +93,7 @@ describe('a pool that the app passes', () => {
     const address = await engine.freshAddress()
     const pool = new pg.Pool({ connectionString: address, max: 4 })
     onCleanUp(() => pool.end())
-    const { platform, marketplace } = await createScene({ store: pool })
+    const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
     await until('the buyer has access', () => marketplace.isEntitled('b1'))
     await listeners(1, address)
@@ -123,7 +126,7 @@ describe('a pool that the app passes', () => {
     const types = { getTypeParser: () => (value: string) => ({ parsed: value }) }
     const pool = new pg.Pool({ connectionString, max: 4, types: types as never })
     onCleanUp(() => pool.end())
-    const { platform, marketplace } = await createScene({ store: pool })
+    const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
     await until('the buyer has access', () => marketplace.isEntitled('b1'))
     expect((await marketplace.health()).counts).toMatchObject({ subscriptions: 1 })
@@ -132,7 +135,7 @@ describe('a pool that the app passes', () => {
   it('may have only one connection', async () => {
     const pool = new pg.Pool({ connectionString: await engine.freshAddress(), max: 1 })
     onCleanUp(() => pool.end())
-    const { platform, marketplace } = await createScene({ store: pool })
+    const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
     platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
     await until('the buyer has access', () => marketplace.isEntitled('b1'), 10_000)
   })

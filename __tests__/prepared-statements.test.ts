@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
 import { systemClock } from '../lib/clock.js'
-import { postgresStore } from '../lib/index.js'
 import type { PostgresClient } from '../lib/postgres/connection.js'
+import type { PostgresPool } from '../lib/postgres/pool.js'
 import { settings } from '../lib/postgres/transactions.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { sleep } from '../lib/waiting.js'
 import { onCleanUp } from './support/clean-up.js'
 import { eventOf } from './support/events.js'
@@ -76,14 +77,15 @@ async function opened() {
   const pool = new pg.Pool({ connectionString: await engine.freshAddress(), max: 1 })
   onCleanUp(() => pool.end())
   let lent = (client: pg.PoolClient) => client
-  const store = postgresStore({
+  const ownPool: PostgresPool = {
     on: (event, listener) => pool.on(event, listener),
     off: (event, listener) => pool.off(event, listener),
     connect(callback) {
       pool.connect((error, client) => callback(error, client && (lent(client) as unknown as PostgresClient)))
     },
     options: { max: 1 },
-  })
+  }
+  const store = storeFor(postgresStore(ownPool), systemClock)
   onCleanUp(() => store.close())
   await store.open()
   let count = 0

@@ -2,12 +2,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { systemClock } from '../lib/clock.js'
-import type { Store } from '../lib/index.js'
+import type { Store } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { startScraping } from './support/exposition.js'
 import { createScene } from './support/scene.js'
+import { storeOption } from './support/store-option.js'
 import { until } from './support/until.js'
 
 const GUIDE = readFileSync(join(__dirname, '..', 'docs', 'prometheus.md'), 'utf8')
@@ -44,7 +45,7 @@ describe('docs/prometheus.md', () => {
       },
     }
     const { platform, marketplace, deliver, app } = await createScene({
-      store,
+      store: storeOption(store),
       worker: { pollMs: 20, handlerRetryDelaysMs: [], concurrency: 1 },
       receiver: { acceptTimeoutMs: 500 },
     })

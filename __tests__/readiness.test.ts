@@ -1,11 +1,12 @@
 import { describe, expect, it, jest } from '@jest/globals'
-import { withStoreFaults } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
-import type { Store } from '../lib/index.js'
+import type { Store } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { createScene } from './support/scene.js'
+import { withStoreFaults } from './support/store-faults.js'
+import { storeOption } from './support/store-option.js'
 
 describe('readiness()', () => {
   it('is ready once the store is open, and not before', async () => {
@@ -25,8 +26,8 @@ describe('readiness()', () => {
   it('is not ready while the last write has failed', async () => {
     const inner = storeFor('sqlite::memory:', systemClock)
     let problem: string | null = null
-    const store: Store = { ...inner, problem: () => problem }
-    const { marketplace } = await createScene({ store })
+    const store: Store = { ...inner, problem: async () => problem }
+    const { marketplace } = await createScene({ store: storeOption(store) })
     expect(await marketplace.readiness()).toMatchObject({ ready: true })
     problem = 'the disk is full'
     expect(await marketplace.readiness()).toMatchObject({
@@ -35,22 +36,9 @@ describe('readiness()', () => {
     })
   })
 
-  it('K30 awaits a store of the app that answers late why its last write failed, as health() does', async () => {
-    const inner = storeFor('sqlite::memory:', systemClock)
-    let problem: string | null = null
-    const store: Store = { ...inner, problem: async () => problem }
-    const { marketplace } = await createScene({ store })
-    expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
-    expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
-    problem = 'the disk is full'
-    const problems = [{ code: 'store_write_failed', message: problem }]
-    expect(await marketplace.readiness()).toMatchObject({ ready: false, reasons: problems })
-    expect(await marketplace.health()).toMatchObject({ status: 'failing', problems })
-  })
-
   it('answers within a second even if the store does not', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
-    const { marketplace } = await createScene({ store, worker: false })
+    const { marketplace } = await createScene({ store: storeOption(store), worker: false })
     await marketplace.start()
     const fault = store.faults.add({ on: 'subscriptionsOf', kind: 'hang' })
     const { ready, reasons } = await marketplace.readiness()

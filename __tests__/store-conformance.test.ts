@@ -2,14 +2,15 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
-import { type StoreConformanceOptions, storeConformance } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
 import type { SqliteDriverName } from '../lib/sqlite/drivers.js'
 import { createSqliteEngine } from '../lib/sqlite/engine.js'
 import { createSqlStore } from '../lib/store/sql-store.js'
 import type { Store } from '../lib/store/store.js'
-import { postgresStore } from '../lib/store-option.js'
+import { postgresStore, storeFor } from '../lib/store-option.js'
 import { temporaryFolder } from './support/clean-up.js'
+import type { StoreConformanceOptions } from './support/conformance/options.js'
+import { storeConformance } from './support/conformance/store-conformance.js'
 import { type TestEngine, useEngine } from './support/engines.js'
 import { EVAL_TYPESCRIPT } from './support/processes.js'
 
@@ -130,7 +131,10 @@ function onPostgres(server: TestEngine): StoreConformanceOptions {
   let made = 0
   const at = async (schema: string) => {
     address ??= server.freshAddress()
-    const store = postgresStore(await address, { schema, maxConnections: 5 })
+    const store = storeFor(
+      postgresStore({ connectionString: await address, schema, maxConnections: 5 }),
+      systemClock,
+    )
     schemas.set(store, schema)
     return store
   }
@@ -142,7 +146,7 @@ function onPostgres(server: TestEngine): StoreConformanceOptions {
 async function runApart(name: string): Promise<void> {
   const lib = (file: string) => `require(${JSON.stringify(join(__dirname, '../lib', file))})`
   const code = `
-    const { storeConformance } = ${lib('adapter/index.ts')}
+    const { storeConformance } = require(${JSON.stringify(join(__dirname, 'support/conformance/store-conformance.ts'))})
     const { createSqlStore } = ${lib('store/sql-store.ts')}
     const { createSqliteEngine } = ${lib('sqlite/engine.ts')}
     const { systemClock: clock } = ${lib('clock.ts')}

@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
-import { withStoreFaults } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
 import type { NewEvent } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
+import { withStoreFaults } from './support/store-faults.js'
 
 describe('a store with faults', () => {
   it('does nothing in an unavailable call, and all of the work in an unacknowledged one', async () => {

@@ -3,7 +3,7 @@ import { context, metrics, SpanKind, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { systemClock } from '../lib/clock.js'
-import type { Store } from '../lib/index.js'
+import type { Store } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
 import { INSTRUMENTS, SPANS } from '../lib/telemetry/instruments.js'
 import { createTelemetry } from '../lib/telemetry/telemetry.js'
@@ -11,6 +11,7 @@ import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { startScraping } from './support/exposition.js'
 import { createScene } from './support/scene.js'
+import { storeOption } from './support/store-option.js'
 
 describe('metrics', () => {
   it('have every instrument of the table, with its unit and description', async () => {
@@ -60,7 +61,7 @@ describe('metrics', () => {
         return inner.counts()
       },
     }
-    const { marketplace } = await createScene({ store, worker: false })
+    const { marketplace } = await createScene({ store: storeOption(store), worker: false })
     await marketplace.start()
     const series = await scrape()
     await scrape()

@@ -125,6 +125,7 @@ function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>)
   let hint: (given: Hint) => void = () => {}
   const { isEntitled, close } = createEntitlements({
     store: {
+      readFirst: async () => {},
       async subscriptionsOf() {
         if (isDown) throw new Error('closed')
         return [subscription]

@@ -1,15 +1,16 @@
 import { createHash, createHmac } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from '@jest/globals'
-import { withStoreFaults } from '../lib/adapter/index.js'
 import { systemClock } from '../lib/clock.js'
 import { EVENTS } from '../lib/events/registry.js'
-import type { Store } from '../lib/index.js'
+import type { Store } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { temporaryFolder } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { CLIENT, createScene, DELIVERY_SECRET, deliver, OTHER_ITEM, OUR_ITEM } from './support/scene.js'
+import { withStoreFaults } from './support/store-faults.js'
+import { storeOption } from './support/store-option.js'
 
 const NEW_SECRET = 'Tn4vXk29qLs7Wp3zRb8yHd6c'
 const NEVER = { count: 0, firstAt: null, lastAt: null }
@@ -88,7 +89,7 @@ describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
 describe('webhooks.check()', () => {
   it('costs no write per delivery: all deliveries are added in one statement', async () => {
     const { store, added } = counting()
-    const { marketplace, deliver: send } = await createScene({ store })
+    const { marketplace, deliver: send } = await createScene({ store: storeOption(store) })
     for (let i = 0; i < 20; i++) await send(update(OUR_ITEM, `s${i}`))
     expect(added).toEqual([])
     await marketplace.webhooks.check()
@@ -99,7 +100,7 @@ describe('webhooks.check()', () => {
 
   it('keeps its counts when the store cannot be reached, and adds them later', async () => {
     const { store, added, breakIt } = counting()
-    const { marketplace, deliver: send } = await createScene({ store })
+    const { marketplace, deliver: send } = await createScene({ store: storeOption(store) })
     await send(sampleDelivery('application/installed'))
     breakIt(true)
     await expect(marketplace.webhooks.check()).rejects.toMatchObject({ code: 'store_unavailable' })
@@ -130,7 +131,7 @@ describe('webhooks.check()', () => {
 
   it('does not delay the end when the store does not answer', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
-    const { marketplace, deliver: send } = await createScene({ store })
+    const { marketplace, deliver: send } = await createScene({ store: storeOption(store) })
     await send(sampleDelivery('application/installed'))
     const fault = store.faults.add({ on: 'addTallies', kind: 'hang' })
     await marketplace.close()

@@ -3,7 +3,6 @@ export const ENTRY_POINTS = {
   'marketplace-webhooks': 'lib/index.ts',
   testing: 'lib/testing/index.ts',
   console: 'lib/console/index.ts',
-  store: 'lib/adapter/index.ts',
 }
 
 /** Options of TypeDoc and its Markdown plugin. */
@@ -32,6 +31,7 @@ export const OPTIONS = {
   intentionallyNotExported: [
     ...['ROLES', 'TOKEN_KINDS', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice', 'Warn'],
     ...['OnCall', 'OnRead', 'OnDelivery', 'StatusFault'],
+    ...['EntryFilter', 'EntryCounts', 'SubscriptionCounts'],
     // The shapes of requests.
     ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],
     // The types behind public names of the same spelling.

@@ -17,10 +17,8 @@ import {
   sentences,
   without,
 } from './option-checks.js'
-import type { PostgresPool } from './postgres/pool.js'
 import type { SubscriptionRecord } from './record.js'
-import type { Store } from './store/store.js'
-import { isStoreOrPool, storeFaults } from './store-option.js'
+import { type PostgresStore, storeFaults } from './store-option.js'
 import { isLogger, type Logger } from './telemetry/logger.js'
 
 /**
@@ -65,10 +63,10 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   /** The last path segment of the address the platform delivers to: one, or several while rotating. */
   deliverySecrets: string | string[]
   /**
-   * `sqlite:<path>`, `sqlite::memory:`, `postgres://…`, a pool of `pg`, or a `Store`, for example `postgresStore()`.
+   * `sqlite:<path>`, `sqlite::memory:`, `postgres://…`, or `postgresStore(…)` for a pool of your own or another schema.
    * Default `sqlite:marketplace.db`.
    */
-  store?: string | PostgresPool | Store | undefined
+  store?: string | PostgresStore | undefined
   /** Takes over the store of another app, after you changed `clientId` or `baseUrl` on purpose. Default false. */
   adoptStore?: boolean | undefined
   /**
@@ -176,10 +174,8 @@ const OPTIONS = z.strictObject({
   }),
   deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults))),
   store: z
-    .union([
-      z.string().superRefine(without(storeFaults)),
-      z.custom<Store | PostgresPool>(isStoreOrPool, 'expected an address, a pool of pg, or a Store'),
-    ])
+    .custom<string | PostgresStore>()
+    .superRefine(without(storeFaults))
     .default('sqlite:marketplace.db'),
   adoptStore: z.boolean('expected true or false').default(false),
   entitledWhen: fn.superRefine(without(ruleFaults)).optional(),

@@ -146,9 +146,9 @@ export function createParts<Custom extends EventDefinitions>(
   })
   const { during, isClosed, whyNotOpen } = lifecycle
   const problemOfStore = async () => {
-    const problem = await store.problem?.(options.receiver.acceptTimeoutMs)
+    const problem = await store.problem(options.receiver.acceptTimeoutMs)
     replies.storeProblem(problem)
-    return problem ?? null
+    return problem
   }
   const checkHealth = createHealthCheck({
     store: { counts: () => store.counts(freshness.maxStaleMs), problem: problemOfStore },

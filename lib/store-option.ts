@@ -1,10 +1,11 @@
-import { type Clock, systemClock } from './clock.js'
+import { z } from 'zod'
+import type { Clock } from './clock.js'
 import { MarketplaceError } from './errors.js'
+import { count, isObject, sentences } from './option-checks.js'
 import { createPostgresEngine } from './postgres/engine.js'
 import { grantsFor } from './postgres/grants.js'
 import { isPool, type PostgresPool } from './postgres/pool.js'
 import { createSqliteEngine } from './sqlite/engine.js'
-import { guardedStore } from './store/guarded-store.js'
 import { createSqlStore } from './store/sql-store.js'
 import type { Store } from './store/store.js'
 import type { Warn } from './warnings.js'
@@ -15,10 +16,58 @@ const POSTGRES = /^postgres(?:ql)?:\/\//
 const SCHEMA = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 const DEFAULT_SCHEMA = 'marketplace_webhooks'
 
-/** The faults of a store address. They never repeat the address, which may contain a password. */
-export function storeFaults(address: string): string[] {
-  const isAddress = SQLITE.test(address) || (POSTGRES.test(address) && URL.canParse(address))
-  return isAddress ? [] : ['expected sqlite:<path>, sqlite::memory:, postgres://…, a pool of pg, or a Store']
+/** PostgreSQL for the option `store`: what `postgresStore` returns. Each marketplace opens a store of its own with it. */
+export interface PostgresStore {
+  /** The SQL that gives `role` all the rights this store needs. The owner of the tables runs it. */
+  grants(role: string): string
+}
+
+/** What `postgresStore` takes instead of a pool alone. */
+export interface PostgresStoreOptions {
+  /** A `postgres://` address. */
+  connectionString?: string | undefined
+  /** A pool of `pg` in place of an address. The app closes it itself. */
+  pool?: PostgresPool | undefined
+  /** The schema of the tables, created at the first start. Default `marketplace_webhooks`. */
+  schema?: string | undefined
+  /** The most connections, including one for notifications. Only with an address. Default 10. */
+  maxConnections?: number | undefined
+}
+
+/**
+ * PostgreSQL with a pool of your own or with settings, for the option `store`.
+ *
+ * @param given a pool of `pg`, which the app closes itself, or settings with a pool or an address
+ * @throws MarketplaceError `config_invalid`: without a pool or an address, for an unknown setting, and for a schema that is not a
+ * plain name
+ *
+ * @example
+ * const onOwnPool = postgresStore(new pg.Pool({ connectionString }))
+ * const inSchema = postgresStore({ connectionString, schema: 'billing', maxConnections: 5 })
+ */
+export function postgresStore(given: PostgresPool | PostgresStoreOptions): PostgresStore {
+  const settings = settingsOf(given)
+  return Object.freeze({
+    grants: (role: string) => grantsFor(settings.schema, role),
+    [CREATE_STORE]: ((onPostgres) => onPostgres(settings)) as CreateStore,
+  })
+}
+
+/**
+ * The member of a value of the option `store` that creates the store. An app with both builds of the package in one
+ * process may pass a value of the other build, so the symbol is the same in both, and the caller brings PostgreSQL.
+ */
+export const CREATE_STORE = Symbol.for('marketplace-webhooks: create the store')
+
+type CreateStore = (onPostgres: (settings: ReturnType<typeof settingsOf>) => Store) => Store
+
+/** The faults of the option `store`. They never repeat an address, which may contain a password. */
+export function storeFaults(option: unknown): string[] {
+  const isAddress = typeof option === 'string' && (SQLITE.test(option) || isPostgres(option))
+  if (isAddress || (isObject(option) && CREATE_STORE in option)) return []
+  return isObject(option) && isPool(option)
+    ? ['expected postgresStore(pool) in place of the pool alone']
+    : ['expected sqlite:<path>, sqlite::memory:, postgres://…, or postgresStore(…)']
 }
 
 /** The path in the address of a SQLite file. */
@@ -26,60 +75,54 @@ export function sqlitePath(address: string): string | undefined {
   return SQLITE.exec(address)?.groups?.path
 }
 
-/** Whether `value` can be a `Store` or a pool of `pg`. */
-export function isStoreOrPool(value: unknown): boolean {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    (('accept' in value && 'claimReads' in value) || isPool(value))
+/** The store for a valid option. It is not opened yet. */
+export function storeFor(option: string | PostgresStore, clock: Clock, warn?: Warn): Store {
+  if (typeof option === 'string') {
+    const path = sqlitePath(option)
+    if (path !== undefined) return createSqlStore(createSqliteEngine({ path, clock, warn }), clock)
+  }
+  const store = typeof option === 'string' ? postgresStore({ connectionString: option }) : option
+  return (store as PostgresStore & { [CREATE_STORE]: CreateStore })[CREATE_STORE]((settings) =>
+    createSqlStore(createPostgresEngine({ ...settings, clock, warn }), clock),
   )
 }
 
-/** The store for a valid option. It is not opened yet. */
-export function storeFor(option: string | PostgresPool | Store, clock: Clock, warn?: Warn): Store {
-  if (typeof option === 'string') {
-    const path = sqlitePath(option)
-    return path
-      ? createSqlStore(createSqliteEngine({ path, clock, warn }), clock)
-      : postgresStore(option, { clock, warn })
-  }
-  return isPool(option) ? postgresStore(option, { clock, warn }) : guardedStore(option)
-}
-
-/** A store on PostgreSQL, which can also print the grants of a role that does not own its tables. */
-export interface PostgresStore extends Store {
-  /** The SQL that gives `role` all the rights this store needs. The owner of the tables runs it. */
-  grants(role: string): string
-}
-
-/**
- * A store on PostgreSQL with settings of its own, for the option `store`.
- *
- * @param connection a `postgres://` address, or a pool of `pg`, which the app closes itself
- * @throws MarketplaceError `config_invalid`, for a schema that is not a plain name
- *
- * @example
- * const store = postgresStore(process.env.DATABASE_URL, { schema: 'billing', maxConnections: 5 })
- */
-export function postgresStore(
-  connection: string | PostgresPool,
-  options: {
-    /** The schema of the tables, created at the first start. Default `marketplace_webhooks`. */
-    schema?: string
-    /** The most connections, including one for notifications. Only with an address. Default 10. */
-    maxConnections?: number
-    clock?: Clock
-    /** Gets the code of each warning. Without it they become process warnings. */
-    warn?: Warn | undefined
-  } = {},
-): PostgresStore {
-  const { schema = DEFAULT_SCHEMA, maxConnections = 10, clock = systemClock, warn } = options
-  if (!SCHEMA.test(schema)) {
+function settingsOf(given: unknown) {
+  const result = SETTINGS.safeParse(isObject(given) && isPool(given) ? { pool: given } : given)
+  if (!result.success)
     throw new MarketplaceError(
       'config_invalid',
-      'Cannot use the schema: expected a plain name of letters, digits and _',
+      `Cannot use PostgreSQL: ${sentences(result.error.issues).join('; ')}`,
     )
-  }
-  const engine = createPostgresEngine({ connection, schema, maxConnections, clock, warn })
-  return Object.assign(createSqlStore(engine, clock), { grants: (role: string) => grantsFor(schema, role) })
+  const { pool, connectionString, ...others } = result.data
+  return { connection: pool ?? (connectionString as string), ...others }
+}
+
+const SETTINGS = z
+  .strictObject(
+    {
+      connectionString: z.string().refine(isPostgres, 'expected a postgres:// address').optional(),
+      pool: z
+        .custom<PostgresPool>((value) => isObject(value) && isPool(value), 'expected a pool of pg')
+        .optional(),
+      schema: z
+        .string()
+        .regex(SCHEMA, 'expected a plain name of letters, digits and _')
+        .default(DEFAULT_SCHEMA),
+      maxConnections: count(10, 1, 1_000),
+    },
+    {
+      error: ({ code }) =>
+        code === 'invalid_type'
+          ? 'expected a pool of pg, or an object with connectionString or pool'
+          : undefined,
+    },
+  )
+  .refine(
+    ({ pool, connectionString }) => (pool === undefined) !== (connectionString === undefined),
+    'expected either connectionString or pool',
+  )
+
+function isPostgres(address: string): boolean {
+  return POSTGRES.test(address) && URL.canParse(address)
 }

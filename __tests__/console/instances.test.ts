@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { withStoreFaults } from '../../lib/adapter/index.js'
 import { MINUTE, systemClock } from '../../lib/clock.js'
 import { storeFor } from '../../lib/store-option.js'
 import { VERSION } from '../../lib/version.js'
@@ -8,6 +7,8 @@ import { askPage, axeViolations, openPage, troubles, useBrowser } from '../suppo
 import { mountConsole } from '../support/console.js'
 import { useEngine } from '../support/engines.js'
 import { createScene, openMarketplace } from '../support/scene.js'
+import { withStoreFaults } from '../support/store-faults.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 
 const PHONE = { viewport: { width: 360, height: 740 } }
@@ -53,7 +54,7 @@ describe('Health of the console', () => {
 
   it('shows the problems even if the instances cannot be read', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
-    const { marketplace, app, url } = await createScene({ store })
+    const { marketplace, app, url } = await createScene({ store: storeOption(store) })
     mountConsole(app, marketplace)
     store.faults.add({ on: ['instances', 'counts'], kind: 'unavailable' })
     const page = await openHealth(url)

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from '@jest/globals'
-import { STORE_FAULT_KINDS } from '../../lib/adapter/index.js'
 import { REASONS } from '../../lib/entitlement/decide.js'
 import { TRANSITIONS } from '../../lib/entitlement/purchase-state.js'
 import { ERROR_CODES, type ErrorCode } from '../../lib/errors.js'
@@ -228,14 +227,6 @@ describe('the pages on testing', () => {
       row['What it does'],
     ])
     expect(written).toEqual(Object.entries(FAULT_KINDS).map(([kind, { does }]) => [kind, does]))
-  })
-
-  it('have every fault of a store', () => {
-    const written = tableWith('Kind', 'What the call does').map((row) => [
-      names(row.Kind)[0],
-      row['What the call does']?.replaceAll('`', ''),
-    ])
-    expect(written).toEqual(Object.entries(STORE_FAULT_KINDS))
   })
 
   it('have every option of the simulator', () => {

@@ -4,6 +4,7 @@ import { sampleDelivery } from '../../lib/testing/index.js'
 import { eventOf } from '../support/events.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
@@ -13,7 +14,7 @@ describe('the answer after a new announcement', () => {
     const urls = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
     let reads = 0
     const marketplace = openMarketplace(urls, {
-      store: { ...store, close: async () => {} },
+      store: storeOption({ ...store, close: async () => {} }),
       closeGraceMs: 50,
       platform: {
         async fetch(input, init) {

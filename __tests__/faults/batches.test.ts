@@ -8,6 +8,7 @@ import { disk } from '../support/failing-disk.js'
 import { loadReceiver } from '../support/receiver-process.js'
 import { createScene, deliver, openMarketplace, startPlatform } from '../support/scene.js'
 import { OUR_ITEM } from '../support/settings.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { canTrace } from '../support/system-calls.js'
 import { until } from '../support/until.js'
@@ -71,7 +72,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
             begin select raise(abort, 'poison'); end`
         : `alter table journal add constraint no_poison check (payload not like '%poison%')`,
     )
-    const { marketplace, deliver } = await createScene({ store, worker: false })
+    const { marketplace, deliver } = await createScene({ store: storeOption(store), worker: false })
     const bodies = Array.from({ length: 24 }, (_, i) => notice(i === 7 ? 'poison' : 'b1', `s${i}`))
     const replies = await Promise.all(bodies.map((body) => deliver(body)))
     expect(replies.map(({ status }) => status)).toEqual(bodies.map((_, i) => (i === 7 ? 503 : 200)))
@@ -81,7 +82,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
 
   it('C10 that names a subscription twice stores both events and requests two refreshes', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
-    const { marketplace, deliver } = await createScene({ store, worker: false })
+    const { marketplace, deliver } = await createScene({ store: storeOption(store), worker: false })
     const twice = [notice('b1', 's1'), notice('b1', 's1')]
     const replies = await Promise.all([deliver(twice), deliver(notice('b1', 's1')), deliver(twice)])
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200])
@@ -93,7 +94,11 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
   it('C12 that waits for a stalled database is limited, and what exceeds the limit is refused at once', async () => {
     const address = await engine.freshAddress()
     const { store } = await openStoreWithSql(address)
-    const { deliver } = await createScene({ store, worker: false, receiver: { acceptTimeoutMs: 200 } })
+    const { deliver } = await createScene({
+      store: storeOption(store),
+      worker: false,
+      receiver: { acceptTimeoutMs: 200 },
+    })
     const standstill = {
       SQLite: { begin: disk.hold, end: disk.release },
       PostgreSQL: { begin: () => engine.server().freeze(), end: () => engine.server().thaw() },

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
-import { withStoreFaults } from '../../lib/adapter/index.js'
 import { DAY, HOUR, systemClock } from '../../lib/clock.js'
 import type { HandlerFailure, Marketplace, PurchaseChange } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
@@ -11,6 +10,8 @@ import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { buy } from '../support/purchases.js'
 import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { withStoreFaults } from '../support/store-faults.js'
+import { storeOption } from '../support/store-option.js'
 import { gate, until } from '../support/until.js'
 
 const B1 = 'business-one'
@@ -156,7 +157,7 @@ describe('H71 when the store cannot be read before a handler is called', () => {
   it('H71 the handler is not called with a guess: the change is put off, and is handled afterwards', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const { platform, marketplace } = await createScene({
-      store,
+      store: storeOption(store),
       worker: { pollMs: 50, handlerRetryDelaysMs: [] },
     })
     const failures: HandlerFailure[] = []
@@ -175,7 +176,7 @@ describe('H71 when the store cannot be read before a handler is called', () => {
 
   it('H71 a store that hangs does not hold up the close', async () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
-    const { platform, marketplace } = await createScene({ store })
+    const { platform, marketplace } = await createScene({ store: storeOption(store) })
     const handled = handledBy(marketplace)
     store.faults.add({ on: 'subscriptionsOf', kind: 'hang' })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -328,7 +329,7 @@ describe('H70 a change that is committed while the answer is looked up', () => {
         }
       },
     })
-    const { platform, marketplace } = await createScene({ store: slow })
+    const { platform, marketplace } = await createScene({ store: storeOption(slow) })
     const handled = handledBy(marketplace)
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await looked.opened

@@ -2,7 +2,6 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../lib/clock.js'
 import type { ReadResult } from '../../lib/platform/read-result.js'
 import type { ReadClaim } from '../../lib/store/store.js'
-import { postgresStore } from '../../lib/store-option.js'
 import { concludeRead } from '../../lib/work/conclude-read.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { notice } from '../support/events.js'
@@ -18,7 +17,7 @@ describe('D24 while the clocks of the app and of PostgreSQL differ', () => {
     async (aheadSeconds) => {
       const { clock, leap } = jumpingClock()
       leap(aheadSeconds * SECOND)
-      const store = postgresStore(await engine.freshAddress(), { clock })
+      const store = await engine.freshAddress()
       const { marketplace, platform } = await createScene({ store, clock, freshness: { waitMs: 3_000 } })
       await marketplace.start()
       platform.faults.add({ on: 'read', kind: 'slow', ms: 700 })
@@ -33,7 +32,7 @@ describe('D24 while the clocks of the app and of PostgreSQL differ', () => {
   it.each([10, -10])('a question does not wait longer than waitMs (%d s)', async (aheadSeconds) => {
     const { clock, leap } = jumpingClock()
     leap(aheadSeconds * SECOND)
-    const store = postgresStore(await engine.freshAddress(), { clock })
+    const store = await engine.freshAddress()
     const { marketplace, platform } = await createScene({ store, clock, freshness: { waitMs: 500 } })
     await marketplace.start()
     platform.faults.add({ on: 'read', kind: 'hang' })

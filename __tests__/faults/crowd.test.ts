@@ -1,14 +1,15 @@
 import { describe, expect, it } from '@jest/globals'
-import { claimOne } from '../../lib/adapter/lab.js'
 import type { Query } from '../../lib/store/sql.js'
 import { COUNTED_UP_TO, type ReadClaim, type Store } from '../../lib/store/store.js'
 import { createSubscriptionUpkeep } from '../../lib/store/subscription-upkeep.js'
 import { refusedBusinesses } from '../../lib/work/refused-businesses.js'
+import { claimOne } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
 import { subscriptions } from '../support/many-subscriptions.js'
 import { OUR_ITEM, openMarketplace } from '../support/scene.js'
 import { type PlanStep, walksOf } from '../support/sqlite-plan.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql, type StoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
@@ -117,7 +118,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     await sql(subscriptions('asked', `${Date.now() + HOUR}`, 5, 1, 'null', 0, 4))
     const begun: [string, number][] = []
     openMarketplace(PLATFORM, {
-      store,
+      store: storeOption(store),
       platform: {
         concurrency: 4,
         async fetch(input) {
@@ -163,7 +164,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     await store.accept([eventOf('purchased', 'customer')])
     const begun: string[] = []
     openMarketplace(PLATFORM, {
-      store,
+      store: storeOption(store),
       platform: {
         concurrency: 4,
         async fetch(input) {

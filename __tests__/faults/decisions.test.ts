@@ -199,6 +199,7 @@ function create() {
   let notify: (hint: Hint) => void = () => {}
   const entitlements = createEntitlements({
     store: {
+      readFirst: async () => {},
       subscriptionsOf(businessUid) {
         loads++
         if (isDown) return Promise.reject(new Error('down'))

@@ -20,6 +20,7 @@ import { type Simulator, sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { noticeOf } from '../support/events.js'
 import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { until } from '../support/until.js'
 
 const express4 = require('express-4') as typeof express5
@@ -30,7 +31,7 @@ describe('a sender without the secret', () => {
   it('A1 causes no work in the database and no line in the log', async () => {
     const { store, calls } = createWatchedStore()
     const platform = await startPlatform()
-    const marketplace = openMarketplace(platform, { store, worker: false })
+    const marketplace = openMarketplace(platform, { store: storeOption(store), worker: false })
     await marketplace.start()
     const url = await serve(express5().use('/hooks', marketplace.router))
     const target = marketplace.targetUrl(`${url}/hooks`)

@@ -10,6 +10,7 @@ import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { gate, until } from '../support/until.js'
 
 const DELIVERY = JSON.stringify(sampleDelivery('application/installed'))
@@ -157,7 +158,7 @@ describe('K61 deliveries that are not stored in time', () => {
     }
     const store = createSqlStore({ ...plain, durable }, clock)
     const { marketplace, deliver } = await createScene({
-      store,
+      store: storeOption(store),
       clock,
       worker: false,
       receiver: { acceptTimeoutMs: 100 },
@@ -172,7 +173,7 @@ describe('K61 deliveries that are not stored in time', () => {
 
     // Out of rotation it gets no deliveries, so after a while it may try again.
     jump(3 * MINUTE)
-    await until('the last write has ended', async () => (await store.problem?.()) === null)
+    await until('the last write has ended', async () => (await store.problem()) === null)
     expect(await marketplace.health()).toMatchObject({
       status: 'degraded',
       problems: [{ code: 'deliveries_not_accepted' }],
@@ -200,7 +201,7 @@ describe('K61 deliveries that are not stored in time', () => {
       await plain.durable(since)
     }
     const store = createSqlStore({ ...plain, durable }, clock)
-    const { marketplace, deliver } = await createScene({ store, clock, worker: false })
+    const { marketplace, deliver } = await createScene({ store: storeOption(store), clock, worker: false })
     await marketplace.start()
     isSlow = true
     const failing = { status: 'failing', problems: [{ code: 'store_write_failed' }] }
@@ -230,11 +231,11 @@ describe('K61 deliveries that are not stored in time', () => {
     const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: jumpingClock().clock }))
     let fault: string | null = 'Cannot use the store: the database restarts'
     const { marketplace, deliver } = await createScene({
-      store: {
+      store: storeOption({
         ...inner,
         accept: (events) => (fault ? Promise.reject(new Error(fault)) : inner.accept(events)),
-        problem: () => fault,
-      },
+        problem: async () => fault,
+      }),
       worker: false,
     })
     for (let i = 0; i < 5; i++) await deliver(DELIVERY)
@@ -257,7 +258,7 @@ describe('K61 deliveries that are not stored in time', () => {
     const inner = createSqlStore(plain)
     const full = new MarketplaceError('store_unavailable', 'Cannot use the store: too many deliveries wait')
     const { marketplace, deliver } = await createScene({
-      store: { ...inner, accept: () => Promise.reject(full) },
+      store: storeOption({ ...inner, accept: () => Promise.reject(full) }),
       worker: false,
     })
     await Promise.all(Array.from({ length: 20 }, () => deliver(DELIVERY)))

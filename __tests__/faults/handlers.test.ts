@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/clock.js'
+import { MarketplaceError } from '../../lib/errors.js'
 import type { Marketplace, PurchaseChange } from '../../lib/index.js'
 import type { Store } from '../../lib/store/store.js'
 import { storeFor } from '../../lib/store-option.js'
@@ -7,6 +8,7 @@ import type { Simulator } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { gate, until } from '../support/until.js'
 
 /** The engine of the running test. */
@@ -28,7 +30,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const mails: { id: string; attempt: number; by: string }[] = []
       let isDead = false
       const first = openMarketplace(platform, {
-        store: endingBeforeNoted(store, () => isDead),
+        store: storeOption(endingBeforeNoted(store, () => isDead)),
         worker: { pollMs: 50, leaseMs: 1_000 },
       })
       first.onPurchaseChange(({ id }, { attempt }) => {
@@ -39,7 +41,10 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       await first.track({ subscription_uid: uid, business_uid: B1 })
       await until('the side effect has happened', () => mails.length === 1)
 
-      const second = openMarketplace(platform, { store, worker: { pollMs: 50, leaseMs: 1_000 } })
+      const second = openMarketplace(platform, {
+        store: storeOption(store),
+        worker: { pollMs: 50, leaseMs: 1_000 },
+      })
       second.onPurchaseChange(({ id }, { attempt }) => void mails.push({ id, attempt, by: 'second' }))
       await until('the result is recorded', async () => (await pendingChanges(second)) === 0)
       const { id } = mails[0] as { id: string }
@@ -60,7 +65,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const store = storeFor(await storeAddress(), systemClock)
       const marketplaces = [1, 2].map(() =>
         openMarketplace(platform, {
-          store,
+          store: storeOption(store),
           worker: { pollMs: 20, concurrency: 2, handlerRetryDelaysMs: [10, 10] },
         }),
       )
@@ -105,7 +110,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     const claimedAt = new Map<string, number>()
     const marketplace = openMarketplace(platform, {
       worker: { leaseMs },
-      store: {
+      store: storeOption({
         ...inner,
         subscribe(listener) {
           notify = listener
@@ -120,9 +125,9 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
         // The connection is lost, and its deadline is longer than the lease.
         async renewLane() {
           await new Promise((resolve) => setTimeout(resolve, 2 * leaseMs))
-          throw new Error('no answer')
+          throw new MarketplaceError('store_unavailable', 'Cannot use the store: no answer')
         },
-      },
+      }),
     })
     const agesOfLease: number[] = []
     marketplace.onAny(({ id }) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
-import { DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../../lib/adapter/lab.js'
 import { type Clock, HOUR, MINUTE } from '../../lib/clock.js'
+import { DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
 import { jumpingClock } from '../support/jumping-clock.js'

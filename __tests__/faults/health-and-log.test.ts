@@ -10,6 +10,7 @@ import { useEngine } from '../support/engines.js'
 import { noticeOf } from '../support/events.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { gate, until } from '../support/until.js'
 
@@ -26,7 +27,7 @@ describe('health', () => {
       if (method === 'claimReads' || method === 'claimLanes') looks[method]++
       return method === stuckCall && isStuck ? over.opened : call()
     })
-    const marketplace = openMarketplace(await startPlatform(), { store, clock })
+    const marketplace = openMarketplace(await startPlatform(), { store: storeOption(store), clock })
     marketplace.onPurchaseChange(() => {})
     await marketplace.start()
     const hasLooked = async (call: keyof typeof looks) => {
@@ -162,7 +163,7 @@ describe('the log', () => {
       return Promise.reject(new Error(`the database is gone: ${method}`))
     })
     const { platform, marketplace, deliver } = await createScene({
-      store,
+      store: storeOption(store),
       clock,
       freshness: { waitMs: 0 },
       worker: { pollMs: 10, handlerRetryDelaysMs: Array(100).fill(100) },

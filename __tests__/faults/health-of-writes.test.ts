@@ -1,14 +1,15 @@
 import { describe, expect, it, jest } from '@jest/globals'
-import { SECOND } from '../../lib/clock.js'
-import { postgresStore } from '../../lib/index.js'
+import { SECOND, systemClock } from '../../lib/clock.js'
 import { sql } from '../../lib/store/sql.js'
 import type { NewEvent } from '../../lib/store/store.js'
+import { postgresStore, storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { POSTGRES_PASSWORD } from '../support/postgres.js'
 import { createScene, OUR_ITEM } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
@@ -52,11 +53,12 @@ describe('K62 a role that may not insert any more', () => {
     const server = engine.server()
     await server.sql(`create role ${name} login password '${POSTGRES_PASSWORD}'`)
     onCleanUp(() => server.sql(`drop owned by ${name}; drop role ${name}`, [], database))
-    const owner = postgresStore(server.url(database))
+    const connectionString = server.url(database)
+    const owner = storeFor(connectionString, systemClock)
     await owner.open()
     await owner.close()
     const sql = (text: string) => server.sql(text, [], database)
-    const grants = owner.grants(name)
+    const grants = postgresStore({ connectionString }).grants(name)
     await sql(grants)
     const address = new URL(own)
     address.username = name
@@ -73,7 +75,7 @@ describe.each(ENGINE_NAMES)('K69 a database on %s that becomes read-only', (name
     const { clock, jump } = jumpingClock()
     const address = await engine.freshAddress()
     const { store, engine: ofStore } = await openStoreWithSql(address, { clock })
-    const { marketplace, deliver } = await createScene({ store, clock, worker: false })
+    const { marketplace, deliver } = await createScene({ store: storeOption(store), clock, worker: false })
     expect((await deliver(sampleDelivery('application/installed'))).status).toBe(200)
     await writable(false)
     await until(
@@ -138,7 +140,7 @@ describe.each(ENGINE_NAMES)('K62 on %s', (name) => {
       for (let i = 0; i < 10; i++) {
         const less = LESS[table]
         if (less) await store.accept([{ ...event, id: `less ${i}`, key: 'k', ...less }])
-        expect(store.problem?.()).toContain(broken)
+        expect(await store.problem()).toContain(broken)
         jump(3_000)
         await new Promise((resolve) => setTimeout(resolve, 20))
       }
@@ -147,9 +149,9 @@ describe.each(ENGINE_NAMES)('K62 on %s', (name) => {
           ? `alter table away rename to ${table}`
           : `drop trigger broken on marketplace_webhooks.${table}`,
       )
-      await until('the problem has ended', () => {
+      await until('the problem has ended', async () => {
         jump(1_000)
-        return store.problem?.() === null
+        return (await store.problem()) === null
       })
       expect(await rows()).toBe(table === 'subscriptions' ? 11 : table === 'lanes' ? 10 : 0)
 

@@ -2,13 +2,14 @@ import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
 import { systemClock } from '../../lib/clock.js'
 import type { Hint } from '../../lib/store/store.js'
-import { storeFor } from '../../lib/store-option.js'
+import { postgresStore, storeFor } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from '../support/engines.js'
 import { notice } from '../support/events.js'
 import { childSettings, loadReceiver } from '../support/receiver-process.js'
 import { createScene, deliver, openMarketplace, startPlatform } from '../support/scene.js'
 import { itWhereShared } from '../support/sharing.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { until } from '../support/until.js'
@@ -139,8 +140,8 @@ describe('instances on PostgreSQL', () => {
     pool.on('error', () => {})
     onCleanUp(() => pool.end())
     const platform = await startPlatform()
-    const store = storeFor(pool, systemClock)
-    const listening = openMarketplace(platform, { store, worker: { pollMs: 300 } })
+    const store = storeFor(postgresStore(pool), systemClock)
+    const listening = openMarketplace(platform, { store: storeOption(store), worker: { pollMs: 300 } })
     // Another process of the same app, whose notifications the test sends.
     const { baseUrl, authUrl } = platform
     const scene = await createScene({ store: address, worker: false, platform: { baseUrl, authUrl } })

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
-import { EVERY_TOPIC, eventOf, handling, leasedEntries } from '../../lib/adapter/lab.js'
 import { systemClock } from '../../lib/clock.js'
 import type { Query } from '../../lib/store/sql.js'
 import type { LaneFinish } from '../../lib/store/store.js'
 import { createLaneFinishes } from '../../lib/work/lane-finishes.js'
+import { EVERY_TOPIC, eventOf, handling, leasedEntries } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 

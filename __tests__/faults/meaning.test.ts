@@ -7,6 +7,7 @@ import type { Simulator } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { noticeOf } from '../support/events.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { gate, until } from '../support/until.js'
 
 /** The engine of the running test. */
@@ -27,7 +28,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const reads = holdableReads()
       const store = storeFor(await storeAddress(), systemClock)
       const { platform, marketplace, deliver } = await createScene({
-        store,
+        store: storeOption(store),
         platform: { fetch: reads.fetch, timeoutMs: 120_000 },
         freshness: { waitMs: 0 },
       })
@@ -75,7 +76,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
         if (isHolding && ++arrived === 1) await commit.opened
         return finish()
       })
-      const { platform, marketplace, uid, seen } = await purchased({ store })
+      const { platform, marketplace, uid, seen } = await purchased({ store: storeOption(store) })
       const before = readsOf(platform, uid)
       isHolding = true
       platform.paymentIssue(uid)
@@ -157,11 +158,13 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const { clock, freeze, thaw } = freezableClock()
       const finished: unknown[] = []
       const slow = openMarketplace(platform, {
-        store: wrapped(store, 'finishRead', async (finish) => {
-          const isHeld = await finish()
-          finished.push(isHeld)
-          return isHeld
-        }),
+        store: storeOption(
+          wrapped(store, 'finishRead', async (finish) => {
+            const isHeld = await finish()
+            finished.push(isHeld)
+            return isHeld
+          }),
+        ),
         clock,
         platform: { fetch: reads.fetch, timeoutMs: 60_000 },
         worker: { pollMs: 50, leaseMs: 1_000 },
@@ -173,7 +176,10 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       freeze()
 
       platform.paymentIssue(uid)
-      const quick = openMarketplace(platform, { store, worker: { pollMs: 50, leaseMs: 60_000 } })
+      const quick = openMarketplace(platform, {
+        store: storeOption(store),
+        worker: { pollMs: 50, leaseMs: 60_000 },
+      })
       const newer = await until('the newer read is written', async () => {
         const [row] = await store.subscriptionsOf(B1)
         return row?.state === 'suspended' && row

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { NUMBERS, subscriptions } from '../support/many-subscriptions.js'
 import { createScene } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
@@ -23,7 +24,7 @@ describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName)
     await sql(journal('handled', 'done', now - 91 * DAY, 1_000, 'change'))
     await sql(journal('reported lately', 'done', now - 89 * DAY, 20, 'change'))
     await sql(subscriptions('made up', 'null', 1_000, now - 31 * DAY))
-    const { marketplace } = await createScene({ store: lab.store })
+    const { marketplace } = await createScene({ store: storeOption(lab.store) })
     await marketplace.start()
     const count = async (table: string) =>
       Number((await sql<{ rows: number }>(`select count(*) as rows from ${table}`))[0]?.rows)

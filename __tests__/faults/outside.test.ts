@@ -6,14 +6,12 @@ import { type Clock, guardedClock, systemClock } from '../../lib/clock.js'
 import { MarketplaceError } from '../../lib/errors.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import type { Engine } from '../../lib/store/engine.js'
-import { guardedStore } from '../../lib/store/guarded-store.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import type { Store } from '../../lib/store/store.js'
 import { createTelemetry } from '../../lib/telemetry/telemetry.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
-import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
+import { createScene } from '../support/scene.js'
 import { runScript } from '../support/script.js'
 import { gate, until } from '../support/until.js'
 
@@ -68,17 +66,19 @@ describe('K21 an opening that fails', () => {
     await until('the store is open', async () => (await marketplace.health()).status === 'ok', 15_000)
     expect((await deliver({ any: 'thing' })).status).toBe(200)
   }, 30_000)
+})
 
-  it("of the app's own store is tried again after any error", async () => {
-    const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => warnings.mockRestore())
-    let failures = 0
-    const store = oddStore((name) => {
-      if (name === 'open' && ++failures < 3) throw new TypeError('not a promise')
-    })
-    const marketplace = openMarketplace(await startPlatform(), { store })
-    await expect(marketplace.start()).rejects.toMatchObject({ code: 'store_unavailable' })
-    await until('the store is open', async () => (await marketplace.health()).status === 'ok')
+describe('K29 an opening that takes long', () => {
+  it('makes the calls wait until the store is open', async () => {
+    const { opened: mayOpen, open: release } = gate()
+    const engine = createSqliteEngine({ path: ':memory:', clock: systemClock })
+    const store = createSqlStore({ ...engine, open: () => mayOpen.then(engine.open) })
+    const opened = store.open()
+    const asked = store.subscriptionsOf('b1')
+    release()
+    expect(await asked).toEqual([])
+    await opened
+    await store.close()
   })
 })
 
@@ -194,31 +194,6 @@ describe('K24 a plug-in of the app', () => {
     telemetry.warn('store_not_open', 'why')
   })
 
-  it('may throw as a store, at once or later: each call rejects with store_unavailable', async () => {
-    const store = guardedStore(oddStore((name) => (name === 'counts' ? fail('at once') : undefined)))
-    await store.open()
-    const error = await store.counts().catch((reason) => reason)
-    expect(error).toMatchObject({
-      code: 'store_unavailable',
-      message: 'Cannot use the store: counts failed: at once',
-    })
-    expect(typeof store.subscribe(() => {})).toBe('function')
-    await store.close()
-  })
-
-  it('K29 makes calls wait while it opens, as a store', async () => {
-    const { opened: mayOpen, open: release } = gate()
-    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
-    const open: Store['open'] = (owner) => mayOpen.then(() => inner.open(owner))
-    const store = guardedStore(Object.assign(Object.create(inner), { open }))
-    const opened = store.open()
-    const asked = store.subscriptionsOf('b1')
-    release()
-    expect(await asked).toEqual([])
-    await opened
-    await store.close()
-  })
-
   it('may throw as all of these at once, and the process continues', async () => {
     const script = runScript(
       { store: 'sqlite::memory:' },
@@ -252,20 +227,3 @@ describe('K24 a plug-in of the app', () => {
     throw new Error(what)
   }
 })
-
-/** A database in memory, as a store class of the app whose calls may throw before they return a promise. */
-function oddStore(odd: (name: keyof Store) => void): Store {
-  const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
-  return new Proxy(inner, {
-    get(target, name: keyof Store) {
-      const method = target[name] as ((...given: unknown[]) => unknown) | undefined
-      return (
-        method &&
-        ((...given: unknown[]) => {
-          odd(name)
-          return method(...given)
-        })
-      )
-    },
-  })
-}

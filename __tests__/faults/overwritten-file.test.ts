@@ -36,7 +36,7 @@ describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the
   it.each(losses)('(%s) takes no delivery, and says so at once', async (_what, lose, message) => {
     const { store, paths } = await storeWithBackup(driver)
     lose(paths)
-    expect(await store.problem?.()).toMatch(message)
+    expect(await store.problem()).toMatch(message)
     await expect(store.accept([eventOf('late')])).rejects.toMatchObject({ code: 'store_unavailable' })
   })
 
@@ -48,7 +48,7 @@ describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the
     other.exec('create table made_meanwhile (it text)')
     other.close()
     expect(statSync(`${paths.file}-wal`).size).toBeGreaterThan(4096)
-    expect(await store.problem?.()).toMatch(/m\.db-wal was overwritten or shortened/)
+    expect(await store.problem()).toMatch(/m\.db-wal was overwritten or shortened/)
     await expect(store.accept([eventOf('late')])).rejects.toMatchObject({ code: 'store_unavailable' })
   })
 
@@ -59,7 +59,7 @@ describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the
       await store.accept(Array.from({ length: 50 }, (_, j) => eventOf(`grown-${i}-${j}`)))
       if (i % 5 === 4) other.exec('pragma wal_checkpoint(truncate)')
       if (i === 10) await store.backup(join(temporaryFolder(), 'second.db'))
-      expect(await store.problem?.()).toBeNull()
+      expect(await store.problem()).toBeNull()
     }
     other.close()
   })
@@ -76,7 +76,7 @@ describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the
     for (const statement of ['vacuum', 'pragma wal_checkpoint(truncate)']) {
       other.exec(statement)
       await store.accept([eventOf(statement)])
-      expect(await store.problem?.()).toBeNull()
+      expect(await store.problem()).toBeNull()
     }
     expect(pagesOf(paths.file)).toBeLessThan(before)
     other.close()
@@ -92,7 +92,7 @@ async function storeWithBackup(driver: SqliteDriverName) {
   await store.accept([eventOf('s1')])
   await store.backup(paths.backup)
   await store.accept([eventOf('s2')])
-  expect(await store.problem?.()).toBeNull()
+  expect(await store.problem()).toBeNull()
   return { store, paths }
 }
 

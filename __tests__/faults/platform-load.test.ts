@@ -9,6 +9,7 @@ import { concludeRead } from '../../lib/work/conclude-read.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { eventOf } from '../support/events.js'
 import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { until } from '../support/until.js'
 
 const B1 = 'business-one'
@@ -27,7 +28,7 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
     let failures = 100
     const platform = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
     openMarketplace(platform, {
-      store,
+      store: storeOption(store),
       platform: {
         concurrency: 4,
         async fetch(input) {

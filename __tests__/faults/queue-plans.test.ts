@@ -1,8 +1,16 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
-import { DONE, EVERY_TOPIC, ending, eventOf, finish, handling, leasedEntries } from '../../lib/adapter/lab.js'
 import type { Query } from '../../lib/store/sql.js'
 import { COUNTED_UP_TO, type Store } from '../../lib/store/store.js'
 import { forWholeFile } from '../support/clean-up.js'
+import {
+  DONE,
+  EVERY_TOPIC,
+  ending,
+  eventOf,
+  finish,
+  handling,
+  leasedEntries,
+} from '../support/conformance/lab.js'
 import { useEngine } from '../support/engines.js'
 import type { PostgresServer } from '../support/postgres.js'
 import { planOfSqlite, walksOf } from '../support/sqlite-plan.js'

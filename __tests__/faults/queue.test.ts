@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, it, jest } from '@jest/globals'
-import { EVERY_TOPIC, eventOf, handling } from '../../lib/adapter/lab.js'
 import { DAY, HOUR, systemClock } from '../../lib/clock.js'
 import type { HandlerFailure } from '../../lib/index.js'
 import type { Store } from '../../lib/store/store.js'
@@ -8,9 +7,11 @@ import { sampleDelivery } from '../../lib/testing/index.js'
 import { createDispatcher } from '../../lib/work/dispatcher.js'
 import { createHandlers } from '../../lib/work/handlers.js'
 import { createPayloads } from '../../lib/work/payloads.js'
+import { EVERY_TOPIC, eventOf, handling } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { gate, until } from '../support/until.js'
 
 let engine: TestEngine
@@ -24,14 +25,17 @@ describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
   it('H20 loses, ends and delays no event when a process without handlers runs', async () => {
     const store = storeFor(await engine.freshAddress(), systemClock)
     const retries = { pollMs: 20, handlerRetryDelaysMs: [200, 200, 200] }
-    const { platform, marketplace, deliver } = await createScene({ store, worker: retries })
+    const { platform, marketplace, deliver } = await createScene({
+      store: storeOption(store),
+      worker: retries,
+    })
     let calls = 0
     marketplace.on('application/installed', () => {
       if (++calls < 3) throw new Error('not yet')
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
     await until('the first try', () => calls === 1)
-    const script = openMarketplace(platform, { store, worker: { pollMs: 20 } })
+    const script = openMarketplace(platform, { store: storeOption(store), worker: { pollMs: 20 } })
     await script.start()
     await until('the event is handled', () => calls === 3)
     await until(

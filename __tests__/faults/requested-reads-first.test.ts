@@ -5,6 +5,7 @@ import { storeFor } from '../../lib/store-option.js'
 import { ENGINE_NAMES, ENGINES } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
 import { OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { until } from '../support/until.js'
 
@@ -17,7 +18,7 @@ it('E22 a requested read begins within a second while very many forged rows name
   const marketplace = openMarketplace(
     { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
     {
-      store,
+      store: storeOption(store),
       platform: {
         concurrency: 4,
         async fetch(input) {
@@ -54,7 +55,7 @@ it('E22 a requested read begins within a second while overdue reconciles hang', 
   const marketplace = openMarketplace(
     { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
     {
-      store,
+      store: storeOption(store),
       platform: {
         concurrency: 4,
         timeoutMs: 10_000,
@@ -89,7 +90,7 @@ it.each(ENGINE_NAMES)(
     const store = storeFor(await engines[name].freshAddress(), systemClock)
     const marketplace = openMarketplace(
       { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
-      { store, platform: { concurrency: 4, fetch: slowPlatform } },
+      { store: storeOption(store), platform: { concurrency: 4, fetch: slowPlatform } },
     )
     await marketplace.start()
     const made = (what: string) =>

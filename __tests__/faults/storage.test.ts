@@ -7,6 +7,7 @@ import { notice } from '../support/events.js'
 import { createScene, type Scene } from '../support/scene.js'
 import { OUR_ITEM } from '../support/settings.js'
 import { canMount, smallDisk } from '../support/small-disk.js'
+import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { until } from '../support/until.js'
@@ -68,7 +69,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
 
   it(`${promise}: as the database reports it`, async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
-    const scene = await createScene({ store })
+    const scene = await createScene({ store: storeOption(store) })
     const limits: Record<EngineName, [full: string, free: string]> = {
       SQLite: ['pragma max_page_count = 1', 'pragma max_page_count = 1000000'],
       PostgreSQL: [

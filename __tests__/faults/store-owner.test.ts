@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { claimOne } from '../../lib/adapter/lab.js'
 import { systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/postgres/engine.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
@@ -8,6 +7,7 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
 import { ownerOf } from '../../lib/store/store-owner.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { claimOne } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from '../support/scene.js'
@@ -127,7 +127,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
       jump(1_001)
       await expect(before.subscriptionsOf('b1')).rejects.toMatchObject({ code: 'store_of_another_app' })
       await expect(settle(before)).rejects.toMatchObject({ code: 'store_of_another_app' })
-      expect(before.problem?.()).toMatch(/another app/)
+      expect(await before.problem()).toMatch(/another app/)
       expect(await after.subscriptionsOf('b1')).toHaveLength(1)
     },
     20_000,

@@ -1,9 +1,9 @@
-import { claimOne } from '../../lib/adapter/lab.js'
 import { systemClock } from '../../lib/clock.js'
 import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { EVERY_EVENT } from '../../lib/store/store.js'
+import { claimOne } from './conformance/lab.js'
 
 /** Leases everything that is due in the given database, and is killed while it holds the leases. */
 async function claimAndDie(path: string, driver: SqliteDriverName) {

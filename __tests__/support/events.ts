@@ -1,6 +1,6 @@
-import { eventOf as eventOfStore } from '../../lib/adapter/lab.js'
 import type { NewEvent } from '../../lib/store/store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
+import { eventOf as eventOfStore } from './conformance/lab.js'
 import { OUR_ITEM } from './settings.js'
 
 /** A delivery that announces a change of one of the app's subscriptions. */

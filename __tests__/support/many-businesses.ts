@@ -12,6 +12,7 @@ import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
 import { DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { knock } from './simulation/door.js'
+import { storeOption } from './store-option.js'
 import { createVirtualClock } from './virtual-clock.js'
 
 // A killed life is never closed, so it never releases its hold on the process. Here that is the process of the tests.
@@ -101,7 +102,6 @@ export async function createBusinesses(
     const store = new Proxy(database, {
       get(target, name: keyof Store) {
         if (name === 'close') return async () => {}
-        if (name === 'problem') return () => target.problem?.() ?? null
         if (name === 'subscribe')
           return (listener: Parameters<Store['subscribe']>[0]) => {
             const end = target.subscribe((hint) => void (isKilled || listener(hint)))
@@ -119,7 +119,7 @@ export async function createBusinesses(
       worker: { pollMs: MINUTE },
       closeGraceMs: 1_000,
       ...rest,
-      store,
+      store: storeOption(store),
       clock: own,
       platform: {
         baseUrl: 'https://platform.test',

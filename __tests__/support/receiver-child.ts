@@ -15,6 +15,7 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
+import { storeOption } from './store-option.js'
 
 export interface ChildSettings {
   store: string
@@ -115,9 +116,9 @@ function begin(settings: ChildSettings) {
   })
 }
 
-function storeOf({ store: address, dies, reportsFinishes }: ChildSettings): string | Store {
-  if (dies) return createSqlStore(mortal(engineOf(address), dies))
-  return reportsFinishes ? reporting(storeFor(address, systemClock)) : address
+function storeOf({ store: address, dies, reportsFinishes }: ChildSettings) {
+  if (dies) return storeOption(createSqlStore(mortal(engineOf(address), dies)))
+  return reportsFinishes ? storeOption(reporting(storeFor(address, systemClock))) : address
 }
 
 function engineOf(address: string): Engine {

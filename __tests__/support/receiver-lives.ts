@@ -8,6 +8,7 @@ import {
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
+import { storeOption } from './store-option.js'
 import { createVirtualClock } from './virtual-clock.js'
 
 // A killed life is never closed, so it never releases its hold on the process. Here that is the process of the tests.
@@ -71,7 +72,7 @@ export async function createReceiverLives(options: {
     })
     const marketplace = createMarketplace({
       ...options.marketplace,
-      store,
+      store: storeOption(store),
       clock: own,
       platform: { baseUrl: 'https://platform.test', authUrl: 'https://auth.test', fetch },
     })

@@ -10,9 +10,9 @@ import {
   type ErrorCode,
   MarketplaceError,
   type PurchaseChange,
+  postgresStore,
 } from 'marketplace-webhooks'
 import { consoleRouter, type Person } from 'marketplace-webhooks/console'
-import { type Store, storeConformance, withStoreFaults } from 'marketplace-webhooks/store'
 import { createSimulator, sampleDelivery } from 'marketplace-webhooks/testing'
 
 export const marketplace = createMarketplace({
@@ -48,10 +48,11 @@ export const helpOf = (error: unknown): string => (error instanceof MarketplaceE
 export const platform = createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret' })
 export const state: string = sampleDelivery('purchasable_subscription/updated').data.purchase_state
 export const token: 'app' = appToken('t').kind
-export const failing = (store: Store): Store => withStoreFaults(store, { faults: [{ kind: 'hang' }] })
-export const promises: string[] = storeConformance({ createStore: () => failing({} as Store) }).map(
-  ({ name }) => name,
+export const grants: string = postgresStore({ connectionString: 'postgres://db/app', schema: 'a' }).grants(
+  'b',
 )
+// @ts-expect-error: a pool alone is no store
+createMarketplace({ store: { connect() {}, on() {}, off() {} } })
 // @ts-expect-error: an app's token cannot register this event
 marketplace.registerWebhook({ event: 'app_subscription/installed', targetUrl: '', token: appToken('t') })
 // @ts-expect-error: there is no such option

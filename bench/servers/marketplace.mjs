@@ -1,6 +1,6 @@
 import { systemClock } from '../../dist/esm/clock.js'
 import { createMarketplace } from '../../dist/esm/index.js'
-import { storeFor } from '../../dist/esm/store-option.js'
+import { CREATE_STORE, storeFor } from '../../dist/esm/store-option.js'
 import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { lookMs } from './look.mjs'
 import { answer, serve, settings } from './serve.mjs'
@@ -18,7 +18,8 @@ const marketplace = createMarketplace({
   app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: PURCHASABLE_UID, codeName: 'bench' },
   platform: { baseUrl: platformUrl, authUrl: platformUrl },
   deliverySecrets: SECRET,
-  store,
+  // The store that is also called directly.
+  store: { [CREATE_STORE]: () => store },
   closeGraceMs: 500,
   ...options,
 })

@@ -1,6 +1,6 @@
 import { systemClock } from '../../dist/esm/clock.js'
 import { createMarketplace } from '../../dist/esm/index.js'
-import { storeFor } from '../../dist/esm/store-option.js'
+import { CREATE_STORE, storeFor } from '../../dist/esm/store-option.js'
 import { medianOf } from '../harness/statistics.mjs'
 import { businessOf, PURCHASABLE_UID, SECRET } from './deliveries.mjs'
 import { lookMs, medianMs, timed } from './look.mjs'
@@ -15,7 +15,8 @@ const marketplace = createMarketplace({
   app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: PURCHASABLE_UID, codeName: 'bench' },
   platform: { baseUrl: settings.platformUrl, authUrl: settings.platformUrl },
   deliverySecrets: SECRET,
-  store,
+  // The store that is also called directly.
+  store: { [CREATE_STORE]: () => store },
 })
 marketplace.onPurchaseChange(() => {})
 await marketplace.start()

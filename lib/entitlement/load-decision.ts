@@ -61,7 +61,7 @@ export function createDecisionLoads(options: {
           const subscriptions = await store.subscriptionsOf(businessUid)
           if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
             isPutFirst = true
-            store.readFirst?.(businessUid).catch(() => {})
+            store.readFirst(businessUid).catch(() => {})
           }
           const waitedMs = clock.monotonic() - beganAt
           // A flood of deliveries must not keep callers waiting: after this time they get an answer that is not cached.

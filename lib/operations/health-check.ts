@@ -13,7 +13,7 @@ export interface Health {
   counts: StoreCounts | null
 }
 
-/** `health()` answers within this time, even if a store of the app's own never does. */
+/** `health()` answers within this time, even if the database never does. */
 const HEALTH_MS = 9 * SECOND
 
 /** Returns `health()`: the problems of the store, of its counts, and of the parts. */
@@ -41,7 +41,7 @@ export function createHealthCheck(options: {
 
   async function countsAndProblem() {
     const counts = await store.counts()
-    return { counts, problem: await store.problem?.() }
+    return { counts, problem: await store.problem() }
   }
 
   return async function health(): Promise<Health> {
@@ -63,9 +63,7 @@ export function problemOfOpening(whyNotOpen: unknown, error: unknown): HealthPro
     : problemOf('store_not_open', messageOf(whyNotOpen))
 }
 
-/** A store of the app's own may lack some counts. */
-function problemsOfCounts(counts: Partial<StoreCounts>): HealthProblem[] {
-  const { dead = 0, retrying = 0, lapsed = 0 } = counts
+function problemsOfCounts({ dead, retrying, lapsed }: StoreCounts): HealthProblem[] {
   const problems: HealthProblem[] = []
   if (dead > 0) problems.push(problemOf('entries_dead', `${dead} journal entries are dead`))
   if (retrying > 0)

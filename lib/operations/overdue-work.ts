@@ -31,7 +31,7 @@ interface Kind {
   what: string
 }
 
-/** A store of the app's own may lack some. */
+/** Kinds whose age is missing have no due work. */
 type Counted = Partial<Pick<StoreCounts, Kind['age'] | NonNullable<Kind['count']>>>
 
 /**

@@ -39,7 +39,7 @@ export function createReadiness(options: {
 
   async function problemAfterLookup() {
     await store.subscriptionsOf('readiness')
-    return store.problem?.()
+    return store.problem()
   }
 
   async function reasonsOfStore(): Promise<HealthProblem[]> {

@@ -1,12 +1,12 @@
 import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
 import { createGroupCommit } from './group-commit.js'
-import { asStoreError } from './guarded-store.js'
 import type { Journal } from './journal.js'
 import type { Requested } from './merge-requests.js'
 import type { Ownership } from './ownership.js'
 import type { RefreshRequests } from './request-refresh.js'
 import type { Hint, NewEvent } from './store.js'
+import { asStoreError } from './store-error.js'
 import type { WriteHealth } from './write-health.js'
 
 /** With a million subscriptions, whose pages are not in memory, a delivery takes ten times as long. */

@@ -1,6 +1,6 @@
 import { MarketplaceError } from '../errors.js'
-import { asStoreError } from './guarded-store.js'
 import type { Store } from './store.js'
+import { asStoreError } from './store-error.js'
 import type { StoreOwner } from './store-owner.js'
 
 /**

@@ -5,7 +5,6 @@ import { createAcceptance } from './acceptance.js'
 import type { Engine } from './engine.js'
 import { createEntryCalls } from './entry-calls.js'
 import { createEntryCounts } from './entry-counts.js'
-import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
 import { createInstances } from './instances.js'
@@ -24,6 +23,7 @@ import { createRefreshAll } from './refresh-all.js'
 import { createRefreshRequests } from './request-refresh.js'
 import { requireStorable } from './storable-identifiers.js'
 import type { Store } from './store.js'
+import { asStoreError } from './store-error.js'
 import type { StoreOwner } from './store-owner.js'
 import { createStoreTime } from './store-time.js'
 import { createSubscriptionUpkeep } from './subscription-upkeep.js'
@@ -122,7 +122,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     ...createInstances(engine, { read, write }, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
     backup: (path) => whileOpen(() => engine.backup(path, closing.signal)),
-    problem: health.problem,
+    problem: async (inTimeMs) => health.problem(inTimeMs),
     subscribe,
   }
 

@@ -99,7 +99,7 @@ export { COUNTED_UP_TO, type SubscriptionCounts } from './subscription-counts.js
 export { type ClaimSuspectLane, MAX_LAPSES, type SuspectKind, type Suspects } from './suspects.js'
 
 /**
- * The store port: what the package asks of a database, and what a database promises.
+ * The store port: what the other parts ask of the database, and what both engines promise.
  *
  * A store holds subscriptions and a journal. A subscription is the record as last read, and the work of reading it
  * again. The journal has one entry for each delivery, change and action, with its outcome. A lane is the line of
@@ -159,7 +159,7 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
   /** Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes. */
-  readFirst?(businessUid: string): Promise<void>
+  readFirst(businessUid: string): Promise<void>
   /** Extends the lease of a read. False when the caller has lost it. */
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
   /**
@@ -228,14 +228,14 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
    * Why the last write or sync failed, or that writes take longer than `inTimeMs`, in a sentence. Null once a write of
    * all that a delivery writes took less; the caller asks again until then.
    */
-  problem?(inTimeMs?: number): string | null | Promise<string | null>
+  problem(inTimeMs?: number): Promise<string | null>
 
   /** Calls `listener` after the commits of this process and, where the engine can, of others, until the result is called. */
   subscribe(listener: (hint: Hint) => void): () => void
 }
 
 /** Each number is counted up to `COUNTED_UP_TO`. */
-export type StoreCounts = EntryCounts & SubscriptionCounts
+export interface StoreCounts extends EntryCounts, SubscriptionCounts {}
 
 /**
  * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of this business was finished; null: of any

@@ -38,7 +38,7 @@ export function createRefreshAndWait<Decision>(options: {
         )
         if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
           isPutFirst = true
-          store.readFirst?.(businessUid).catch(() => {})
+          store.readFirst(businessUid).catch(() => {})
         }
         const leftMs = deadline - clock.monotonic()
         if (!isReading || leftMs <= 0) break

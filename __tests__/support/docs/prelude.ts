@@ -29,16 +29,6 @@ process.env.BUSINESS_UID = 'business-1'
 export declare const fetchToken: (business_uid: string) => Promise<string>
 export declare const readSubscription: (token: string, uid: string) => Promise<{ purchase_state: string }>
 export const open = new Map<string, boolean>()
-
-/** A store of the app's own. */
-type Store = import('marketplace-webhooks').Store
-declare const StoreClass: new () => Store
-export declare class MyStore extends StoreClass {
-  database: object
-  constructor(database: object)
-}
-export declare const emptyDatabase: () => Promise<object>
-export declare const myStore: Store
 `
 
 export const PRELUDE_NAMES = [
@@ -53,9 +43,6 @@ export const PRELUDE_NAMES = [
   'fetchToken',
   'readSubscription',
   'open',
-  'MyStore',
-  'emptyDatabase',
-  'myStore',
 ]
 
 export const APP_ENV = {

@@ -2,6 +2,7 @@ import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
 import type { Store } from '../../../lib/store/store.js'
 import { knock } from '../simulation/door.js'
 import type { Random } from '../simulation/random.js'
+import { storeOption } from '../store-option.js'
 import type { Disk } from './disk.js'
 import { HOUR, MINUTE, SECOND } from './durations.js'
 import type { Ledger } from './ledger.js'
@@ -113,7 +114,7 @@ export function createApp(options: {
           fetch: (...args) => live(own, String(args[0]), () => fetchPlatform(...args)),
         },
         deliverySecrets: SECRET,
-        store: (connect && broken(connect())) ?? `sqlite:${disk.path()}`,
+        store: connect ? storeOption(broken(connect())) : `sqlite:${disk.path()}`,
         clock,
         retention,
         worker,

@@ -1,7 +1,8 @@
-import { STORE_METHODS } from '../../../lib/adapter/index.js'
 import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
 import { createMarketplace, MarketplaceError } from '../../../lib/index.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
+import { STORE_METHODS } from '../store-faults.js'
+import { storeOption } from '../store-option.js'
 import type { Wire } from './database.js'
 import { type DoorReply, knock } from './door.js'
 import type { Random } from './random.js'
@@ -71,7 +72,9 @@ export function createProcess(options: {
     })
     const store = {
       subscribe: (listener: (hint: Hint) => void) => real.subscribe((hint) => run(() => listener(hint))),
-    } as Store
+      problem: async () => null,
+      readFirst: async () => {},
+    } as unknown as Store
     for (const method of METHODS) {
       const inner = real[method] as (...args: unknown[]) => Promise<unknown>
       // biome-ignore lint/suspicious/noExplicitAny: every method of a store alike
@@ -117,7 +120,7 @@ export function createProcess(options: {
   const fetch = options.fetchFor({ isCutOff: () => platformCut > 0, enter })
   const marketplace: Marketplace = createMarketplace({
     ...settings,
-    store: storeOf(),
+    store: storeOption(storeOf()),
     clock: clockOf(time, skewMs, run),
     platform: { ...settings.platform, fetch },
   })

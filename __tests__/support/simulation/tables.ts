@@ -630,6 +630,8 @@ export function createTables(): Database & {
         erase: () => Promise.reject(new Error('not used in a run')),
         refreshAll: () => Promise.reject(new Error('not used in a run')),
         prune: async () => ({ rows: 0, dead: [] }),
+        problem: async () => null,
+        readFirst: async () => {},
         counts: () => Promise.reject(new Error('not used in a run')),
         // No answer and no change depends on the delivered payload.
         addTallies: async () => {},

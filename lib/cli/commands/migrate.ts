@@ -37,7 +37,7 @@ function grantsOf(store: unknown, role: string): string {
   const own = store as { grants?: (role: string) => string } | null | undefined
   if (typeof own === 'object' && typeof own?.grants === 'function') return own.grants(role)
   const isAddress = typeof store === 'string' && /^postgres(ql)?:\/\//.test(store)
-  if (isAddress) return postgresStore(store).grants(role)
+  if (isAddress) return postgresStore({ connectionString: store }).grants(role)
   throw new Stop(USAGE, 'Cannot print grants: the store is not on PostgreSQL', {
     fix: 'Set MARKETPLACE_STORE to postgres://…, or use postgresStore(…) in the --config file.',
   })
