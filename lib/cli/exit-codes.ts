@@ -59,7 +59,7 @@ export const FIXES: Partial<Record<ErrorCode, string>> = {
   store_in_use:
     'The running app uses this SQLite file, and its SQLite library does not allow a second process. Use the console of ' +
     'the app (marketplace-webhooks/console), or stop the app, run this command, and start the app again. ' +
-    'With SQLite 3.51.3 or newer in the app and here (a current Node 24, or better-sqlite3 12.8), both can use the file at once.',
+    'With SQLite 3.51.3 or newer in the app and here (a current Node 24), both can use the file at once.',
   store_of_another_app:
     'The database belongs to another app: check MARKETPLACE_STORE, MARKETPLACE_CLIENT_ID and MARKETPLACE_BASE_URL.',
   store_unavailable: 'Check MARKETPLACE_STORE, and that the database runs and accepts this user.',

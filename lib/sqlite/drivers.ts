@@ -1,19 +1,19 @@
 import { join } from 'node:path'
-import { MarketplaceError } from '../errors.js'
+import { MarketplaceError, messageOf } from '../errors.js'
 
-/** A SQLite library that works in this process. */
+/** The SQLite library of this process. */
 export interface SqliteLibrary {
   name: SqliteDriverName
   /** SQLite's own version, e.g. [3, 53, 4]. */
   version: readonly number[]
   open: OpenSqlite
-  /** The files from which a thread may load the same library, in order. Empty for `node:sqlite`. */
+  /** The files from which a thread may load the same `libsql`, in order. Empty for `node:sqlite`. */
   modules: readonly string[]
   /** The native files that this process has loaded. A thread must load no other. */
   natives: readonly string[]
 }
 
-/** A connection to a SQLite file, the same for all libraries. */
+/** A connection to a SQLite file, the same for both libraries. */
 export interface SqliteConnection {
   /** Runs statements without returning rows. A connection of libsql that used nothing else closes at once. */
   exec(sql: string): void
@@ -26,51 +26,47 @@ export interface SqliteConnection {
 type OpenSqlite = (path: string) => SqliteConnection
 
 /**
- * The first of `node:sqlite`, `better-sqlite3` and `libsql` that works here.
+ * `node:sqlite`, or `libsql` where Node has none.
  * Rejects `store_driver_missing` with what to install.
  */
 export async function findSqlite(only?: SqliteDriverName): Promise<SqliteLibrary> {
-  const reasons: string[] = []
-  for (const name of Object.keys(DRIVERS) as SqliteDriverName[]) {
-    if (only && name !== only) continue
-    try {
-      const Database = await DRIVERS[name]()
-      const open = (path: string) => connect(new Database(path, { timeout: 0 }))
-      // The version is read on a connection of its own, because libsql closes a connection only when its prepared
-      // statements are collected as garbage.
-      return { name, version: versionOf(open), open, ...filesOf(name, Database) }
-    } catch (error) {
-      reasons.push(`${name}: ${error instanceof Error ? error.message.split('\n')[0] : 'cannot be loaded'}`)
-    }
+  const name = only ?? (nodeSqlite() ? 'node:sqlite' : 'libsql')
+  try {
+    const Database = await DRIVERS[name]()
+    const open = (path: string) => connect(new Database(path, { timeout: 0 }))
+    // The version is read on a connection of its own, because libsql closes a connection only when its prepared
+    // statements are collected as garbage.
+    return { name, version: versionOf(open), open, ...filesOf(name, Database) }
+  } catch (error) {
+    throw new MarketplaceError(
+      'store_driver_missing',
+      `Cannot open SQLite: use Node 22.13 or newer, or \`npm install libsql\` (${name}: ${messageOf(error).split('\n')[0]})`,
+      { cause: error },
+    )
   }
-  throw new MarketplaceError(
-    'store_driver_missing',
-    'Cannot open SQLite: use Node 22.13 or newer, or `npm install better-sqlite3` (12.8 or newer), or ' +
-      `\`npm install libsql\` (${reasons.join('; ')})`,
-  )
 }
 
 export type SqliteDriverName = keyof typeof DRIVERS
 
 const DRIVERS = {
   'node:sqlite': async (): Promise<DatabaseClass> => {
-    // Not an import: on Node 20 the module does not exist, and bundlers would try to resolve it.
-    const builtin = process.getBuiltinModule?.('node:sqlite' as 'node:fs') as unknown as
-      | NodeSqlite
-      | undefined
+    const builtin = nodeSqlite()
     if (!builtin) throw new Error('not in this version of Node')
     return builtin.DatabaseSync
   },
-  'better-sqlite3': () => importDatabase('better-sqlite3'),
-  libsql: () => importDatabase('libsql'),
+  libsql: async (): Promise<DatabaseClass> => {
+    // A variable, and comments for bundlers, so that they do not resolve the optional library.
+    const name = 'libsql'
+    const module = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as {
+      default: DatabaseClass
+    }
+    return module.default
+  },
 }
 
-// A variable, and comments for bundlers, so that they do not resolve the optional library.
-async function importDatabase(name: string): Promise<DatabaseClass> {
-  const module = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as {
-    default: DatabaseClass
-  }
-  return module.default
+/** Not an import: on Node 20 the module does not exist, and bundlers would try to resolve it. */
+function nodeSqlite(): NodeSqlite | undefined {
+  return process.getBuiltinModule?.('node:sqlite' as 'node:fs') as unknown as NodeSqlite | undefined
 }
 
 function versionOf(open: OpenSqlite): number[] {
@@ -80,7 +76,7 @@ function versionOf(open: OpenSqlite): number[] {
   return row.version.split('.').map(Number)
 }
 
-/** The files of the library, so that a thread loads the same ones: two copies in one process break their file locks. */
+/** The files of `libsql`, so that a thread loads the same ones: two copies in one process break their file locks. */
 function filesOf(
   name: SqliteDriverName,
   Database: DatabaseClass,

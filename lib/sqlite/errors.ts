@@ -27,13 +27,7 @@ export function sqliteCode(error: unknown): string {
 
 /** Whether the system refused a write. SQLite has rolled the transaction back, and earlier commits are intact. */
 function isRefusedWrite(error: unknown): boolean {
-  const { code } = (error ?? {}) as { code?: unknown }
-  return (
-    sqliteCode(error) === 'FULL' ||
-    REFUSED_WRITES.includes(numberOf(error) ?? 0) ||
-    code === 'SQLITE_IOERR_WRITE' ||
-    code === 'SQLITE_IOERR_SHMSIZE'
-  )
+  return sqliteCode(error) === 'FULL' || REFUSED_WRITES.includes(numberOf(error) ?? 0)
 }
 
 /** Whether a sync or a read failed, so that the content of the disk is unknown. */

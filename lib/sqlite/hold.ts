@@ -1,9 +1,9 @@
 import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from './drivers.js'
 
 /**
- * Locks `<path>-lock`, an empty database of its own: exclusively for a library that must not share the database with
- * another process or instance, or for a restoration, and shared for one that may. The database itself stays open for the second connection of
- * this process, which checks, copies and checkpoints it.
+ * Locks `<path>-lock`, an empty database of its own: exclusively for a SQLite that must not share the database with
+ * another process or instance (`libsql`, and `node:sqlite` of an older Node), or for a restoration, and shared for one that
+ * may. The database itself stays open for the second connection of this process, which checks, copies and checkpoints it.
  *
  * Throws BUSY when another process holds the lock.
  */
