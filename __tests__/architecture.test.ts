@@ -16,6 +16,7 @@ const GROUND_FLOOR = [
   'line.ts',
   'token-kinds.ts',
   'record.ts',
+  'slices.ts',
   'telemetry/',
   'version.ts',
   'warnings.ts',
