@@ -7,6 +7,7 @@ const GROUND_FLOOR = [
   'errors.ts',
   'clock.ts',
   'backoff.ts',
+  'batches.ts',
   'waiting.ts',
   'deadlines.ts',
   'envelope.ts',

@@ -50,6 +50,7 @@ const PURE = {
 }
 /** Modules that depend on a clock, a store or a disk, and have tests of their own. Run when named. */
 const OTHERS = {
+  'lib/batches.ts': ['batches.test.ts'],
   'lib/entitlement/decision-cache.ts': ['decision-cache.test.ts'],
   'lib/entitlement/load-decision.ts': ['load-decision.test.ts', 'wait-for-read.test.ts'],
   'lib/postgres/listener.ts': ['listener.test.ts'],
