@@ -4,8 +4,8 @@ import { describe, expect, it } from '@jest/globals'
 import { SECOND, systemClock } from '../lib/clock.js'
 import { BEGIN_WAL, createCheckpoints } from '../lib/sqlite/checkpoints.js'
 import { createSqliteEngine } from '../lib/sqlite/engine.js'
+import { createMutex } from '../lib/sqlite/mutex.js'
 import { NoThread } from '../lib/sqlite/thread.js'
-import { createTurns } from '../lib/sqlite/turns.js'
 import { sql } from '../lib/store/sql.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
 import { gate, until } from './support/until.js'
@@ -40,42 +40,42 @@ describe('the checkpoints of a SQLite store', () => {
   })
 
   it('first copy the WAL beside the writers, then copy the rest and restart it in a turn without writers', async () => {
-    const { commit, clock, statements, grow, turns } = checkpoints()
-    const pass = await turns.take()
+    const { commit, clock, statements, grow, mutex } = checkpoints()
+    const unlock = await mutex.lock()
     grow()
     commit(16)
     await clock.rest()
     expect(statements).toEqual([PASSIVE])
-    pass()
+    unlock()
     await clock.rest()
     expect(statements).toEqual([PASSIVE, PASSIVE, BEGIN_WAL])
-    ;(await turns.take())()
+    ;(await mutex.lock())()
   })
 
   it('run only the second step if others must not write during a checkpoint', async () => {
-    const { commit, clock, statements, grow, turns } = checkpoints({ mayOverlap: false })
-    const pass = await turns.take()
+    const { commit, clock, statements, grow, mutex } = checkpoints({ mayOverlap: false })
+    const unlock = await mutex.lock()
     grow()
     commit(16)
     await clock.rest()
     expect(statements).toEqual([])
-    pass()
+    unlock()
     await clock.rest()
     expect(statements).toEqual([PASSIVE, BEGIN_WAL])
   })
 
   it('hold the turn until the restart has ended', async () => {
     const restart = gate()
-    const { commit, clock, grow, turns } = checkpoints({
+    const { commit, clock, grow, mutex } = checkpoints({
       run: (statement) => (statement === BEGIN_WAL ? restart.opened : undefined),
     })
     grow()
     commit(16)
     await clock.rest()
     let isWriting = false
-    const writing = turns.take().then((pass) => {
+    const writing = mutex.lock().then((unlock) => {
       isWriting = true
-      pass()
+      unlock()
     })
     await clock.rest()
     expect(isWriting).toBe(false)
@@ -97,9 +97,9 @@ describe('the checkpoints of a SQLite store', () => {
     expect(statements).toHaveLength(6)
   })
 
-  it('pass the turn on when one fails, report it, and pause for five seconds', async () => {
+  it('pass the connection on when one fails, report it, and pause for five seconds', async () => {
     let isFull = true
-    const { commit, clock, statements, grow, turns, noThread, failures } = checkpoints({
+    const { commit, clock, statements, grow, mutex, noThread, failures } = checkpoints({
       mayOverlap: false,
       async run() {
         if (isFull) throw new Error('the disk is full')
@@ -109,7 +109,7 @@ describe('the checkpoints of a SQLite store', () => {
     commit(16)
     await clock.rest()
     expect(statements).toEqual([PASSIVE])
-    ;(await turns.take())()
+    ;(await mutex.lock())()
     isFull = false
     await clock.advance(5 * SECOND - 1)
     commit(16)
@@ -142,7 +142,7 @@ function checkpoints({
   run?(statement: string): Promise<void> | undefined
 } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
-  const turns = createTurns(false)
+  const mutex = createMutex()
   const looks: number[] = []
   const statements: string[] = []
   let isLong = false
@@ -158,7 +158,7 @@ function checkpoints({
       },
       end: async () => {},
     },
-    turns,
+    mutex,
     mayOverlap,
     onNoThread: () => void withoutThread++,
     onFailure: (error) => void failures.push(error),
@@ -166,7 +166,7 @@ function checkpoints({
   })
   return {
     clock,
-    turns,
+    mutex,
     looks,
     statements,
     failures,

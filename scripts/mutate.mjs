@@ -50,11 +50,13 @@ const PURE = {
 }
 /** Modules that depend on a clock, a store or a disk, and have tests of their own. Run when named. */
 const OTHERS = {
+  'lib/batches.ts': ['batches.test.ts'],
   'lib/entitlement/decision-cache.ts': ['decision-cache.test.ts'],
   'lib/entitlement/load-decision.ts': ['load-decision.test.ts', 'wait-for-read.test.ts'],
   'lib/postgres/listener.ts': ['listener.test.ts'],
   'lib/sqlite/checkpoints.ts': ['checkpoints.test.ts'],
-  'lib/sqlite/turns.ts': ['turns.test.ts'],
+  'lib/slices.ts': ['slices.test.ts'],
+  'lib/sqlite/mutex.ts': ['mutex.test.ts'],
   'lib/sqlite/wal.ts': ['wal.test.ts', 'sqlite-syncs.test.ts'],
   'lib/store/group-commit.ts': ['group-commit.test.ts'],
   'lib/work/business-claims.ts': ['business-claims.test.ts'],

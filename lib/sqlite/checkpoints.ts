@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
+import type { Mutex } from './mutex.js'
 import { NoThread, type SqliteThread } from './thread.js'
-import type { Turns } from './turns.js'
 import type { Wal } from './wal.js'
 
 /** 8 MiB of WAL: about 7,000 deliveries. */
@@ -25,7 +25,7 @@ export const BEGIN_WAL = 'update marketplace_time set wals = wals + 1'
 export function createCheckpoints(options: {
   wal: Pick<Wal, 'reaches'>
   thread: SqliteThread
-  turns: Turns
+  mutex: Mutex
   /** Whether others may write during a checkpoint. */
   mayOverlap: boolean
   /** Called when there is no thread, so that SQLite makes checkpoints by itself. */
@@ -34,19 +34,19 @@ export function createCheckpoints(options: {
   onFailure(error: unknown): void
   clock: Clock
 }): { afterCommit(): void } {
-  const { wal, thread, turns, mayOverlap, onNoThread, onFailure, clock } = options
+  const { wal, thread, mutex, mayOverlap, onNoThread, onFailure, clock } = options
   let commits = 0
   let isRunning = false
   let notBefore = 0
 
   async function run() {
     if (mayOverlap) await thread.run('pragma wal_checkpoint(passive)')
-    const pass = await turns.take()
+    const unlock = await mutex.lock()
     try {
       await thread.run('pragma wal_checkpoint(passive)')
       await thread.run(BEGIN_WAL)
     } finally {
-      pass()
+      unlock()
     }
   }
 

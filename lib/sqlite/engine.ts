@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js'
 import { MarketplaceError, messageOf } from '../errors.js'
+import { createSlices } from '../slices.js'
 import { ANYTHING, type Engine } from '../store/engine.js'
 import { runMigrations } from '../store/migrate.js'
 import { warn as emitWarning, type Warn } from '../warnings.js'
@@ -8,10 +9,10 @@ import { sqliteDialect } from './dialect.js'
 import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './drivers.js'
 import { corrupt, explainSqlite, isSuspicious, reasonOf, sqliteCode, unavailable } from './errors.js'
 import { type OpenFile, openSqliteFile } from './file.js'
+import { createMutex } from './mutex.js'
 import { pathFault } from './path.js'
 import { runScript } from './scripts.js'
 import { createTransactions } from './transactions.js'
-import { createTurns } from './turns.js'
 import { watchCommits } from './watch.js'
 
 /**
@@ -39,9 +40,9 @@ export function createSqliteEngine(options: {
 }): Engine {
   const { path, clock, driver, warn = emitWarning } = options
   const inMemory = path === ':memory:'
-  const turns = createTurns(!inMemory)
+  const mutex = createMutex(inMemory ? undefined : createSlices(clock))
   let file: OpenFile | undefined
-  const backups = createTurns(false)
+  const backups = createMutex()
   /** Ends the backup that runs. */
   let backup = new AbortController()
   let suspect: unknown
@@ -98,7 +99,7 @@ export function createSqliteEngine(options: {
   }
 
   const { reading, transact } = createTransactions({
-    turns,
+    mutex,
     readable: () => opened().connection,
     writable,
     beforeCommit: (connection) => file?.time.note(connection),
@@ -113,11 +114,11 @@ export function createSqliteEngine(options: {
   async function copyInto(target: string, signal: AbortSignal) {
     requirePlace()
     if (!inMemory) return opened().copy(target, signal)
-    const pass = await turns.take()
+    const unlock = await mutex.lock()
     try {
       opened().connection.exec(`vacuum into '${target.replaceAll("'", "''")}'`)
     } finally {
-      pass()
+      unlock()
     }
   }
 
@@ -147,7 +148,7 @@ export function createSqliteEngine(options: {
           path,
           driver,
           clock,
-          turns,
+          mutex,
           commits: () => commits,
           onPlaceUnknown: () => warn('store_place_unknown'),
           onSyncFailure: distrust,
@@ -215,7 +216,7 @@ export function createSqliteEngine(options: {
 
     async backup(target, signal) {
       // One at a time, because the file of one would not change for the next.
-      const pass = await backups.take()
+      const unlock = await backups.lock()
       backup = new AbortController()
       const end = () => backup.abort(signal?.reason)
       signal?.addEventListener('abort', end)
@@ -224,7 +225,7 @@ export function createSqliteEngine(options: {
         await backUp(target, (unfinished) => copyInto(unfinished, backup.signal))
       } finally {
         signal?.removeEventListener('abort', end)
-        pass()
+        unlock()
       }
     },
 
@@ -232,8 +233,8 @@ export function createSqliteEngine(options: {
       stopWatching()
       backup.abort(unavailable('the store was closed meanwhile'))
       suspect = undefined
-      const pass = await turns.take()
-      await release().finally(pass)
+      const unlock = await mutex.lock()
+      await release().finally(unlock)
     },
 
     isDataError: (error) => ['CONSTRAINT', 'TOOBIG', 'MISMATCH'].includes(sqliteCode(error)),

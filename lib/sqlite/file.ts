@@ -16,11 +16,11 @@ import {
 import { isSuspicious, retryWhileBusy, sqliteCode } from './errors.js'
 import { freezeDatabase } from './freeze.js'
 import { holdFile } from './hold.js'
+import type { Mutex } from './mutex.js'
 import { realDatabasePath } from './path.js'
 import { type Place, rememberPlace } from './place.js'
 import { createSqliteThread, NoThread, type SqliteThread } from './thread.js'
 import type { StoreTime } from './time.js'
-import type { Turns } from './turns.js'
 import { openWal, type Wal } from './wal.js'
 
 /** An open database file, with everything that belongs to it. */
@@ -61,14 +61,14 @@ export async function openSqliteFile(options: {
   path: string
   driver: SqliteDriverName | undefined
   clock: Clock
-  turns: Turns
+  mutex: Mutex
   commits(): number
   onPlaceUnknown(): void
   onSyncFailure(error: unknown): void
   /** Called when damage is found after the opening. */
   onDamage(error: unknown): void
 }): Promise<OpenFile> {
-  const { clock, turns, commits, onPlaceUnknown, onSyncFailure, onDamage } = options
+  const { clock, mutex, commits, onPlaceUnknown, onSyncFailure, onDamage } = options
   const library = await findSqlite(options.driver)
   const inMemory = options.path === ':memory:'
   const path = inMemory ? options.path : realDatabasePath(options.path)
@@ -124,7 +124,7 @@ export async function openSqliteFile(options: {
       createCheckpoints({
         wal,
         thread,
-        turns,
+        mutex,
         mayOverlap: mayShareFiles(library),
         onNoThread: () => connection.exec('pragma wal_autocheckpoint = 1000'),
         // A full disk is reported by the commits.
@@ -158,7 +158,7 @@ export async function openSqliteFile(options: {
       },
 
       async copy(target, signal) {
-        const held = { library, path, connection: () => connection, thread, turns, clock, signal }
+        const held = { library, path, connection: () => connection, thread, mutex, clock, signal }
         const thaw = await freezeDatabase(held)
         await copyDatabase(descriptor.file(), target, signal).finally(thaw)
       },

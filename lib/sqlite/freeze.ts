@@ -2,8 +2,8 @@ import type { Clock } from '../clock.js'
 import { sleep } from '../waiting.js'
 import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from './drivers.js'
 import { retryWhileBusy, unavailable } from './errors.js'
+import type { Mutex } from './mutex.js'
 import { NoThread, type SqliteThread } from './thread.js'
-import type { Turns } from './turns.js'
 
 const PATIENCE_MS = 5_000
 const PASSIVE = 'pragma wal_checkpoint(passive)'
@@ -24,11 +24,11 @@ export async function freezeDatabase(options: {
   path: string
   connection(): SqliteConnection
   thread: SqliteThread
-  turns: Turns
+  mutex: Mutex
   clock: Clock
   signal: AbortSignal
 }): Promise<() => void> {
-  const { library, path, connection, thread, turns, clock, signal } = options
+  const { library, path, connection, thread, mutex, clock, signal } = options
   const reader = library.open(path)
   const deadline = clock.monotonic() + PATIENCE_MS
   try {
@@ -54,7 +54,7 @@ export async function freezeDatabase(options: {
   async function tryToFreeze(): Promise<boolean> {
     // Most of the WAL is copied beside the writers.
     if (mayShareFiles(library)) await checkpoint()
-    const pass = await turns.take()
+    const unlock = await mutex.lock()
     try {
       signal.throwIfAborted()
       const writer = connection()
@@ -68,7 +68,7 @@ export async function freezeDatabase(options: {
         writer.exec('rollback')
       }
     } finally {
-      pass()
+      unlock()
     }
   }
 

@@ -3,10 +3,10 @@ import type { Connection } from '../store/sql.js'
 import { placeholder } from './dialect.js'
 import type { SqliteConnection } from './drivers.js'
 import { retryWhileBusy } from './errors.js'
-import type { Turns } from './turns.js'
+import type { Mutex } from './mutex.js'
 
 interface TransactionsOptions {
-  turns: Turns
+  mutex: Mutex
   /** The connection to read with; throws when there is none. */
   readable(): SqliteConnection
   /** The connection to write with; rejects while earlier commits may not be on disk. */
@@ -18,9 +18,9 @@ interface TransactionsOptions {
   clock: Clock
 }
 
-/** Queries and transactions over the one connection of a file. Callers take turns. */
+/** Queries and transactions over the one connection of a file, one at a time. */
 export function createTransactions(options: TransactionsOptions) {
-  const { turns, readable, writable, beforeCommit, afterCommit, explain, clock } = options
+  const { mutex, readable, writable, beforeCommit, afterCommit, explain, clock } = options
 
   const connection: Connection = {
     placeholder,
@@ -33,9 +33,9 @@ export function createTransactions(options: TransactionsOptions) {
     },
   }
 
-  /** One transaction, in its turn. `work` may return no promise, because one costs more than writing a row. */
+  /** One transaction. `work` may return no promise, because one costs more than writing a row. */
   async function transact<T>(work: (trx: Connection) => T | Promise<T>): Promise<T> {
-    const passTurn = await turns.take()
+    const unlock = await mutex.lock()
     try {
       // Immediate: a deferred transaction that becomes a writer fails at once, whatever the timeout.
       await run('begin immediate', await writable())
@@ -49,7 +49,7 @@ export function createTransactions(options: TransactionsOptions) {
         throw error
       }
     } finally {
-      passTurn()
+      unlock()
     }
   }
 
@@ -79,15 +79,15 @@ export function createTransactions(options: TransactionsOptions) {
     }
   }
 
-  /** Queries outside of a transaction: each takes a turn of its own. */
+  /** Queries outside of a transaction: between two of them others may use the connection. */
   const reading: Connection = {
     ...connection,
     async query(query) {
-      const passTurn = await turns.take()
+      const unlock = await mutex.lock()
       try {
         return await connection.query(query)
       } finally {
-        passTurn()
+        unlock()
       }
     },
   }

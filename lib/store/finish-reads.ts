@@ -1,3 +1,4 @@
+import { createBatches } from '../batches.js'
 import { MarketplaceError } from '../errors.js'
 import type { Engine } from './engine.js'
 import { isErasedSince, quietAmong } from './finish-conditions.js'
@@ -11,18 +12,16 @@ import { createFinishWrites, type Finished } from './write-finishes.js'
 /** The reads of one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
 const BATCH = 16
 
-interface Waiter {
+interface Finish {
   claim: ReadClaim
   finish: ReadFinish
   /** The businesses of the finish, sorted by bytes. */
   businesses: string[]
-  resolve(finished: Finished): void
-  reject(error: unknown): void
 }
 
 /**
- * Writes the results of reads, several in one transaction: while one batch is written, the next one collects. With 32
- * concurrent reads on SQLite that takes two thirds of the CPU of a transaction for each.
+ * Writes the results of reads, several in one transaction. With 32 concurrent reads on SQLite that takes two thirds of
+ * the CPU of a transaction for each.
  */
 export function createReadFinishes(options: {
   engine: Pick<
@@ -36,52 +35,27 @@ export function createReadFinishes(options: {
 }) {
   const { engine, write, insertChanges, recordRead } = options
   const finishAll = createFinishWrites(engine)
-  let waiting: Waiter[] = []
-  let isRunning = false
 
-  async function run() {
-    while (waiting.length > 0) {
-      const batch = takeBatch()
-      const error = await writeTogether(batch)
-      if (error === undefined) continue
-      const isOfOne = batch.length > 1 && !(error instanceof MarketplaceError && error.retryable)
-      for (const each of batch) {
-        // Each is written alone, so that a row that cannot be written does not fail the others.
-        const own = isOfOne ? await writeTogether([each]) : error
-        if (own !== undefined) each.reject(own)
+  const batches = createBatches<Finish, Finished>({
+    /** No two of one subscription: one statement changes a row once. */
+    take() {
+      const taken = new Set<string>()
+      return ({ claim: { id } }) => {
+        if (taken.size >= BATCH || taken.has(id)) return false
+        taken.add(id)
+        return true
       }
-    }
-    isRunning = false
-  }
+    },
+    async write(batch) {
+      // Every transaction that locks several rows locks them in this order.
+      const sorted = [...batch].sort((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
+      const finished = await write((trx) => writeAll(trx, sorted))
+      return batch.map((each) => finished[sorted.indexOf(each)] as Finished)
+    },
+    split: (error) => !(error instanceof MarketplaceError && error.retryable),
+  })
 
-  /** No two of one subscription: one statement changes a row once. */
-  function takeBatch(): Waiter[] {
-    const taken = new Set<string>()
-    const batch: Waiter[] = []
-    const left: Waiter[] = []
-    for (const each of waiting) {
-      const fits = batch.length < BATCH && !taken.has(each.claim.id)
-      taken.add(each.claim.id)
-      ;(fits ? batch : left).push(each)
-    }
-    waiting = left
-    // Every transaction that locks several rows locks them in this order.
-    return batch.sort((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
-  }
-
-  async function writeTogether(batch: readonly Waiter[]): Promise<unknown> {
-    try {
-      const finished = await write((trx) => writeAll(trx, batch))
-      batch.forEach(({ resolve }, i) => {
-        resolve(finished[i] as Finished)
-      })
-      return undefined
-    } catch (error) {
-      return error ?? new Error('the store rejected without an error')
-    }
-  }
-
-  async function writeAll(trx: Connection, batch: readonly Waiter[]): Promise<Finished[]> {
+  async function writeAll(trx: Connection, batch: readonly Finish[]): Promise<Finished[]> {
     const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
     // A read that names another business must not go on while that business is erased.
     const held = batch.filter(({ businesses }) => businesses.length > 1)
@@ -110,11 +84,5 @@ export function createReadFinishes(options: {
   }
 
   return (claim: ReadClaim, finish: ReadFinish): Promise<Finished> =>
-    new Promise((resolve, reject) => {
-      waiting.push({ claim, finish, businesses: businessesOf(claim, finish), resolve, reject })
-      if (isRunning) return
-      isRunning = true
-      // Reads that end in the same turn of the event loop share the first batch.
-      setImmediate(run)
-    })
+    batches.add({ claim, finish, businesses: businessesOf(claim, finish) })
 }

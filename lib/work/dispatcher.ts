@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js'
+import { createSlices } from '../slices.js'
 import {
   type DeadEntry,
   type Entry,
@@ -12,7 +13,6 @@ import { createLaneFinishes } from './lane-finishes.js'
 import { createLaneResults } from './lane-results.js'
 import { createLaneSlots, PATIENCE_MS } from './lane-slots.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
-import { createSlices } from './slices.js'
 
 /**
  * Entries that one claim reads: SQLite takes about 2 ms for as many lanes with payloads of some hundred bytes. With twice
@@ -80,8 +80,8 @@ export function createDispatcher(
   async function claim(free: number): Promise<Lane[]> {
     const topics = handlers.topics()
     if (topics.length === 0) return []
-    // Not in the turn of the event loop in which a batch was written.
-    await slices.turn()
+    // A claim takes about 2 ms of SQLite, as a batch of finishes does.
+    await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)
     const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
     const lanes = await store.claimLanes({ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys })
@@ -100,7 +100,7 @@ export function createDispatcher(
       const beganAt = clock.monotonic()
       try {
         for (const entry of lane.entries) {
-          await slices.turn()
+          await slices.yieldIfOver()
           // Before the payload: making it calls a function of the app too, `entitledWhen`.
           if (lane.lapses >= MAX_LAPSES) {
             results.add(entry, endedTheProcess(lane.lapses))

@@ -1,0 +1,93 @@
+import { createLine } from './line.js'
+import { nextTurn } from './waiting.js'
+
+export interface Batches<Item, Result> {
+  /** Resolves with the result of the item once its batch is written. Rejects with the error that concerns it. */
+  add(item: Item): Promise<Result>
+  /** Resolves when no item waits and none is being written. */
+  settled(): Promise<void>
+}
+
+/**
+ * Many callers share a transaction: while batches are written, the next one collects. A batch closes at the end of the
+ * turn of the event loop in which its write may begin, so there is no timer to tune, and a lone item hardly waits.
+ *
+ * A batch that fails because of one of its items is split until that item is alone, so that the others are written.
+ */
+export function createBatches<Item, Result>(options: {
+  /** The most batches that are written at once. */
+  atOnce?: number
+  /**
+   * Begins a batch. The function that it returns says of each waiting item, the oldest first, whether the batch takes it.
+   * It takes at least the first.
+   */
+  take(): (item: Item) => boolean
+  /** Writes the items in one transaction. Resolves with the results in the same order. */
+  write(items: readonly Item[]): Promise<readonly Result[]>
+  /** Whether the data of a single item may have caused this error. */
+  split(error: unknown): boolean
+}): Batches<Item, Result> {
+  const { atOnce = 1, take, write, split } = options
+  let waiting: Waiter<Item, Result>[] = []
+  const open = createLine<Promise<void>>()
+  let isCollecting = false
+
+  /** Begins the next batch, if items wait for it and it may be written now. */
+  function next() {
+    if (waiting.length === 0 || isCollecting || open.size >= atOnce) return
+    isCollecting = true
+    const batch = nextTurn()
+      .then(takeBatch)
+      .then(writeAll)
+      .finally(() => {
+        close()
+        next()
+      })
+    const close = open.add(batch)
+  }
+
+  function takeBatch(): Waiter<Item, Result>[] {
+    const takes = take()
+    const batch: Waiter<Item, Result>[] = []
+    const left: Waiter<Item, Result>[] = []
+    for (const each of waiting) (takes(each.item) ? batch : left).push(each)
+    waiting = left
+    isCollecting = false
+    next()
+    return batch
+  }
+
+  /** Never rejects. */
+  async function writeAll(batch: readonly Waiter<Item, Result>[]): Promise<void> {
+    try {
+      const results = await write(batch.map(({ item }) => item))
+      batch.forEach(({ resolve }, i) => {
+        resolve(results[i] as Result)
+      })
+    } catch (error) {
+      if (batch.length > 1 && split(error)) {
+        const half = Math.ceil(batch.length / 2)
+        await writeAll(batch.slice(0, half))
+        await writeAll(batch.slice(half))
+      } else for (const { reject } of batch) reject(error)
+    }
+  }
+
+  return {
+    add: (item) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ item, resolve, reject })
+        next()
+      }),
+
+    async settled() {
+      while (open.size > 0) await Promise.all(open.values())
+    },
+  }
+}
+
+interface Waiter<Item, Result> {
+  item: Item
+  resolve(result: Result): void
+  reject(error: unknown): void
+}
