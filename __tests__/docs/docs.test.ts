@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from '@jest/globals'
 import { STORE_FAULT_KINDS } from '../../lib/adapter/index.js'
 import { REASONS } from '../../lib/entitlement/decide.js'
 import { TRANSITIONS } from '../../lib/entitlement/purchase-state.js'
-import { ERROR_CODES, type ErrorCode } from '../../lib/errors.js'
+import { ERROR_CODES, type ErrorCode, REFUSALS } from '../../lib/errors.js'
 import { EVENTS, type EventName } from '../../lib/events/registry.js'
 import { PROBLEMS } from '../../lib/health.js'
 import { createMarketplace } from '../../lib/index.js'
@@ -83,7 +83,14 @@ describe('the pages on errors', () => {
         return [names(code)[0], { status: Number(Status), retryable: Retryable === 'yes' }]
       },
     )
-    expect(written).toEqual(Object.entries(ERROR_CODES))
+    expect(written).toEqual(
+      Object.entries(ERROR_CODES).map(([code, { status, retryable }]) => [code, { status, retryable }]),
+    )
+  })
+
+  it('name the refusals', () => {
+    const [, listed = ''] = /A refusal is one of (.*?), by which/.exec(page('docs/errors.md')) ?? []
+    expect(names(listed).sort()).toEqual([...REFUSALS].sort())
   })
 
   it('have every reply to a delivery with its status', () => {
