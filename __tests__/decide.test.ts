@@ -7,8 +7,10 @@ import {
   decide,
   decisionWithout,
   REASONS,
+  type Reason,
 } from '../lib/entitlement/decide.js'
 import { createOwnRule } from '../lib/entitlement/own-rule.js'
+import { nextStepOf } from '../lib/entitlement/reasons.js'
 import type { SubscriptionRecord } from '../lib/record.js'
 import type { Subscription } from '../lib/store/store.js'
 
@@ -306,3 +308,39 @@ function unread(more: Partial<Subscription> = {}): Subscription {
     ...more,
   }
 }
+
+describe('the next step', () => {
+  const of = (reason: Reason, ...subscriptions: [Reason, string | null, (string | null)?][]) =>
+    nextStepOf({
+      reason,
+      subscriptions: subscriptions.map(([each, purchase_state, failure = null]) => ({
+        reason: each,
+        purchase_state,
+        failure,
+      })),
+    })
+  const { next, action } = REASONS.not_purchased
+
+  it('is a whole sentence for every reason', () => {
+    for (const row of Object.values(REASONS)) expect(row.next).toMatch(/^[A-Z].{20,}\.$/)
+  })
+
+  it('follows the state or the failure that all deciding subscriptions share', () => {
+    const suspended: [Reason, string] = ['not_purchased', 'suspended']
+    expect(of('not_purchased', suspended, suspended).next).toContain('payment failed')
+    expect(of('not_purchased', ['not_purchased', 'canceled'], ['missing', null]).next).toContain(
+      'was canceled',
+    )
+    expect(of('not_purchased', ['not_purchased', 'canceled'], suspended)).toEqual({ next, action })
+    expect(of('stale', ['stale', 'purchased', 'app_credentials_refused'])).toMatchObject({ action: 'health' })
+    expect(of('unreadable', ['unreadable', null, 'platform_record_mismatch'])).toMatchObject({
+      action: 'none',
+    })
+  })
+
+  it('is that of the reason otherwise', () => {
+    expect(of('not_purchased', ['not_purchased', 'constructor'])).toEqual({ next, action })
+    expect(of('not_purchased')).toEqual({ next, action })
+    expect(of('unknown_business').action).toBe('track')
+  })
+})

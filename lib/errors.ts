@@ -1,6 +1,7 @@
 /**
  * Every error that this package throws or replies with, as one table: the code is stable, the status is what an HTTP
- * reply carries, and `retryable` is whether the same call may succeed later.
+ * reply carries, and `retryable` is whether the same call may succeed later. `refusal` marks the answers by which the
+ * platform does not show a subscription; all other failures of a read leave open what it would show.
  */
 export const ERROR_CODES = {
   // Programming and configuration
@@ -35,10 +36,10 @@ export const ERROR_CODES = {
   platform_redirected: { status: 503, retryable: true },
   platform_reply_too_large: { status: 503, retryable: true },
   platform_reply_invalid: { status: 503, retryable: true },
-  platform_refused: { status: 503, retryable: true },
-  platform_record_mismatch: { status: 503, retryable: true },
-  platform_record_missing: { status: 503, retryable: true },
-  token_refused: { status: 503, retryable: true },
+  platform_refused: { status: 503, retryable: true, refusal: true },
+  platform_record_mismatch: { status: 503, retryable: true, refusal: true },
+  platform_record_missing: { status: 503, retryable: true, refusal: true },
+  token_refused: { status: 503, retryable: true, refusal: true },
   app_credentials_refused: { status: 503, retryable: true },
   // Store
   store_driver_missing: { status: 500, retryable: false },
@@ -51,10 +52,15 @@ export const ERROR_CODES = {
   // Handlers
   handler_timeout: { status: 500, retryable: true },
   lease_lapsed: { status: 500, retryable: true },
-} as const satisfies Record<string, { status: number; retryable: boolean }>
+} as const satisfies Record<string, { status: number; retryable: boolean; refusal?: true }>
 
 /** A code of `ERROR_CODES`. Codes are stable: a new version may add some, and renames none. */
 export type ErrorCode = keyof typeof ERROR_CODES
+
+/** The codes that are marked as a refusal. */
+export const REFUSALS: readonly string[] = Object.entries(ERROR_CODES).flatMap(([code, row]) =>
+  'refusal' in row ? code : [],
+)
 
 /** The page with an anchor for each code, by its path in the package: it is installed with the code it explains. */
 const HELP_PAGE = 'marketplace-webhooks/docs/errors.md'

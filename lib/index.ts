@@ -12,6 +12,7 @@ export { type Decision, REASONS, type Reason, type SubscriptionVerdict } from '.
 export type { Evidence } from './entitlement/evidence.js'
 export type { ItemOptions, PurchasableUids } from './entitlement/items.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
+export { type NextStep, nextStepOf } from './entitlement/reasons.js'
 export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError, type Problem } from './errors.js'
 export {
   defineEvent,

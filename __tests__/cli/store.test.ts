@@ -36,7 +36,9 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(yes).toMatchObject({ code: 0, stderr: '' })
     expect(yes.stdout).toMatch(/^b-paid: YES, it may use the app\.\nreason +purchased\n/)
     expect(no.code).toBe(1)
-    expect(no.stdout).toMatch(/^b-late: NO, .*next step +Ask the business to check its payment/s)
+    expect(no.stdout).toMatch(
+      /^b-late: NO, .*next step +The payment failed or has not arrived\. .*\ncommand +marketplace-webhooks refresh /s,
+    )
     expect(unknown.code).toBe(1)
     expect(jsonLines<Decision>(unknown.stdout)).toMatchObject([
       { reason: 'unknown_business', entitled: false },

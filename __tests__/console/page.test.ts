@@ -51,7 +51,7 @@ describe('the page of the console', () => {
     await page.keyboard.press('Enter')
     steps++
     await headline(page, 'May not use the app')
-    expect(await page.textContent('#next-step')).toContain('After the payment, press Read again.')
+    expect(await page.textContent('#next-step')).toContain('After the payment, read again.')
     await box.waitFor()
     await press(page, 'Read again')
     steps++

@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { createActionTokens } from '../../lib/console/action-token.js'
-import { NEXT_STEPS } from '../../lib/console/index.js'
+import { HEADLINES } from '../../lib/console/headlines.js'
 import { jsonWithoutSecrets, MASK, maskedRecord, shapeOf, withoutValues } from '../../lib/console/masking.js'
-import { nextStepFor } from '../../lib/console/next-steps.js'
 import { createRateLimit } from '../../lib/console/rate-limit.js'
 import { searchTerms } from '../../lib/console/search-terms.js'
 import { REASONS } from '../../lib/index.js'
@@ -50,21 +49,11 @@ describe('searchTerms', () => {
   })
 })
 
-describe('the next step', () => {
-  it('exists for every reason; its headline contains "may" only if the business may use the app', () => {
-    expect(Object.keys(NEXT_STEPS)).toEqual(Object.keys(REASONS))
-    for (const [reason, { headline, step }] of Object.entries(NEXT_STEPS)) {
-      expect(step).toMatch(/^[A-Z].{20,}\.$/)
+describe('the headline', () => {
+  it('exists for every reason, and begins with "May use" only if the business may use the app', () => {
+    expect(Object.keys(HEADLINES)).toEqual(Object.keys(REASONS))
+    for (const [reason, headline] of Object.entries(HEADLINES))
       expect({ reason, is: /^May use/.test(headline) }).toEqual({ reason, is: reason === 'purchased' })
-    }
-  })
-
-  it('follows the state if all subscriptions have the same one', () => {
-    expect(nextStepFor('not_purchased', ['suspended', 'suspended']).step).toContain('payment')
-    expect(nextStepFor('not_purchased', ['canceled']).step).toContain('buy the app again')
-    expect(nextStepFor('not_purchased', ['canceled', 'suspended'])).toEqual(NEXT_STEPS.not_purchased)
-    expect(nextStepFor('not_purchased', ['constructor'])).toEqual(NEXT_STEPS.not_purchased)
-    expect(nextStepFor('unknown_business', [])).toEqual(NEXT_STEPS.unknown_business)
   })
 })
 

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from '@jest/globals'
 import { REASONS } from '../../lib/entitlement/decide.js'
-import { TRANSITIONS } from '../../lib/entitlement/purchase-state.js'
-import { ERROR_CODES, type ErrorCode } from '../../lib/errors.js'
+import { PURCHASE_STATES, TRANSITIONS } from '../../lib/entitlement/purchase-state.js'
+import { ERROR_CODES, type ErrorCode, REFUSALS } from '../../lib/errors.js'
 import { EVENTS, type EventName } from '../../lib/events/registry.js'
 import { PROBLEMS } from '../../lib/health.js'
 import { createMarketplace } from '../../lib/index.js'
@@ -82,7 +82,14 @@ describe('the pages on errors', () => {
         return [names(code)[0], { status: Number(Status), retryable: Retryable === 'yes' }]
       },
     )
-    expect(written).toEqual(Object.entries(ERROR_CODES))
+    expect(written).toEqual(
+      Object.entries(ERROR_CODES).map(([code, { status, retryable }]) => [code, { status, retryable }]),
+    )
+  })
+
+  it('name the refusals', () => {
+    const [, listed = ''] = /A refusal is one of (.*?), by which/.exec(page('docs/errors.md')) ?? []
+    expect(names(listed).sort()).toEqual([...REFUSALS].sort())
   })
 
   it('have every reply to a delivery with its status', () => {
@@ -131,8 +138,19 @@ describe('the pages on decisions', () => {
   })
 
   it('have a next step for every reason', () => {
-    const written = tableWith('Why', 'What to do').map(({ Why }) => names(Why)[0])
-    expect(written.sort()).toEqual(Object.keys(REASONS).sort())
+    const written = tableWith('Why', 'What to do').map((row) => [names(row.Why)[0], row['What to do']])
+    expect(written).toEqual(Object.entries(REASONS).map(([reason, { next }]) => [reason, next]))
+    const specific = tableWith('Why', 'State or failure', 'What to do').map((row) => [
+      names(row.Why)[0],
+      names(row['State or failure'])[0],
+      row['What to do'],
+    ])
+    const inCode = Object.entries(REASONS).flatMap(([reason, row]) =>
+      'nextIf' in row ? Object.entries(row.nextIf).map(([key, { next }]) => [reason, key, next]) : [],
+    )
+    expect(specific).toEqual(inCode)
+    const keys: string[] = [...Object.keys(ERROR_CODES), ...Object.keys(PURCHASE_STATES)]
+    for (const [, key] of inCode) expect(keys).toContain(key)
   })
 
   it('have the reasons that only the guard gives', () => {

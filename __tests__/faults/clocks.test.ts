@@ -44,6 +44,29 @@ describe('D24 while the clocks of the app and of PostgreSQL differ', () => {
   })
 })
 
+describe.each(ENGINE_NAMES)('D81 after the wall clock was set, on %s', (engineName) => {
+  const engine = useEngine(engineName)
+
+  it.each([700, -700, 10_000, -10_000])(
+    'all that one delivery wrote shows one moment (%d ms)',
+    async (ms) => {
+      const { clock, leap } = jumpingClock()
+      const store = await engine.freshAddress()
+      const { marketplace, deliver } = await createScene({ store, clock, worker: false })
+      await marketplace.start()
+      leap(ms)
+      const { id } = await deliver(notice('b1', 's1'))
+      const entry = await marketplace.journal.get(id)
+      const subscription = await marketplace.subscriptions.get('s1')
+      const [item] = await marketplace.history('b1', { limit: 1 })
+      const times = [entry?.receivedAt, subscription?.requestedAt, subscription?.createdAt, item?.at].map(
+        (time) => Date.parse(String(time)),
+      )
+      expect(Math.max(...times) - Math.min(...times)).toBeLessThan(100)
+    },
+  )
+})
+
 describe.each(ENGINE_NAMES)('H6 while the wall clock leaps by 70 s, on %s', (engineName) => {
   const engine = useEngine(engineName)
 

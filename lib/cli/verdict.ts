@@ -1,32 +1,20 @@
-import type { Decision, Reason } from '../index.js'
+import { type Decision, nextStepOf } from '../index.js'
 import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
 import { fields, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
 
-/** The next step for a support person. */
-const NEXT_STEPS: Record<Reason, string> = {
-  purchased: 'Nothing. If the business still has no access, check the app itself.',
-  not_read_yet: 'Try again in a minute. If nothing changes, check that the app runs with its worker on.',
-  stale: 'Run `refresh`. If nothing changes, the app cannot read the platform: run `doctor`.',
-  entitled_when_failed: 'Correct the option entitledWhen of the app: the explanation shows what it did.',
-  denied_by_rule: 'Compare the record with the rule of the app, its option entitledWhen.',
-  not_purchased: 'Ask the business to check its payment. If it has just paid, run `refresh`.',
-  revoked: 'Ask the business to install the app again, then run `refresh`.',
-  ended: 'Ask the business to buy the app again. If it says that it still pays, run `refresh` and `doctor`.',
-  missing: 'Ask the business for the uid of its subscription. If it is another one, run `track`.',
-  unreadable: 'Ask whether the business has installed the app, and for the uid of its subscription.',
-  other_app: 'Ask which item the business bought, and compare it with MARKETPLACE_PURCHASABLE_UID.',
-  other_item: 'Ask which item the business bought: it did not buy the one in your question.',
-  unknown_business: 'Ask for the uid of its subscription, and add it with `track`.',
-  invalid_business_uid: 'Check the uid.',
-  item_unknown: 'Compare --item with MARKETPLACE_PURCHASABLE_UID.',
-  store_unavailable: 'Run `doctor`.',
-  not_recorded: 'Choose a later time, or ask for the present answer.',
-}
+/** The command for the action of a next step. */
+const COMMANDS = {
+  refresh: 'marketplace-webhooks refresh <business>',
+  track: 'marketplace-webhooks track <subscription> --business <business>',
+  health: 'marketplace-webhooks doctor',
+  none: null,
+} as const
 
 /** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
 export function verdictText(decision: Decision, { paint, width }: Output): string {
   const { business_uid, entitled, known, reason, explanation, asOf, at, subscriptions } = decision
+  const { next, action } = nextStepOf(decision)
   const answer = entitled
     ? paint.good('YES, it may use the app')
     : known
@@ -37,7 +25,8 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
       reason,
       confirmed: subscriptions.length > 0 ? shortTime(asOf) : null,
       'as of': at && shortTime(at),
-      'next step': at ? null : NEXT_STEPS[reason],
+      'next step': at ? null : next,
+      command: at ? null : COMMANDS[action],
     },
     width,
   )

@@ -1,7 +1,7 @@
-import { type Decision, type HistoryItem, REASONS } from '../index.js'
+import { type Decision, type HistoryItem, nextStepOf, REASONS } from '../index.js'
+import { HEADLINES } from './headlines.js'
 import { MASK } from './masking.js'
 import type { ConsoleMarketplace } from './needs.js'
-import { NEXT_STEPS, nextStepFor } from './next-steps.js'
 import type { Person } from './roles.js'
 import { rowsFor } from './rows.js'
 import { searchTerms } from './search-terms.js'
@@ -49,12 +49,12 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
       })
       // The decision contains the reason of the failure.
       .catch(() => [])
-    const states = decision.subscriptions.map(({ purchase_state }) => purchase_state)
     return {
       business_uid,
       decision: shortened(decision),
+      headline: HEADLINES[decision.reason],
       cause: REASONS[decision.reason].meaning,
-      next: nextStepFor(decision.reason, states),
+      step: nextStepOf(decision),
       subscriptions: page.map(rowsFor(person).subscriptionRow),
       after: page.length < SUBSCRIPTIONS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
     }
@@ -101,7 +101,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
 }
 
 const HEADLINES_THEN = {
-  yes: NEXT_STEPS.purchased.headline.replace('May', 'Could'),
+  yes: HEADLINES.purchased.replace('May', 'Could'),
   no: 'Could not use the app',
   unknown: 'The answer at that time is not known',
 } as const

@@ -1,5 +1,13 @@
-import type { Decision, Deployment, Health, HistoryItem, Readiness, Reason, WebhookReport } from '../index.js'
-import type { NextStep } from './next-steps.js'
+import type {
+  Decision,
+  Deployment,
+  Health,
+  HistoryItem,
+  NextStep,
+  Readiness,
+  Reason,
+  WebhookReport,
+} from '../index.js'
 import type { Person } from './roles.js'
 
 /** The reply of each call, shared with the page. Times are ISO 8601, UTC. */
@@ -38,9 +46,10 @@ export interface SearchReply {
 export interface BusinessReply {
   business_uid: string
   decision: Decision
+  headline: string
   /** `meaning` of the reason. */
   cause: string
-  next: NextStep
+  step: NextStep
   subscriptions: SubscriptionRow[]
   /** Where the next page of subscriptions begins; null after the last page. */
   after: string | null

@@ -1,4 +1,5 @@
 import { HOUR } from '../clock.js'
+import { REFUSALS } from '../errors.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { Subscription } from '../store/store.js'
 import type { OfThePast } from './evidence.js'
@@ -148,15 +149,9 @@ function reasonForUnread(
   if (refreshAt === null && !pending && isOfOtherApp(purchasableUid, rules)) return 'other_app'
   if (verifying) return 'not_read_yet'
   if (failure === 'platform_record_missing') return pending ? 'not_read_yet' : 'missing'
-  if (REFUSALS.has(failure)) return 'unreadable'
+  if (REFUSALS.includes(failure ?? '')) return 'unreadable'
   return refreshAt === null ? 'unreadable' : 'not_read_yet'
 }
-
-const REFUSALS: ReadonlySet<string | null> = new Set([
-  'platform_refused',
-  'platform_record_mismatch',
-  'token_refused',
-])
 
 function isOfOtherApp(purchasableUid: string | null, { purchasableUids }: DecisionRules): boolean {
   return purchasableUids.length > 0 && purchasableUid !== null && !purchasableUids.includes(purchasableUid)

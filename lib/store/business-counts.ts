@@ -1,4 +1,5 @@
 import { HOUR, MINUTE } from '../clock.js'
+import { REFUSALS } from '../errors.js'
 import type { Engine } from './engine.js'
 import { FAILING, SERVED } from './other-businesses.js'
 import { type Connection, type Sql, sql } from './sql.js'
@@ -94,7 +95,7 @@ async function ofNeverRead(db: Connection): Promise<BusinessCounts> {
       where unread > 0 and (failure is not null or refresh_at is null)
       order by requested_at desc limit ${sql.lit(NEVER_READ)}
     ) as newest
-    where unread = 1 and failure in (${sql.join(ANSWERS.map((code) => sql.lit(code)))})`
+    where unread = 1 and failure in (${sql.join(REFUSALS.map((code) => sql.lit(code)))})`
   const { refused: active, hidden, ...counts } = await count(db, answered)
   // The platform shows no subscription to whoever asks for one that does not exist: that is no refusal.
   return {
@@ -102,8 +103,6 @@ async function ofNeverRead(db: Connection): Promise<BusinessCounts> {
     ...{ refusedLately: 0, servedMeanwhile: 0, confirmed: 0 },
   }
 }
-
-const ANSWERS = ['platform_record_mismatch', 'platform_record_missing', 'platform_refused', 'token_refused']
 
 async function count(db: Connection, rows: Sql): Promise<RefusedCounts> {
   const found = await sql<Record<keyof RefusedCounts, number>>`

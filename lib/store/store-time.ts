@@ -1,8 +1,10 @@
 import { type Clock, SECOND } from '../clock.js'
 
 /**
- * Measures how far the caller's wall clock is ahead of the store's time. The result changes only when it is wrong by
- * more than a second, so that the time of an entry is the same in every answer.
+ * Measures how far the caller's wall clock is ahead of the store's time. All times that a store returns are converted by
+ * the one measure, so that clocks of two machines are never compared, and all that was written at one moment shows the
+ * same time. The measure changes only when it is wrong by more than a second: an answer that was long on its way does not
+ * move the times, and clocks that differ by less count as equal.
  */
 export function createStoreTime(clock: Clock) {
   let aheadMs = 0

@@ -1,12 +1,9 @@
-import type { Clock } from '../clock.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { Engine } from './engine.js'
 import type { SubscriptionsTable } from './schema.js'
 import { type Sql, sql } from './sql.js'
 import { CAUSES, type Cause, type ReadClaim, type StoredSubscription, type Subscription } from './store.js'
-
-/** The most time that an answer of the database spends on its way. */
-const MAX_TRANSIT_MS = 200
+import type { StoreTime } from './store-time.js'
 
 /** A row of `subscriptions`, and the store's time when it was read, by which its times are converted. */
 export type TimedRow = SubscriptionsTable & { store_now: number }
@@ -26,17 +23,10 @@ export function leasedRow({ now, leaseNow }: Pick<Engine, 'now' | 'leaseNow'>): 
 }
 
 /** Turns rows of `subscriptions` into what the port returns. */
-export function createSubscriptionRows(clock: Clock) {
-  let aheadMs = Number.NaN
-
-  /**
-   * Converts the times of a row to the caller's wall clock, so that clocks of two machines are never compared. Each row
-   * measures how far the wall clock is ahead. The measure changes only when it has moved by more than an answer takes to
-   * arrive, so a time that did not change reads the same twice.
-   */
+export function createSubscriptionRows(offsetOf: StoreTime) {
+  /** Converts the times of a row to the caller's wall clock. */
   function ownTime(row: TimedRow) {
-    const measuredMs = clock.now() - Number(row.store_now)
-    if (!(Math.abs(measuredMs - aheadMs) <= MAX_TRANSIT_MS)) aheadMs = measuredMs
+    const aheadMs = offsetOf(row.store_now)
     return <T extends number | null>(time: T): T => (time === null ? time : ((time + aheadMs) as T))
   }
 

@@ -3,6 +3,7 @@ import { newLeaseToken } from './lease-token.js'
 import { answered, perform, prepare } from './script.js'
 import { type Connection, sql } from './sql.js'
 import type { Leased, ReadClaim, Subscription } from './store.js'
+import type { StoreTime } from './store-time.js'
 import { createSubscriptionRows, type LeasedRow, leasedRow, type TimedRow } from './subscription-rows.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
@@ -31,8 +32,8 @@ export const MAX_OF_BUSINESS = 1_000
  * finds a record clears it. An erasure deletes a row in any state. `request-refresh.ts` has the requests,
  * `write-finishes.ts` the finishes, `subscription-upkeep.ts` the deletion of old rows.
  */
-export function createSubscriptions(engine: Engine) {
-  const { asSubscription, asStored, asClaim } = createSubscriptionRows(engine.clock)
+export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
+  const { asSubscription, asStored, asClaim } = createSubscriptionRows(offsetOf)
 
   /** Rows that were read come first, so that forged ones neither slow down a lookup nor displace them. */
   const rowsOf = prepare(engine, { business: 'text' }, ({ each, of }) =>

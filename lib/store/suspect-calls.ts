@@ -20,7 +20,7 @@ export function createSuspectCalls(options: {
   const { engine, transactions, whileOpen, lanes, offsetOf } = options
   const { read, write } = transactions
   const suspectLanes = createSuspectLanes(engine, lanes, offsetOf)
-  const suspectReads = createSuspectReads(engine)
+  const suspectReads = createSuspectReads(engine, offsetOf)
   const claimOnDisk = createClaimsOnDisk({ engine, transactions, whileOpen, lanes })
 
   return {

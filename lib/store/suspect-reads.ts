@@ -3,6 +3,7 @@ import type { Engine } from './engine.js'
 import { newLeaseToken } from './lease-token.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { MAX_LAPSES, type ReadClaim } from './store.js'
+import type { StoreTime } from './store-time.js'
 import { createSubscriptionRows, type LeasedRow, leasedRow } from './subscription-rows.js'
 
 /** The first pause of a read that has ended the process `MAX_LAPSES` times. It doubles this many times. */
@@ -10,9 +11,9 @@ const PAUSE_MS = 5 * MINUTE
 const DOUBLINGS = 6
 
 /** Leases suspect reads, one at a time, the fewest lapses first. `subscriptions.ts` has the states. */
-export function createSuspectReads(engine: Engine) {
+export function createSuspectReads(engine: Engine, offsetOf: StoreTime) {
   const { now, leaseNow } = engine
-  const { asClaim } = createSubscriptionRows(engine.clock)
+  const { asClaim } = createSubscriptionRows(offsetOf)
   const hasRunOut = () => sql`lease_token is not null and refresh_at <= ${leaseNow()}`
   const isMarked = () => sql`suspect = 1 and lease_token is null and refresh_at <= ${now()}`
 

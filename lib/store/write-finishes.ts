@@ -1,3 +1,4 @@
+import { REFUSALS } from '../errors.js'
 import type { Given, Script } from './dialect.js'
 import type { Engine } from './engine.js'
 import { answered, prepare } from './script.js'
@@ -53,6 +54,7 @@ function ends({ claim, finish }: Finish): boolean {
 function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
   const { found, settled, failure, progress, nextInMs, candidate } = finish
   const record = found?.record ?? null
+  // A refusal is an answer of the platform, so it settles the request.
   const isRefused = REFUSALS.includes(failure ?? '')
   return {
     uid: claim.id,
@@ -126,9 +128,6 @@ function written({ table }: Given) {
       and (only_if_unrequested = 0 or subscriptions.generation = finish.generation)
     returning subscription_uid`
 }
-
-/** Failures that are an answer of the platform, so they settle the request. */
-const REFUSALS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']
 
 /**
  * When the read ended: `now`, but no later than its lease, which is the `refresh_at` of the row. A process or machine that

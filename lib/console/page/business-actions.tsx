@@ -12,7 +12,7 @@ export function BusinessActions(props: {
   onAnswer: (business: BusinessReply) => void
 }) {
   const { business, onAnswer } = props
-  const { business_uid, next } = business
+  const { business_uid, step } = business
   const [open, setOpen] = useState<'track' | 'at' | undefined>()
   const [note, setNote] = useState('')
   const { isBusy, error, run } = useAct()
@@ -23,20 +23,20 @@ export function BusinessActions(props: {
     if (!fresh) return
     onAnswer(fresh)
     const isSame = fresh.decision.reason === business.decision.reason
-    setNote(isSame ? 'Read again: the answer has not changed.' : `Read again: ${fresh.next.headline}.`)
+    setNote(isSame ? 'Read again: the answer has not changed.' : `Read again: ${fresh.headline}.`)
   }
 
   return (
     <div class="actions">
       <div class="buttons">
-        <Button isPrimary={next.action === 'refresh'} isBusy={isBusy} onClick={readAgain}>
+        <Button isPrimary={step.action === 'refresh'} isBusy={isBusy} onClick={readAgain}>
           {isBusy ? 'Reading…' : 'Read again'}
         </Button>
-        <Button isPrimary={next.action === 'track'} onClick={() => setOpen('track')}>
+        <Button isPrimary={step.action === 'track'} onClick={() => setOpen('track')}>
           Track…
         </Button>
         <Button onClick={() => setOpen('at')}>Answer at a time…</Button>
-        {next.action === 'health' && <a href={placeOf('health')}>Open Health</a>}
+        {step.action === 'health' && <a href={placeOf('health')}>Open Health</a>}
       </div>
       <p class="note" role="status">
         {note}
@@ -48,7 +48,7 @@ export function BusinessActions(props: {
           onClose={() => setOpen(undefined)}
           onTracked={(fresh) => {
             onAnswer(fresh)
-            setNote(`Tracked: ${fresh.next.headline}.`)
+            setNote(`Tracked: ${fresh.headline}.`)
           }}
         />
       )}

@@ -4,12 +4,12 @@ import { Ago, Uid } from './parts.js'
 
 /** The answer, its cause, and the next step. */
 export function Verdict({ business, children }: { business: BusinessReply; children: ComponentChildren }) {
-  const { business_uid, decision, cause, next } = business
+  const { business_uid, decision, headline, cause, step } = business
   const answer = decision.entitled ? 'yes' : decision.known ? 'no' : 'wait'
   return (
     <section class="card verdict-card" data-answer={answer} aria-labelledby="verdict">
       <div class="verdict" role="status">
-        <h2 id="verdict">{next.headline}</h2>
+        <h2 id="verdict">{headline}</h2>
         <p class="cause">{cause}</p>
         <p class="of">
           Business <Uid>{business_uid}</Uid>
@@ -17,7 +17,7 @@ export function Verdict({ business, children }: { business: BusinessReply; child
       </div>
       <div class="next">
         <h3>Next step</h3>
-        <p id="next-step">{next.step}</p>
+        <p id="next-step">{step.next}</p>
       </div>
       {children}
       <dl class="facts">
