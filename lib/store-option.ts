@@ -68,18 +68,36 @@ export function postgresStore(
     schema?: string
     /** The most connections, including one for notifications. Only with an address. Default 10. */
     maxConnections?: number
+    /**
+     * `false`: statements are not prepared, for a pooler in transaction mode that loses them (PgBouncer before 1.21, or
+     * without `max_prepared_statements`). Default true.
+     */
+    preparedStatements?: boolean
     clock?: Clock
     /** Gets the code of each warning. Without it they become process warnings. */
     warn?: Warn | undefined
   } = {},
 ): PostgresStore {
-  const { schema = DEFAULT_SCHEMA, maxConnections = 10, clock = systemClock, warn } = options
+  const {
+    schema = DEFAULT_SCHEMA,
+    maxConnections = 10,
+    preparedStatements = true,
+    clock = systemClock,
+    warn,
+  } = options
   if (!SCHEMA.test(schema)) {
     throw new MarketplaceError(
       'config_invalid',
       'Cannot use the schema: expected a plain name of letters, digits and _',
     )
   }
-  const engine = createPostgresEngine({ connection, schema, maxConnections, clock, warn })
+  const engine = createPostgresEngine({
+    connection,
+    schema,
+    maxConnections,
+    preparedStatements,
+    clock,
+    warn,
+  })
   return Object.assign(createSqlStore(engine, clock), { grants: (role: string) => grantsFor(schema, role) })
 }

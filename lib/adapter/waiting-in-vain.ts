@@ -27,7 +27,7 @@ export const WAITING_IN_VAIN: readonly Check[] = [
       await handling(store, ['event:application/installed'])
       same(await store.prune({ ...RETENTION, changesMs: 0 }), { rows: 1, dead: [] })
       same(await store.prune({ ...RETENTION, changesMs: 0 }), { rows: 0, dead: [] })
-      has(await store.counts(), { dead: 0, waiting: 0 })
+      has(await store.counts(), { dead: 0, pending: 0 })
       same(idsOf(await store.listEntries({ status: 'unhandled' })), [id])
       // It may be replayed until its second retention ends.
       assert.equal(await store.replayEntry(id), true)
@@ -51,7 +51,7 @@ export const WAITING_IN_VAIN: readonly Check[] = [
       has(dead[0], { kind: 'change', businessUid: 'b1', subscriptionUid: 's1', attempts: 0 })
       assert.match(dead[0]?.error ?? '', /handler/)
       same(await store.prune({ ...RETENTION, changesMs: 0 }), { rows: 0, dead: [] })
-      has(await store.counts(), { dead: 3, waiting: 0 })
+      has(await store.counts(), { dead: 3, pending: 0 })
     },
   },
   {

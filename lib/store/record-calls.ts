@@ -11,6 +11,7 @@ import type { Store } from './store.js'
 import type { StoreTime } from './store-time.js'
 import type { Subscriptions } from './subscriptions.js'
 import { createTimeline } from './timeline.js'
+import type { Transactions } from './transactions.js'
 
 /** The calls of the port for people: to list and show data, and to replay and erase it. */
 export function createRecordCalls(options: {
@@ -20,23 +21,24 @@ export function createRecordCalls(options: {
   journal: ReturnType<typeof createJournal>
   offsetOf: StoreTime
   whileOpen<T>(work: () => Promise<T>): Promise<T>
-  write: Engine['write']
+  transactions: Pick<Transactions, 'read' | 'write'>
   announce: ReturnType<typeof createHints>['announce']
 }): Pick<
   Store,
   'listEntries' | 'getEntry' | 'replayEntry' | 'listSubscriptions' | 'timelineOf' | 'recordAction' | 'erase'
 > {
-  const { engine, subscriptions, lanes, journal, offsetOf, whileOpen, write, announce } = options
-  const entries = createEntryList(engine, offsetOf)
-  const listSubscriptions = createSubscriptionList(engine, subscriptions)
-  const timelineOf = createTimeline(engine, offsetOf)
+  const { engine, subscriptions, lanes, journal, offsetOf, whileOpen, announce } = options
+  const { read, write } = options.transactions
+  const entries = createEntryList(engine, read, offsetOf)
+  const listSubscriptions = createSubscriptionList(engine, read, subscriptions)
+  const timelineOf = createTimeline(engine, read, offsetOf)
   const erasing = createErase(engine, { lanes, journal })
 
   return {
-    listEntries: (filter) => whileOpen(() => entries.list(filter)),
-    getEntry: (id) => whileOpen(() => entries.get(id)),
-    listSubscriptions: (filter) => whileOpen(() => listSubscriptions(filter)),
-    timelineOf: (businessUid, timeline) => whileOpen(() => timelineOf(businessUid, timeline)),
+    listEntries: entries.list,
+    getEntry: entries.get,
+    listSubscriptions,
+    timelineOf,
 
     async replayEntry(id) {
       const found = await write((trx) => journal.replay(trx, id))
