@@ -22,16 +22,19 @@ export function createTransactions(options: {
   const writes = `hashtextextended('${schema} writes', 0)`
   const names = new Map<string, string>()
 
-  /** The schema is part of it, because a pool of the app's own may serve several stores. */
-  function nameOf(text: string): string | undefined {
-    if (!isNamed) return undefined
+  /**
+   * Of a statement without parameters PostgreSQL would keep the first plan, so it has none. The schema is part of the name,
+   * because a pool of the app's own may serve several stores.
+   */
+  function nameOf({ text, values }: Query): string | undefined {
+    if (!isNamed || values.length === 0) return undefined
     const name = names.get(text) ?? hashOf(`${schema} ${text}`)
     names.set(text, name)
     return name
   }
 
-  const query = (connection: PostgresConnection, { text, values }: Query) =>
-    connection.query(text, values, nameOf(text))
+  const query = (connection: PostgresConnection, each: Query) =>
+    connection.query(each.text, each.values, nameOf(each))
 
   async function withConnection<T>(work: (connection: PostgresConnection) => Promise<T>): Promise<T> {
     const connection = await explained(() => connections.acquire())

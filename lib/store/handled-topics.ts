@@ -107,7 +107,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     /** See the port. True when entries became pending. `isClosed` ends it between two batches. */
     async handle(
       { topics, rescueMs, retireMs }: HandleTopics,
-      { read, write }: Pick<Transactions, 'read' | 'write'>,
+      { readAsOwner: read, writeAsOwner: write }: Pick<Transactions, 'readAsOwner' | 'writeAsOwner'>,
       isClosed: () => boolean,
     ): Promise<boolean> {
       let moved = false

@@ -21,24 +21,24 @@ export function createRecordCalls(options: {
   journal: ReturnType<typeof createJournal>
   offsetOf: StoreTime
   whileOpen<T>(work: () => Promise<T>): Promise<T>
-  transactions: Pick<Transactions, 'read' | 'write'>
+  transactions: Pick<Transactions, 'readAsOwner' | 'write'>
   announce: ReturnType<typeof createHints>['announce']
 }): Pick<
   Store,
   'listEntries' | 'getEntry' | 'replayEntry' | 'listSubscriptions' | 'timelineOf' | 'recordAction' | 'erase'
 > {
   const { engine, subscriptions, lanes, journal, offsetOf, whileOpen, announce } = options
-  const { read, write } = options.transactions
-  const entries = createEntryList(engine, read, offsetOf)
-  const listSubscriptions = createSubscriptionList(engine, read, subscriptions)
-  const timelineOf = createTimeline(engine, read, offsetOf)
+  const { readAsOwner, write } = options.transactions
+  const entries = createEntryList(engine, readAsOwner, offsetOf)
+  const listSubscriptions = createSubscriptionList(engine, readAsOwner, subscriptions)
+  const timelineOf = createTimeline(engine, readAsOwner, offsetOf)
   const erasing = createErase(engine, { lanes, journal })
 
   return {
-    listEntries: entries.list,
-    getEntry: entries.get,
-    listSubscriptions,
-    timelineOf,
+    listEntries: (filter) => whileOpen(() => entries.list(filter)),
+    getEntry: (id) => whileOpen(() => entries.get(id)),
+    listSubscriptions: (filter) => whileOpen(() => listSubscriptions(filter)),
+    timelineOf: (businessUid, timeline) => whileOpen(() => timelineOf(businessUid, timeline)),
 
     async replayEntry(id) {
       const found = await write((trx) => journal.replay(trx, id))

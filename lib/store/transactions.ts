@@ -16,11 +16,11 @@ export function createTransactions(options: {
     await ownership.check()
     return engine.write(work)
   }
-  const read: Engine['read'] = (work) =>
-    whileOpen(async () => {
-      await ownership.check()
-      return engine.read(work)
-    })
+  const readAsOwner: Engine['read'] = async (work) => {
+    await ownership.check()
+    return engine.read(work)
+  }
+  const read: Engine['read'] = (work) => whileOpen(() => readAsOwner(work))
   /** Runs a write, which also decides the health of the store. */
   const watched = health.watch
   const write: Engine['write'] = (work) => whileOpen(() => watched(() => writeAsOwner(work)))
@@ -29,7 +29,8 @@ export function createTransactions(options: {
     read,
     write,
     watched,
-    /** A write whose caller has checked that the store is open. */
+    /** For calls of several transactions, which have checked that the store is open. */
+    readAsOwner,
     writeAsOwner,
   }
 }
