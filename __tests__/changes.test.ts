@@ -83,7 +83,7 @@ describe('every change', () => {
   it('waits in the journal until a handler of changes is added', async () => {
     const { platform, marketplace } = await createScene()
     await bringAbout(platform, marketplace, ['purchased', 'suspended', 'purchased'])
-    expect(await marketplace.journal.list({ kind: 'change', status: 'waiting' })).toHaveLength(3)
+    expect(await marketplace.journal.list({ kind: 'change', status: 'pending' })).toHaveLength(3)
     const seen: (string | null)[] = []
     marketplace.onPurchaseChange(({ to }) => void seen.push(to))
     await until('all three changes are handled', () => seen.length === 3)

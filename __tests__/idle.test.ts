@@ -117,7 +117,7 @@ describe('idle()', () => {
     off()
     await deliver(sampleDelivery('application/installed'))
     await marketplace.idle()
-    expect(await marketplace.journal.list({ kind: 'change', status: 'waiting' })).toHaveLength(1)
+    expect(await marketplace.journal.list({ kind: 'change', status: 'pending' })).toHaveLength(1)
   })
 
   it('rejects once the marketplace is closed', async () => {

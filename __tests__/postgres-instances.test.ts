@@ -122,13 +122,8 @@ describe('behind a pooler in transaction mode', () => {
   it('everything works, each instance detects once that notifications do not arrive, and changes show within five seconds', async () => {
     const address = await engine.freshAddress()
     const warnings = heedWarnings()
-    const { platform, marketplace } = await createScene({
-      store: postgresStore(createTransactionPooler(address)),
-    })
-    const asked = openMarketplace(platform, {
-      store: postgresStore(createTransactionPooler(address)),
-      worker: false,
-    })
+    const { platform, marketplace } = await createScene({ store: behindPooler(address) })
+    const asked = openMarketplace(platform, { store: behindPooler(address), worker: false })
     const handled: unknown[] = []
     marketplace.onPurchaseChange((change) => void handled.push(change.to))
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
@@ -150,6 +145,9 @@ describe('behind a pooler in transaction mode', () => {
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })
   }, 30_000)
 })
+
+const behindPooler = (address: string) =>
+  postgresStore({ pool: createTransactionPooler(address), preparedStatements: false })
 
 function standStill(ms: number) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)

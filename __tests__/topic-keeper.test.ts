@@ -20,15 +20,15 @@ it('G22 the topic keeper finds entries that came since its process was started, 
     onError: () => {},
   })
   keeper.start()
+  expect(keeper.known()).toEqual([])
   await time.advance(60 * SECOND)
   fails = false
   await time.advance(4 * SECOND)
   expect(calls).toMatchObject([{ topics: ['change', 'event:*'] }])
+  expect(keeper.known()).toEqual(['change', 'event:*'])
   expect(calls[0]?.rescueMs).toBeGreaterThan(60 * SECOND)
-  // A receiver that read the topics just before that has committed by then.
-  await time.advance(15 * SECOND)
-  expect(calls[1]?.rescueMs).toBeGreaterThan(15 * SECOND)
-  await time.advance(40 * SECOND)
-  expect(calls.slice(2).map(({ rescueMs }) => rescueMs)).toEqual([0])
+  await time.advance(60 * SECOND)
+  expect(calls.length).toBeGreaterThan(1)
+  expect(calls.slice(1).map(({ rescueMs }) => rescueMs)).toEqual(calls.slice(1).map(() => 0))
   keeper.close()
 })

@@ -32,6 +32,11 @@ export interface PostgresStoreOptions {
   schema?: string | undefined
   /** The most connections, including one for notifications. Only with an address. Default 10. */
   maxConnections?: number | undefined
+  /**
+   * `false`: statements are not prepared, for a pooler in transaction mode that loses them (PgBouncer before 1.21, or
+   * without `max_prepared_statements`). Default true.
+   */
+  preparedStatements?: boolean | undefined
 }
 
 /**
@@ -110,6 +115,7 @@ const SETTINGS = z
         .regex(SCHEMA, 'expected a plain name of letters, digits and _')
         .default(DEFAULT_SCHEMA),
       maxConnections: count(10, 1, 1_000),
+      preparedStatements: z.boolean().default(true),
     },
     {
       error: ({ code }) =>

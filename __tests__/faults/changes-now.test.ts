@@ -399,5 +399,5 @@ async function changeOf(marketplace: Marketplace) {
 }
 
 async function waiting(marketplace: Marketplace): Promise<number> {
-  return (await marketplace.journal.list({ kind: 'change', status: 'waiting' })).length
+  return (await marketplace.journal.list({ kind: 'change', status: 'pending' })).length
 }

@@ -164,7 +164,7 @@ async function bringAbout(
 /** The number of changes that are not handled yet. */
 async function pendingChanges({ journal }: Marketplace): Promise<number> {
   const changes = await journal.list({ kind: 'change' })
-  return changes.filter(({ status }) => status === 'pending' || status === 'waiting').length
+  return changes.filter(({ status }) => status === 'pending').length
 }
 
 /** The store of a process that ended before its result was written: none of its later calls reaches the database. */

@@ -26,8 +26,6 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     if (name === 'PostgreSQL') await age(address, 5 * MINUTE)
     const seen: string[] = []
     scene.marketplace.on('application/installed', ({ id }) => void seen.push(id))
-    // On PostgreSQL an event may come in the instant in which the topic is named: a second look finds it later.
-    if (name === 'PostgreSQL') await until('the first are handled', () => seen.length === 3)
     const after = await delivered(scene, 2)
     await until('all are handled', () => seen.length === 5)
     expect(seen).toEqual([...before, ...after])
@@ -88,7 +86,11 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     next.onDead((entry) => void dead.push(entry))
     await until('the change has ended', async () => (await changes(next, 'unhandled')).length === 1, 15_000)
     const recent = await bought(next, platform, 'b2')
-    expect(await next.health()).toMatchObject({ status: 'ok', problems: [], counts: { dead: 0, waiting: 1 } })
+    expect(await next.health()).toMatchObject({
+      status: 'ok',
+      problems: [],
+      counts: { dead: 0, pending: 1, oldestPendingMs: null },
+    })
     expect(await next.history('b1')).toContainEqual(
       expect.objectContaining({ entry_id: old, kind: 'handled', outcome: 'unhandled' }),
     )
@@ -137,7 +139,7 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
           kind === 'onPurchaseChange'
             ? await bought(second.marketplace, second.platform, `b${Math.random()}`)
             : String((await delivered(second, 1))[0])
-        return (await second.marketplace.journal.get(found))?.status === 'waiting' && found
+        return (await second.marketplace.journal.get(found))?.status !== 'done' && found
       })
       await until('health is ok', async () => (await codesOf(second.marketplace)).length === 0)
       await pass(11 * MINUTE)
@@ -177,7 +179,7 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
           kind === 'changes'
             ? await bought(second.marketplace, second.platform, 'b1')
             : String((await delivered(second, 1))[0])
-        return (await second.marketplace.journal.get(found))?.status === 'waiting' && found
+        return (await second.marketplace.journal.get(found))?.status !== 'done' && found
       })
       await second.marketplace.close()
       await age(address, 91 * DAY)
@@ -226,6 +228,6 @@ const changes = (of: Marketplace, status: 'unhandled') => of.journal.list({ kind
 async function age(address: string, ms: number) {
   const { store, sql } = await openStoreWithSql(address)
   await sql(`update journal set received_at = received_at - ${ms}, settled_at = settled_at - ${ms}`)
-  await sql(`update handlers set seen_at = seen_at - ${ms} where seen_at > 0`)
+  await sql(`update handlers set seen_at = seen_at - ${ms}`)
   await store.close()
 }

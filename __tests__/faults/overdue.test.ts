@@ -247,7 +247,7 @@ describe('K67 an entry that is old', () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await until('the change waits', async () => (await marketplace.health()).counts?.waiting === 1)
+    await until('the change waits', async () => (await marketplace.health()).counts?.pending === 1)
     jump(20 * HOUR)
     const handled = gate()
     let calls = 0

@@ -68,41 +68,45 @@ const WHEN = [
 type When = (typeof WHEN)[number]
 
 /** Moves all entries, which takes long with many. */
-const RETIRE = (store: Store) => store.handleTopics({ topics: ['change'], rescueMs: 0, retireMs: -1 })
+const SET_ASIDE = (store: Store) => store.handleTopics({ topics: ['change'], rescueMs: 0, retireMs: -1 })
 
 const ACTION = { businessUid: 'b1', payload: '{}' }
 
-describe('G20 the statements of the queue visit few rows, with any number of waiting or finished entries:', () => {
+describe('G20 the statements of the queue visit few rows, with any number of unhandled or finished entries:', () => {
   const engine = useEngine('PostgreSQL')
 
-  it.each(Object.entries({ ...CALLS, 'retire topics': RETIRE }))('%s on SQLite', async (_name, call) => {
-    const { store, queriesOf, sql } = await openStoreWithSql('sqlite::memory:')
-    await handling(store, EVERY_TOPIC)
-    await sql(crowd('done', 'done', 1_000))
-    await sql(crowd('waiting', 'waiting', 10))
-    await sql(crowd('unhandled', 'unhandled', 10))
-    await sql(crowd('retired', 'pending', 10, undefined, 1, 'event:y'))
-    await sql(
-      `insert into lanes (key, topic, due_at, lease_token, lapses) select key, topic, 1, null, 0 from journal where name = 'retired'`,
-    )
-    await store.accept([eventOf('s1', { key: 'due' })])
-    const queries = (await queriesOf(() => call(store))).filter(({ text }) => /journal|lanes/.test(text))
-    for (const query of new Map(queries.map((each) => [each.text, each])).values()) {
-      const plan = await planOfSqlite(query)
-      const steps = plan.map(({ detail }) => detail)
-      // Given values are not looked up.
-      if (!/^\s*insert into \w+[^)]*\)\s*values \(/.test(query.text)) expect(steps.length).toBeGreaterThan(0)
-      const scans = steps.filter((step) => /^SCAN (journal|lanes|last)\b/.test(step) && !/USING/.test(step))
-      // In the index of lanes, only the smallest topic is read.
-      const walks = steps.filter((step) =>
-        /SEARCH journal USING (INTEGER PRIMARY KEY \(rowid[<>]|INDEX journal_status \(status=\?\))/.test(
-          step,
-        ),
+  it.each(Object.entries({ ...CALLS, 'set events aside': SET_ASIDE }))(
+    '%s on SQLite',
+    async (_name, call) => {
+      const { store, queriesOf, sql } = await openStoreWithSql('sqlite::memory:')
+      await handling(store, EVERY_TOPIC)
+      await sql(crowd('done', 'done', 1_000))
+      await sql(crowd('aside', 'unhandled', 10))
+      await sql(crowd('unhandled', 'unhandled', 10))
+      await sql(crowd('retired', 'pending', 10, undefined, 1, 'event:y'))
+      await sql(
+        `insert into lanes (key, topic, due_at, lease_token, lapses) select key, topic, 1, null, 0 from journal where name = 'retired'`,
       )
-      walks.push(...walksOf(query, plan))
-      expect({ sql: query.text, scans, walks }).toEqual({ sql: query.text, scans: [], walks: [] })
-    }
-  })
+      await store.accept([eventOf('s1', { key: 'due' })])
+      const queries = (await queriesOf(() => call(store))).filter(({ text }) => /journal|lanes/.test(text))
+      for (const query of new Map(queries.map((each) => [each.text, each])).values()) {
+        const plan = await planOfSqlite(query)
+        const steps = plan.map(({ detail }) => detail)
+        // Given values are not looked up.
+        if (!/^\s*insert into \w+[^)]*\)\s*values \(/.test(query.text))
+          expect(steps.length).toBeGreaterThan(0)
+        const scans = steps.filter((step) => /^SCAN (journal|lanes|last)\b/.test(step) && !/USING/.test(step))
+        // In the index of lanes, only the smallest topic is read.
+        const walks = steps.filter((step) =>
+          /SEARCH journal USING (INTEGER PRIMARY KEY \(rowid[<>]|INDEX journal_status \(status=\?\))/.test(
+            step,
+          ),
+        )
+        walks.push(...walksOf(query, plan))
+        expect({ sql: query.text, scans, walks }).toEqual({ sql: query.text, scans: [], walks: [] })
+      }
+    },
+  )
 
   it('settling on SQLite reads its batch once, not once for each entry', async () => {
     const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
@@ -194,7 +198,7 @@ async function fillWithCrowds(server: PostgresServer, address: string, when: Whe
   async function insertEnded() {
     await inParts((first) => sql(crowd('done', 'done', PART, undefined, first)))
     await sql(crowd('dead', 'dead', 10_000))
-    await sql(crowd('waiting', 'waiting', 10_000))
+    await sql(crowd('aside', 'unhandled', 10_000))
     await sql(crowd('unhandled', 'unhandled', 10_000))
   }
   const acceptTwo = () => store.accept([eventOf('s1', { key: 'due' }), eventOf('s1', { key: 'due too' })])
@@ -279,7 +283,7 @@ function crowd(
   topic = 'event:x',
 ): string {
   const attempts = word === 'retrying' ? 1 : 0
-  const settledAt = ['done', 'dead', 'waiting'].includes(status) ? `${Date.now()}` : 'null'
+  const settledAt = ['done', 'dead', 'aside'].includes(word) ? `${Date.now()}` : 'null'
   return `insert into journal
     (id, kind, name, topic, key, business_uid, subscription_uid, payload, status, attempts, received_at, settled_at, cause)
     with recursive numbers(n) as (select ${first} union all select n + 1 from numbers where n < ${first + count - 1})

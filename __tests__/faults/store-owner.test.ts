@@ -128,6 +128,20 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
       await expect(before.subscriptionsOf('b1')).rejects.toMatchObject({ code: 'store_of_another_app' })
       await expect(settle(before)).rejects.toMatchObject({ code: 'store_of_another_app' })
       expect(await before.problem()).toMatch(/another app/)
+      const topics = { topics: ['change'], rescueMs: 0, retireMs: 60_000 }
+      const calls: (() => Promise<unknown>)[] = [
+        () => before.listEntries({}),
+        () => before.getEntry('e1'),
+        () => before.listSubscriptions({ limit: 10 }),
+        () => before.timelineOf('b1', { limit: 10 }),
+        () => before.handleTopics(topics),
+        () => before.accept([]),
+        () => before.claimLanes({ limit: 1, entryLimit: 1, leaseMs: 1, topics: ['change'], exceptKeys: [] }),
+        () => before.counts(),
+        () => before.tallies(),
+        () => before.backup('/nowhere/backup.db'),
+      ]
+      for (const call of calls) await expect(call()).rejects.toMatchObject({ code: 'store_of_another_app' })
       expect(await after.subscriptionsOf('b1')).toHaveLength(1)
     },
     20_000,

@@ -129,7 +129,7 @@ async function changed(
   const count = before + Math.max(1, businesses.length)
   await until(
     'the changes wait',
-    async () => (await marketplace.journal.list({ kind: 'change', status: 'waiting' })).length === count,
+    async () => (await marketplace.journal.list({ kind: 'change', status: 'pending' })).length === count,
   )
   await marketplace.close()
   return uids

@@ -30,7 +30,7 @@ export async function bringAbout(
 /** The number of changes that are not handled yet. */
 export async function pendingChanges({ journal }: Marketplace): Promise<number> {
   const changes = await journal.list({ kind: 'change' })
-  return changes.filter(({ status }) => status === 'pending' || status === 'waiting').length
+  return changes.filter(({ status }) => status === 'pending').length
 }
 
 export function explode(): never {

@@ -56,7 +56,7 @@ export function createListeningServer() {
         lose: () => onLost(),
       }
       return {
-        session: connection,
+        isPipelined: false,
         onNotification(listener) {
           onNotification = listener
         },

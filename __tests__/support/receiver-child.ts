@@ -13,6 +13,7 @@ import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import type { Engine } from '../../lib/store/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
+import { run } from '../../lib/store/writes.js'
 import { storeFor } from '../../lib/store-option.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { storeOption } from './store-option.js'
@@ -154,12 +155,12 @@ function mortal(engine: Engine, { at, after }: { at: DeathPoint; after: number }
         return result
       })
     },
-    transact(script) {
+    async writeAll(writes) {
       reach('before the write')
-      return engine.transact(function* () {
-        const result = yield* script()
+      if (at !== 'before the commit') return engine.writeAll(writes)
+      await engine.write(async (trx) => {
+        await run(engine, trx, ...writes)
         reach('before the commit')
-        return result
       })
     },
     async durable() {

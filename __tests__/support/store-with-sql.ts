@@ -2,10 +2,10 @@ import { type Clock, systemClock } from '../../lib/clock.js'
 import { createPostgresEngine } from '../../lib/postgres/engine.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import type { Engine } from '../../lib/store/engine.js'
-import { perform } from '../../lib/store/script.js'
 import { type Connection, type Query, sql } from '../../lib/store/sql.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
+import { run } from '../../lib/store/writes.js'
 import { onCleanUp } from './clean-up.js'
 
 export interface StoreWithSql {
@@ -46,8 +46,10 @@ export async function openStoreWithSql(
     ...plain,
     read: (work) => plain.read((db) => work(noted(db))),
     write: (work) => plain.write((trx) => work(noted(trx))),
-    transact: (script) =>
-      queries ? plain.write((trx) => perform(plain, noted(trx), script())) : plain.transact(script),
+    async writeAll(writes) {
+      if (queries) await plain.write((trx) => run(plain, noted(trx), ...writes))
+      else await plain.writeAll(writes)
+    },
   }
   const store = createSqlStore(engine, clock)
   onCleanUp(() => store.close())

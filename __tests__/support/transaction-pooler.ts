@@ -50,7 +50,8 @@ export function createTransactionPooler(connectionString: string, size = 3): Pos
         }
       },
       release() {
-        pinned?.done()
+        // Like a pooler, whose client left within a transaction.
+        if (pinned) pinned.client.query('rollback').then(pinned.done, pinned.done)
         pinned = undefined
       },
       on: (event, listener) => events.on(event, listener),

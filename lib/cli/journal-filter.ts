@@ -22,7 +22,7 @@ export function addFilterOptions(command: Command): Command {
     .option('--retrying', 'entries that failed and will be tried again')
     .addOption(
       new Option('--status <status>', 'entries of this status').choices([
-        ...['pending', 'retrying', 'waiting', 'unhandled', 'done', 'dead'],
+        ...['pending', 'retrying', 'unhandled', 'done', 'dead'],
       ]),
     )
     .addOption(

@@ -21,7 +21,7 @@ export type HistoryItem = {
       kind: 'handled'
       of: 'delivery' | 'change'
       name: string
-      outcome: 'done' | 'retrying' | 'dead' | 'waiting' | 'unhandled'
+      outcome: 'done' | 'retrying' | 'dead' | 'unhandled'
       attempts: number
       error: string | null
       /** `retrying`: when the next try is due. */

@@ -9,7 +9,7 @@ const KINDS: readonly Kind[] = [
     what: 'the oldest due entry of the journal has been due',
   },
   {
-    ...{ age: 'oldestWaitingMs', longMs: 10 * MINUTE, code: 'handlers_missing' },
+    ...{ age: 'oldestMissedMs', longMs: 10 * MINUTE, code: 'handlers_missing' },
     what: 'the oldest entry whose handler no process has any more has waited',
   },
   {
@@ -24,7 +24,7 @@ const KINDS: readonly Kind[] = [
 
 interface Kind {
   /** The counts of the store: how late the longest due work is, and how much work there is. */
-  age: 'oldestPendingMs' | 'oldestWaitingMs' | 'oldestRequestMs' | 'oldestOverdueMs'
+  age: 'oldestPendingMs' | 'oldestMissedMs' | 'oldestRequestMs' | 'oldestOverdueMs'
   count?: 'pending' | 'requested'
   longMs: number
   code: ProblemCode

@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
 import { withDeadline } from '../waiting.js'
-import { endsConnection } from './errors.js'
+import { endsConnection, hasLostStatement } from './errors.js'
 
 /** A connection of a pool of `pg`, by shape. */
 export interface PostgresClient {
@@ -12,6 +12,8 @@ export interface PostgresClient {
     name?: string
     types?: { getTypeParser(oid: number): (value: string) => unknown }
   }): Promise<unknown>
+  /** Whether statements are sent before the answers of those before them: option `pipeline` of `pg` 8.23 or newer. */
+  pipeline?: boolean
   /** Returns the connection to its pool; with an error or true it is destroyed. */
   release(destroy?: Error | boolean): void
   /** Reports `notification` and `error`. */
@@ -22,8 +24,8 @@ export interface PostgresClient {
 
 /** A borrowed connection. Every query ends in bounded time. After one that did not answer, the connection is destroyed. */
 export interface PostgresConnection {
-  /** The same for every loan of the connection. */
-  session: object
+  /** Whether statements may be sent before the answers of those before them. */
+  isPipelined: boolean
   /** With a `name` the driver prepares the statement, once for the connection. */
   query(text: string, values?: readonly unknown[], name?: string): Promise<unknown[]>
   onNotification(listener: (message: { channel: string; payload?: string }) => void): void
@@ -38,15 +40,15 @@ const REPLY_MS = STATEMENT_MS + SECOND
 
 /** A borrowed connection, as its pool sees it. */
 export interface Loan extends PostgresConnection {
-  /** Idle since before another connection did not answer, so it may not answer either. */
+  /** It was last used before another connection failed to answer or had lost its statements: it may do the same. */
   isSuspect: boolean
 }
 
 /** Returns a function that wraps a connection, which a pool has lent, for as long as it is borrowed. */
 export function createLoans(clock: Clock) {
   const answeredAt = new WeakMap<PostgresClient, number>()
-  /** When a connection last did not answer in time. */
-  let silentAt = 0
+  /** When a connection last did not answer in time, or had lost its statements. */
+  let failedAt = 0
 
   return function lend(client: PostgresClient): Loan {
     const listeners: [event: string, listener: (message: unknown) => void][] = []
@@ -61,8 +63,8 @@ export function createLoans(clock: Clock) {
     })
 
     return {
-      session: client,
-      isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= silentAt,
+      isPipelined: client.pipeline === true,
+      isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= failedAt,
       async query(text, values, name) {
         // A connection that did not answer once is not used again, not even for the rollback.
         if (broken) throw broken
@@ -74,7 +76,7 @@ export function createLoans(clock: Clock) {
             ...(name && { name }),
           }
           const result = await withDeadline(client.query(query), REPLY_MS, clock, () => {
-            silentAt = clock.monotonic()
+            failedAt = clock.monotonic()
             return noAnswer(REPLY_MS)
           })
           answeredAt.set(client, clock.monotonic())
@@ -82,7 +84,8 @@ export function createLoans(clock: Clock) {
           const last: unknown = Array.isArray(result) ? result.at(-1) : result
           return (last as { rows?: unknown[] }).rows ?? []
         } catch (error) {
-          if (!isAnswer(error)) broken = asError(error)
+          if (hasLostStatement(error)) failedAt = clock.monotonic()
+          if (hasLostStatement(error) || !isAnswer(error)) broken = asError(error)
           throw error
         }
       },

@@ -1,6 +1,5 @@
 import type { Columns, Dialect } from '../store/dialect.js'
 import { sql } from '../store/sql.js'
-import { ROWS } from './scripts.js'
 import { placeholder } from './transactions.js'
 
 /** PostgreSQL's SQL. Its time is the server's. */
@@ -17,6 +16,8 @@ export const postgresDialect: Dialect = {
     return {
       table,
       insert: (values) => sql`select ${values} from ${table} as given`,
+      insertFirst: (key, values, where) =>
+        sql`select distinct on (${key}) ${values} from ${table} as given where ${where} order by ${key}, given.at`,
       each: (select) => sql`select found.* from ${table} as given cross join lateral (${select}) as found`,
       of: (column) => sql.ref(`given.${column}`),
     }
@@ -26,8 +27,6 @@ export const postgresDialect: Dialect = {
 
   skipLocked: sql`for update skip locked`,
   forUpdate: sql`for update`,
-  forShare: sql`for share`,
-  forKeyShare: sql`for key share`,
   byIndex: () => sql``,
   // An index with another collation cannot answer it.
   hidden: (column) => sql`${sql.ref(column)} collate "C"`,
@@ -49,6 +48,9 @@ export const postgresDialect: Dialect = {
   sortedText: sql`text collate "C"`,
   busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
 }
+
+/** In place of a parameter: the rows of a write, as JSON. */
+const ROWS = Symbol('rows')
 
 /** A sub-select, which runs once and may bound an index. A volatile function in a condition runs for every row. */
 function now() {

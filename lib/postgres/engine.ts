@@ -6,11 +6,9 @@ import { sql } from '../store/sql.js'
 import { sleep } from '../waiting.js'
 import type { Warn } from '../warnings.js'
 import { postgresDialect } from './dialect.js'
-import { isDataError, isTransient, postgresCode } from './errors.js'
+import { hasLostStatement, isDataError, isTransient, postgresCode } from './errors.js'
 import { createListener } from './listener.js'
 import { createConnections, type PostgresPool } from './pool.js'
-import { createPreparedStatements, hasLostStatement } from './prepared.js'
-import { createScripts } from './scripts.js'
 import { asOpenError, checkServer, migratePostgres, withoutRights } from './setup.js'
 import { createTransactions } from './transactions.js'
 
@@ -27,18 +25,16 @@ export function createPostgresEngine(options: {
   schema: string
   /** The most connections, one of which listens. A pool of the app's own has its own limit. */
   maxConnections: number
+  /** `false`: no statement is prepared, for poolers that lose them. Default true. */
+  preparedStatements?: boolean
   clock: Clock
   /** Receives warnings; by default the process does. */
   warn?: Warn | undefined
 }): Engine {
-  const { connection, schema, maxConnections, clock, warn } = options
+  const { connection, schema, maxConnections, preparedStatements: isNamed = true, clock, warn } = options
   const connections = createConnections(connection, clock, maxConnections)
   const listener = createListener({ connections, channel: schema, clock, warn })
-  // Apart, because the driver must prepare by itself what it runs by name.
-  const named = createPreparedStatements(clock)
-  const executed = createPreparedStatements(clock)
-  const transact = createTransactions({ connections, schema, statements: named })
-  const runScript = createScripts({ connections, schema, statements: executed })
+  const { transact, writeAll, holdWrites } = createTransactions({ connections, schema, isNamed })
 
   let role = ''
   let hasOpened = false
@@ -50,12 +46,8 @@ export function createPostgresEngine(options: {
       } catch (error) {
         // Every transaction may run again: an event is stored once by its id, and a finish names its lease.
         if (hasOpened && postgresCode(error) === '42501') throw withoutRights(schema, role, error)
-        const isLost = hasLostStatement(error)
-        if (failures === TRIES - 1 || !(isLost || isTransient(error))) throw error
-        if (isLost) {
-          named.stop()
-          executed.stop()
-        }
+        if (failures === TRIES - 1 && hasLostStatement(error)) throw withoutStatements(error)
+        if (failures === TRIES - 1 || !isTransient(error)) throw error
         await sleep(fullJitter(failures, SECOND / 20, SECOND), clock)
       }
     }
@@ -71,9 +63,11 @@ export function createPostgresEngine(options: {
     // A transaction too, because the settings hold only there.
     read: (work) => write(work),
     write,
-    transact: (script) => insist(() => runScript(script)),
-    // The server works on one while the reply of the other is on its way, and the two share a sync.
-    transactsAtOnce: 2,
+    writeAll: (writes) => {
+      const queries = writes.flatMap(engine.queriesOf)
+      return insist(() => writeAll(queries))
+    },
+    holdWrites,
     async holdNames(trx, names) {
       const keys = names.map((name) => `${schema}/${name}`)
       // Locked row by row, so in the order of the names.
@@ -117,4 +111,14 @@ export function createPostgresEngine(options: {
     isDataError,
   }
   return engine
+}
+
+function withoutStatements(cause: unknown): MarketplaceError {
+  return new MarketplaceError(
+    'store_unavailable',
+    'Cannot use the PostgreSQL database: its connections lose prepared statements, as behind some poolers in transaction ' +
+      'mode. Let the pooler keep them (PgBouncer: max_prepared_statements), or use postgresStore() with the option ' +
+      'preparedStatements: false',
+    { cause },
+  )
 }

@@ -24,12 +24,21 @@ export function endsConnection(error: unknown): boolean {
 }
 
 /**
+ * Whether a connection does not have a prepared statement (26000), has it already because a pooler gave it to another
+ * connection of ours (42P05), or a migration has changed its columns (0A000). A new connection has none of these.
+ */
+export function hasLostStatement(error: unknown): boolean {
+  return /^(26000|42P05|0A000)$/.test(postgresCode(error))
+}
+
+/**
  * Whether the same transaction may succeed when repeated at once: a deadlock or a serialization failure (40), two
- * inserts of one key (23505), a lost connection, a server that is starting. Not 57P04: the database was dropped.
+ * inserts of one key (23505), a lost connection or statement, a server that is starting. Not 57P04: the database was dropped.
  */
 export function isTransient(error: unknown): boolean {
   const code = postgresCode(error)
   if (/^(40001|40P01|23505|ECONNRESET|ECONNREFUSED|EPIPE)$/.test(code)) return true
+  if (hasLostStatement(error)) return true
   if (endsConnection(error)) return code !== '57P04'
   return error instanceof Error && /^Connection terminated unexpectedly|not queryable/.test(error.message)
 }

@@ -11,7 +11,10 @@ import {
 } from './connection.js'
 import { catchParserErrors, type PgReader } from './parser-errors.js'
 
-/** A pool of `pg` (node-postgres 8.16 or newer), by shape, so that its types are not a dependency. */
+/**
+ * A pool of `pg` (node-postgres 8.16 or newer), by shape, so that its types are not a dependency. With `pipeline: true`
+ * (8.23 or newer) a batch of deliveries takes one round trip instead of one for each statement.
+ */
 export interface PostgresPool {
   /** Lends a connection; `callback` receives it, or the error. */
   connect(callback: (error: Error | undefined, client: PostgresClient | undefined) => void): void
@@ -131,6 +134,7 @@ async function createPool(connectionString: string, max: number): Promise<OwnPoo
     max,
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
+    pipeline: true,
     application_name: 'marketplace-webhooks',
     Client: class extends Client {
       constructor(config: object) {

@@ -1,51 +1,104 @@
-import type { Connection } from '../store/sql.js'
+import { createHash } from 'node:crypto'
+import type { Connection, Query } from '../store/sql.js'
 import { type PostgresConnection, STATEMENT_MS } from './connection.js'
 import { explainPostgres } from './errors.js'
 import type { PostgresConnections } from './pool.js'
-import type { PreparedStatements } from './prepared.js'
 
 /**
  * Transactions with settings that end with the transaction. Behind a pooler in transaction mode, a setting of the session
  * would apply to the transactions of others.
+ *
+ * Each connection prepares a statement once, under a name made from its text: up to a third of PostgreSQL's CPU is for
+ * parsing the same statements. `isNamed: false` is for poolers that lose them.
  */
 export function createTransactions(options: {
   connections: PostgresConnections
   schema: string
-  statements: PreparedStatements
+  isNamed: boolean
 }) {
-  const { connections, schema, statements } = options
-  const begin = `begin; ${settings(schema, 'custom')}`
+  const { connections, schema, isNamed } = options
+  const begin = `begin; select ${settings(schema)}`
+  /** The name of the lock that `holdWrites` takes alone. */
+  const writes = `hashtextextended('${schema} writes', 0)`
+  const names = new Map<string, string>()
 
-  return async function transact<T>(work: (trx: Connection) => Promise<T>): Promise<T> {
-    const client = await explained(() => connections.acquire())
+  /**
+   * Of a statement without parameters PostgreSQL would keep the first plan, so it has none. The schema is part of the name,
+   * because a pool of the app's own may serve several stores.
+   */
+  function nameOf({ text, values }: Query): string | undefined {
+    if (!isNamed || values.length === 0) return undefined
+    const name = names.get(text) ?? hashOf(`${schema} ${text}`)
+    names.set(text, name)
+    return name
+  }
+
+  const query = (connection: PostgresConnection, each: Query) =>
+    connection.query(each.text, each.values, nameOf(each))
+
+  async function withConnection<T>(work: (connection: PostgresConnection) => Promise<T>): Promise<T> {
+    const connection = await explained(() => connections.acquire())
     try {
-      await explained(() => client.query(begin))
-      const result = await work(connectionOver(client, statements))
-      await explained(() => client.query('commit'))
-      return result
+      return await work(connection)
     } catch (error) {
       // If this fails too, the connection is broken, and the server rolls back by itself.
-      await client.query('rollback').catch(() => {})
+      await connection.query('rollback').catch(() => {})
       throw error
     } finally {
-      client.release()
+      connection.release()
     }
+  }
+
+  return {
+    transact: <T>(work: (trx: Connection) => Promise<T>): Promise<T> =>
+      withConnection(async (connection) => {
+        await explained(() => connection.query(begin))
+        const result = await work({
+          placeholder,
+          query: (each) => explained(() => query(connection, each)),
+        })
+        await explained(() => connection.query('commit'))
+        return result
+      }),
+
+    /** Runs queries whose rows nobody needs. Where the driver has a pipeline, they take one round trip together. */
+    writeAll: (queries: readonly Query[]): Promise<void> =>
+      withConnection((connection) =>
+        explained(async () => {
+          const calls = [
+            () => connection.query(`${begin}, pg_advisory_xact_lock_shared(${writes})`),
+            ...queries.map((each) => () => query(connection, each)),
+            // After an error it rolls back.
+            () => connection.query('commit'),
+          ]
+          if (!connection.isPipelined) {
+            for (const call of calls) await call()
+            return
+          }
+          const ended = await Promise.allSettled(calls.map((call) => call()))
+          const failed = ended.find(({ status }) => status === 'rejected') as
+            | PromiseRejectedResult
+            | undefined
+          if (failed) throw failed.reason
+        }),
+      ),
+
+    /** Waits for the `writeAll` under way, and lets new ones wait until the transaction ends. */
+    async holdWrites(trx: Connection) {
+      await trx.query({ text: `select pg_advisory_xact_lock(${writes})`, values: [] })
+    },
   }
 }
 
 /** PostgreSQL's parameters, by number. */
 export const placeholder: Connection['placeholder'] = (number) => `$${number}`
 
-function connectionOver(client: PostgresConnection, statements: PreparedStatements): Connection {
-  return {
-    placeholder,
-    query: ({ text, values }) =>
-      explained(() => client.query(text, values, statements.use(client.session, text)?.name)),
-  }
+function hashOf(text: string): string {
+  return `marketplace_webhooks_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
 }
 
 /** Runs `work` with errors for callers. */
-export async function explained<T>(work: () => Promise<T>): Promise<T> {
+async function explained<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
@@ -55,10 +108,10 @@ export async function explained<T>(work: () => Promise<T>): Promise<T> {
 
 /**
  * The settings of a transaction: it finds our tables by name, ends when it takes too long, and commits to disk, whatever
- * the defaults of the role or the database. A stronger default stays. Plans of prepared statements are `custom`, made
- * for their values each time, unless they are good for any values and so may be `kept`.
+ * the defaults of the role or the database. A stronger default stays. A statement is planned each time it runs, because
+ * a plan that was made while a table was small may read all of it once it is large.
  */
-export function settings(schema: string, plans: 'kept' | 'custom'): string {
+export function settings(schema: string): string {
   const values = {
     search_path: `'"${schema}"'`,
     statement_timeout: `'${STATEMENT_MS}'`,
@@ -71,11 +124,11 @@ export function settings(schema: string, plans: 'kept' | 'custom'): string {
     enable_bitmapscan: `'off'`,
     enable_hashjoin: `'off'`,
     enable_mergejoin: `'off'`,
-    plan_cache_mode: plans === 'kept' ? `'auto'` : `'force_custom_plan'`,
+    plan_cache_mode: `'force_custom_plan'`,
     synchronous_commit: `case when current_setting('synchronous_commit') in ('off', 'local')
       then 'on' else current_setting('synchronous_commit') end`,
   }
-  return `select ${Object.entries(values)
+  return Object.entries(values)
     .map(([name, value]) => `set_config('${name}', ${value}, true)`)
-    .join(', ')}`
+    .join(', ')
 }

@@ -1,7 +1,7 @@
 import type { Dialect } from '../store/dialect.js'
 import { sql } from '../store/sql.js'
-import { givenRow, INSERTS_AT_ONCE, queriesOf, timesOf } from './scripts.js'
 import type { StoreTime } from './time.js'
+import { givenRow, queriesOf, timesOf } from './writes.js'
 
 /** SQLite's SQL. Its times are values of this process: `time.ts`. */
 export function sqliteDialect(time: () => Pick<StoreTime, 'now' | 'ofLeases'>): Dialect {
@@ -17,15 +17,11 @@ export function sqliteDialect(time: () => Pick<StoreTime, 'now' | 'ofLeases'>): 
       sql<boolean>`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`,
 
     given: givenRow,
-    queriesOf: (step) => queriesOf(step, timesOf(time())),
-    insertsAtOnce: INSERTS_AT_ONCE,
-    rewritesIndexes: true,
+    queriesOf: (write) => queriesOf(write, timesOf(time())),
 
     // Only one transaction writes at a time, so rows need no locks.
     skipLocked: sql``,
     forUpdate: sql``,
-    forShare: sql``,
-    forKeyShare: sql``,
     byIndex: (name) => sql`indexed by ${sql.ref(name)}`,
     hidden: (column) => sql.ref(column),
 

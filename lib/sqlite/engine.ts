@@ -11,9 +11,9 @@ import { corrupt, explainSqlite, isSuspicious, reasonOf, sqliteCode, unavailable
 import { type OpenFile, openSqliteFile } from './file.js'
 import { createMutex } from './mutex.js'
 import { pathFault } from './path.js'
-import { runScript } from './scripts.js'
 import { createTransactions } from './transactions.js'
 import { watchCommits } from './watch.js'
+import { runWrites } from './writes.js'
 
 /**
  * SQLite in WAL mode. Commits become durable while the event loop continues.
@@ -132,8 +132,7 @@ export function createSqliteEngine(options: {
     ...sqliteDialect(() => opened().time),
     read: (work) => work(reading),
     write: transact,
-    transact: (script) => transact(() => runScript(script(), opened(), explain)),
-    transactsAtOnce: 1,
+    writeAll: (writes) => transact(() => runWrites(writes, opened(), explain)),
     // A WAL is in shared memory, so every process that uses the file is on this machine.
     isLocal: true,
     clock,

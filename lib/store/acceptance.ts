@@ -1,4 +1,3 @@
-import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
 import { createGroupCommit } from './group-commit.js'
 import type { Journal } from './journal.js'
@@ -9,9 +8,6 @@ import type { Hint, NewEvent } from './store.js'
 import { asStoreError } from './store-error.js'
 import type { WriteHealth } from './write-health.js'
 
-/** With a million subscriptions, whose pages are not in memory, a delivery takes ten times as long. */
-const SLOW_MS = 5
-
 /** The events and refresh requests of one call. */
 interface Accepted {
   events: readonly NewEvent[]
@@ -20,7 +16,7 @@ interface Accepted {
 
 /** Writes events and refresh requests durably. Concurrent calls share a transaction, a sync and the hints. */
 export function createAcceptance(options: {
-  engine: Pick<Engine, 'clock' | 'transact' | 'transactsAtOnce' | 'mark' | 'durable' | 'isDataError'>
+  engine: Pick<Engine, 'writeAll' | 'mark' | 'durable' | 'isDataError'>
   ownership: Pick<Ownership, 'check'>
   request: RefreshRequests['request']
   journal: Pick<Journal, 'insert'>
@@ -29,13 +25,7 @@ export function createAcceptance(options: {
 }) {
   const { engine, ownership, request, journal, health, announce } = options
 
-  /** How long the last transaction took. On SQLite the event loop waits for it. */
-  let lastMs = 0
-
   const { submit, settled } = createGroupCommit<Accepted>({
-    atOnce: engine.transactsAtOnce,
-    clock: engine.clock,
-    isSlow: () => lastMs > SLOW_MS,
     isDataError: engine.isDataError,
     explain: (error) => asStoreError(error, 'Cannot use the store'),
     sizeOf({ events }) {
@@ -46,18 +36,6 @@ export function createAcceptance(options: {
     commit: (batch) => health.watch(() => commit(batch)),
   })
 
-  /**
-   * Named, because V8 makes a hidden class for each new generator function when it is first called. That class is old at
-   * once and keeps the function alive, so with one for each batch the events of all batches stayed in memory until the
-   * next full collection: 15 % of all garbage was copied twice, now 1 %.
-   */
-  function* write(requests: readonly Requested[], events: readonly NewEvent[]): Script {
-    yield* ownership.check(true)
-    // Subscriptions before lanes, as the finish of a read locks them, so that neither deadlocks the other.
-    yield* request(requests)
-    yield* journal.insert(events)
-  }
-
   async function commit(batch: readonly Accepted[]) {
     const events: NewEvent[] = []
     const requests: Requested[] = []
@@ -67,10 +45,10 @@ export function createAcceptance(options: {
       requests.push(...call.requests)
       for (const { request } of call.requests) businesses.add(request.businessUid)
     }
-    const beganAt = engine.clock.monotonic()
+    await ownership.check()
     const mark = engine.mark()
-    await engine.transact(() => write(requests, events))
-    lastMs = engine.clock.monotonic() - beganAt
+    // Subscriptions before lanes, as the finish of a read locks them, so that neither deadlocks the other.
+    await engine.writeAll([...request(requests), ...journal.insert(events)])
     // Others may see the commit before it is durable. Only the reply must wait.
     await engine.durable(mark)
     for (const businessUid of businesses) announce({ kind: 'requested', businessUid })

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js'
-import type { Dialect, Script } from './dialect.js'
+import type { Dialect, Write } from './dialect.js'
 import type { Connection } from './sql.js'
 import type { Hint } from './store.js'
 
@@ -24,15 +24,15 @@ export interface Engine extends Dialect {
   read<T>(work: (db: Connection) => Promise<T>): Promise<T>
   /** Runs one transaction. May run `work` again, as a whole, when the engine could not finish it. */
   write<T>(work: (trx: Connection) => Promise<T>): Promise<T>
-  /** Runs a script as one transaction, in as few round trips as it needs. May run it again, as a whole. */
-  transact<T>(script: () => Script<T>): Promise<T>
-  /** How many scripts are worth running at once. */
-  transactsAtOnce: number
+  /** Runs writes as one transaction, in their order. May run them again, as a whole. */
+  writeAll(writes: readonly Write[]): Promise<void>
   /**
    * Locks these names until the transaction ends; others that ask for one of them wait. Absent where only one
    * transaction writes at a time.
    */
   holdNames?(trx: Connection, names: readonly string[]): Promise<void>
+  /** Waits for the `writeAll` under way, and lets new ones wait until the transaction ends. Absent as `holdNames`. */
+  holdWrites?(trx: Connection): Promise<void>
   /** The place of the next commit of this process, for `durable`. */
   mark(): number
   /**

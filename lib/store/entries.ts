@@ -1,16 +1,18 @@
+import { MINUTE } from '../clock.js'
 import type { Leased, RefreshRequest } from './reads.js'
 
 /** `action`: an action of a person on the journal or a business. It is done from the start and never handled. */
 export type EntryKind = 'event' | 'change' | 'unrecognised' | 'action'
 export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised', 'action']
 /**
- * `pending`: in its lane, to be handled. `waiting`: no process handles its topic now; pending as soon as one does.
- * `unhandled`: no process ever handled its topic: an event, or a change whose retention ended. `done`: its handlers
- * returned. `dead`: its tries are used up, or its retention ended while it waited for a handler that a process once had.
- * Only a replay makes the last three pending again, or `rescueMs` an unhandled event.
+ * `pending`: in its lane, to be handled. `unhandled`: an event for which no process has a handler, or a change whose
+ * retention ended and no process ever handled changes. `done`: its handlers returned. `dead`: its tries are used up, or its
+ * retention ended while no process had the handler that one once had.
+ * A replay makes the last three pending again; an unhandled event becomes pending when a process registers its handler,
+ * unless it is older than `rescueMs` and no process had that handler before.
  */
-export type EntryStatus = 'pending' | 'waiting' | 'unhandled' | 'done' | 'dead'
-export const ENTRY_STATUSES: readonly EntryStatus[] = ['pending', 'waiting', 'unhandled', 'done', 'dead']
+export type EntryStatus = 'pending' | 'unhandled' | 'done' | 'dead'
+export const ENTRY_STATUSES: readonly EntryStatus[] = ['pending', 'unhandled', 'done', 'dead']
 
 /** A subject of handlers: `change`, `unrecognised`, or `event:` and a registration name. */
 export type Topic = string
@@ -75,9 +77,12 @@ export interface HandleTopics {
   topics: readonly Topic[]
   /** Also makes events pending that came unhandled within this time: the handler was registered after they came. */
   rescueMs: number
-  /** A topic that no process has named for this time is not handled any more. */
+  /** Events of a topic that no process has named for this time are set aside. */
   retireMs: number
 }
+
+/** A topic that no process has named for so long has no handler any more. */
+export const HANDLED_FOR_MS = 3 * MINUTE
 
 /** An entry that is handed out to be handled. */
 export interface Entry {
@@ -143,7 +148,10 @@ export interface JournalEntry {
   dueAt: string | null
 }
 
-/** Retention, from the time when an entry was done, dead, or began to wait; of a subscription, from its last request. */
+/**
+ * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival or its replay; of a
+ * subscription, from its last request.
+ */
 export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
 
 /** What one batch of `prune` did. */
@@ -154,7 +162,7 @@ export interface Pruned {
   dead: DeadEntry[]
 }
 
-/** An entry whose tries are used up, or whose retention ended while it waited for a handler. */
+/** An entry whose tries are used up, or whose retention ended while no process had its handler. */
 export interface DeadEntry {
   id: string
   kind: EntryKind
@@ -173,17 +181,16 @@ export interface EntryCounts {
   retrying: number
   /**
    * How long the longest due entry has been due: since it was received, made pending again, its next try came, or the entry
-   * before it in its lane ended; null when none is due. Entries that are being handled, or stand behind others, are not due.
+   * before it in its lane ended; null when none is due. Entries that are being handled, stand behind others, or have no
+   * handler are not due.
    */
   oldestPendingMs: number | null
   dead: number
-  /** Changes and events whose topic no process handles now. */
-  waiting: number
   /**
-   * How long the oldest of these has waited whose handler a process had within the last week; null when there is none. A
-   * handler that is missing for longer was removed on purpose.
+   * How long the oldest entry has waited whose handler a process had within the last week, and no process has now; null when
+   * there is none. A handler that is missing for longer was removed on purpose.
    */
-  oldestWaitingMs: number | null
+  oldestMissedMs: number | null
   unrecognised: number
   /**
    * The newest changes of the last week that an event, a reconcile or a request found, without first records: at most

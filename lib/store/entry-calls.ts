@@ -33,7 +33,7 @@ export function createEntryCalls(options: {
     finishLanes: (finishes) => write((trx) => finishLanes({ engine, lanes }, trx, finishes)),
 
     async handleTopics(options) {
-      const moved = await whileOpen(() => topics.handle(options, engine.write, isClosed))
+      const moved = await whileOpen(() => topics.handle(options, transactions, isClosed))
       if (moved) announce({ kind: 'journal' })
     },
   }

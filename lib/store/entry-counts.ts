@@ -1,43 +1,44 @@
-import { DAY, HOUR, MINUTE } from '../clock.js'
+import { DAY, HOUR } from '../clock.js'
 import type { Engine } from './engine.js'
-import { ENTRY_STATUSES, JUDGED_CHANGES } from './entries.js'
+import { ENTRY_STATUSES, HANDLED_FOR_MS, JUDGED_CHANGES } from './entries.js'
+import { asideTopics, IS_ASIDE, isNamedWithin } from './is-handled.js'
 import { LANE_TOPICS } from './lane-heads.js'
 import { type Connection, type Sql, sql } from './sql.js'
-import { type Cause, COUNTED_UP_TO, EVERY_EVENT } from './store.js'
-import { waitingTopics } from './waiting-entries.js'
+import { type Cause, COUNTED_UP_TO } from './store.js'
 
 /** How many of the newest changes are looked at: few, because each is looked at with its payload. */
 const LOOKED_AT = 100
 /** A handler that no process has had for so long was removed on purpose. */
 const MISSED_FOR_MS = 7 * DAY
-/** A process names its topics more often. */
-const NAMED_EVERY_MS = 3 * MINUTE
 /** In the payload of a change whose `from` is null. The value before it is a text, so no text in a record can contain it. */
 const FIRST_RECORD = '","from":null,"to":'
 
 /** Counts of the tables `journal` and `lanes`. No statement reads more rows than it counts. */
 export function createEntryCounts(engine: Engine) {
+  const topicOfRow = sql.ref('topics.topic')
+  /** Whether any process with a handler runs. */
+  const isAnyHandled = () =>
+    sql`((select max(seen_at) from handlers) >= ${engine.leaseNow()} - ${sql.lit(HANDLED_FOR_MS)})`
+
   return {
     async counts(db: Connection) {
-      const rows = await sql<Record<'pending' | 'retrying' | 'dead' | 'waiting' | 'unrecognised', number>>`
+      const rows = await sql<Record<'pending' | 'retrying' | 'dead' | 'unrecognised', number>>`
         select
           ${counted(sql`status = 'pending'`)} as pending,
           ${counted(sql`status = 'pending' and attempts > 0`, engine.byIndex('journal_retrying'))} as retrying,
           ${counted(sql`status = 'dead'`)} as dead,
-          ${counted(sql`status = 'waiting'`)} as waiting,
           ${counted(sql`status in (${sql.join(ENTRY_STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
             as unrecognised`.execute(db)
       const [row] = rows
       if (!row) throw new Error('the server returned no row')
-      const { pending, retrying, dead, waiting, unrecognised } = row
+      const { pending, retrying, dead, unrecognised } = row
       return {
         pending: Number(pending),
         retrying: Number(retrying),
         dead: Number(dead),
-        waiting: Number(waiting),
         unrecognised: Number(unrecognised),
         oldestPendingMs: await oldestPendingMs(db),
-        oldestWaitingMs: await oldestWaitingMs(db),
+        oldestMissedMs: await oldestMissedMs(db),
         ...(await recentChanges(db)),
       }
     },
@@ -90,8 +91,9 @@ export function createEntryCounts(engine: Engine) {
   }
 
   /**
-   * How long the lane that is longest due has been due. A leased one is due again when its lease runs out, which is a time
-   * of leases.
+   * How long the lane that is longest due has been due, among those that a process handles; or, while no process handles
+   * anything, among those that one handled within the last week. A leased one is due again when its lease runs out, which
+   * is a time of leases.
    */
   async function oldestPendingMs(db: Connection): Promise<number | null> {
     const rows = await sql<{ age: number | null }>`
@@ -99,7 +101,10 @@ export function createEntryCounts(engine: Engine) {
       select max(age) as age from (
         select ${engine.now()} - (
           select due_at from lanes where lanes.topic = topics.topic and lease_token is null order by due_at limit 1
-        ) as age from topics where topic is not null
+        ) as age from topics where topic is not null and (
+          ${isNamedWithin(engine, topicOfRow)}
+          or (${isNamedWithin(engine, topicOfRow, MISSED_FOR_MS)} and not ${isAnyHandled()})
+        )
         union all
         select ${engine.leaseNow()} - min(due_at) from lanes where lease_token is not null
       ) as ages where age >= 0`.execute(db)
@@ -107,18 +112,22 @@ export function createEntryCounts(engine: Engine) {
   }
 
   /** How long the oldest entry has waited whose handler a process had within the last week, and no process has now. */
-  async function oldestWaitingMs(db: Connection): Promise<number | null> {
-    const rows = await sql<{ age: number | null }>`
-      with recursive ${waitingTopics(engine)}
+  async function oldestMissedMs(db: Connection): Promise<number | null> {
+    const isMissed = sql`topic is not null and ${isAnyHandled()}
+      and ${isNamedWithin(engine, topicOfRow, MISSED_FOR_MS)} and not (${isNamedWithin(engine, topicOfRow)})`
+    const inLanes = await sql<{ age: number | null }>`
+      with recursive ${LANE_TOPICS}
       select ${engine.now()} - min((
-        select settled_at from journal where status = 'waiting' and journal.topic = topics.topic order by seq limit 1
-      )) as age from topics where topic is not null and (
-        select max(seen_at) from handlers where handlers.topic = topics.topic
-          or (handlers.topic = ${sql.lit(EVERY_EVENT)} and topics.topic like 'event:%')
-      ) between ${engine.leaseNow()} - ${sql.lit(MISSED_FOR_MS)} and ${engine.leaseNow()} - ${sql.lit(NAMED_EVERY_MS)}`.execute(
-      db,
-    )
-    return numberOrNull(rows[0]?.age)
+        select due_at from lanes where lanes.topic = topics.topic and lease_token is null order by due_at limit 1
+      )) as age from topics where ${isMissed}`.execute(db)
+    const aside = await sql<{ age: number | null }>`
+      with recursive ${asideTopics(engine)}
+      select ${engine.now()} - min((
+        select settled_at from journal ${engine.byIndex('journal_aside')}
+        where ${IS_ASIDE} and journal.topic = topics.topic order by seq limit 1
+      )) as age from topics where ${isMissed}`.execute(db)
+    const ages = [inLanes, aside].flatMap(([row]) => numberOrNull(row?.age) ?? []).filter((age) => age >= 0)
+    return ages.length === 0 ? null : Math.max(...ages)
   }
 }
 

@@ -4,7 +4,6 @@ import type { Engine } from './engine.js'
 import { isErasedSince, quietAmong } from './finish-conditions.js'
 import type { WrittenChange } from './journal.js'
 import { businessesOf, hintsOfNews } from './read-finish.js'
-import { perform } from './script.js'
 import type { Connection } from './sql.js'
 import type { ReadClaim, ReadFinish } from './store.js'
 import { createFinishWrites, type Finished } from './write-finishes.js'
@@ -68,7 +67,7 @@ export function createReadFinishes(options: {
     )
     const erased = new Set<ReadClaim>()
     for (const { claim, finish } of batch) if (await isErasedSince(trx, claim, finish)) erased.add(claim)
-    const finished = await perform(engine, trx, finishAll(batch, erased))
+    const finished = await finishAll(trx, batch, erased)
     const written = batch.filter((_, i) => finished[i] === 'written')
     if (written.some(({ finish }) => finish.found)) await recordRead(trx)
     const changes: WrittenChange[] = []

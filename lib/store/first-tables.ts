@@ -1,7 +1,6 @@
 import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 import type { Dialect } from './dialect.js'
-import { WORKER } from './entry-status.js'
 import { NO_HANDLER } from './prune-journal.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import { CAUSES, changesKey, EVERY_EVENT, URGENCY } from './store.js'
@@ -66,7 +65,7 @@ function foreign(table: Table, column: string): MarketplaceError {
 
 /**
  * Copies what version 1 knew into the tables of version 2, and deletes the rest. Every subscription is due, because this
- * is quicker to trust than the work that was under way. Pending entries wait for the handlers of the first worker.
+ * is quicker to trust than the work that was under way.
  */
 export async function copyFirstTables(engine: Dialect, trx: Connection, first: FirstTables) {
   const { now } = engine
@@ -102,16 +101,15 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
 
   if (first.has('handlers'))
     await sql`
-      insert into handlers (topic, seen_at, ready)
-      select topic, seen_at, case topic when ${WORKER} then 1 else 0 end from ${aside('handlers')} where true
-      on conflict (topic) do update set seen_at = excluded.seen_at, ready = excluded.ready`.execute(trx)
+      insert into handlers (topic, seen_at)
+      select topic, seen_at from ${aside('handlers')} where seen_at > 0 and topic <> 'worker'`.execute(trx)
 
   const settledAt = either('journal', 'settled_at', sql`received_at`)
   const topic = sql`case kind when 'event' then 'event:' || name else kind end`
   // What nobody had handled in time was dead in version 1, also if no process ever had a handler for it.
   const isHistory = sql`status = 'dead' and error = ${sql.lit(NO_HANDLER)} and not exists (
     select 1 from handlers as named
-    where named.seen_at > 0 and (named.topic = ${topic} or (kind = 'event' and named.topic = ${sql.lit(EVERY_EVENT)})))`
+    where named.topic = ${topic} or (kind = 'event' and named.topic = ${sql.lit(EVERY_EVENT)}))`
   // Changes of version 1 had the lane of their subscription, which those of version 2 do not wait for.
   const key = sql`case when kind = 'change' and business_uid is not null
     then ${sql.lit(changesKey(''))} || business_uid else key end`
@@ -126,11 +124,16 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
         settled_at, issues, payload)
     select id, kind, name, ${topic}, ${key}, business_uid, subscription_uid, result, attempts,
       case when result <> 'unhandled' then error end, received_at,
-      case when status = 'pending' then ${now()}
-        when result <> 'unhandled' or kind = 'change' then coalesce(${settledAt}, received_at) end,
+      case when result <> 'pending' and (result <> 'unhandled' or kind = 'change') then coalesce(${settledAt}, received_at) end,
       issues, payload
-    from (select rows.*, case when status = 'pending' then 'waiting' when ${isHistory} then 'unhandled' else status end as result
+    from (select rows.*, case when status = 'waiting' then 'pending' when ${isHistory} then 'unhandled' else status end as result
       from ${aside('journal')} as rows where ${range}) as entries order by seq`,
+  )
+  await sql`
+    insert into lanes (key, topic, due_at, lapses)
+    select key, topic, ${now()}, 0 from journal
+    where status = 'pending' and seq in (select min(seq) from journal where status = 'pending' group by key)`.execute(
+    trx,
   )
 
   if (first.has('tallies'))

@@ -1,23 +1,16 @@
-import type { Clock } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
 import { nextTurn } from '../waiting.js'
 
 /**
- * Many callers share a commit: while `atOnce` batches are committed and synced, the next one collects. If `atOnce` is 1,
- * it collects on while each turn of the event loop brings more. There is no timer to tune, and a lone caller does not
- * wait. A batch is bounded in rows and bytes, so that no commit holds the event loop for long. The waiting items are
- * bounded too; beyond that, callers are rejected at once.
+ * Many callers share a commit: while one batch is committed and synced, the next one collects. There is no timer to tune,
+ * and a lone caller does not wait. A batch is bounded in rows and bytes, so that no commit holds the event loop for long.
+ * The waiting items are bounded too; beyond that, callers are rejected at once.
  *
  * The callers of a batch share one promise. A batch that fails because of the data of one item is split until that item
  * is alone, so that the others are stored.
  */
 export function createGroupCommit<Item>(options: {
   commit(batch: readonly Item[]): Promise<void>
-  /** The most batches that are committed at once. */
-  atOnce: number
-  clock: Pick<Clock, 'monotonic'>
-  /** Whether the next batch should not collect on, because the last one held the event loop for long. */
-  isSlow?(): boolean
   isDataError(error: unknown): boolean
   sizeOf(item: Item): Size
   /** Turns an error of `commit` into the one for callers; by default they get the error itself. */
@@ -27,41 +20,23 @@ export function createGroupCommit<Item>(options: {
   /** The most that waits. Items beyond it are rejected with `store_unavailable`. */
   maxWaiting?: Size
 }) {
-  const { commit, atOnce, clock, isDataError, sizeOf, explain = (error) => error } = options
-  const { isSlow = () => false } = options
+  const { commit, isDataError, sizeOf, explain = (error) => error } = options
   const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Batch<Item>[] = []
   const waitingSize: Size = { rows: 0, bytes: 0 }
-  /** A short array: the garbage of a Set would keep the items of many batches in memory (see `line.ts`). */
-  const committing: Batch<Item>[] = []
-  let running = 0
+  let isRunning = false
+  let committing: Batch<Item> | undefined
 
   async function run() {
-    running++
     // Items that arrive in this turn of the event loop share the first commit too.
     await nextTurn()
-    for (let batch = await next(); batch; batch = await next()) {
-      waitingSize.rows -= batch.size.rows
-      waitingSize.bytes -= batch.size.bytes
-      committing.push(batch)
-      await commitBatch(batch.items, batch.failures)
-      committing.splice(committing.indexOf(batch), 1)
-      batch.end()
+    for (committing = waiting.shift(); committing; committing = waiting.shift()) {
+      waitingSize.rows -= committing.size.rows
+      waitingSize.bytes -= committing.size.bytes
+      await commitBatch(committing.items, committing.failures)
+      committing.end()
     }
-    running--
-  }
-
-  /** The next batch, once a turn of the event loop has not added to it. Commits at once overlap instead. */
-  async function next(): Promise<Batch<Item> | undefined> {
-    const until = clock.monotonic() + GATHER_MS
-    const mayGather = atOnce === 1 && !isSlow()
-    for (let count = 1; mayGather && waiting.length === 1 && clock.monotonic() < until; ) {
-      const items = waiting[0]?.items.length ?? 0
-      if (items === count) break
-      count = items
-      await nextTurn()
-    }
-    return waiting.shift()
+    isRunning = false
   }
 
   /** Never rejects. */
@@ -96,7 +71,10 @@ export function createGroupCommit<Item>(options: {
       if (!batch || isBeyond(batch.size, size, maxBatch)) {
         batch = newBatch()
         waiting.push(batch)
-        if (running < atOnce) run()
+        if (!isRunning) {
+          isRunning = true
+          void run()
+        }
       }
       batch.items.push(item)
       add(batch.size, size)
@@ -109,8 +87,8 @@ export function createGroupCommit<Item>(options: {
 
     /** Resolves when no item waits and none is being committed. */
     async settled(): Promise<void> {
-      for (let open = committing.concat(waiting); open.length > 0; open = committing.concat(waiting))
-        await Promise.all(open.map(({ ended }) => ended))
+      for (let last = waiting.at(-1) ?? committing; last; last = waiting.at(-1) ?? committing)
+        await last.ended
     },
   }
 }
@@ -119,12 +97,6 @@ export interface Size {
   rows: number
   bytes: number
 }
-
-/**
- * The longest wait for more deliveries. With 64 connections all of them share a commit instead of half of them, which
- * takes 14 % less CPU for each.
- */
-const GATHER_MS = 5
 
 /** About 10 ms of the event loop on SQLite: 30 µs for a delivery with its refresh request. */
 const BATCH: Size = { rows: 300, bytes: 1024 * 1024 }

@@ -1,120 +1,186 @@
-import { MINUTE } from '../clock.js'
 import { nextTurn } from '../waiting.js'
 import type { Engine } from './engine.js'
-import { createStatuses, WORKER } from './entry-status.js'
+import { EVERY_EVENT, isTopicAmong } from './entries.js'
+import { asideTopics, IS_ASIDE } from './is-handled.js'
+import { headsOf, topicsOf } from './lane-heads.js'
 import type { Lanes } from './lanes.js'
-import { readTopics } from './read-topics.js'
-import { createTopicRetirement } from './retire-topics.js'
 import { type Connection, sql } from './sql.js'
 import type { HandleTopics, Topic } from './store.js'
-import { unhandledEvents } from './unhandled-events.js'
-import { BATCH, createWaitingEntries } from './waiting-entries.js'
+import type { Transactions } from './transactions.js'
 import { withinBytes } from './within-bytes.js'
 
-/** A worker that has lived so long after its first `handleTopics` has registered its handlers. */
-const START_MS = MINUTE
-
 /**
- * The table `handlers`: the topics that any process has handlers for. They decide whether a new entry is pending.
+ * The table `handlers`: the topics that processes have had handlers for, and when one last named them.
  *
- * | topic | entered | left | new entries |
+ * | topic | entered | left | its new events |
  * |---|---|---|---|
- * | absent | no process has ever named it | a process names it: not ready | unhandled; changes wait |
- * | not ready | a process names it; no process has named it for `retireMs`, and entries in lanes wait again | all waiting entries are pending: ready | wait, behind those that wait already |
- * | ready | all its waiting entries were made pending, in order | no process has named it for `retireMs`: not ready | pending |
+ * | unknown | no process has ever named it | a process names it: handled | unhandled |
+ * | handled | a process names it, at least every `HANDLED_FOR_MS` | no process does any more: missing | pending |
+ * | missing | its last process has ended, or has no such handler any more | a process names it: handled | pending, until a process with a worker sets them aside: unhandled |
  *
- * A row stays for ever: an entry that waited in vain is dead if a process once had its handler, else `unhandled`.
- * A worker is a process that has called `handleTopics`. Before the first worker has named its topics, every entry waits.
- * The row `WORKER` is not ready until a worker has lived for `START_MS`: every worker until then is a first one, because those
- * before it may have ended before their handlers were registered.
- * Events that were unhandled shortly before their topic is named wait too, before the topic is ready. So they are handled
- * before later ones.
- * A transaction that writes entries of a topic that is not ready locks the row, so that no entry begins to wait after the
- * last batch. While `WORKER` is not ready, one that writes entries of an absent topic locks that row.
+ * A row stays for ever: what nobody has handled in time is dead if a process once had its handler, else `unhandled`.
+ *
+ * A process names its topics, then makes pending what came unhandled before that, and only then claims entries of these
+ * topics. So a handler gets the events of a subscription in order, however late it is registered.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
-  let isWorker = false
-  /** When this worker first named its topics, by the monotonic clock. */
-  let beganAt: number | null = null
+  /** Whether this process was the first to name topics: nothing before its handlers is history. */
+  let isFirst = false
+
+  /** Writes that a process has these topics. */
+  async function name(trx: Connection, topics: readonly Topic[]) {
+    const rows = await sql<{ topic: Topic }>`select topic from handlers`.execute(trx)
+    const known = new Set(rows.map(({ topic }) => topic))
+    // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
+    if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
+    const json = JSON.stringify([...topics].sort().map((topic) => ({ topic })))
+    await sql`
+      insert into handlers (topic, seen_at)
+      select topic, ${engine.leaseNow()} from ${engine.rows(json, { topic: 'text' })} as named where true
+      on conflict (topic) do update set seen_at = ${engine.leaseNow()}`.execute(trx)
+    return rows.length === 0
+  }
+
+  /** Makes unhandled events pending, each behind the pending ones of its lane that came before. */
+  async function makePending(trx: Connection, rows: readonly Unhandled[]) {
+    await lanes.enter(trx, rows)
+    await sql`
+      update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null
+      where ${engine.isOneOf(
+        'id',
+        rows.map(({ id }) => id),
+      )} and ${sql.still(sql`status = 'unhandled'`)}`.execute(trx)
+    await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
+  }
+
+  /** Makes a batch of the events pending that were set aside while their topic was missing. */
+  async function takeBack(trx: Connection, named: readonly Topic[]): Promise<number> {
+    const aside = named.includes(EVERY_EVENT) ? await topicsAside(engine, trx) : []
+    const oldest = [...new Set([...named, ...aside])].map(
+      (topic, i) => sql`
+        select * from (
+          select id, key, topic, seq, octet_length(payload) as bytes from journal ${engine.byIndex('journal_aside')}
+          where ${IS_ASIDE} and topic = ${topic}
+          order by seq limit ${BATCH}
+        ) as ${sql.ref(`topic_${i}`)}`,
+    )
+    const rows = await sql<Unhandled>`
+      select id, key, topic, bytes from (${sql.join(oldest, ' union all ')}) as oldest order by seq limit ${BATCH}`.execute(
+      trx,
+    )
+    if (rows.length > 0) await makePending(trx, withinBytes(rows))
+    return rows.length
+  }
+
   /**
-   * When this worker became a first one, in the time of the store: what came before that is not history for its handlers,
-   * however late they come.
+   * Sets aside the entries at the head of a batch of lanes whose topic is missing, so that they do not delay the entries
+   * behind them. Returns how many lanes that were. Only events share a lane with others.
    */
-  let firstWorkerAt: number | null = null
-  const { markUnhandled, rescue, release } = createWaitingEntries(engine, lanes)
-  const { retire, setAside } = createTopicRetirement(engine, lanes)
+  async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
+    const heads = (await topicsOf(engine, trx, 'all')).filter((topic) => topic.startsWith('event:'))
+    if (heads.every((topic) => isTopicAmong(own, topic))) return 0
+    // Locked: a process that is naming a topic takes back what is set aside here.
+    const named = await sql<{ topic: Topic; age: number }>`
+      select topic, ${engine.leaseNow()} - seen_at as age from handlers order by topic ${engine.forUpdate}`.execute(
+      trx,
+    )
+    const handled = new Set(named.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
+    for (const topic of heads) {
+      if (isTopicAmong(own, topic) || isTopicAmong(handled, topic)) continue
+      const rows = await sql<{ key: string }>`
+        select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${engine.leaseNow()})
+        order by due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
+      if (rows.length === 0) continue
+      const keys = rows.map(({ key }) => key)
+      const found = await headsOf(engine, trx, keys, Math.floor(BATCH / keys.length))
+      const ids = [...found.values()].flat().flatMap((row) => (row.topic === topic ? row.id : []))
+      await sql`
+        update journal set status = 'unhandled', due_at = null, settled_at = ${engine.now()}
+        where ${engine.isOneOf('id', ids)} and ${sql.still(sql`status = 'pending'`)}`.execute(trx)
+      await lanes.advance(trx, keys, 'all')
+      return keys.length
+    }
+    return 0
+  }
 
   return {
-    statuses: createStatuses(engine, () => isWorker),
-
-    /** See the port. True when entries became pending or waiting. `isClosed` ends it between two batches. */
+    /** See the port. True when entries became pending. `isClosed` ends it between two batches. */
     async handle(
       { topics, rescueMs, retireMs }: HandleTopics,
-      write: Engine['write'],
+      { readAsOwner: read, writeAsOwner: write }: Pick<Transactions, 'readAsOwner' | 'writeAsOwner'>,
       isClosed: () => boolean,
-    ) {
-      const own = new Set(topics)
-      let isFirst = false
-      isWorker = true
-      beganAt ??= engine.clock.monotonic()
-      let moved = 0
-      let namedAt = Number.NEGATIVE_INFINITY
-      // Repeated between batches, so that no other process retires the topics meanwhile.
-      const nameEvery = async (atMostEveryMs: number) => {
-        if (engine.clock.monotonic() - namedAt < atMostEveryMs) return
-        namedAt = engine.clock.monotonic()
-        const becameFirstAt = await write((trx) => nameTopics(engine, trx, topics))
-        if (becameFirstAt === null) return
-        isFirst = true
-        firstWorkerAt ??= becameFirstAt
-      }
-      const inBatches = async (batch: (trx: Connection) => Promise<number | boolean>) => {
-        while (!isClosed() && (await write(batch))) {
-          moved++
+    ): Promise<boolean> {
+      let moved = false
+      const inBatches = async (batch: (trx: Connection) => Promise<number>) => {
+        while (!isClosed() && (await write(batch)) > 0) {
+          moved = true
           await nextTurn()
-          await nameEvery(retireMs / 6)
         }
       }
-      await nameEvery(0)
       if (topics.length > 0) {
+        if (await write((trx) => name(trx, topics))) isFirst = true
+        await inBatches((trx) => takeBack(trx, topics))
+        const withinMs = isFirst ? Number.MAX_SAFE_INTEGER : rescueMs
         if (rescueMs > 0)
-          for await (const late of unhandledEvents(engine, own, {
-            withinMs: rescueMs,
-            orBefore: firstWorkerAt,
-          })) {
+          for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs))
             await inBatches(async (trx) => {
-              const batch = withinBytes(late.slice(0, BATCH))
-              late.splice(0, batch.length)
-              if (batch.length > 0) await rescue(trx, batch)
+              const batch = withinBytes(late.splice(0, BATCH))
+              if (batch.length > 0) await makePending(trx, batch)
               return batch.length
             })
-            if (isClosed()) break
-            await nameEvery(retireMs / 6)
-          }
-        await inBatches((trx) => release(trx, topics))
-        if (moved > 0) await nameEvery(0)
       }
-      if (isFirst) await inBatches(markUnhandled)
-      if (isFirst && engine.clock.monotonic() - beganAt >= START_MS)
-        await write((trx) => sql`update handlers set ready = 1 where topic = ${WORKER}`.execute(trx))
-      await write((trx) => retire(trx, retireMs))
-      await inBatches((trx) => setAside(trx, retireMs, own))
-      return moved > 0
+      await inBatches((trx) => setAside(trx, retireMs, new Set(topics)))
+      return moved
     },
   }
 }
 
-/** Writes that a process has these topics. Returns the time of the store if it is a first worker, else null. */
-async function nameTopics(engine: Engine, trx: Connection, topics: readonly Topic[]): Promise<number | null> {
-  const isFirst = !(await readTopics(engine, trx)).ready.has(WORKER)
-  const json = JSON.stringify([WORKER, ...topics].sort().map((topic) => ({ topic })))
-  await sql`
-    insert into handlers (topic, seen_at, ready)
-    select topic, ${engine.leaseNow()}, 0 from ${engine.rows(json, { topic: 'text' })} as named where true
-    on conflict (topic) do update set seen_at = ${engine.leaseNow()}`.execute(trx)
-  if (!isFirst) return null
-  const [time] = await sql<{ at: number }>`select ${engine.now()} as at`.execute(trx)
-  return Number(time?.at)
+async function topicsAside(engine: Engine, trx: Connection): Promise<Topic[]> {
+  const rows = await sql<{ topic: Topic }>`
+    with recursive ${asideTopics(engine)} select topic from topics where topic is not null`.execute(trx)
+  return rows.map(({ topic }) => topic)
 }
+
+/**
+ * The events of these topics that are unhandled and came within `withinMs`, the newest first, a window at a time.
+ */
+async function* unhandledEvents(
+  engine: Pick<Engine, 'now'>,
+  read: Engine['read'],
+  topics: ReadonlySet<Topic>,
+  withinMs: number,
+): AsyncGenerator<Unhandled[]> {
+  for (const kind of ['event', 'unrecognised'] as const) {
+    for (let before = Number.MAX_SAFE_INTEGER, goesOn = true; goesOn; ) {
+      const rows = await read((db) =>
+        sql<Unhandled & { seq: number; is_recent: number }>`
+          select id, key, topic, seq, octet_length(payload) as bytes,
+            case when received_at >= ${engine.now()} - ${Math.ceil(withinMs)} then 1 else 0 end as is_recent from journal
+          where status = 'unhandled' and kind = ${kind} and seq < ${before}
+          order by seq desc limit ${WINDOW}`.execute(db),
+      )
+      yield rows.filter((row) => Number(row.is_recent) === 1 && isTopicAmong(topics, row.topic))
+      before = Number(rows.at(-1)?.seq)
+      goesOn = rows.length === WINDOW && Number(rows.at(-1)?.is_recent) === 1
+      await nextTurn()
+    }
+  }
+}
+
+/** What is needed of an entry to make it pending. */
+interface Unhandled {
+  id: string
+  key: string
+  topic: Topic
+  /** The length of its payload. */
+  bytes: number
+}
+
+/** The entries of one transaction: on SQLite the event loop waits for it. */
+const BATCH = 200
+/** The lanes of one transaction. */
+const LANES = 50
+/** The entries that one statement reads. */
+const WINDOW = 1_000
 
 export type HandledTopics = ReturnType<typeof createHandledTopics>

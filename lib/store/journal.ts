@@ -1,8 +1,7 @@
-import type { Script } from './dialect.js'
+import type { Write } from './dialect.js'
 import type { Engine } from './engine.js'
-import type { HandledTopics } from './handled-topics.js'
+import { isPendingBy } from './is-handled.js'
 import type { Lanes } from './lanes.js'
-import { perform, prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
 import {
   type EntryKind,
@@ -12,6 +11,7 @@ import {
   type Topic,
   topicOf,
 } from './store.js'
+import { prepare, run } from './writes.js'
 
 /** A change to write. */
 export interface WrittenChange extends NewChange {
@@ -19,38 +19,35 @@ export interface WrittenChange extends NewChange {
 }
 
 /**
- * The table `journal`: adds and replays entries. `lanes.ts` and `handled-topics.ts` change their status, `prune-journal.ts` deletes them.
+ * The table `journal`: adds and replays entries. `finish-lanes.ts` and `handled-topics.ts` change their status, `prune-journal.ts` deletes them.
  *
  * | status | entered | left |
  * |---|---|---|
- * | pending | written with a topic that is ready, or that this process handles; its topic becomes handled; a replay. A try that failed leaves it pending, with `due_at` | its handlers return: done. Its tries are used up: dead. Its topic is retired: waiting |
- * | waiting | written with a topic that is not ready; a change that no process handles; any entry before the first worker; its topic is retired; unhandled, and a process names its topic within `rescueMs`; a replay while no process handles it | its topic becomes handled: pending. The first worker handles no such event: unhandled. Its retention ends: dead, or unhandled if no process ever had its handler |
- * | unhandled | written, after the first worker, with a topic that no process ever had; waited for one until its retention ended | a process names its topic within `rescueMs`: waiting. A replay: pending or waiting. Its retention ends: deleted |
- * | done | its handlers returned; an action from the start | a replay, but not of an action: pending or waiting. Its retention ends: deleted |
- * | dead | its tries are used up, or its retention ended while it waited | a replay: pending or waiting. Its retention ends: deleted |
+ * | pending | written: a change, or with a topic that a process once had; a process names its topic; a replay. A try that failed leaves it pending, with `due_at` | its handlers return: done. Its tries are used up, or its retention ends while no process handles it: dead. An event whose topic no process has any more is set aside: unhandled |
+ * | unhandled | written with a topic that no process ever had; set aside, with `settled_at`; a change whose retention ended, and no process ever handled changes | a process names its topic, within `rescueMs` or if it was set aside: pending. A replay: pending. Its retention ends: dead if it was set aside, else deleted |
+ * | done | its handlers returned; an action from the start | a replay, but not of an action: pending. Its retention ends: deleted |
+ * | dead | its tries are used up, or its retention ended and a process once had its handler | a replay: pending. Its retention ends: deleted |
  *
  * An erasure deletes an entry in any status.
  */
-export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopics) {
+export function createJournal(engine: Engine, lanes: Lanes) {
   const { now } = engine
 
-  const insertAll = prepareInsert(
+  const insertAll = prepare(
     engine,
     NEW_COLUMNS,
     ({ insert, of }) => sql`
       insert into journal
-        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, status, attempts, received_at, settled_at)
+        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, status, attempts, received_at)
       ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
-        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('status')}, 0, ${of('now')},
-        case when ${of('status')} = 'waiting' then ${of('now')} end`)}
+        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')},
+        case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0, ${of('now')}`)}
       on conflict (id) do nothing`,
   )
 
-  /** Only pending entries enter a lane, so an entry that no process handles is written once. */
-  function* append(entries: readonly NewEntry[]): Script {
-    if (entries.length === 0) return
+  function append(entries: readonly NewEntry[]): Write[] {
+    if (entries.length === 0) return []
     const topics = topicsOf(entries)
-    const statusOf = yield* handled.statuses(topics)
     const rows = entries.map((entry, i) => ({
       id: entry.id,
       kind: entry.kind,
@@ -62,21 +59,20 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       payload: entry.payload,
       issues: entry.issues && JSON.stringify(entry.issues),
       cause: entry.cause ?? null,
-      status: statusOf(topics[i] as Topic, entry.kind),
     }))
-    yield* lanes.enter(rows.filter(({ status }) => status === 'pending'))
-    yield insertAll(rows)
+    return [lanes.enterPending(rows), insertAll(rows)]
   }
 
   return {
-    insert: (events: readonly NewEvent[]) => append(events),
+    /** The writes of new events. */
+    insert: (events: readonly NewEvent[]): Write[] => append(events),
 
-    insertChanges: (trx: Connection, changes: readonly WrittenChange[]) =>
-      perform(
-        engine,
-        trx,
-        append(changes.map((change) => ({ ...change, kind: 'change', name: '', issues: null }))),
-      ),
+    async insertChanges(trx: Connection, changes: readonly WrittenChange[]) {
+      const entries = changes.map(
+        (change) => ({ ...change, kind: 'change', name: '', issues: null }) as const,
+      )
+      await run(engine, trx, ...append(entries))
+    },
 
     /** An action is done from the start, so it enters no lane. The same id is written once. */
     async insertAction(trx: Connection, { id, name, businessUid, payload }: NewAction) {
@@ -104,10 +100,8 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       }
       const found = await find()
       if (!found || found.kind === 'action') return false
-      const { key, topic, kind } = found
-      const statusOf = await perform(engine, trx, handled.statuses([topic]))
-      const isHandled = statusOf(topic, kind) === 'pending'
-      await perform(engine, trx, lanes.enter([{ key, topic }]))
+      const { key, topic } = found
+      await lanes.enter(trx, [{ key, topic }])
       // Read again, now that the locked lane prevents its end.
       const entry = await find()
       if (!entry) {
@@ -116,9 +110,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       }
       const wasPending = entry.status === 'pending'
       await sql`
-        update journal set attempts = 0, due_at = ${now()},
-          status = ${isHandled || wasPending ? 'pending' : 'waiting'},
-          settled_at = ${isHandled || wasPending ? sql`null` : now()}
+        update journal set attempts = 0, due_at = ${now()}, status = 'pending', settled_at = null
         where id = ${id}`.execute(trx)
       await lanes.replayed(trx, { key, seq: Number(entry.seq), wasPending })
       return true
@@ -152,7 +144,6 @@ const NEW_COLUMNS = {
   payload: 'text',
   issues: 'text',
   cause: 'text',
-  status: 'text',
 } as const
 
 export type Journal = ReturnType<typeof createJournal>

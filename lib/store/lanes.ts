@@ -1,9 +1,10 @@
-import type { Script } from './dialect.js'
+import type { Write } from './dialect.js'
 import type { Engine } from './engine.js'
+import { isPendingBy } from './is-handled.js'
 import { isPending } from './lane-heads.js'
-import { prepareInsert } from './script.js'
 import { type Connection, sql } from './sql.js'
-import type { Leased, Topic } from './store.js'
+import type { EntryKind, Leased, Topic } from './store.js'
+import { prepare } from './writes.js'
 
 /** The token of a lane that was taken from its holder. Nobody may claim it before that lease would have run out. */
 export const TAKEN_BACK = 'taken back'
@@ -22,7 +23,7 @@ export const MAX_HANDED_OUT = 200
  * | alone | `suspect` = 1, a token; `lapses` counts this try too | the claim of a suspect lane | a result of its head: due, waiting or deleted, with no lapses. The lease runs out: suspect, with a lapse more. A replay or an erasure: taken back |
  * | taken back | the token `TAKEN_BACK`; `due_at` as it was | an entry that may have been handed out is replayed or erased | `due_at` comes: claimed like a due one |
  *
- * A transaction that adds a pending entry first inserts or locks the row of its lane (`enter`). One that ends entries
+ * A transaction that adds a pending entry first inserts or locks the row of its lane. One that ends entries
  * locks the row before it selects the next head. So on PostgreSQL every pending entry has a lane, and the entries of a
  * key are numbered in the order of their commits. `lane-claims.ts` leases lanes, `suspect-lanes.ts` the suspect ones,
  * `finish-lanes.ts` finishes them.
@@ -30,20 +31,31 @@ export const MAX_HANDED_OUT = 200
 export function createLanes(engine: Engine) {
   const now = engine.now
 
-  const enterSorted = prepareInsert(
+  const enterNew = prepare(
     engine,
-    { key: 'text', topic: 'text' },
-    ({ insert, of }) => sql`
+    { key: 'text', topic: 'text', kind: 'text', at: 'integer' },
+    ({ insertFirst, of }) => sql`
       insert into lanes (key, topic, due_at, lapses)
-      ${insert(sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`)}
+      ${insertFirst(of('key'), sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`, isPendingBy(of('kind'), of('topic')))}
       on conflict (key) do update set due_at = lanes.due_at`,
   )
 
+  /** Locks the lanes of those of these new entries that are pending, and inserts the missing ones, which are due now. */
+  function enterPending(entries: readonly { key: string; topic: Topic; kind: EntryKind }[]): Write {
+    const rows = entries.map(({ key, topic, kind }, at) => ({ key, topic, kind, at }))
+    return enterNew(rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at)))
+  }
+
   /** Locks these lanes, and inserts the missing ones, which are due now. */
-  function* enter(heads: Iterable<{ key: string; topic: Topic }>): Script {
+  async function enter(trx: Connection, heads: readonly { key: string; topic: Topic }[]) {
     const first = new Map<string, { key: string; topic: Topic }>()
     for (const { key, topic } of heads) if (!first.has(key)) first.set(key, { key, topic })
-    if (first.size > 0) yield enterSorted([...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1)))
+    const rows = [...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+    await sql`
+      insert into lanes (key, topic, due_at, lapses)
+      select key, topic, ${now()}, 0
+      from ${engine.rows(JSON.stringify(rows), { key: 'text', topic: 'text' })} as heads where true
+      on conflict (key) do update set due_at = lanes.due_at`.execute(trx)
   }
 
   /**
@@ -84,6 +96,7 @@ export function createLanes(engine: Engine) {
   }
 
   return {
+    enterPending,
     enter,
     advance,
     takeBack,

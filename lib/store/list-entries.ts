@@ -12,7 +12,7 @@ import { withinBytes } from './within-bytes.js'
 const WINDOW = 500
 
 /** Lists the table `journal` for people. No statement reads more rows than a window, however large the table is. */
-export function createEntryList(engine: Engine, offsetOf: StoreTime) {
+export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: StoreTime) {
   return {
     async list({ before, ...filter }: EntryFilter): Promise<JournalEntry[]> {
       const limit = Math.min(1_000, Math.max(1, Math.trunc(filter.limit ?? 100)))
@@ -28,7 +28,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   }
 
   async function placeOf(id: string): Promise<Place> {
-    const rows = await engine.read((db) =>
+    const rows = await read((db) =>
       sql<Place>`select received_at, seq from journal where id = ${id}`.execute(db),
     )
     return rows[0] ?? { received_at: 0, seq: 0 }
@@ -94,7 +94,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
     const { since = Number.NEGATIVE_INFINITY } = filter
     const found: Found[] = []
     for (let before = how.before; ; ) {
-      const rows = await engine.read((db) => page(before).execute(db))
+      const rows = await read((db) => page(before).execute(db))
       const last = rows.at(-1)
       const offset = offsetOf(last?.now)
       for (const row of rows) if (fits(row, filter, offset) && found.push(row) === limit) return found
@@ -116,7 +116,7 @@ export function createEntryList(engine: Engine, offsetOf: StoreTime) {
   }
 
   async function entriesNamed(ids: readonly string[]): Promise<JournalEntry[]> {
-    const rows = await engine.read((db) =>
+    const rows = await read((db) =>
       sql<JournalTable & { now: number }>`
         select journal.*, ${engine.now()} as now from journal where ${engine.isOneOf('id', ids)}`.execute(db),
     )

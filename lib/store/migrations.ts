@@ -1,7 +1,7 @@
 import type { Dialect } from './dialect.js'
 import type { Migration } from './engine.js'
-import { WORKER } from './entry-status.js'
 import { copyFirstTables, setAsideFirstTables } from './first-tables.js'
+import { IS_ASIDE } from './is-handled.js'
 import { isPending } from './lane-heads.js'
 import { type Sql, sql } from './sql.js'
 
@@ -106,12 +106,12 @@ function tables(engine: Dialect): Sql[] {
     ) ${engine.busyTable}`,
     sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,
     sql`create index journal_retrying on journal (seq) where status = 'pending' and attempts > 0`,
-    sql`create index journal_waiting on journal (topic, seq) where status = 'waiting'`,
+    sql`create index journal_aside on journal (topic, seq) where ${IS_ASIDE}`,
     sql`create index journal_status on journal (status, kind, seq)`,
     // For pruning. With outdated statistics the planner believes that it is small, so a query for other statuses must not
     // match its condition.
     sql`create index journal_settled on journal (status, kind, settled_at)
-      where settled_at is not null and status in ('done', 'dead', 'waiting', 'unhandled')`,
+      where settled_at is not null and status in ('done', 'dead', 'unhandled')`,
     sql`create index journal_business on journal (business_uid, received_at, seq) where business_uid is not null`,
     sql`create index journal_subscription on journal (subscription_uid, received_at, seq)
       where subscription_uid is not null`,
@@ -136,7 +136,7 @@ function tables(engine: Dialect): Sql[] {
     sql`create index lanes_due on lanes (topic, due_at)`,
     sql`create index lanes_leased on lanes (due_at) where lease_token is not null`,
     sql`create index lanes_suspect on lanes (lapses, due_at) where suspect = 1`,
-    sql`create table handlers (topic ${engine.sortedText} primary key, seen_at bigint not null, ready integer not null)`,
+    sql`create table handlers (topic ${engine.sortedText} primary key, seen_at bigint not null)`,
     // A row for each event and delivery secret, written every few seconds at most.
     sql`create table tallies (
       kind ${engine.sortedText} not null,
@@ -155,7 +155,5 @@ function tables(engine: Dialect): Sql[] {
       started_at bigint not null,
       seen_at bigint not null
     )`,
-    // The rows to lock from the start: changes wait for a handler, and all entries for the first worker.
-    sql`insert into handlers values ('change', 0, 0), (${sql.lit(WORKER)}, 0, 0)`,
   ]
 }

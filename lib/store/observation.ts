@@ -1,5 +1,6 @@
 import type { Engine } from './engine.js'
 import type { Instances } from './instances.js'
+import { isNamedWithin } from './is-handled.js'
 import { LANE_TOPICS } from './lane-heads.js'
 import { schemaVersion } from './migrate.js'
 import type { NewTally, StoreObservation } from './observed.js'
@@ -67,7 +68,7 @@ export function createObservation(
           select ${anyOf(reads)} as reads,
             ${anyOf([sql`select 1 from lanes where lease_token is not null`])} as leased, topic
           from (
-            select topic from topics where (
+            select topic from topics where topic is not null and ${isNamedWithin(engine, sql.ref('topics.topic'))} and (
               select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
             ) <= ${soon}
             union all

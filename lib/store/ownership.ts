@@ -1,9 +1,7 @@
 import { type Clock, SECOND } from '../clock.js'
 import { MarketplaceError } from '../errors.js'
-import type { Script } from './dialect.js'
 import type { Engine } from './engine.js'
 import type { StoreOwnerTable } from './schema.js'
-import { prepareSteadyQuery } from './script.js'
 import { type Connection, type Sql, sql } from './sql.js'
 import type { StoreOwner } from './store-owner.js'
 
@@ -16,12 +14,11 @@ import type { StoreOwner } from './store-owner.js'
  * | another app, whose reads have all failed | takes it: a wrong configuration was corrected |
  * | another app | rejects, unless the owner adopts the store |
  *
- * Until the first subscription is read another app may still take the store. So every transaction that writes first
- * checks the row and locks it with `forKeyShare`: many may hold it at once, but not beside one that takes the store.
- * After that only `adopt` can take the store, so the row is checked once a second.
+ * Every call of the store first checks once a second, outside of its transaction, that the store still belongs to this
+ * app. So an app whose store was taken over may write for a second more.
  */
 export function createOwnership(
-  engine: Pick<Engine, 'write' | 'columns' | 'forUpdate' | 'forKeyShare' | 'compile'>,
+  engine: Pick<Engine, 'read' | 'write' | 'columns' | 'forUpdate'>,
   clock: Clock,
 ) {
   let owner: StoreOwner | undefined
@@ -29,14 +26,21 @@ export function createOwnership(
   let hasRead = false
   let isLost = false
   let checkedAt = 0
+  /** The check under way, for all calls that wait for one. */
+  let checking: Promise<void> | undefined
 
   function ownerRow(lock: Sql) {
     return sql<Pick<StoreOwnerTable, 'fingerprint' | 'has_read'>>`
       select fingerprint, has_read from store_owner where id = 1 ${lock}`
   }
 
-  const read = prepareSteadyQuery(engine, ownerRow(sql``))
-  const readAndLock = prepareSteadyQuery(engine, ownerRow(engine.forKeyShare))
+  async function look({ fingerprint }: StoreOwner) {
+    const beganAt = clock.monotonic()
+    const [row] = await engine.read((db) => ownerRow(sql``).execute(db))
+    checkedAt = beganAt
+    isLost = row?.fingerprint !== fingerprint
+    hasRead = row?.has_read === 1
+  }
 
   /** Whether the owner has tried to read and never succeeded, so that its configuration is wrong. */
   async function hasOnlyFailed(trx: Connection): Promise<boolean> {
@@ -84,25 +88,26 @@ export function createOwnership(
       checkedAt = clock.monotonic()
     },
 
-    /** Begins every transaction; `writes`: it changes rows. Rejects once another app has taken the store. */
-    *check(writes: boolean): Script {
+    /** Rejects once another app has taken the store. It looks once a second. */
+    async check(): Promise<void> {
       if (!owner) return
-      const mustLock = writes && !hasRead
-      const now = clock.monotonic()
-      if (!mustLock && now - checkedAt < SECOND) {
-        if (isLost) throw refused(owner)
-        return
+      if (clock.monotonic() - checkedAt >= SECOND) {
+        checking ??= look(owner).finally(() => {
+          checking = undefined
+        })
+        await checking
       }
-      const [row] = yield* mustLock ? readAndLock() : read()
-      checkedAt = now
-      isLost = row?.fingerprint !== owner.fingerprint
       if (isLost) throw refused(owner)
-      hasRead = row?.has_read === 1
     },
 
     /** From now on no other app may take the store. Part of the transaction that writes a record read with this app's token. */
     async recordRead(trx: Connection) {
-      if (owner && !hasRead) await sql`update store_owner set has_read = 1 where id = 1`.execute(trx)
+      if (!owner || hasRead) return
+      const rows = await sql`
+        update store_owner set has_read = 1 where id = 1 and fingerprint = ${owner.fingerprint} returning id`.execute(
+        trx,
+      )
+      if (rows.length === 0) throw refused(owner)
     },
   }
 }

@@ -4,9 +4,9 @@ import type { Journal } from './journal.js'
 import type { Lanes } from './lanes.js'
 import type { Ownership } from './ownership.js'
 import type { RefreshRequests } from './request-refresh.js'
-import { perform } from './script.js'
-import { sql } from './sql.js'
+import { type Connection, sql } from './sql.js'
 import type { NewEvent } from './store.js'
+import { run } from './writes.js'
 
 /**
  * Writes what a delivery writes, with its statements, and syncs it: a row each of `journal`, `lanes` and `subscriptions`.
@@ -24,9 +24,10 @@ export function createWriteProbe(options: {
 
   return async function probe() {
     const id = `probe ${newId(engine.clock.now())}`
+    await ownership.check()
     const mark = engine.mark()
     await engine.write(async (trx) => {
-      await perform(engine, trx, write(id))
+      await write(trx, id)
       await sql`delete from journal where id = ${id}`.execute(trx)
       await sql`delete from lanes where key = ${id}`.execute(trx)
       await sql`delete from subscriptions where subscription_uid = ${id}`.execute(trx)
@@ -34,7 +35,7 @@ export function createWriteProbe(options: {
     await engine.durable(mark)
   }
 
-  function* write(id: string) {
+  async function write(trx: Connection, id: string) {
     const refresh = {
       kind: 'subscription',
       subscriptionUid: id,
@@ -52,9 +53,8 @@ export function createWriteProbe(options: {
       issues: null,
       refresh,
     }
-    yield* ownership.check(true)
-    yield* request([{ request: refresh, cause: 'event' }])
-    yield* lanes.enter([{ key: id, topic: 'unrecognised' }])
-    yield* journal.insert([event])
+    await run(engine, trx, ...request([{ request: refresh, cause: 'event' }]))
+    await lanes.enter(trx, [{ key: id, topic: 'unrecognised' }])
+    await run(engine, trx, ...journal.insert([event]))
   }
 }

@@ -11,6 +11,7 @@ import type { Store } from './store.js'
 import type { StoreTime } from './store-time.js'
 import type { Subscriptions } from './subscriptions.js'
 import { createTimeline } from './timeline.js'
+import type { Transactions } from './transactions.js'
 
 /** The calls of the port for people: to list and show data, and to replay and erase it. */
 export function createRecordCalls(options: {
@@ -20,16 +21,17 @@ export function createRecordCalls(options: {
   journal: ReturnType<typeof createJournal>
   offsetOf: StoreTime
   whileOpen<T>(work: () => Promise<T>): Promise<T>
-  write: Engine['write']
+  transactions: Pick<Transactions, 'readAsOwner' | 'write'>
   announce: ReturnType<typeof createHints>['announce']
 }): Pick<
   Store,
   'listEntries' | 'getEntry' | 'replayEntry' | 'listSubscriptions' | 'timelineOf' | 'recordAction' | 'erase'
 > {
-  const { engine, subscriptions, lanes, journal, offsetOf, whileOpen, write, announce } = options
-  const entries = createEntryList(engine, offsetOf)
-  const listSubscriptions = createSubscriptionList(engine, subscriptions)
-  const timelineOf = createTimeline(engine, offsetOf)
+  const { engine, subscriptions, lanes, journal, offsetOf, whileOpen, announce } = options
+  const { readAsOwner, write } = options.transactions
+  const entries = createEntryList(engine, readAsOwner, offsetOf)
+  const listSubscriptions = createSubscriptionList(engine, readAsOwner, subscriptions)
+  const timelineOf = createTimeline(engine, readAsOwner, offsetOf)
   const erasing = createErase(engine, { lanes, journal })
 
   return {

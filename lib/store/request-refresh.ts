@@ -1,43 +1,44 @@
-import type { Given, Script } from './dialect.js'
+import type { Given, Write } from './dialect.js'
 import type { Engine } from './engine.js'
 import {
   BUSINESS_COLUMNS,
   KNOWN_COLUMNS,
   mergeRequests,
   NAMED_COLUMNS,
-  type NamedRow,
   RECORD_COLUMNS,
   type Requested,
 } from './merge-requests.js'
-import { announced, businesses, known, named, uidsOfBusiness, usual } from './request-statements.js'
-import { answered, prepare, prepareInsert } from './script.js'
+import { announced, businesses, known, named, uidsOfBusiness } from './request-statements.js'
 import { type Connection, sql } from './sql.js'
 import { URGENCY } from './store.js'
+import { prepare } from './writes.js'
 
 /** Refresh requests: each adds to the generation of a row, and makes it due as soon as its pause allows a read. */
 export function createRefreshRequests(engine: Engine) {
-  const requestNamed = prepareInsert(engine, NAMED_COLUMNS, named)
-  const requestUsual = prepare(engine, NAMED_COLUMNS, usual)
+  const requestNamed = prepare(engine, NAMED_COLUMNS, named)
   const requestKnown = prepare(engine, KNOWN_COLUMNS, known)
   const requestBusinesses = prepare(engine, BUSINESS_COLUMNS, businesses)
   const announceRecords = prepare(engine, RECORD_COLUMNS, announced)
   const lock = prepare(engine, { uid: 'text', business: 'text' }, (given) => locked(engine, given))
 
   return {
-    /** Writes requests: a statement for each kind of request. */
-    *request(requests: readonly Requested[]): Script {
+    /** The writes of requests: one for each kind of request. */
+    request(requests: readonly Requested[]): Write[] {
       const { named, known, businesses, records } = mergeRequests(requests, Math.floor(engine.clock.now()))
+      const writes: Write[] = []
       // The statements run one after the other, so two batches could each wait for rows that the other has changed.
       if (engine.holdNames && known.length + businesses.length + records.length > 0)
-        yield lock([
-          ...[...named, ...known].map(({ uid }) => ({ uid, business: null })),
-          ...businesses.map(({ business }) => ({ uid: null, business })),
-        ])
-      const unusual = yield* allButUsual(named)
-      if (unusual.length > 0) yield requestNamed(unusual)
-      if (known.length > 0) yield requestKnown(known)
-      if (businesses.length > 0) yield requestBusinesses(businesses)
-      if (records.length > 0) yield announceRecords(records)
+        writes.push(
+          lock([
+            ...[...named, ...known].map(({ uid }) => ({ uid, business: null })),
+            ...businesses.map(({ business }) => ({ uid: null, business })),
+          ]),
+        )
+      if (named.length > 0) writes.push(requestNamed(named))
+      if (known.length > 0) writes.push(requestKnown(known))
+      if (businesses.length > 0) writes.push(requestBusinesses(businesses))
+      if (records.length > 0) writes.push(announceRecords(records))
+      return writes
     },
 
     /** Requests a read of one batch of subscriptions of another item, where the item is now one of these. Returns how many. */
@@ -54,19 +55,6 @@ export function createRefreshRequests(engine: Engine) {
         returning subscription_uid`.execute(trx)
       return rows.length
     },
-  }
-
-  /**
-   * Writes the usual requests, which are nearly all: those that name a subscription as the store has it. Returns the
-   * others. SQLite rewrites the entries of every index that has a column of the update, changed or not, so these get a
-   * statement that names few columns.
-   */
-  function* allButUsual(rows: readonly NamedRow[]): Script<readonly NamedRow[]> {
-    if (!engine.rewritesIndexes || rows.length === 0) return rows
-    const updated = yield* answered<{ uid: string }>(requestUsual(rows))
-    if (updated.length === 0) return rows
-    const uids = new Set(updated.map(({ uid }) => uid))
-    return rows.filter(({ uid }) => !uids.has(uid))
   }
 }
 

@@ -25,22 +25,6 @@ const causeOfGiven = causeAfterRequest(sql`given.cause`)
 /** A change that an event announces is written, even if an earlier request for the first read was quiet. */
 const quietAfterRequest = sql`case when ${isGivenEvent} then 0 else subscriptions.quiet_until_read end`
 
-/** The usual request: it names a subscription as the store has it. */
-export function usual({ of }: Given<keyof typeof NAMED_COLUMNS>) {
-  return sql`
-    update subscriptions set
-      generation = generation + ${of('times')}, requested_at = ${of('now')},
-      owed_since = coalesce(owed_since, ${of('now')}),
-      update_at = case when ${of('updates')} = 1 then coalesce(update_at, ${of('now')}) else update_at end,
-      urgency = ${urgencyAfterRequest(urgencyOfCause(of('cause'), sql`unread`))},
-      cause = ${causeAfterRequest(of('cause'))},
-      quiet_until_read = case when ${of('quiet')} = 1 and unread = 1 then quiet_until_read else 0 end,
-      refresh_at = ${dueAfterRequest(of('now'), isEvent(of('cause')))}
-    where subscription_uid = ${of('uid')} and business_uid = ${of('business')}
-      and unread < 2 and failure is null and ${of('other')} = 0
-    returning subscription_uid as uid`
-}
-
 /**
  * The first request decides the business of a subscription. A later request with another business makes that one the
  * candidate, which a read tries when the first does not show the subscription. So a forged event costs few reads. For a

@@ -77,7 +77,7 @@ export interface JournalTable {
   received_at: number
   /** When the next try of a pending entry is due; null before its first try. */
   due_at: number | null
-  /** When the last try ended, the entry began to wait, or a change ended unhandled; else null. */
+  /** When the last try ended, an event was set aside, or a change ended unhandled; else null. */
   settled_at: number | null
   /** Of a change: why the subscription was read. */
   cause: Cause | null
@@ -104,10 +104,8 @@ export interface LanesTable {
 /** A topic that some process has, or once had, handlers for. `handled-topics.ts` has its states. */
 export interface HandlersTable {
   topic: string
-  /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. 0: never. */
+  /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. */
   seen_at: number
-  /** 1: new entries of the topic are pending. 0: they wait, behind those that wait already. Of `WORKER`: see `handled-topics.ts`. */
-  ready: number
 }
 
 /** A count of events or deliveries. */

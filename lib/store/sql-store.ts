@@ -45,8 +45,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const { request, adopt } = createRefreshRequests(engine)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
-  const journal = createJournal(engine, lanes, topics)
-  const pruneJournal = createJournalPruning(engine)
+  const journal = createJournal(engine, lanes)
+  const pruneJournal = createJournalPruning(engine, lanes)
   const entryCounts = createEntryCounts(engine)
   const probe = createWriteProbe({ engine, ownership, request, lanes, journal })
   const health = createWriteHealth({
@@ -107,7 +107,16 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     }),
     ...createEntryCalls({ engine, transactions, lifeCycle, lanes, topics, offsetOf, announce }),
     ...createSuspectCalls({ engine, transactions, whileOpen, lanes, offsetOf }),
-    ...createRecordCalls({ engine, subscriptions, lanes, journal, offsetOf, whileOpen, write, announce }),
+    ...createRecordCalls({
+      engine,
+      subscriptions,
+      lanes,
+      journal,
+      offsetOf,
+      whileOpen,
+      transactions,
+      announce,
+    }),
 
     prune: (retention) =>
       write(async (trx) => {
@@ -121,7 +130,11 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     ...createObservation(engine, { read, write }, offsetOf),
     ...createInstances(engine, { read, write }, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
-    backup: (path) => whileOpen(() => engine.backup(path, closing.signal)),
+    backup: (path) =>
+      whileOpen(async () => {
+        await ownership.check()
+        await engine.backup(path, closing.signal)
+      }),
     problem: async (inTimeMs) => health.problem(inTimeMs),
     subscribe,
   }

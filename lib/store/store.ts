@@ -47,6 +47,7 @@ export {
   type EntryKind,
   type EntryStatus,
   EVERY_EVENT,
+  HANDLED_FOR_MS,
   type HandleTopics,
   isTopicAmong,
   type JournalEntry,
@@ -189,8 +190,9 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
   /** Writes the results of entries of leased lanes. Returns the keys of the lanes whose lease was still the caller's. */
   finishLanes(finishes: readonly LaneFinish[]): Promise<string[]>
   /**
-   * Stores the topics of this process for all processes, and makes the entries that waited for them pending, in order.
-   * Entries in lanes whose topic no process has named for `retireMs` become `waiting`. Resolves when all of that is done.
+   * Stores the topics of this process for all processes: from now on their events are pending. Makes those pending that
+   * came before, within `rescueMs` or while a process that had such a handler was missing, and sets events aside whose
+   * topic no process has named for `retireMs`. Resolves when all of that is done, and the caller may claim these topics.
    */
   handleTopics(options: HandleTopics): Promise<void>
 
@@ -212,13 +214,13 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
    */
   erase(businessUid: string, record: NewAction): Promise<Erased>
   /**
-   * Makes an entry pending again, from its first try; or `waiting` while no process handles its topic. If the entry may
+   * Makes an entry pending again, from its first try. If the entry may
    * have been handed out, the holder of its lane loses the lease, and the lane is due when that lease would have run
    * out. False: no entry has this id, or it is an action.
    */
   replayEntry(id: string): Promise<boolean>
   /**
-   * One small batch: deletes rows that are past their retention, and ends the entries that waited that long for a handler:
+   * One small batch: deletes rows that are past their retention, and ends the entries that nobody handled in that time:
    * as dead if a process once had it, else as unhandled. Call it until `rows` is 0.
    */
   prune(retention: Retention): Promise<Pruned>

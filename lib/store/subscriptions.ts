@@ -1,10 +1,10 @@
 import type { Engine } from './engine.js'
 import { newLeaseToken } from './lease-token.js'
-import { answered, perform, prepare } from './script.js'
 import { type Connection, sql } from './sql.js'
 import type { Leased, ReadClaim, Subscription } from './store.js'
 import type { StoreTime } from './store-time.js'
 import { createSubscriptionRows, type LeasedRow, leasedRow, type TimedRow } from './subscription-rows.js'
+import { prepare, run } from './writes.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
 
@@ -48,7 +48,7 @@ export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
     const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
     if (byUid.size === 0) return new Map<string, Subscription[]>()
     const businesses = [...byUid.keys()].map((business) => ({ business }))
-    const rows = await perform(engine, db, answered<TimedRow>(rowsOf(businesses)))
+    const rows = await run<TimedRow>(engine, db, rowsOf(businesses))
     for (const row of rows) byUid.get(row.business_uid)?.push(row)
     return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
   }

@@ -6,16 +6,16 @@ import type { StoreTime } from './store-time.js'
 
 /**
  * The entries of a business and their outcomes, newest first, merged from a range of an index each. A page begins
- * exactly where the page before ended. An entry without an outcome is not missed: its outcome will be newer than every
+ * exactly where the page before ended. No page misses an outcome that is written later: it will be newer than every
  * page before.
  */
-export function createTimeline(engine: Engine, offsetOf: StoreTime) {
+export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: StoreTime) {
   return async function timelineOf(
     businessUid: string,
     { before, limit }: Timeline,
   ): Promise<TimelineItem[]> {
     const { at, seq, rank } = await placeOf(before)
-    const rows = await engine.read((db) =>
+    const rows = await read((db) =>
       sql<Row>`
         select items.*, ${engine.now()} as now from (
           select * from (
@@ -39,7 +39,7 @@ export function createTimeline(engine: Engine, offsetOf: StoreTime) {
   async function placeOf(before: Timeline['before']): Promise<TimelinePlace> {
     if (before === undefined) return { at: Number.MAX_SAFE_INTEGER, seq: 0, rank: 0 }
     if (typeof before === 'object') return before
-    const rows = await engine.read((db) => sql<{ now: number }>`select ${engine.now()} as now`.execute(db))
+    const rows = await read((db) => sql<{ now: number }>`select ${engine.now()} as now`.execute(db))
     return { at: before - offsetOf(rows[0]?.now), seq: 0, rank: 0 }
   }
 }

@@ -1,9 +1,9 @@
 import { REFUSALS } from '../errors.js'
-import type { Given, Script } from './dialect.js'
+import type { Given } from './dialect.js'
 import type { Engine } from './engine.js'
-import { answered, prepare } from './script.js'
-import { sql } from './sql.js'
+import { type Connection, sql } from './sql.js'
 import { CAUSES, MIN_READ_INTERVAL_MS, type ReadClaim, type ReadFinish, URGENCY } from './store.js'
+import { prepare, run } from './writes.js'
 
 /**
  * `written`: the whole result. `too late`: only a failed read, since a newer event decides. False: nothing, since the
@@ -17,13 +17,13 @@ interface Finish {
 }
 
 /** Writes the results of reads to the rows of their subscriptions: one statement for all, compiled once. */
-export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given'>) {
+export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesOf'>) {
   const write = prepare(engine, COLUMNS, written)
 
-  function* writeAll(rows: readonly ReturnType<typeof rowOf>[]): Script<ReadonlySet<unknown>> {
-    if (rows.length === 0) return new Set()
+  async function writeAll(trx: Connection, rows: readonly ReturnType<typeof rowOf>[]) {
+    if (rows.length === 0) return new Set<string>()
     const sorted = [...rows].sort((a, b) => (a.uid < b.uid ? -1 : 1))
-    const found = yield* answered<{ subscription_uid: string }>(write(sorted))
+    const found = await run<{ subscription_uid: string }>(engine, trx, write(sorted))
     return new Set(found.map((row) => row.subscription_uid))
   }
 
@@ -31,14 +31,21 @@ export function createFinishWrites(engine: Pick<Engine, 'compile' | 'given'>) {
    * Returns the outcome of each finish.
    * `erased`: the claims whose business was erased during the read. Of their results nothing is written.
    */
-  return function* finish(finishes: readonly Finish[], erased: ReadonlySet<ReadClaim>): Script<Finished[]> {
+  return async function finish(
+    trx: Connection,
+    finishes: readonly Finish[],
+    erased: ReadonlySet<ReadClaim>,
+  ): Promise<Finished[]> {
     const current = finishes.filter(({ claim }) => !erased.has(claim))
-    const held = yield* writeAll(current.map((each) => rowOf(each, ends(each))))
+    const held = await writeAll(
+      trx,
+      current.map((each) => rowOf(each, ends(each))),
+    )
     const late = finishes.filter((each) => (ends(each) || erased.has(each.claim)) && !held.has(each.claim.id))
     const asFailed = late.map(({ claim, finish: { failure } }) =>
       rowOf({ claim, finish: { settled: false, failure, progress: claim.progress, nextInMs: 0 } }, false),
     )
-    const tooLate = yield* writeAll(asFailed)
+    const tooLate = await writeAll(trx, asFailed)
     return finishes.map(({ claim }) =>
       held.has(claim.id) ? 'written' : tooLate.has(claim.id) ? 'too late' : false,
     )

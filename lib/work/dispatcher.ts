@@ -7,6 +7,7 @@ import {
   type LaneClaim,
   MAX_LAPSES,
   type Store,
+  type Topic,
 } from '../store/store.js'
 import { createHandlerCalls, type Handled } from './call-handlers.js'
 import { createLaneFinishes } from './lane-finishes.js'
@@ -41,6 +42,8 @@ type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 export function createDispatcher(
   options: HandlerCallsOptions & {
     store: Pick<Store, 'claimLanes' | 'finishLanes' | 'renewLane'>
+    /** The topics whose entries may be claimed now. By default all that have handlers. */
+    topics?(): Topic[]
     concurrency: number
     leaseMs: number
     renewEveryMs: number
@@ -52,6 +55,7 @@ export function createDispatcher(
   },
 ) {
   const { store, handlers, concurrency, leaseMs, renewEveryMs, pollMs, clock, onError } = options
+  const { topics: claimable = handlers.topics } = options
   const { onHandled = () => {}, onDead } = options
   const calls = createHandlerCalls(options)
   const finishes = createLaneFinishes({ store, clock })
@@ -78,7 +82,7 @@ export function createDispatcher(
   })
 
   async function claim(free: number): Promise<Lane[]> {
-    const topics = handlers.topics()
+    const topics = claimable()
     if (topics.length === 0) return []
     // A claim takes about 2 ms of SQLite, as a batch of finishes does.
     await slices.yieldIfOver()

@@ -1,30 +1,28 @@
 import { spread } from '../backoff.js'
 import { type Clock, MINUTE, SECOND } from '../clock.js'
-import type { Store, Topic } from '../store/store.js'
+import { HANDLED_FOR_MS, type Store, type Topic } from '../store/store.js'
 
 /** Interval at which this process reports its topics to the store. */
 const REPEAT_MS = 30 * SECOND
-/** A topic that no process has reported for so long is retired: its entries wait without blocking others. */
-const RETIRE_MS = 3 * MINUTE
-/** After this time, a receiver that read the topics just before a handler was added has committed its entries. */
-const SECOND_LOOK_MS = 15 * SECOND
 /** A new handler also gets the events that came this shortly before its process was started. */
 const MARGIN_MS = MINUTE
 
 /**
- * Reports the topics of this process to all receivers through the store, and releases the entries that waited for
- * them. A handler added late gets all events that came since its process was started.
+ * Reports the topics of this process to all receivers through the store. Entries of a topic are claimed once the store
+ * knows it, and has made the events pending that came before: since this process was started, or while no process had
+ * such a handler any more. So a handler that is added late gets them first.
  */
 export function createTopicKeeper(options: {
   store: Pick<Store, 'handleTopics'>
   topics(): Topic[]
   clock: Clock
+  /** More topics may be claimed. */
+  onKnown?(): void
   onError(error: unknown): void
 }) {
-  const { store, topics, clock, onError } = options
+  const { store, topics, clock, onKnown = () => {}, onError } = options
   const createdAt = clock.monotonic()
-  /** When the store first knew a topic (null: not yet). `isSettled`: reported twice since. */
-  const added = new Map<Topic, { knownAt: number | null; isSettled: boolean }>()
+  const added = new Map<Topic, { isKnown: boolean }>()
   let state: 'new' | 'started' | 'closed' = 'new'
   let running = false
   let isRequestedAgain = false
@@ -33,7 +31,7 @@ export function createTopicKeeper(options: {
   function note() {
     const now = topics()
     for (const topic of added.keys()) if (!now.includes(topic)) added.delete(topic)
-    for (const topic of now) if (!added.has(topic)) added.set(topic, { knownAt: null, isSettled: false })
+    for (const topic of now) if (!added.has(topic)) added.set(topic, { isKnown: false })
   }
 
   async function report() {
@@ -44,21 +42,16 @@ export function createTopicKeeper(options: {
       return
     }
     running = true
-    const beganAt = clock.monotonic()
-    const young = [...added.values()].filter(({ isSettled }) => !isSettled)
-    const since = Math.min(...young.map(({ knownAt }) => knownAt ?? createdAt))
-    let nextMs: number
+    const young = [...added.values()].filter(({ isKnown }) => !isKnown)
+    let nextMs = spread(REPEAT_MS, 0.1)
     try {
       await store.handleTopics({
         topics: [...added.keys()],
-        rescueMs: young.length === 0 ? 0 : beganAt - since + MARGIN_MS,
-        retireMs: RETIRE_MS,
+        rescueMs: young.length === 0 ? 0 : clock.monotonic() - createdAt + MARGIN_MS,
+        retireMs: HANDLED_FOR_MS,
       })
-      for (const topic of young) {
-        topic.knownAt ??= clock.monotonic()
-        topic.isSettled = beganAt - topic.knownAt >= SECOND_LOOK_MS
-      }
-      nextMs = young.some(({ isSettled }) => !isSettled) ? SECOND_LOOK_MS : spread(REPEAT_MS, 0.1)
+      for (const topic of young) topic.isKnown = true
+      if (young.length > 0) onKnown()
     } catch (error) {
       onError(error)
       nextMs = spread(2 * SECOND, 0.5)
@@ -83,8 +76,10 @@ export function createTopicKeeper(options: {
       note()
       void report()
     },
+    /** The topics that this process may claim. */
+    known: (): Topic[] => topics().filter((topic) => added.get(topic)?.isKnown),
     /** Whether the store knows all topics of this process, so that its events for them are pending. */
-    isUpToDate: () => topics().every((topic) => (added.get(topic)?.knownAt ?? null) !== null),
+    isUpToDate: () => topics().every((topic) => added.get(topic)?.isKnown),
     close() {
       state = 'closed'
       clock.clearTimeout(timer)

@@ -17,28 +17,30 @@ export function createWorker(options: {
   clock: Clock
   retention: Retention
   reading: Omit<RefresherOptions, keyof Shared>
-  handling: Omit<DispatcherOptions, keyof Shared | 'retentionMs'>
+  handling: Omit<DispatcherOptions, keyof Shared | 'retentionMs' | 'topics'>
   /** Gets every failure that no caller waits for; `area` is for logs. */
   onError(area: 'reading' | 'handling' | 'sweeping', error: unknown): void
 }) {
   const { store, leaseMs, pollMs, clock, retention, reading, handling, onError } = options
   const shared = { store, leaseMs, renewEveryMs: leaseMs / 6, pollMs, clock }
   const refresher = createRefresher({ ...shared, ...reading, onError: (error) => onError('reading', error) })
-  const dispatcher = createDispatcher({
-    ...shared,
-    ...handling,
-    retentionMs: retention.changesMs,
-    onError: (error) => onError('handling', error),
-  })
   const topics = createTopicKeeper({
     store,
     topics: handling.handlers.topics,
     clock,
+    onKnown: () => dispatcher.wake(),
+    onError: (error) => onError('handling', error),
+  })
+  const dispatcher = createDispatcher({
+    ...shared,
+    ...handling,
+    topics: topics.known,
+    retentionMs: retention.changesMs,
     onError: (error) => onError('handling', error),
   })
   const suspects = createSuspectTurns({
     ...shared,
-    topics: handling.handlers.topics,
+    topics: topics.known,
     lanes: dispatcher,
     reads: refresher,
     onError: (error) => onError('handling', error),
@@ -79,11 +81,8 @@ export function createWorker(options: {
       suspects.start()
       sweeping = clock.setTimeout(sweep, SECOND)
     },
-    /** A handler was added or removed. Its waiting entries are handled at once, not at the next poll. */
-    handlersChanged() {
-      topics.changed()
-      dispatcher.wake()
-    },
+    /** A handler was added or removed. */
+    handlersChanged: topics.changed,
     areTopicsKnown: topics.isUpToDate,
     areReadsPaused: refresher.isPaused,
     refusal: refresher.refusal,

@@ -95,10 +95,9 @@ export function createTables(): Database & {
   let rows = new Map<string, Row>()
   let lines: Line[] = []
   let open: Line[] = []
-  let isWorkedOn = false
+  let isFirst = false
   let lanes = new Map<string, Lane>()
-  let seen = new Map<Topic, number>()
-  let everSeen = new Set<Topic>()
+  let seen = new Set<Topic>()
   let count = 0
   let isNewestNext = false
 
@@ -195,11 +194,7 @@ export function createTables(): Database & {
       issues: null,
       receivedAt: now(),
       seq: ++count,
-      status: isTopicAmong(seen, topicOf(line))
-        ? 'pending'
-        : line.kind === 'change' || !isWorkedOn || isTopicAmong(everSeen, topicOf(line))
-          ? 'waiting'
-          : 'unhandled',
+      status: line.kind === 'change' || isTopicAmong(seen, topicOf(line)) ? 'pending' : 'unhandled',
       dueAt: now(),
       attempts: 0,
       error: null,
@@ -520,28 +515,21 @@ export function createTables(): Database & {
       if (lane.suspect) Object.assign(lane, { token: null, lapses: lane.lapses - 1 })
       else lanes.delete(key)
     }
-    open = open.filter(({ status }) => status === 'pending' || status === 'waiting')
+    open = open.filter(({ status }) => status === 'pending')
     return held.map(({ id }) => id)
   }
 
-  function handleTopics({ topics, rescueMs, retireMs }: HandleTopics) {
-    const isFirst = !isWorkedOn
-    isWorkedOn = true
-    for (const topic of topics) seen.set(topic, now())
-    for (const topic of topics) everSeen.add(topic)
-    for (const [topic, at] of seen) if (at < now() - retireMs) seen.delete(topic)
+  function handleTopics({ topics, rescueMs }: HandleTopics) {
+    isFirst ||= seen.size === 0
+    for (const topic of topics) seen.add(topic)
     const named = new Set(topics)
     for (const line of lines) {
-      const isRecent = line.receivedAt >= now() - rescueMs
+      const isRecent = isFirst || line.receivedAt >= now() - rescueMs
       if (line.status !== 'unhandled' || !isRecent || !isTopicAmong(named, topicOf(line))) continue
-      line.status = 'waiting'
+      line.status = 'pending'
       open.push(line)
     }
     open.sort((a, b) => a.seq - b.seq)
-    for (const line of open) {
-      if (isTopicAmong(seen, topicOf(line))) line.status = 'pending'
-      else if (isFirst && line.kind !== 'change') line.status = 'unhandled'
-    }
   }
 
   function renew(of: { token: string | null } | undefined, { leaseToken }: Leased): boolean {
@@ -653,10 +641,9 @@ export function createTables(): Database & {
       rows = new Map()
       lines = []
       open = []
-      isWorkedOn = false
+      isFirst = false
       lanes = new Map()
-      seen = new Map()
-      everSeen = new Set()
+      seen = new Set()
       count = 0
       isNewestNext = false
     },

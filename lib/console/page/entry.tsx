@@ -75,5 +75,5 @@ export function nameOf({
 
 export function toneOfStatus(status: string): 'yes' | 'no' | 'wait' | 'plain' {
   if (status === 'dead') return 'no'
-  return status === 'retrying' || status === 'waiting' || status === 'pending' ? 'wait' : 'plain'
+  return status === 'retrying' || status === 'pending' ? 'wait' : 'plain'
 }

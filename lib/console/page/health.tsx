@@ -136,8 +136,8 @@ const LABELS: Readonly<Record<string, string>> = {
   retrying: 'Retrying entries',
   oldestPendingMs: 'How long the longest due entry has been due',
   dead: 'Dead entries',
-  waiting: 'Waiting entries, which have no handler now',
-  oldestWaitingMs: 'How long the oldest of them has waited whose handler a process had this week',
+  oldestMissedMs:
+    'How long the oldest entry has waited whose handler a process had this week, and none has now',
   unrecognised: 'Unrecognised deliveries',
   recentChanges: 'Newest changes of this week after the first record, at most ten',
   unannouncedChanges: 'Of these, without an event',

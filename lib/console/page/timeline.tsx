@@ -64,7 +64,6 @@ function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wa
   const of = item.of === 'change' ? 'Change' : item.name || 'Delivery'
   const error = item.error === null ? '' : `: ${item.error}`
   if (item.outcome === 'done') return { text: `${of} handled by the app`, tone: 'plain' }
-  if (item.outcome === 'waiting') return { text: `${of} waits for a handler of the app`, tone: 'wait' }
   if (item.outcome === 'unhandled')
     return { text: `No handler of the app for the ${of.toLowerCase()}`, tone: 'plain' }
   if (item.outcome === 'dead')

@@ -1,0 +1,32 @@
+import type { Columns, Given, Write } from './dialect.js'
+import type { Engine } from './engine.js'
+import type { Connection, Query, Sql } from './sql.js'
+
+/** A statement that is compiled once. `build` receives the columns of the rows that it runs for. */
+export function prepare<Of extends Columns>(
+  engine: Pick<Engine, 'compile' | 'given'>,
+  columns: Of,
+  build: (given: Given<Extract<keyof Of, string>>) => Sql,
+): (rows: readonly RowOf<Of>[]) => Write {
+  let query: Query | undefined
+  return (rows) => {
+    query ??= engine.compile(build(engine.given(columns)))
+    return { query, rows }
+  }
+}
+
+type RowOf<Of> = {
+  [Name in keyof Of]: (Of[Name] extends 'text' ? string : number) | null
+}
+
+/** Runs writes inside a transaction that is under way. Returns the rows that their statements return. */
+export async function run<Row = unknown>(
+  engine: Pick<Engine, 'queriesOf'>,
+  trx: Connection,
+  ...writes: readonly Write[]
+): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const write of writes)
+    for (const query of engine.queriesOf(write)) rows.push(...((await trx.query(query)) as Row[]))
+  return rows
+}
