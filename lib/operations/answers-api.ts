@@ -27,14 +27,6 @@ export interface AnswersApi {
    */
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
   /**
-   * The answer of `isEntitled` without a promise, for code that runs very often; undefined when no fresh answer is in
-   * memory. Never throws and starts no lookup: `isEntitled` does that.
-   *
-   * @example
-   * const entitled = marketplace.peek(business_uid) ?? (await marketplace.isEntitled(business_uid))
-   */
-  peek(businessUid: string | number, options?: ItemOptions): boolean | undefined
-  /**
    * The same answer with its reason, evidence and age. Never rejects.
    *
    * With `at`, the answer at that time, by today's rules, from the changes in the journal: `restsOn` names them. If the

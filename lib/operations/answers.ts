@@ -15,7 +15,7 @@ export function createAnswers(options: {
   rules: DecisionRules
   retention: Retention
   clock: Clock
-  entitlements: Pick<Entitlements, 'isEntitled' | 'peek' | 'explain'>
+  entitlements: Pick<Entitlements, 'isEntitled' | 'explain'>
   importSubscriptions: AnswersApi['importSubscriptions']
   /** How long `refresh` waits for the reads. */
   refreshTimeoutMs: number
@@ -34,7 +34,6 @@ export function createAnswers(options: {
   return {
     // The present answer never rejects, not even after `close()`.
     isEntitled: entitlements.isEntitled,
-    peek: entitlements.peek,
     explain: (businessUid, { at, ...rest } = {}) =>
       at === undefined ? entitlements.explain(businessUid, rest) : explainAt(businessUid, { at, ...rest }),
     track: whileOpen(createTrack({ store })),
