@@ -69,8 +69,6 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
     ...createAnswers({
       store,
-      rules,
-      retention,
       clock,
       entitlements,
       whileOpen,

@@ -21,12 +21,11 @@ const NEXT_STEPS: Record<Reason, string> = {
   invalid_business_uid: 'Check the uid.',
   item_unknown: 'Compare --item with MARKETPLACE_PURCHASABLE_UID.',
   store_unavailable: 'Run `doctor`.',
-  not_recorded: 'Choose a later time, or ask for the present answer.',
 }
 
 /** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
 export function verdictText(decision: Decision, { paint, width }: Output): string {
-  const { business_uid, entitled, known, reason, explanation, asOf, at, subscriptions } = decision
+  const { business_uid, entitled, known, reason, explanation, asOf, subscriptions } = decision
   const answer = entitled
     ? paint.good('YES, it may use the app')
     : known
@@ -36,8 +35,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
     {
       reason,
       confirmed: subscriptions.length > 0 ? shortTime(asOf) : null,
-      'as of': at && shortTime(at),
-      'next step': at ? null : NEXT_STEPS[reason],
+      'next step': NEXT_STEPS[reason],
     },
     width,
   )

@@ -94,11 +94,6 @@ export const NEXT_STEPS = {
     step: 'The database cannot be read. Call an operator, and show them Health.',
     action: 'health',
   },
-  not_recorded: {
-    headline: 'Not recorded',
-    step: 'The journal does not reach back to that time. Choose a later one.',
-    action: 'none',
-  },
 } as const satisfies Record<Reason, NextStep>
 
 /** Next steps for states that are more specific than the reason. */

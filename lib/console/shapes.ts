@@ -8,7 +8,6 @@ export interface Replies {
   search: SearchReply
   business: BusinessReply
   history: { items: HistoryItem[]; before: string | null }
-  answerAt: { at: string; decision: Decision; headline: string }
   subscriptions: { subscriptions: SubscriptionRow[]; after: string | null }
   entry: EntryDetail
   attention: AttentionReply

@@ -95,12 +95,6 @@ export const REASONS = {
     known: false,
     meaning: 'The database cannot be read now.',
   },
-  not_recorded: {
-    rank: 16,
-    entitled: false,
-    known: false,
-    meaning: 'The journal does not record the subscriptions of this business at that time.',
-  },
 } as const satisfies Record<string, { rank: number; entitled: boolean; known: boolean; meaning: string }>
 
 /** Why a business may use the app or may not: see `REASONS`. */

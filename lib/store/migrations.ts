@@ -118,8 +118,6 @@ function tables(engine: Dialect): Sql[] {
     // For the timeline of a business: the outcomes of its entries, by time.
     sql`create index journal_outcome on journal (business_uid, settled_at, seq)
       where business_uid is not null and settled_at is not null`,
-    // For the decision at an earlier time: the few changes among the many events of a business.
-    sql`create index journal_change on journal (business_uid, received_at, seq) where kind = 'change'`,
     // For a read that finds another business: whether that business was erased during the read.
     sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
     // For health: whether events announce the changes.
