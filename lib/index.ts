@@ -38,7 +38,6 @@ export type {
 } from './express/require-entitlement.js'
 export { type HealthProblem, PROBLEMS, type ProblemCode } from './health.js'
 export { createMarketplace } from './marketplace.js'
-export type { Deployment, InstanceStatus } from './operations/deployment.js'
 export type { EraseOptions, EraseSummary } from './operations/erase.js'
 export type { BusinessData } from './operations/export-data.js'
 export type { HealthListener } from './operations/health-changes.js'

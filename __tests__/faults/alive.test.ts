@@ -86,7 +86,6 @@ describe('K25 a script without a worker', () => {
            readiness: () => marketplace.readiness(),
            idle: () => marketplace.idle({ timeoutMs: 100 }),
            health: () => marketplace.health(),
-           deployment: () => marketplace.deployment(),
            start: () => marketplace.start(),
            close: () => marketplace.close(),
          })

@@ -1,4 +1,4 @@
-import type { Decision, Deployment, Health, HistoryItem, Readiness, Reason, WebhookReport } from '../index.js'
+import type { Decision, Health, HistoryItem, Readiness, Reason, WebhookReport } from '../index.js'
 import type { NextStep } from './next-steps.js'
 import type { Person } from './roles.js'
 
@@ -137,8 +137,6 @@ export interface LiveReply {
 export interface HealthReply {
   health: Health
   readiness: Readiness
-  /** Null if the database does not answer. */
-  deployment: Deployment | null
   /** The process that answered. */
   process: { pid: number; node: string; startedAt: string }
   now: string

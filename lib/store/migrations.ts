@@ -145,14 +145,6 @@ function tables(engine: Dialect): Sql[] {
       last_at bigint not null,
       primary key (kind, name, secret)
     )`,
-    // The processes that use the database: each writes its row once a minute.
-    sql`create table instances (
-      id ${engine.sortedText} primary key,
-      version text not null,
-      has_worker integer not null,
-      started_at bigint not null,
-      seen_at bigint not null
-    )`,
     // The rows to lock from the start: changes wait for a handler, and all entries for the first worker.
     sql`insert into handlers values ('change', 0, 0), (${sql.lit(WORKER)}, 0, 0)`,
   ]

@@ -8,7 +8,6 @@ import { createEntryCounts } from './entry-counts.js'
 import { asStoreError } from './guarded-store.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
-import { createInstances } from './instances.js'
 import { createJournal } from './journal.js'
 import { createLanes } from './lanes.js'
 import { createLifeCycle } from './life-cycle.js'
@@ -119,7 +118,6 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       read(async (db) => ({ ...(await upkeep.counts(db, maxStaleMs)), ...(await entryCounts.counts(db)) })),
 
     ...createObservation(engine, { read, write }, offsetOf),
-    ...createInstances(engine, { read, write }, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
     backup: (path) => whileOpen(() => engine.backup(path, closing.signal)),
     problem: health.problem,

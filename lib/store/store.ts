@@ -61,8 +61,6 @@ export {
 } from './entries.js'
 export type {
   DueWork,
-  Instance,
-  InstanceReport,
   NewTally,
   StoreObservation,
   Tally,
