@@ -32,7 +32,7 @@ describe('the answer for a handler of a change', () => {
 })
 
 describe('the table of reasons', () => {
-  it('has one reason that grants access, and all but five mean that the answer is known', () => {
+  it('has one reason that grants access, and all but four mean that the answer is known', () => {
     const names = Object.keys(REASONS)
     expect(names.filter((name) => REASONS[name as keyof typeof REASONS].entitled)).toEqual(['purchased'])
     expect(names.filter((name) => !REASONS[name as keyof typeof REASONS].known)).toEqual([
@@ -40,7 +40,6 @@ describe('the table of reasons', () => {
       'stale',
       'entitled_when_failed',
       'store_unavailable',
-      'not_recorded',
     ])
   })
 

@@ -4,7 +4,6 @@ import type { HandlerOptions, RequestListener } from './express/handler.js'
 import type { Middleware } from './express/receiver.js'
 import type { Guard, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { AnswersApi } from './operations/answers-api.js'
-import type { Deployment } from './operations/deployment.js'
 import type { HealthListener } from './operations/health-changes.js'
 import type { Health } from './operations/health-check.js'
 import type { DeadEntry, HandlerFailure } from './operations/public-entry.js'
@@ -208,16 +207,6 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * marketplace.onHealthChange(({ status, problems }) => notify(status, problems.map(({ code, next }) => `${code}: ${next}`)))
    */
   onHealthChange(listener: HealthListener): Unsubscribe
-  /**
-   * The version of the database schema, and the instances that use the database, with their versions. An instance that was
-   * closed is not listed any more; one that was killed disappears after three minutes. A command of the command line is an
-   * instance while it runs. Rejects `store_unavailable`, `closed`.
-   *
-   * @example
-   * const { schemaVersion, instances } = await marketplace.deployment()
-   * const versions = new Set(instances.map(({ version }) => version))
-   */
-  deployment(): Promise<Deployment>
   /**
    * Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened.
    *

@@ -69,8 +69,6 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
     ...createAnswers({
       store,
-      rules,
-      retention,
       clock,
       entitlements,
       whileOpen,
@@ -103,7 +101,6 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     refreshAll: whileOpen(createRefreshAll({ store })),
     backup: whileOpen(createBackup({ store })),
     idle: whileOpen(parts.idle.idle),
-    deployment: whileOpen(parts.deployment.deployment),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,
     readiness: () => parts.lifecycle.during(readiness()),

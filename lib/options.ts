@@ -120,7 +120,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     | {
         /** Events and actions. Default 7 d. */
         doneMs?: number | undefined
-        /** Changes, which `explain` at a time and `history` are made of. Default 90 d. */
+        /** Changes, of which `history` is made. Default 90 d. */
         changesMs?: number | undefined
         /** Dead entries. Default 30 d. */
         deadMs?: number | undefined

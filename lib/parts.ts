@@ -7,7 +7,6 @@ import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry } from './events/registry.js'
 import { createLifecycle } from './lifecycle.js'
 import { createDeliveryReplies } from './operations/delivery-replies.js'
-import { createDeployment } from './operations/deployment.js'
 import { createGauges } from './operations/gauges.js'
 import { createHealthChanges } from './operations/health-changes.js'
 import { createHealthCheck } from './operations/health-check.js'
@@ -116,12 +115,6 @@ export function createParts<Custom extends EventDefinitions>(
     marketplace,
   })
   const imports = createImport({ store, clock })
-  const deployment = createDeployment({
-    store,
-    hasWorker: worker !== undefined,
-    clock,
-    onError: (error) => telemetry.failure('instances', error),
-  })
 
   const lifecycle = createLifecycle({
     store,
@@ -129,7 +122,6 @@ export function createParts<Custom extends EventDefinitions>(
     worker,
     onOpen() {
       overdueWork.opened()
-      deployment.start()
       lookAtItems(store, intake.noteKnownItems, (error) => telemetry.failure('reading', error))
     },
     async onClose() {
@@ -138,7 +130,7 @@ export function createParts<Custom extends EventDefinitions>(
       imports.close()
       entitlements.close()
       platform.close()
-      await Promise.all([check.close(), deployment.close()])
+      await check.close()
     },
     closeGraceMs: options.closeGraceMs,
     clock,
@@ -194,7 +186,6 @@ export function createParts<Custom extends EventDefinitions>(
     imports,
     check,
     idle,
-    deployment,
     lifecycle,
     healthChanges,
   }

@@ -21,7 +21,6 @@ describe('the command line and secrets', () => {
     expect(env.MARKETPLACE_STORE).toContain(POSTGRES_PASSWORD)
     const commands = [
       ['explain', 'b1'],
-      ['explain', 'b1', '--at', new Date().toISOString()],
       ['history', 'b1'],
       ['refresh', 'b1'],
       ['track', 's1', '--business', 'b1'],

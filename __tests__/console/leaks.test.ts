@@ -110,7 +110,6 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
   await ask('search', { q: uid })
   await ask('business', business)
   await ask('history', business)
-  await ask('answerAt', { ...business, at: new Date().toISOString() })
   await ask('subscriptions', {})
   await ask('entry', ...dead.map(({ id }) => ({ id })))
   await ask('attention', {})

@@ -65,7 +65,6 @@ describe('K25 a script without a worker', () => {
          const callsOf = (marketplace, { journal, subscriptions, webhooks } = marketplace) => ({
            isEntitled: () => marketplace.isEntitled('b1'),
            explain: () => marketplace.explain('b1'),
-           'explain at': () => marketplace.explain('b1', { at: new Date() }),
            guard: () => new Promise((onDenied) =>
              marketplace.requireEntitlement({ businessUid: () => 'b1', onDenied })({}, {}, onDenied)),
            track: () => marketplace.track(of),
@@ -87,7 +86,6 @@ describe('K25 a script without a worker', () => {
            readiness: () => marketplace.readiness(),
            idle: () => marketplace.idle({ timeoutMs: 100 }),
            health: () => marketplace.health(),
-           deployment: () => marketplace.deployment(),
            start: () => marketplace.start(),
            close: () => marketplace.close(),
          })

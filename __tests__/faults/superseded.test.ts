@@ -1,7 +1,9 @@
 import { expect, it } from '@jest/globals'
-import { SECOND, systemClock } from '../../lib/clock.js'
+import { MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import { createEntitlements } from '../../lib/entitlement/entitlements.js'
 import { useEngine } from '../support/engines.js'
-import { createScene, openMarketplace } from '../support/scene.js'
+import { createScene } from '../support/scene.js'
+import { openStoreWithSql } from '../support/store-with-sql.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { gate, until } from '../support/until.js'
 
@@ -14,10 +16,16 @@ it.each(['a cancellation', 'an erasure'])(
     const proxy = await startProxy({ to: Number(new URL(address).port) })
     const store = proxy.through(address)
     const { platform, marketplace } = await createScene({ store, clock: lateHints })
-    const other = openMarketplace(platform, { store, worker: false })
-    await other.start()
+    const { store: seen } = await openStoreWithSql(store)
+    const other = createEntitlements({ store: seen, rules: RULES, waitMs: 0, clock: systemClock })
+    let hasEnded = false
+    const notified = gate<void>()
+    seen.subscribe((hint) => {
+      if (hint.kind === 'decided' && hint.superseded && hasEnded) notified.open()
+    })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await until('the other instance has the answer in memory', () => other.isEntitled('b1'))
+    hasEnded = true
     const told = gate<void>()
     marketplace.onPurchaseChange(({ to }) => {
       if (to === 'canceled') told.open()
@@ -27,13 +35,19 @@ it.each(['a cancellation', 'an erasure'])(
       platform.cancel(uid)
       await told.opened
     }
-    await until('the notification has arrived', () => other.peek('b1') !== true, SECOND)
+    await notified.opened
     await proxy.cut()
     const decision = await other.explain('b1')
     await proxy.heal()
     expect(decision).toMatchObject({ entitled: false, reason: 'store_unavailable' })
   },
 )
+
+const RULES = {
+  purchasableUids: [],
+  entitledWhen: ({ purchase_state }: { purchase_state: string }) => purchase_state === 'purchased',
+  maxStaleMs: MINUTE,
+}
 
 /** The clock of a process that loses the database before it sends the hints that it collects for 20 ms. */
 const lateHints = {

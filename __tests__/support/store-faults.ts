@@ -46,9 +46,6 @@ export const STORE_METHODS = [
   'tallies',
   'dueWork',
   'schemaVersion',
-  'reportInstance',
-  'forgetInstance',
-  'instances',
   'refreshAll',
   'backup',
 ] as const satisfies readonly (keyof Store)[]

@@ -6,7 +6,7 @@ import { inRounds } from '../harness/statistics.mjs'
  * Measures the question that an app asks on every request, answered from memory. "Sizes" has the answers that are not
  * in memory.
  */
-export async function entitlement({ folder, platformUrl, runtimes, cores, quick, note, leaveOut }) {
+export async function entitlement({ folder, platformUrl, runtimes, cores, quick, note }) {
   const rounds = quick ? 7 : 15
   const child = await startChild(
     'servers/entitlement.mjs',
@@ -16,22 +16,17 @@ export async function entitlement({ folder, platformUrl, runtimes, cores, quick,
   const items = [
     { id: 'is-entitled', name: '`await marketplace.isEntitled(business_uid)`' },
     { id: 'bare-get', name: '`await cache.get(business_uid)` of lru-cache' },
-    { id: 'peek', name: '`marketplace.peek(business_uid)`' },
   ]
   try {
     note(`${rounds} rounds`)
-    const usable = []
-    for (const item of items) {
-      // This call also warms up.
-      if ((await child.ask('measure', item.id)) === null) leaveOut('peek: the package has none')
-      else usable.push(item)
-    }
+    // The first call warms up.
+    for (const { id } of items) await child.ask('measure', id)
     const measure = async ({ id }) => ({ ns: await child.ask('measure', id) })
     return {
       title: 'isEntitled, warm',
       about: `1,000 businesses, 200,000 calls in a round, ${rounds} rounds in turns in one process.`,
       columns: [{ id: 'ns', name: 'ns per call', digits: 0 }],
-      rows: await inRounds({ items: usable, rounds, note: () => {}, measure }),
+      rows: await inRounds({ items, rounds, note: () => {}, measure }),
       beside: { column: 'ns', row: () => 'bare-get', name: '× awaited lru-cache get' },
     }
   } finally {

@@ -34,11 +34,6 @@ const LOOPS = {
     for (let i = 0; i < CALLS; i++) if (await marketplace.isEntitled(businesses[i % BUSINESSES])) yes++
     return yes
   },
-  peek() {
-    let yes = 0
-    for (let i = 0; i < CALLS; i++) if (marketplace.peek(businesses[i % BUSINESSES])) yes++
-    return yes
-  },
 }
 
 async function prepare() {
@@ -52,7 +47,7 @@ async function prepare() {
   await warm(30_000)
 }
 
-/** Cached answers are fresh for some seconds, and `peek` answers only in that time. */
+/** Cached answers are fresh for some seconds. */
 async function warm(timeoutMs = 5_000) {
   const deadline = Date.now() + timeoutMs
   for (const business of businesses) {
@@ -67,7 +62,6 @@ await prepare()
 answer(
   {
     async measure(name) {
-      if (name === 'peek' && !marketplace.peek) return null
       await warm()
       const start = process.hrtime.bigint()
       const yes = await LOOPS[name]()

@@ -13,7 +13,7 @@ const COMMANDS = {
 
 /** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
 export function verdictText(decision: Decision, { paint, width }: Output): string {
-  const { business_uid, entitled, known, reason, explanation, asOf, at, subscriptions } = decision
+  const { business_uid, entitled, known, reason, explanation, asOf, subscriptions } = decision
   const { next, action } = nextStepOf(decision)
   const answer = entitled
     ? paint.good('YES, it may use the app')
@@ -24,9 +24,8 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
     {
       reason,
       confirmed: subscriptions.length > 0 ? shortTime(asOf) : null,
-      'as of': at && shortTime(at),
-      'next step': at ? null : next,
-      command: at ? null : COMMANDS[action],
+      'next step': next,
+      command: COMMANDS[action],
     },
     width,
   )

@@ -82,38 +82,9 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
     }
   }
 
-  async function answerAt({
-    business_uid,
-    at,
-  }: {
-    business_uid: string
-    at: string
-  }): Promise<Replies['answerAt']> {
-    const decision = shortened(await marketplace.explain(business_uid, { at: notAhead(at) }))
-    return {
-      at,
-      decision,
-      headline: HEADLINES_THEN[decision.entitled ? 'yes' : decision.known ? 'no' : 'unknown'],
-    }
-  }
-
-  return { search, business, history, answerAt }
+  return { search, business, history }
 }
-
-const HEADLINES_THEN = {
-  yes: HEADLINES.purchased.replace('May', 'Could'),
-  no: 'Could not use the app',
-  unknown: 'The answer at that time is not known',
-} as const
 
 function shortened(decision: Decision): Decision {
   return { ...decision, subscriptions: decision.subscriptions.slice(0, MAX_VERDICTS) }
-}
-
-/** How far the clock of a browser may be ahead of this machine's. */
-const SKEW_MS = 5 * 60_000
-
-function notAhead(at: string): Date {
-  const [time, now] = [Date.parse(at), Date.now()]
-  return new Date(time > now && time - now < SKEW_MS ? now : time)
 }

@@ -15,7 +15,6 @@ export const CALLS = {
   search: read('support', 'find a business or a subscription'),
   business: read('support', 'see the answer for a business, its cause and the next step'),
   history: read('support', 'see the timeline of a business'),
-  answerAt: read('support', 'see the answer at a time'),
   subscriptions: read('support', 'list subscriptions'),
   entry: read('support', 'see a journal entry'),
   attention: read('support', 'see dead and retrying entries'),

@@ -18,5 +18,4 @@ export const HEADLINES: Readonly<Record<Reason, string>> = {
   invalid_business_uid: 'This is not an identifier',
   item_unknown: 'The item does not exist',
   store_unavailable: 'There is no answer at the moment',
-  not_recorded: 'Not recorded',
 }

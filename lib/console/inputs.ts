@@ -18,7 +18,6 @@ export const INPUTS = {
   search: z.strictObject({ q: z.string().max(20_000) }),
   business: z.strictObject({ business_uid: uid, after: uid.optional() }),
   history: z.strictObject({ business_uid: uid, before: z.string().max(64).optional() }),
-  answerAt: z.strictObject({ business_uid: uid, at: z.iso.datetime({ offset: true }) }),
   subscriptions: z.strictObject({
     reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]).optional(),
     after: uid.optional(),

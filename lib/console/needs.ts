@@ -13,7 +13,6 @@ export type ConsoleMarketplace = Pick<
   | 'erase'
   | 'webhooks'
   | 'health'
-  | 'deployment'
   | 'readiness'
   | 'targetUrl'
 >

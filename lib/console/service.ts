@@ -21,7 +21,7 @@ export function createService(options: {
   tokenFor(person: Person): string
 }): Service {
   const { marketplace, tokenFor } = options
-  const { search, business, history, answerAt } = createBusinessCalls(marketplace)
+  const { search, business, history } = createBusinessCalls(marketplace)
   const attention = createAttention({ marketplace })
   const deliveries = createDeliveryCalls(marketplace)
   const health = createHealthCall(marketplace)
@@ -34,7 +34,6 @@ export function createService(options: {
     search: (_person, { q }) => search(q),
     business,
     history,
-    answerAt: (_person, input) => answerAt(input),
     async subscriptions(person, { reason, after }) {
       const page = await marketplace.subscriptions.list({
         limit: ROWS_A_PAGE,

@@ -1,13 +1,4 @@
-import type {
-  Decision,
-  Deployment,
-  Health,
-  HistoryItem,
-  NextStep,
-  Readiness,
-  Reason,
-  WebhookReport,
-} from '../index.js'
+import type { Decision, Health, HistoryItem, NextStep, Readiness, Reason, WebhookReport } from '../index.js'
 import type { Person } from './roles.js'
 
 /** The reply of each call, shared with the page. Times are ISO 8601, UTC. */
@@ -16,7 +7,6 @@ export interface Replies {
   search: SearchReply
   business: BusinessReply
   history: { items: HistoryItem[]; before: string | null }
-  answerAt: { at: string; decision: Decision; headline: string }
   subscriptions: { subscriptions: SubscriptionRow[]; after: string | null }
   entry: EntryDetail
   attention: AttentionReply
@@ -147,8 +137,6 @@ export interface LiveReply {
 export interface HealthReply {
   health: Health
   readiness: Readiness
-  /** Null if the database does not answer. */
-  deployment: Deployment | null
   /** The process that answered. */
   process: { pid: number; node: string; startedAt: string }
   now: string

@@ -2,7 +2,6 @@ import { HOUR } from '../clock.js'
 import { REFUSALS } from '../errors.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { Subscription } from '../store/store.js'
-import type { OfThePast } from './evidence.js'
 import type { RuleAnswer } from './own-rule.js'
 import { grants } from './purchase-state.js'
 import { REASONS, type Reason } from './reasons.js'
@@ -10,7 +9,7 @@ import { REASONS, type Reason } from './reasons.js'
 export { REASONS, type Reason } from './reasons.js'
 
 /** The answer for a business, with its reason and evidence. */
-export interface Decision extends OfThePast {
+export interface Decision {
   business_uid: string
   entitled: boolean
   /** False while the answer is uncertain (`not_read_yet`, `stale`, `entitled_when_failed`, `store_unavailable`); then `entitled` is false. */
@@ -92,6 +91,13 @@ export function answerOf(
   return REASONS[best]
 }
 
+/** Whether a subscription with this record gives access; null when the app's own rule fails. */
+export function givesAccess(record: SubscriptionRecord | null, rules: DecisionRules): boolean | null {
+  if (record === null || isOfOtherApp(record.purchasable_uid, rules)) return false
+  const answer = rules.entitledWhen(record)
+  return typeof answer === 'boolean' ? answer : null
+}
+
 /** The verdict that decides first. */
 export function byWeight(verdicts: readonly SubscriptionVerdict[]): SubscriptionVerdict[] {
   return [...verdicts].sort(
@@ -102,7 +108,7 @@ export function byWeight(verdicts: readonly SubscriptionVerdict[]): Subscription
 /** A decision without a subscription. */
 export function decisionWithout(
   business_uid: string,
-  reason: 'invalid_business_uid' | 'store_unavailable' | 'not_recorded',
+  reason: 'invalid_business_uid' | 'store_unavailable',
   now: number,
 ): Decision {
   return decisionOf(business_uid, reason, null, [], now)

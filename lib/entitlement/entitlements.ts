@@ -12,8 +12,6 @@ export interface Entitlements {
    * denied.
    */
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
-  /** The same answer if it is in memory and fresh, else undefined. Never queries the store. */
-  peek(businessUid: string | number, options?: ItemOptions): boolean | undefined
   explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
   close(): void
 }
@@ -64,15 +62,6 @@ export function createEntitlements(options: {
       const decision = cache.fresh(businessUid)?.decision
       if (decision) return entitlesTo(decision, asked) ? YES : NO
       return loads.load(businessUid).then((loaded) => about(loaded, asked).entitled)
-    },
-
-    peek(given, asked) {
-      const cached = cachedFor(given)
-      if (cached) return entitlesTo(cached.decision, asked)
-      const businessUid = identifierOf(given)
-      if (businessUid === null) return false
-      const decision = cache.fresh(businessUid)?.decision
-      return decision && entitlesTo(decision, asked)
     },
 
     async explain(given, asked) {

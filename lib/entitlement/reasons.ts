@@ -178,14 +178,6 @@ export const REASONS = {
     next: 'The database cannot be read. Call an operator, and show them the health of the app.',
     action: 'health',
   },
-  not_recorded: {
-    rank: 16,
-    entitled: false,
-    known: false,
-    meaning: 'The journal does not record the subscriptions of this business at that time.',
-    next: 'The journal does not reach back to that time. Choose a later one.',
-    action: 'none',
-  },
 } as const satisfies Record<string, ReasonRow>
 
 /** Why a business may use the app or may not: see `REASONS`. */

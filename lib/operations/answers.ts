@@ -1,28 +1,23 @@
 import type { Clock } from '../clock.js'
-import type { DecisionRules } from '../entitlement/decide.js'
 import type { Entitlements } from '../entitlement/entitlements.js'
 import { requireIdentifier } from '../record.js'
-import type { Retention, Store } from '../store/store.js'
+import type { Store } from '../store/store.js'
 import { createRefreshAndWait } from '../work/refresh-and-wait.js'
 import type { AnswersApi } from './answers-api.js'
-import { createExplainAt } from './explain-at.js'
 import { createTrack } from './track.js'
 import type { WhileOpen } from './while-open.js'
 
 /** The marketplace's answers, and the methods that bring them up to date. */
 export function createAnswers(options: {
   store: Store
-  rules: DecisionRules
-  retention: Retention
   clock: Clock
-  entitlements: Pick<Entitlements, 'isEntitled' | 'peek' | 'explain'>
+  entitlements: Pick<Entitlements, 'isEntitled' | 'explain'>
   importSubscriptions: AnswersApi['importSubscriptions']
   /** How long `refresh` waits for the reads. */
   refreshTimeoutMs: number
   whileOpen: WhileOpen
 }): AnswersApi {
   const { store, clock, entitlements, importSubscriptions, refreshTimeoutMs, whileOpen } = options
-  const explainAt = whileOpen(createExplainAt(options))
   const refresh = createRefreshAndWait({
     store,
     explain: entitlements.explain,
@@ -32,11 +27,9 @@ export function createAnswers(options: {
   })
 
   return {
-    // The present answer never rejects, not even after `close()`.
+    // An answer never rejects, not even after `close()`.
     isEntitled: entitlements.isEntitled,
-    peek: entitlements.peek,
-    explain: (businessUid, { at, ...rest } = {}) =>
-      at === undefined ? entitlements.explain(businessUid, rest) : explainAt(businessUid, { at, ...rest }),
+    explain: entitlements.explain,
     track: whileOpen(createTrack({ store })),
     importSubscriptions: whileOpen(importSubscriptions),
     refresh: whileOpen(refresh),

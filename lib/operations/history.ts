@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type DecisionRules, givesAccess } from '../entitlement/decide.js'
 import { requireIdentifier } from '../record.js'
 import { checked, limit, time } from '../store/entry-filter.js'
 import type { Cause, EntryKind, Store, TimelineItem, TimelinePlace } from '../store/store.js'
@@ -14,8 +15,19 @@ export type HistoryItem = {
   subscription_uid: string | null
 } & (
   | { kind: 'delivery'; name: string }
-  /** A read found another `purchase_state`. `cause`: why it was read. `explain` with `at` shows the answer at a time. */
-  | { kind: 'change'; from: string | null; to: string | null; gone: string | null; cause: Cause | null }
+  /** A read found another `purchase_state`. `cause`: why it was read. */
+  | {
+      kind: 'change'
+      from: string | null
+      to: string | null
+      gone: string | null
+      cause: Cause | null
+      /**
+       * Whether this subscription gave access after the change, by today's rules; null when `entitledWhen` fails. Another
+       * subscription of the business may have given access meanwhile.
+       */
+      entitledAfter: boolean | null
+    }
   /** The outcome of a delivery or a change. `error` is the reason of the last failure. */
   | {
       kind: 'handled'
@@ -50,19 +62,20 @@ const OPTIONS = z.strictObject({
 })
 
 /** The history of a business: deliveries, changes, their outcomes, and actions of people, newest first. */
-export function createHistory(store: Pick<Store, 'timelineOf'>) {
+export function createHistory(options: { store: Pick<Store, 'timelineOf'>; rules: DecisionRules }) {
+  const { store, rules } = options
   return async function history(
     businessUid: string | number,
-    options: HistoryOptions = {},
+    given: HistoryOptions = {},
   ): Promise<HistoryItem[]> {
     const uid = requireIdentifier(businessUid, 'business_uid')
-    const { before, limit: most = 100 } = checked(OPTIONS, options, 'show the history')
+    const { before, limit: most = 100 } = checked(OPTIONS, given, 'show the history')
     const from = typeof before === 'string' ? placeOf(before) : before
     const items = await store.timelineOf(uid, {
       limit: most,
       ...(from === undefined ? {} : { before: from }),
     })
-    return items.map(asHistoryItem)
+    return items.map((item) => asHistoryItem(item, rules))
   }
 }
 
@@ -71,7 +84,7 @@ function placeOf(id: string): TimelinePlace {
   return { at: Number(at), seq: Number(seq), rank: Number(rank) as 0 | 1 }
 }
 
-function asHistoryItem(item: TimelineItem): HistoryItem {
+function asHistoryItem(item: TimelineItem, rules: DecisionRules): HistoryItem {
   const { place, kind, name, attempts, error } = item
   const common = {
     id: `${place.at}-${place.seq}-${place.rank}`,
@@ -94,7 +107,9 @@ function asHistoryItem(item: TimelineItem): HistoryItem {
   const text = (field: string): string | null => (typeof payload[field] === 'string' ? payload[field] : null)
   if (kind === 'change') {
     const [from, to, gone] = [text('from'), text('to'), text('gone')]
-    return { ...common, kind, from, to, gone, cause: text('cause') as Cause | null }
+    const cause = text('cause') as Cause | null
+    const entitledAfter = givesAccess(to === null ? null : (payload.record ?? null), rules)
+    return { ...common, kind, from, to, gone, cause, entitledAfter }
   }
   if (kind === 'action')
     return {

@@ -17,7 +17,7 @@ export function createRecords(options: {
   clock: Clock
   whileOpen: WhileOpen
 }): RecordsApi {
-  const { store, whileOpen } = options
+  const { whileOpen } = options
   const subscriptions = createSubscriptionQueries(options)
   const journal = createJournalOperations(options)
 
@@ -30,7 +30,7 @@ export function createRecords(options: {
       replayAll: whileOpen(journal.replayAll),
       recordAction: whileOpen(journal.recordAction),
     },
-    history: whileOpen(createHistory(store)),
+    history: whileOpen(createHistory(options)),
     erase: whileOpen(createErase(options)),
     exportData: whileOpen(createExport(options)),
   }

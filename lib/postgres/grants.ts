@@ -33,7 +33,6 @@ const TABLES = [
   'lanes',
   'handlers',
   'tallies',
-  'instances',
 ]
 
 export function quoted(name: string): string {

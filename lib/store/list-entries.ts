@@ -71,13 +71,11 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
       filter.subscriptionUid === undefined
         ? sql`business_uid = ${filter.businessUid}`
         : sql`subscription_uid = ${filter.subscriptionUid}`
-    // A partial index serves the changes of a business.
-    const changes = filter.kind === 'change' ? sql`and kind = 'change'` : sql``
     return walk(
       { filter, limit, before, window: WINDOW, disorderMs: 0 },
       ({ received_at: at, seq }) => sql<Seen>`
         select ${COLUMNS}, ${engine.now()} as now from journal
-        where ${owner} ${changes} and (received_at, seq) < (${at}, ${seq})
+        where ${owner} and (received_at, seq) < (${at}, ${seq})
         order by received_at desc, seq desc limit ${WINDOW}`,
     )
   }

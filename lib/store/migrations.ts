@@ -118,8 +118,6 @@ function tables(engine: Dialect): Sql[] {
     // For the timeline of a business: the outcomes of its entries, by time.
     sql`create index journal_outcome on journal (business_uid, settled_at, seq)
       where business_uid is not null and settled_at is not null`,
-    // For the decision at an earlier time: the few changes among the many events of a business.
-    sql`create index journal_change on journal (business_uid, received_at, seq) where kind = 'change'`,
     // For a read that finds another business: whether that business was erased during the read.
     sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
     // For health: whether events announce the changes.
@@ -146,14 +144,6 @@ function tables(engine: Dialect): Sql[] {
       first_at bigint not null,
       last_at bigint not null,
       primary key (kind, name, secret)
-    )`,
-    // The processes that use the database: each writes its row once a minute.
-    sql`create table instances (
-      id ${engine.sortedText} primary key,
-      version text not null,
-      has_worker integer not null,
-      started_at bigint not null,
-      seen_at bigint not null
     )`,
   ]
 }

@@ -1,5 +1,4 @@
 import type { Engine } from './engine.js'
-import type { Instances } from './instances.js'
 import { isNamedWithin } from './is-handled.js'
 import { LANE_TOPICS } from './lane-heads.js'
 import { schemaVersion } from './migrate.js'
@@ -14,7 +13,7 @@ export function createObservation(
   engine: Engine,
   { read, write }: Pick<Engine, 'read' | 'write'>,
   offsetOf: StoreTime,
-): Omit<StoreObservation, keyof Instances> {
+): StoreObservation {
   const { now } = engine
 
   return {

@@ -1,4 +1,4 @@
-/** The part of the port for operators and metrics: what came in, what is due, the version of the schema, and the instances. */
+/** The part of the port for operators and metrics: what came in, what is due, and the version of the schema. */
 export interface StoreObservation {
   /**
    * Adds to the tallies in one statement: one row for each `kind`, `name` and `secret`. Called every few seconds at most.
@@ -11,39 +11,6 @@ export interface StoreObservation {
   dueWork(options: { withinMs: number; topics?: readonly string[] | undefined }): Promise<DueWork>
   /** The number of migrations that the database has seen. */
   schemaVersion(): Promise<number>
-  /**
-   * Stores that an instance runs, and deletes every other one not reported for `forgetMs`. Called when an instance starts,
-   * and once a minute. Need not be on disk when it resolves.
-   */
-  reportInstance(report: InstanceReport): Promise<void>
-  /** Deletes an instance that ends. Need not be on disk when it resolves. */
-  forgetInstance(id: string): Promise<void>
-  /** The instances reported within `withinMs`, the one that started first first. */
-  instances(options: { withinMs: number }): Promise<Instance[]>
-}
-
-interface InstanceKey {
-  /** Unique to each start. */
-  id: string
-  /** Version of this package. */
-  version: string
-  /** Whether it reads and handles, or only receives. */
-  hasWorker: boolean
-}
-
-/** What an instance reports of itself. */
-export interface InstanceReport extends InstanceKey {
-  /** How long ago it started, in ms. Only its first report counts. */
-  startedAgoMs: number
-  forgetMs: number
-}
-
-/** An instance that uses the store. */
-export interface Instance extends InstanceKey {
-  /** Milliseconds since 1970, by the clock of the process that asks. */
-  startedAt: number
-  /** When it last reported. */
-  seenAt: number
 }
 
 /** What a tally counts: events, or deliveries that are not for this app. */

@@ -119,15 +119,6 @@ export interface TalliesTable {
   last_at: number
 }
 
-/** The processes that use the database. */
-export interface InstancesTable {
-  id: string
-  version: string
-  has_worker: 0 | 1
-  started_at: number
-  seen_at: number
-}
-
 /** The app that the store belongs to: one row, with the id 1. */
 export interface StoreOwnerTable {
   id: number

@@ -7,7 +7,6 @@ import { createEntryCalls } from './entry-calls.js'
 import { createEntryCounts } from './entry-counts.js'
 import { createHandledTopics } from './handled-topics.js'
 import { createHints } from './hints.js'
-import { createInstances } from './instances.js'
 import { createJournal } from './journal.js'
 import { createLanes } from './lanes.js'
 import { createLifeCycle } from './life-cycle.js'
@@ -128,7 +127,6 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       read(async (db) => ({ ...(await upkeep.counts(db, maxStaleMs)), ...(await entryCounts.counts(db)) })),
 
     ...createObservation(engine, { read, write }, offsetOf),
-    ...createInstances(engine, { read, write }, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
     backup: (path) =>
       whileOpen(async () => {

@@ -62,8 +62,6 @@ export {
 } from './entries.js'
 export type {
   DueWork,
-  Instance,
-  InstanceReport,
   NewTally,
   StoreObservation,
   Tally,

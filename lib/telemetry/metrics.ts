@@ -7,6 +7,7 @@ import {
   metrics,
   type ObservableGauge,
 } from '@opentelemetry/api'
+import { VERSION } from '../version.js'
 import {
   type CounterName,
   DURATION_BUCKETS,
@@ -36,7 +37,7 @@ export function createMetrics() {
     if (current !== provider) {
       provider = current
       isSilent = true
-      const meter = metrics.getMeter('marketplace-webhooks')
+      const meter = metrics.getMeter('marketplace-webhooks', VERSION)
       isSilent = meter === createNoopMeter()
       if (!isSilent) begin(meter)
     }

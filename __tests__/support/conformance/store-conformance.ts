@@ -13,7 +13,6 @@ import { HANDLED_TOPICS } from './handled-topics.js'
 import { HINTS } from './hints.js'
 import { IDENTIFIERS } from './identifiers.js'
 import { INSTALLS } from './installs.js'
-import { INSTANCES } from './instances.js'
 import { type Check, createLab } from './lab.js'
 import { LANE_LEASES } from './lane-leases.js'
 import { LEASING } from './leasing.js'
@@ -79,7 +78,6 @@ const ALL: readonly Check[] = [
   ...MOVING,
   ...FENCING,
   ...OBSERVING,
-  ...INSTANCES,
   ...HANDING_OVER,
   ...LANE_LEASES,
   ...ENDING,

@@ -626,9 +626,6 @@ export function createTables(): Database & {
         tallies: async () => [],
         dueWork: () => Promise.reject(new Error('not used in a run')),
         schemaVersion: async () => 1,
-        reportInstance: async () => {},
-        forgetInstance: async () => {},
-        instances: async () => [],
         subscribe(listener) {
           listeners.add(listener)
           return () => void listeners.delete(listener)

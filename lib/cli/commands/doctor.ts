@@ -5,7 +5,6 @@ import type { Act, Context } from '../context.js'
 import { checkDelivery, checkRegistrations } from '../doctor-delivery.js'
 import { checkRead, checkToken, createSkewWatch } from '../doctor-platform.js'
 import { createReport, ok, skipped, warning } from '../doctor-report.js'
-import { checkVersions } from '../doctor-versions.js'
 import { DONE, NO, stopFor } from '../exit-codes.js'
 
 interface DoctorOptions {
@@ -13,9 +12,6 @@ interface DoctorOptions {
   subscription?: string
   publicUrl?: string
 }
-
-/** The checks that need only the database. */
-const CHECKS_OF_STORE = { versions: checkVersions, events: checkRegistrations }
 
 type Named = { subscription_uid: string | undefined; business_uid: string | undefined }
 
@@ -53,7 +49,7 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
     )
   })
   if (!settings) {
-    for (const check of ['store', 'versions', 'events', 'token', 'clock', 'read', 'delivery'])
+    for (const check of ['store', 'events', 'token', 'clock', 'read', 'delivery'])
       report.add(check, skipped('the settings are not valid'))
     return
   }
@@ -71,10 +67,8 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
     )
   })
   const open = marketplace as Marketplace | undefined
-  for (const [check, look] of Object.entries(CHECKS_OF_STORE)) {
-    if (open) await report.run(check, () => look(open))
-    else report.add(check, skipped('the database could not be opened'))
-  }
+  if (open) await report.run('events', () => checkRegistrations(open))
+  else report.add('events', skipped('the database could not be opened'))
 
   await examinePlatform(context, await named(given, open), report)
 

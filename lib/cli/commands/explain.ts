@@ -11,18 +11,16 @@ export function addExplain(program: Command, act: Act) {
       'Show whether a business may use the app, and why. Exit code 0: yes; 1: no; 3: not known yet, or the lookup failed.',
     )
     .argument('<business>', 'the uid of the business', trimmed)
-    .option('--at <time>', 'the answer at this time, from the journal: ISO 8601 with Z or an offset')
     .option('--item <uid>', 'for one of several items of the app', trimmed)
     .addHelpText(
       'after',
-      examples('explain business-1', 'explain business-1 --at 2026-03-01T09:00:00Z', 'explain b1 --json'),
+      examples('explain business-1', 'explain business-1 --item plan-pro', 'explain b1 --json'),
     )
     .action(
-      act(async (context, business: string, { at, item }: { at?: string; item?: string }) => {
+      act(async (context, business: string, { item }: { item?: string }) => {
         const { out } = context
         const marketplace = await context.open()
         const decision = await marketplace.explain(business, {
-          ...(at === undefined ? {} : { at }),
           ...(item === undefined ? {} : { purchasableUid: item }),
         })
         out.result(decision, () => verdictText(decision, out))

@@ -56,7 +56,9 @@ function sentenceOf(item: HistoryItem): string {
       return `${item.name}${about}`
     case 'change': {
       const to = item.to ?? item.gone ?? 'no longer shown'
-      return `${item.from ?? 'not read'} -> ${to}, cause: ${item.cause ?? 'unknown'}${about}`
+      const { entitledAfter } = item
+      const answer = entitledAfter === null ? 'access not known' : entitledAfter ? 'access' : 'no access'
+      return `${item.from ?? 'not read'} -> ${to}, ${answer}, cause: ${item.cause ?? 'unknown'}${about}`
     }
     case 'handled': {
       const tries = item.attempts > 1 ? ` after ${item.attempts} tries` : ''

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import type { BusinessReply } from '../shapes.js'
-import { AnswerAt } from './answer-at.js'
 import { act } from './calls.js'
 import { placeOf, useAct } from './hooks.js'
 import { Button, Trouble } from './parts.js'
@@ -13,7 +12,7 @@ export function BusinessActions(props: {
 }) {
   const { business, onAnswer } = props
   const { business_uid, step } = business
-  const [open, setOpen] = useState<'track' | 'at' | undefined>()
+  const [isTracking, setTracking] = useState(false)
   const [note, setNote] = useState('')
   const { isBusy, error, run } = useAct()
 
@@ -32,27 +31,25 @@ export function BusinessActions(props: {
         <Button isPrimary={step.action === 'refresh'} isBusy={isBusy} onClick={readAgain}>
           {isBusy ? 'Reading…' : 'Read again'}
         </Button>
-        <Button isPrimary={step.action === 'track'} onClick={() => setOpen('track')}>
+        <Button isPrimary={step.action === 'track'} onClick={() => setTracking(true)}>
           Track…
         </Button>
-        <Button onClick={() => setOpen('at')}>Answer at a time…</Button>
         {step.action === 'health' && <a href={placeOf('health')}>Open Health</a>}
       </div>
       <p class="note" role="status">
         {note}
       </p>
       <Trouble error={error} />
-      {open === 'track' && (
+      {isTracking && (
         <Track
           business_uid={business_uid}
-          onClose={() => setOpen(undefined)}
+          onClose={() => setTracking(false)}
           onTracked={(fresh) => {
             onAnswer(fresh)
             setNote(`Tracked: ${fresh.headline}.`)
           }}
         />
       )}
-      {open === 'at' && <AnswerAt business_uid={business_uid} onClose={() => setOpen(undefined)} />}
     </div>
   )
 }

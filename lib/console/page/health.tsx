@@ -2,7 +2,6 @@ import { useState } from 'preact/hooks'
 import type { HealthReply } from '../shapes.js'
 import { read } from './calls.js'
 import { usePolling } from './hooks.js'
-import { Instances } from './instances.js'
 import { Ago, Badge, Trouble } from './parts.js'
 
 const EVERY_MS = 10_000
@@ -35,7 +34,6 @@ export function Health(_: { rest: string[] }) {
       <Trouble error={error} />
       <Status {...data} />
       {data.health.counts && <Numbers counts={data.health.counts} />}
-      <Instances deployment={data.deployment} />
       <ThisInstance {...data} />
     </>
   )

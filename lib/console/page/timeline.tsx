@@ -55,7 +55,13 @@ function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wa
   if (item.kind === 'change') {
     const to = item.to ?? item.gone ?? 'gone'
     const text = item.from === null ? `First read: ${to}` : `Changed from ${item.from} to ${to}`
-    return { text: `${text} (cause: ${item.cause})`, tone: item.to === 'purchased' ? 'yes' : 'no' }
+    const { entitledAfter, cause } = item
+    const answer =
+      entitledAfter === null ? 'access not known' : entitledAfter ? 'gives access' : 'gives no access'
+    return {
+      text: `${text}: ${answer} (cause: ${cause})`,
+      tone: entitledAfter === null ? 'wait' : entitledAfter ? 'yes' : 'no',
+    }
   }
   if (item.kind === 'action') {
     const why = item.reason ? `: ${item.reason}` : ''

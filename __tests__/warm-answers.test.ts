@@ -4,69 +4,63 @@ import { createEntitlements } from '../lib/entitlement/entitlements.js'
 import type { Hint, Subscription } from '../lib/store/store.js'
 import { createReader, record } from './support/reader.js'
 import { createScene, openMarketplace } from './support/scene.js'
-import { gate, until } from './support/until.js'
+import { gate } from './support/until.js'
 import { createVirtualClock } from './support/virtual-clock.js'
 
 const TTL_MS = 5 * SECOND
 const MAX_STALE_MS = 60 * SECOND
 
-describe('peek', () => {
-  it('answers from memory after isEntitled has answered, and not before', async () => {
-    const { peek, isEntitled, looks } = remembered()
-    expect(peek('b')).toBeUndefined()
-    expect(looks()).toBe(0)
-    expect(await isEntitled('b')).toBe(true)
-    expect(peek('b')).toBe(true)
+describe('isEntitled', () => {
+  it('looks into the store once, and then answers from memory', async () => {
+    const { isEntitled, looks } = remembered()
+    for (const _time of ['cold', 'warm']) expect(await isEntitled('b')).toBe(true)
     expect(looks()).toBe(1)
   })
 
-  it('answers no for a business that is not entitled, and for one that was never named', async () => {
-    const { peek, isEntitled, become } = remembered()
+  it('answers no from memory for a business that is not entitled, and for one that was never named', async () => {
+    const { isEntitled, become, looks } = remembered()
     become({ record: record('canceled', 1), state: 'canceled' })
-    await isEntitled('b')
-    await isEntitled('unknown')
-    expect([peek('b'), peek('unknown')]).toEqual([false, false])
+    for (const _time of ['cold', 'warm'])
+      expect([await isEntitled('b'), await isEntitled('unknown')]).toEqual([false, false])
+    expect(looks()).toBe(2)
   })
 
   it('obeys the rules for identifiers: a number counts as its text, and an invalid identifier is not entitled', async () => {
-    const { peek, isEntitled } = remembered()
-    await isEntitled('7')
-    expect(peek(7)).toBe(peek('7'))
+    const { isEntitled, looks } = remembered()
+    expect([await isEntitled('7'), await isEntitled(7)]).toEqual([true, true])
+    expect(looks()).toBe(1)
     const odd = ['', 'a\u0000b', '\ud800', 'x'.repeat(256), 7.5, Number.NaN, null, undefined, {}, Symbol('b')]
-    for (const each of odd) {
-      expect(peek(each as string)).toBe(false)
-      expect(await isEntitled(each as string)).toBe(false)
-    }
+    for (const each of odd) expect(await isEntitled(each as string)).toBe(false)
+    expect(looks()).toBe(1)
   })
 
-  it('and isEntitled count only the given items, even from memory and for a number', async () => {
-    const { peek, isEntitled } = remembered()
+  it('counts only the given items, even from memory and for a number', async () => {
+    const { isEntitled } = remembered()
     for (const business of ['7', 7])
       for (const [item, expected] of [
         ['p', true],
         ['q', false],
       ] as const) {
         expect(await isEntitled(business, { purchasableUid: item })).toBe(expected)
-        expect(peek(business, { purchasableUid: item })).toBe(expected)
       }
   })
 
-  it('is undefined as soon as the answer has reached its maximum age, without another load', async () => {
-    const { peek, isEntitled, clock } = remembered()
+  it('looks again as soon as the answer has reached its maximum age', async () => {
+    const { isEntitled, isInMemory, clock } = remembered()
     await isEntitled('b')
     await clock.advance(TTL_MS - 1)
-    expect(peek('b')).toBe(true)
+    expect(await isInMemory('b')).toBe(true)
     await clock.advance(1)
-    expect(peek('b')).toBeUndefined()
+    expect(await isInMemory('b')).toBe(false)
   })
 
-  it('is undefined as soon as the read behind a yes is too old', async () => {
-    const { peek, isEntitled, clock } = remembered({ readMsAgo: MAX_STALE_MS - SECOND })
+  it('looks again as soon as the read behind a yes is too old', async () => {
+    const { isEntitled, isInMemory, clock } = remembered({ readMsAgo: MAX_STALE_MS - SECOND })
     await isEntitled('b')
     await clock.advance(SECOND - 1)
-    expect(peek('b')).toBe(true)
+    expect(await isInMemory('b')).toBe(true)
     await clock.advance(1)
-    expect(peek('b')).toBeUndefined()
+    expect(await isInMemory('b')).toBe(false)
   })
 
   const HINTS: [string, Hint][] = [
@@ -77,50 +71,43 @@ describe('peek', () => {
     ['anything may have changed', { kind: 'decided', businessUid: null, superseded: true }],
   ]
 
-  it.each(HINTS)('is undefined once %s', async (_what, hint) => {
-    const { peek, isEntitled, notify } = remembered()
+  it.each(HINTS)('looks again once %s', async (_what, hint) => {
+    const { isEntitled, isInMemory, notify } = remembered()
     await isEntitled('b')
     notify({ kind: 'journal' })
     notify({ kind: 'decided', businessUid: 'another', superseded: true })
-    expect(peek('b')).toBe(true)
+    expect(await isInMemory('b')).toBe(true)
     notify(hint)
-    expect(peek('b')).toBeUndefined()
-    expect(await isEntitled('b')).toBe(true)
-    expect(peek('b')).toBe(true)
+    expect(await isInMemory('b')).toBe(false)
+    expect(await isInMemory('b')).toBe(true)
   })
 
   it('ignores the result of a load that was outdated before it ended', async () => {
-    const { peek, isEntitled, notify, clock, looking } = remembered({ slow: true })
+    const { isEntitled, isInMemory, notify, clock, looking } = remembered({ slow: true })
     const asked = isEntitled('b')
     await clock.advance(SECOND)
     notify({ kind: 'requested', businessUid: 'b' })
     looking.open()
     expect(await asked).toBe(true)
-    expect(peek('b')).toBeUndefined()
+    expect(await isInMemory('b')).toBe(false)
   })
 
-  it('does not answer while the database is down, though isEntitled may', async () => {
-    const { peek, isEntitled, clock, fail } = remembered()
+  it('keeps its last answer while the database is down', async () => {
+    const { isEntitled, clock, fail } = remembered()
     await isEntitled('b')
     fail()
     await clock.advance(TTL_MS)
     expect(await isEntitled('b')).toBe(true)
-    expect(peek('b')).toBeUndefined()
   })
 
   it('follows a purchase and its end', async () => {
     const { platform, marketplace } = await createScene()
-    const entitled = async () => marketplace.peek('b1') ?? (await marketplace.isEntitled('b1'))
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.settled()
-    expect(await entitled()).toBe(true)
-    await until('the answer is in memory', () =>
-      marketplace.isEntitled('b1').then(() => marketplace.peek('b1')),
-    )
+    expect(await marketplace.isEntitled('b1')).toBe(true)
     platform.cancel(uid)
     await platform.settled()
-    expect(marketplace.peek('b1')).not.toBe(true)
-    expect(await entitled()).toBe(false)
+    expect(await marketplace.isEntitled('b1')).toBe(false)
   })
 })
 
@@ -159,7 +146,7 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
   let looks = 0
   const looking = gate()
   if (!slow) looking.open()
-  const { isEntitled, peek } = createEntitlements({
+  const { isEntitled } = createEntitlements({
     store: {
       readFirst: async () => {},
       async subscriptionsOf(businessUid) {
@@ -183,7 +170,12 @@ function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?
   })
   return {
     isEntitled,
-    peek,
+    /** Asks, and says whether the store was left alone. */
+    async isInMemory(businessUid: string) {
+      const before = looks
+      await isEntitled(businessUid)
+      return looks === before
+    },
     clock,
     looking,
     looks: () => looks,
