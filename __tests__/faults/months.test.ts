@@ -6,8 +6,8 @@ import { FAULT_NAMES, FAULTS } from '../support/months/faults.js'
 import { addTally, INVARIANTS, type Tally, tallyLines } from '../support/months/invariants.js'
 import { faultsOf } from '../support/months/many.js'
 import { createSharedPostgres } from '../support/months/shared-postgres.js'
-import type { Time } from '../support/months/time.js'
 import { liveThrough, type WorldResult } from '../support/months/world.js'
+import type { VirtualClock } from '../support/virtual-clock.js'
 
 /**
  * Weeks and months of one app, with operators who make mistakes and correct them. `simulation.test.ts` mixes faults that
@@ -64,7 +64,7 @@ describe('an ordinary month of an app', () => {
 
   it('M60 keeps every invariant on PostgreSQL', async () => {
     const address = await engine.freshAddress()
-    const createDatabase = (time: Time) => createSharedPostgres(time, address)
+    const createDatabase = (time: VirtualClock) => createSharedPostgres(time, address)
     expectWhole(await liveCalmly(SEED, { days: 3, habit: 'with handlers', instances: 2, createDatabase }))
   })
 })

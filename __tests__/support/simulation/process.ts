@@ -2,10 +2,10 @@ import { STORE_METHODS } from '../../../lib/adapter/index.js'
 import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
 import { createMarketplace, MarketplaceError } from '../../../lib/index.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import type { Wire } from './database.js'
 import { type DoorReply, knock } from './door.js'
 import type { Random } from './random.js'
-import { clockOf, type Time } from './time.js'
 
 export interface StoreProfile {
   latenciesMs: readonly number[]
@@ -23,7 +23,7 @@ export type CommitListener = (method: keyof Store, args: readonly unknown[], res
  */
 export function createProcess(options: {
   name: string
-  time: Time
+  time: VirtualClock
   random: Random
   profile: StoreProfile
   skewMs: number
@@ -118,7 +118,7 @@ export function createProcess(options: {
   const marketplace: Marketplace = createMarketplace({
     ...settings,
     store: storeOf(),
-    clock: clockOf(time, skewMs, run),
+    clock: time.forProcess({ skewMs, enter: run }),
     platform: { ...settings.platform, fetch },
   })
 
