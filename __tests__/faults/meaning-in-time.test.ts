@@ -7,26 +7,23 @@ import { serve } from '../support/scene.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 
 describe('in virtual time', () => {
-  it.each([1, 2, 3, 4])(
-    'D7 a read that lags %d times is repeated until it shows the change',
-    async (times) => {
-      const { platform, change, send, advance, state, seen, reads } = await virtual({ pollMs: SECOND })
-      change()
-      await send()
-      // The first record after an update is verified, too.
-      await advance(15 * MINUTE)
-      const before = reads()
-      platform.fail('older', times)
-      change()
-      await send()
-      await advance(SECOND)
-      expect(await state()).toBe('purchased')
-      await advance(15 * MINUTE)
-      expect(await state()).toBe('suspended')
-      expect(reads() - before).toBe(times + 1)
-      expect(seen).toEqual(['purchased', 'suspended'])
-    },
-  )
+  it.each([1, 4])('D7 a read that lags %d times is repeated until it shows the change', async (times) => {
+    const { platform, change, send, advance, state, seen, reads } = await virtual({ pollMs: SECOND })
+    change()
+    await send()
+    // The first record after an update is verified, too.
+    await advance(15 * MINUTE)
+    const before = reads()
+    platform.fail('older', times)
+    change()
+    await send()
+    await advance(SECOND)
+    expect(await state()).toBe('purchased')
+    await advance(15 * MINUTE)
+    expect(await state()).toBe('suspended')
+    expect(reads() - before).toBe(times + 1)
+    expect(seen).toEqual(['purchased', 'suspended'])
+  })
 
   it('D7, D10 the reconcile finds a change that a read missed because it lagged too long, and a lost event', async () => {
     const { platform, change, send, advance, state, seen } = await virtual({ reconcileEveryMs: HOUR })

@@ -245,6 +245,7 @@ async function businesses(count: number) {
   const changes: PurchaseChange[] = []
   const lives = await createReceiverLives({
     path: join(temporaryFolder(), 'silence.db'),
+    dozeMs: 5 * MINUTE,
     onPurchaseChange: (change) => void changes.push(change),
     marketplace: {
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
@@ -271,6 +272,7 @@ async function businesses(count: number) {
 
   async function announce(i: number, secret = DELIVERY_SECRET, event: 'create' | 'update' = 'update') {
     const data = { subscription_uid: `s${i}`, business_id: `b${i}`, purchasable_uid: OUR_ITEM }
+    clock.lookClosely(MINUTE / 2)
     const { status } = await fetch(`${url}/${secret}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

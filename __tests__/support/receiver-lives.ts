@@ -22,11 +22,13 @@ globalThis.setInterval = ((callback: () => void, delayMs: number) =>
 export async function createReceiverLives(options: {
   path: string
   onPurchaseChange(change: PurchaseChange): void
+  /** See `createVirtualClock`. */
+  dozeMs?: number
   marketplace: Omit<MarketplaceOptions, 'platform' | 'store' | 'clock'>
 }) {
-  const { path, onPurchaseChange } = options
+  const { path, onPurchaseChange, dozeMs } = options
   let busy = 0
-  const clock = createVirtualClock({ isBusy: () => busy > 0 })
+  const clock = createVirtualClock({ isBusy: () => busy > 0, dozeMs })
   const platform = createFailingPlatform(clock)
   let database = await openDatabase()
   let life = begin()

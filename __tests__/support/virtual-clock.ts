@@ -26,7 +26,7 @@ export function createVirtualClock(
     isBusy?(): boolean
     /** Work may be passed from one turn of the event loop to the next: it has ended after this many quiet turns. */
     quietTurns?: number
-    dozeMs?: number
+    dozeMs?: number | undefined
   } = {},
 ) {
   const { startAt = Date.UTC(2030, 0, 1), bootedAt = startAt, isBusy = () => false } = options
