@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
 import fc from 'fast-check'
-import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../lib/clock.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../lib/clock.js'
 import type { PurchaseChange } from '../lib/index.js'
 import type { Subscription } from '../lib/store/store.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { temporaryFolder } from './support/clean-up.js'
-import { CALL_FAULTS, createPlatformModel, type Emitted } from './support/platform-model.js'
+import { CALL_FAULTS } from './support/failing-platform.js'
 import { createReceiverLives } from './support/receiver-lives.js'
 import { deliver } from './support/scene.js'
 import { DELIVERY_SECRET, OUR_ITEM } from './support/settings.js'
@@ -229,13 +229,8 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
   jest.spyOn(Math, 'random').mockImplementation(mulberry32(random))
   const changes: PurchaseChange[] = []
   const handlerFails = mulberry32(random + 1)
-  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
   const lives = await createReceiverLives({
     path,
-    fetch(clock) {
-      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
-      return platform.fetch
-    },
     onPurchaseChange(change) {
       if (handlerFails() < 0.3) throw new Error('the handler fails now and then')
       changes.push(change)
@@ -248,6 +243,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       closeGraceMs: 1_000,
     },
   })
+  const { platform } = lives
   const { advance } = lives.clock
   receive = (req, res) => lives.marketplace().router(req, res)
 
@@ -288,7 +284,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       }
       case 'drop': {
         const [event] = waiting.splice(each.which % (waiting.length || 1), 1)
-        if (event) lost.add(event.subscriptionUid)
+        if (event) lost.add(event.uid)
         return
       }
       case 'forge':
@@ -319,18 +315,17 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     return move(uid, 'User purchases an app', pays ? 'Payment succeeded' : 'Payment failed')
   }
 
-  async function move(
+  function move(
     uid: string,
-    ...how: Parameters<typeof platform.move> extends [string, string, ...infer H] ? H : never
+    ...how: Parameters<typeof platform.step> extends [string, string, ...infer H] ? H : never
   ) {
-    // No two changes come in one millisecond, because `updated_at` could not distinguish them.
-    await advance(1)
-    const event = platform.move(uid, BUSINESS_OF[uid] as string, ...how)
-    if (event) waiting.push(event)
+    const emits = platform.step(uid, BUSINESS_OF[uid] as string, ...how)
+    if (emits) waiting.push({ uid, event_type: emits.endsWith('create') ? 'created' : 'update' })
   }
 
   async function send(event: Emitted) {
-    const { subscriptionUid: subscription_uid, businessUid: business_id, event_type } = event
+    const { uid: subscription_uid, event_type } = event
+    const business_id = BUSINESS_OF[subscription_uid]
     const data = { subscription_uid, business_id, purchasable_uid: OUR_ITEM }
     const { status } = await deliver(url, { entity_name: 'purchasable_subscription', event_type, data })
     expect(status).toBe(200)
@@ -407,7 +402,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       const known = (await rows()).filter(({ subscriptionUid }) => uids.includes(subscriptionUid))
       const expected = known.map(({ subscriptionUid: each }) => [each, platform.state(each) ?? null])
       expect(known.map(({ subscriptionUid, state }) => [subscriptionUid, state])).toEqual(expected)
-      for (const uid of sent.map((each) => each.subscriptionUid)) {
+      for (const uid of sent.map((each) => each.uid)) {
         if (uids.includes(uid)) expect(known.map((each) => each.subscriptionUid)).toContain(uid)
       }
       await expectNothingForbidden()
@@ -426,7 +421,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
           expect([change.subscription_uid, change.from]).toEqual([uid, state])
           state = change.to
         }
-        if (delivered.size > 0 || sent.some((each) => each.subscriptionUid === uid)) {
+        if (delivered.size > 0 || sent.some((each) => each.uid === uid)) {
           expect([uid, state]).toEqual([uid, platform.state(uid)])
         }
       }
@@ -434,6 +429,12 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
 
     end: () => lives.end(),
   }
+}
+
+/** An event that the platform emits. */
+interface Emitted {
+  uid: string
+  event_type: 'created' | 'update'
 }
 
 function mulberry32(start: number): () => number {

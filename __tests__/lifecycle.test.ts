@@ -3,11 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import express from 'express'
 import { findSqlite } from '../lib/sqlite/drivers.js'
-import type { Simulator } from '../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
-import { createFileScene, notice, tokensFor } from './support/file-scene.js'
-import type { ChildSettings } from './support/receiver-child.js'
-import { loadReceiver } from './support/receiver-process.js'
+import { createFileScene, notice } from './support/file-scene.js'
 import { createScene, deliver, openMarketplace, serve, startPlatform } from './support/scene.js'
 import { OUR_ITEM } from './support/settings.js'
 import { until } from './support/until.js'
@@ -42,67 +39,12 @@ describe('start and close', () => {
     }
   })
 
-  it('K2 can be repeated on the same file', async () => {
-    const platform = await startPlatform()
-    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    for (let life = 0; life < 10; life++) {
-      const marketplace = openMarketplace(platform, { store })
-      if (life === 0) await marketplace.track({ subscription_uid: uid, business_uid: B1 })
-      if (life % 2) await marketplace.start()
-      expect(await marketplace.isEntitled(B1)).toBe(true)
-      await marketplace.close()
-    }
-  })
-
   it('run the worker automatically', async () => {
     const { platform, marketplace } = await createScene()
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
     expect(await marketplace.isEntitled(B1)).toBe(true)
     expect((await marketplace.health()).status).toBe('ok')
-  })
-})
-
-describe('a process', () => {
-  it('K4 ends by itself with code 0 after close', async () => {
-    const platform = await startPlatform()
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    const receiver = loadReceiver(settingsFor(platform))
-    await receiver.begin()
-    await deliver(receiver.target(), notice(uid))
-    await until('the subscription is read', async () => {
-      const [decision] = await receiver.get<{ entitled: boolean }[]>(`/decisions?of=${B1}`)
-      return decision?.entitled
-    })
-    receiver.signal('SIGTERM')
-    expect(await endOf(receiver.ended, 10_000)).toEqual({ code: 0, signal: null, stderr: '' })
-  })
-
-  it('K1 ends by itself with code 0 at SIGTERM while reads and handlers are under way', async () => {
-    const platform = await startPlatform()
-    const uids = ['b1', 'b2', 'b3', 'b4', 'b5', 'b6'].map(
-      (business_uid) => platform.purchase({ business_uid, payment: 'succeeded' }).uid,
-    )
-    const [hangsInHandler, ...hangInRead] = uids as [string, ...string[]]
-    for (const subscription_uid of hangInRead)
-      platform.faults.add({ on: 'read', kind: 'hang', subscription_uid })
-    const receiver = loadReceiver({
-      ...settingsFor(platform),
-      handler: 'never returns',
-      closeGraceMs: 300,
-      timeoutMs: 60_000,
-    })
-    await receiver.begin()
-    await deliver(receiver.target(), notice(hangsInHandler, 'b1'))
-    for (const [i, uid] of hangInRead.entries()) await deliver(receiver.target(), notice(uid, `b${i + 2}`))
-    await until('reads hang', () => tokensFor(platform, 'b2') > 0)
-    const late = Array.from({ length: 20 }, (_, i) =>
-      deliver(receiver.target(), notice(`s${i}`)).catch(() => null),
-    )
-    receiver.signal('SIGTERM')
-    expect(await endOf(receiver.ended, 10_000)).toEqual({ code: 0, signal: null, stderr: '' })
-    await Promise.all(late)
   })
 })
 
@@ -180,11 +122,6 @@ describe('before the store is open', () => {
   })
 })
 
-function settingsFor({ baseUrl, authUrl }: Simulator): ChildSettings {
-  const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-  return { store, baseUrl, authUrl, works: true, handler: 'returns', closeGraceMs: 2_000 }
-}
-
 /** Locks the database file as another process does. Returns the function that releases the lock. */
 async function lockFile(store: string): Promise<() => void> {
   const connection = (await findSqlite()).open(store.slice('sqlite:'.length))
@@ -198,12 +135,4 @@ async function lockFile(store: string): Promise<() => void> {
   }
   onCleanUp(release)
   return release
-}
-
-async function endOf<T>(ended: Promise<T>, withinMs: number): Promise<T | string> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(resolve, withinMs, `still running after ${withinMs} ms`)
-  })
-  return Promise.race([ended, late]).finally(() => clearTimeout(timer))
 }

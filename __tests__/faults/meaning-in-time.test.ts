@@ -1,47 +1,43 @@
 import { describe, expect, it } from '@jest/globals'
-import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../../lib/clock.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { noticeOf } from '../support/events.js'
-import { createPlatformModel } from '../support/platform-model.js'
 import { createReceiverLives } from '../support/receiver-lives.js'
 import { serve } from '../support/scene.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 
 describe('in virtual time', () => {
-  it.each([1, 2, 3, 4])(
-    'D7 a read that lags %d times is repeated until it shows the change',
-    async (times) => {
-      const { platform, change, send, advance, state, seen, reads } = await virtual({ pollMs: SECOND })
-      await change()
-      await send()
-      // The first record after an update is verified, too.
-      await advance(15 * MINUTE)
-      const before = reads()
-      platform.fail('older', times)
-      await change()
-      await send()
-      await advance(SECOND)
-      expect(await state()).toBe('purchased')
-      await advance(15 * MINUTE)
-      expect(await state()).toBe('suspended')
-      expect(reads() - before).toBe(times + 1)
-      expect(seen).toEqual(['purchased', 'suspended'])
-    },
-  )
+  it.each([1, 4])('D7 a read that lags %d times is repeated until it shows the change', async (times) => {
+    const { platform, change, send, advance, state, seen, reads } = await virtual({ pollMs: SECOND })
+    change()
+    await send()
+    // The first record after an update is verified, too.
+    await advance(15 * MINUTE)
+    const before = reads()
+    platform.fail('older', times)
+    change()
+    await send()
+    await advance(SECOND)
+    expect(await state()).toBe('purchased')
+    await advance(15 * MINUTE)
+    expect(await state()).toBe('suspended')
+    expect(reads() - before).toBe(times + 1)
+    expect(seen).toEqual(['purchased', 'suspended'])
+  })
 
   it('D7, D10 the reconcile finds a change that a read missed because it lagged too long, and a lost event', async () => {
     const { platform, change, send, advance, state, seen } = await virtual({ reconcileEveryMs: HOUR })
-    await change()
+    change()
     await send()
     await advance(MINUTE)
     platform.fail('older', 5)
-    await change()
+    change()
     await send()
     await advance(30 * MINUTE)
     expect(await state()).toBe('purchased')
     await advance(1.2 * HOUR)
     expect(await state()).toBe('suspended')
-    await change()
+    change()
     await advance(MINUTE)
     expect(await state()).toBe('suspended')
     await advance(1.2 * HOUR)
@@ -51,7 +47,7 @@ describe('in virtual time', () => {
 
   it('D12 a record that disappears is denied after three reads over a minute, and not before', async () => {
     const { change, send, advance, hide, reads, seen, marketplace } = await virtual({ pollMs: SECOND })
-    await change()
+    change()
     await send()
     await advance(MINUTE)
     const before = reads()
@@ -71,7 +67,7 @@ describe('in virtual time', () => {
 
   it('D12 a record that is hidden for two reads stays unchanged', async () => {
     const { change, send, advance, hide, seen, marketplace } = await virtual({ pollMs: SECOND })
-    await change()
+    change()
     await send()
     await advance(MINUTE)
     hide(true)
@@ -87,21 +83,8 @@ describe('in virtual time', () => {
 /** One subscription on a platform in memory, and its receiver, in virtual time. */
 async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
   const seen: (string | null)[] = []
-  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
-  let isHidden = false
-  let reads = 0
   const lives = await createReceiverLives({
     path: ':memory:',
-    fetch(clock) {
-      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
-      return async (input, init) => {
-        const isRead = String(input).includes('/subscriptions?')
-        if (isRead) reads++
-        return isRead && isHidden
-          ? Response.json({ data: { subscriptions: [] } })
-          : platform.fetch(input, init)
-      }
-    },
     onPurchaseChange: ({ to }) => void seen.push(to),
     marketplace: {
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
@@ -111,6 +94,7 @@ async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
       closeGraceMs: 1_000,
     },
   })
+  const { platform } = lives
   onCleanUp(() => lives.end())
   const url = await serve((req, res) => lives.marketplace().router(req, res))
   return {
@@ -118,20 +102,16 @@ async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
     advance: lives.clock.advance,
     marketplace: lives.marketplace,
     seen,
-    reads: () => reads,
-    hide(hidden: boolean) {
-      isHidden = hidden
-    },
+    reads: platform.reads,
+    hide: (isHidden: boolean) => platform.hide(isHidden ? ['s1'] : []),
     /**
      * Makes the next change of the subscription: it is bought and paid, then has a payment issue and its end in turn.
      */
-    async change() {
-      // No two changes come in one millisecond, because `updated_at` could not distinguish them.
-      await lives.clock.advance(1)
+    change() {
       const state = platform.state('s1')
-      if (state === undefined) platform.move('s1', 'b1', 'User purchases an app', 'Payment succeeded')
-      else if (state === 'purchased') platform.move('s1', 'b1', 'Payment issue received')
-      else platform.move('s1', 'b1', 'Payment confirmation received')
+      if (state === undefined) platform.step('s1', 'b1', 'User purchases an app', 'Payment succeeded')
+      else if (state === 'purchased') platform.step('s1', 'b1', 'Payment issue received')
+      else platform.step('s1', 'b1', 'Payment confirmation received')
     },
     async send() {
       const body = JSON.stringify(noticeOf('s1', 'b1'))

@@ -2,13 +2,12 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
-import { DAY, HOUR, MINUTE, systemClock } from '../../lib/clock.js'
+import { DAY, HOUR, MINUTE } from '../../lib/clock.js'
 import type { PurchaseChange } from '../../lib/index.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { claimed, eventOf, named, shows } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
-import { createPlatformModel } from '../support/platform-model.js'
 import { createReceiverLives } from '../support/receiver-lives.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
@@ -36,7 +35,7 @@ describe('D70 each change has a cause', () => {
     await world.change(1)
     await world.advance(HOUR)
     world.platform.heal()
-    world.platform.fail('status 500', 3)
+    world.platform.fail('failing', 3)
     await world.change(1)
     await world.advance(HOUR)
     expect(world.causes()).toEqual(['event', 'event', 'event'])
@@ -47,7 +46,7 @@ describe('D70 each change has a cause', () => {
     await world.change(1, { isLost: true })
     await world.advance(DAY + 6 * HOUR)
     await world.change(1, { isLost: true })
-    world.platform.fail('status 500', 3)
+    world.platform.fail('failing', 3)
     await world.advance(DAY + 6 * HOUR)
     await world.change(1)
     await world.advance(MINUTE)
@@ -59,10 +58,10 @@ describe('D70 each change has a cause', () => {
     await world.change(1, { isLost: true })
     void world.marketplace().refresh('b1')
     await world.advance(HOUR)
-    world.platform.move('s2', 'b2', 'User purchases an app', 'Payment succeeded')
+    world.platform.step('s2', 'b2', 'User purchases an app', 'Payment succeeded')
     await world.marketplace().track({ subscription_uid: 's2', business_uid: 'b2' })
     await world.advance(HOUR)
-    world.platform.move('s3', 'b3', 'User purchases an app', 'Payment succeeded')
+    world.platform.step('s3', 'b3', 'User purchases an app', 'Payment succeeded')
     const imported = world
       .marketplace()
       .importSubscriptions([{ subscription_uid: 's3', business_uid: 'b3' }], {
@@ -142,7 +141,7 @@ describe('D71 when changes come without events', () => {
     expect(await world.health()).toEqual(['ok'])
 
     for (const i of [1, 2, 3, 4]) {
-      world.platform.move(`s${i}`, `b${i}`, 'User cancels the app subscription')
+      world.platform.step(`s${i}`, `b${i}`, 'User cancels the app subscription')
       // The reconcile comes first: the event is on its way for half an hour.
       for (let hours = 0; world.causes().length < 6 + i && hours < 60; hours++) await world.advance(HOUR / 2)
       await world.announce(i)
@@ -190,14 +189,14 @@ describe('D71 when changes come without events', () => {
   it('D71 an import, a read of all, and customers whom the app adds by track, are no silence', async () => {
     const world = await businesses(0)
     const uids = [1, 2, 3, 4, 5]
-    for (const i of uids) world.platform.move(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
+    for (const i of uids) world.platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
     const imported = world
       .marketplace()
       .importSubscriptions(uids.map((i) => ({ subscription_uid: `s${i}`, business_uid: `b${i}` })))
     await world.advance(HOUR)
     await imported
     for (const i of [6, 7, 8, 9]) {
-      world.platform.move(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
+      world.platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
       await world.marketplace().track({ subscription_uid: `s${i}`, business_uid: `b${i}` })
     }
     await world.advance(3 * HOUR)
@@ -243,14 +242,10 @@ describe.each(ENGINE_NAMES)('D71 on %s', (name) => {
 
 /** Businesses `b1`, `b2` … that have bought `s1`, `s2` … with an event each, in virtual time. */
 async function businesses(count: number) {
-  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
   const changes: PurchaseChange[] = []
   const lives = await createReceiverLives({
     path: join(temporaryFolder(), 'silence.db'),
-    fetch(clock) {
-      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
-      return platform.fetch
-    },
+    dozeMs: 5 * MINUTE,
     onPurchaseChange: (change) => void changes.push(change),
     marketplace: {
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
@@ -261,7 +256,7 @@ async function businesses(count: number) {
     },
   })
   onCleanUp(() => lives.end())
-  const { clock, marketplace } = lives
+  const { clock, marketplace, platform } = lives
   let receive: RequestListener = () => {}
   const server = createServer((req, res) => receive(req, res))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -277,6 +272,7 @@ async function businesses(count: number) {
 
   async function announce(i: number, secret = DELIVERY_SECRET, event: 'create' | 'update' = 'update') {
     const data = { subscription_uid: `s${i}`, business_id: `b${i}`, purchasable_uid: OUR_ITEM }
+    clock.lookClosely(MINUTE / 2)
     const { status } = await fetch(`${url}/${secret}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -286,7 +282,7 @@ async function businesses(count: number) {
   }
 
   async function buy(i: number) {
-    platform.move(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
+    platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
     await announce(i, DELIVERY_SECRET, 'create')
   }
 
@@ -304,7 +300,7 @@ async function businesses(count: number) {
     /** Alternates between a missed and a confirmed payment. */
     async change(i: number, { isLost = false, secret = DELIVERY_SECRET } = {}) {
       const isPaid = platform.state(`s${i}`) === 'purchased'
-      platform.move(`s${i}`, `b${i}`, isPaid ? 'Payment issue received' : 'Payment confirmation received')
+      platform.step(`s${i}`, `b${i}`, isPaid ? 'Payment issue received' : 'Payment confirmation received')
       if (!isLost) await announce(i, secret)
     },
     async restart() {

@@ -13,31 +13,25 @@ const ALONE =
 describe.each(ENGINE_NAMES)('work that ends its process, on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it.each([
-    ['H64 one of seven changes', ['b3']] as const,
-    ['H64 two of seven changes', ['b0', 'b5']] as const,
-  ])(
-    '%s: the others are handled after its first try alone, and it becomes dead after five, with words that are true',
-    async (_name, deadly) => {
-      const { platform, address } = await lab()
-      await changed(platform, address, SEVEN)
-      const { deaths, seen } = await livesOf(
-        childSettings(platform, address, { deadlyChanges: deadly }),
-        address,
-        haveEnded,
-      )
-      const others = SEVEN.filter((each) => !deadly.some((business) => business === each))
-      // Once beside all others, and at most once alone before the innocent ones had their turn.
-      expect(others.every((each) => seen[deadly.length + 2]?.get(each) === 'done')).toBe(true)
-      expect(deaths).toBe(1 + 5 * deadly.length)
-      const ends = await endsOf(address)
-      for (const business of deadly)
-        expect(ends.get(business)).toEqual([{ status: 'dead', attempts: 5, error: ALONE }])
-      for (const business of others)
-        expect(ends.get(business)).toEqual([{ status: 'done', attempts: 1, error: null }])
-    },
-    180_000,
-  )
+  it('G5, H64 two of seven changes: the others are handled after their first try alone, and they become dead after five, with words that are true', async () => {
+    const deadly = ['b0', 'b5']
+    const { platform, address } = await lab()
+    await changed(platform, address, SEVEN)
+    const { deaths, seen } = await livesOf(
+      childSettings(platform, address, { deadlyChanges: deadly }),
+      address,
+      haveEnded,
+    )
+    const others = SEVEN.filter((each) => !deadly.some((business) => business === each))
+    // Once beside all others, and at most once alone before the innocent ones had their turn.
+    expect(others.every((each) => seen[deadly.length + 2]?.get(each) === 'done')).toBe(true)
+    expect(deaths).toBe(1 + 5 * deadly.length)
+    const ends = await endsOf(address)
+    for (const business of deadly)
+      expect(ends.get(business)).toEqual([{ status: 'dead', attempts: 5, error: ALONE }])
+    for (const business of others)
+      expect(ends.get(business)).toEqual([{ status: 'done', attempts: 1, error: null }])
+  }, 180_000)
 
   it('H64 a change whose entitledWhen ends the process: it becomes dead after five tries alone, and the others are handled', async () => {
     const { platform, address } = await lab()

@@ -107,29 +107,6 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     40_000,
   )
 
-  it('G5 an entry that ends every process that takes it is dead after five tries alone', async () => {
-    const { address, platform } = await lab()
-    const deadly = () => loadReceiver(childSettings(platform, address, { handler: 'kills its process' }))
-    let receiver = deadly()
-    await receiver.begin()
-    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await deliver(receiver.target(), notice('b1', uid))
-    // Its first try is not known to be alone.
-    for (let killed = 0; killed < 6; killed++) {
-      const next = deadly()
-      expect(await receiver.ended).toMatchObject({ signal: 'SIGKILL' })
-      receiver = next
-      // The process may end before it listens.
-      await receiver.begin().catch(() => {})
-    }
-    await until('the entry is dead', async () => {
-      const entries = await receiver.get<{ kind: string; status: string }[]>('/journal')
-      return entries.find(({ kind, status }) => kind === 'change' && status === 'dead')
-    })
-    // The process that gave the entry up continues.
-    expect((await deliver(receiver.target(), notice('b1', uid))).status).toBe(200)
-  }, 60_000)
-
   async function lab() {
     return { address: await engine.freshAddress(), platform: await startPlatform() }
   }

@@ -1,7 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals'
-import { HOUR, MINUTE, systemClock } from '../../lib/clock.js'
+import { HOUR, MINUTE } from '../../lib/clock.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { createPlatformModel } from '../support/platform-model.js'
 import { createReceiverLives } from '../support/receiver-lives.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 
@@ -60,20 +59,9 @@ const NUMBERS = [1, 2, 3, 4, 5]
  * first of them.
  */
 async function fiveBusinesses() {
-  let platform = createPlatformModel({ clock: systemClock, purchasableUid: OUR_ITEM })
-  let hidden = 0
   const changes: unknown[] = []
   const lives = await createReceiverLives({
     path: ':memory:',
-    fetch(clock) {
-      platform = createPlatformModel({ clock, purchasableUid: OUR_ITEM })
-      return async (input, init) => {
-        const [, number = 0] = /subscriptions\?.*s(\d)$/.exec(String(input)) ?? []
-        return Number(number) > 0 && Number(number) <= hidden
-          ? Response.json({ data: { subscriptions: [] } })
-          : platform.fetch(input, init)
-      }
-    },
     onPurchaseChange: (change) => void changes.push(change),
     marketplace: {
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
@@ -84,11 +72,11 @@ async function fiveBusinesses() {
     },
   })
   onCleanUp(() => lives.end())
-  const { clock, marketplace } = lives
+  const { clock, marketplace, platform } = lives
   const track = async () => {
     for (const i of NUMBERS) await marketplace().track({ subscription_uid: `s${i}`, business_uid: `b${i}` })
   }
-  for (const i of NUMBERS) platform.move(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
+  for (const i of NUMBERS) platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
   await track()
   await clock.advance(MINUTE)
   const answers = () => Promise.all(NUMBERS.map((i) => marketplace().isEntitled(`b${i}`)))
@@ -98,9 +86,7 @@ async function fiveBusinesses() {
     changes,
     track,
     advance: clock.advance,
-    hide(count: number) {
-      hidden = count
-    },
+    hide: (count: number) => platform.hide(NUMBERS.slice(0, count).map((i) => `s${i}`)),
     async health() {
       const { status, problems } = await marketplace().health()
       return [status, ...problems.map(({ message }) => message)]

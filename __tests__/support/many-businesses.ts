@@ -10,6 +10,7 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
+import { type CallFault, createPlatform } from './platform.js'
 import { DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { knock } from './simulation/door.js'
 import { storeOption } from './store-option.js'
@@ -20,7 +21,21 @@ const { setInterval } = globalThis
 globalThis.setInterval = ((callback: () => void, delayMs: number) =>
   setInterval(callback, delayMs).unref()) as typeof setInterval
 
-/** How the platform answers the reads of a business. */
+/** How the platform serves a business: what happens to its token calls and reads. */
+const SERVICES = {
+  served: {},
+  'no token': { token: 'token refused', read: 'revoked' },
+  forbidden: { read: 'forbidden' },
+  'not found': { read: 'not found' },
+  empty: { read: 'empty' },
+  'error with 200': { read: 'error with 200' },
+  down: { token: 'failing', read: 'failing' },
+  'wrong secret': { token: 'credentials', read: 'revoked' },
+} satisfies Record<string, { token?: CallFault; read?: CallFault }> as Record<
+  Service,
+  { token?: CallFault; read?: CallFault }
+>
+
 export type Service =
   | 'served'
   | 'no token'
@@ -44,46 +59,30 @@ export async function createBusinesses(
   let busy = 0
   const clock = createVirtualClock({ isBusy: () => busy > 0 })
   const service = new Map<string, Service>()
-  const states = new Map<string, string>()
-  const owners = new Map<string, string>()
   const calls = new Map<string, number>()
   const changes: Pick<PurchaseChange, 'business_uid' | 'from' | 'to' | 'gone'>[] = []
   const numbers = Array.from({ length: count }, (_, i) => i + 1)
   const database = createSqlStore(createSqliteEngine({ path: ':memory:', clock: clock.forProcess() }))
   await database.open()
   let reads = 0
-  let updated = 0
 
-  const serviceOf = (business: string) => service.get(business) ?? 'served'
+  const platform = createPlatform({
+    clock,
+    item: OUR_ITEM,
+    latencyMs: () => [0, 0],
+    faultOf({ kind, of, business }) {
+      calls.set(business, (calls.get(business) ?? 0) + 1)
+      const { token, read } = SERVICES[service.get(business) ?? 'served']
+      if (kind === 'token') return token
+      reads++
+      subscriptionOf(of)
+      return read
+    },
+  })
 
-  function answer(url: URL, authorization: string | null): Response {
-    const isToken = url.pathname.endsWith('/oauth/token')
-    const business = isToken
-      ? String(url.searchParams.get('business_uid'))
-      : String(authorization).replace('Bearer token-of-', '')
-    const how = serviceOf(business)
-    calls.set(business, (calls.get(business) ?? 0) + 1)
-    if (how === 'down') return new Response('{}', { status: 503 })
-    if (isToken) {
-      if (how === 'wrong secret') return Response.json({ error: 'invalid_client' }, { status: 401 })
-      if (how === 'no token') return Response.json({ error: 'access_denied' }, { status: 403 })
-      return Response.json({ access_token: `token-of-${business}` })
-    }
-    reads++
-    if (how === 'no token' || how === 'wrong secret') return new Response('{}', { status: 401 })
-    if (how === 'forbidden') return new Response('{}', { status: 403 })
-    if (how === 'not found') return new Response('{}', { status: 404 })
-    if (how === 'error with 200') return Response.json({ success: false, errors: [{ code: 'NO_ACCESS' }] })
-    const uid = String(url.searchParams.get('filter[uid]'))
-    const owner = owners.get(uid) ?? `b${uid.slice(1).split('-')[0]}`
-    const isShown = how === 'served' && owner === business
-    return Response.json({ data: { subscriptions: isShown ? [recordOf(business, uid)] : [] } })
-  }
-
-  function recordOf(business: string, uid = `s${business.slice(1)}`, state?: string) {
-    const purchase_state = state ?? states.get(business) ?? 'purchased'
-    const updated_at = new Date(Date.UTC(2029, 0, 1) + updated).toISOString()
-    return { uid, business_uid: business, purchasable_uid: OUR_ITEM, purchase_state, updated_at }
+  /** A subscription named after its business has been bought before the first look at it. */
+  function subscriptionOf(uid: string) {
+    return platform.subscriptions.get(uid) ?? platform.set(uid, `b${uid.slice(1).split('-')[0]}`, 'purchased')
   }
 
   function begin() {
@@ -124,8 +123,7 @@ export async function createBusinesses(
       platform: {
         baseUrl: 'https://platform.test',
         authUrl: 'https://auth.test',
-        fetch: async (input, init) =>
-          answer(new URL(String(input)), new Headers(init?.headers).get('authorization')),
+        fetch: platform.fetch,
       },
     } as MarketplaceOptions)
     marketplace.onPurchaseChange(({ business_uid, from, to, gone }) => {
@@ -161,16 +159,7 @@ export async function createBusinesses(
   }
 
   /** Runs a call to its end in virtual time. */
-  async function ask<T>(call: Promise<T>): Promise<T> {
-    let isSettled = false
-    const settle = () => {
-      isSettled = true
-    }
-    call.then(settle, settle)
-    await clock.rest()
-    while (!isSettled) await clock.advance(100)
-    return call
-  }
+  const ask = <T>(call: Promise<T>) => clock.until(call)
 
   function installed(name: 'application/installed' | 'application/uninstalled', i: number, data: object) {
     return deliver(sampleDelivery(name, { business_id: `b${i}`, app_code_name: 'ours', ...data }))
@@ -185,14 +174,9 @@ export async function createBusinesses(
     serve(how: Service, which: readonly number[] = numbers) {
       for (const i of which) service.set(`b${i}`, how)
     },
-    move(business: string, state: string) {
-      updated++
-      states.set(business, state)
-    },
+    move: (business: string, state: string) => void platform.set(`s${business.slice(1)}`, business, state),
     /** The platform shows this subscription to the business with this number from now on. */
-    give(uid: string, i: number) {
-      owners.set(uid, `b${i}`)
-    },
+    give: (uid: string, i: number) => void platform.set(uid, `b${i}`, 'purchased'),
     track: (i: number, uid = `s${i}`) =>
       ask(
         first()
@@ -223,7 +207,7 @@ export async function createBusinesses(
       deliver({
         entity_name: 'purchasable_subscription',
         event_type: 'update',
-        data: recordOf(`b${i}`, `s${i}`, state),
+        data: platform.recordOf({ ...subscriptionOf(`s${i}`), state }),
       }),
     uninstall: (i: number, data: object = {}) => installed('application/uninstalled', i, data),
     install: (i: number, data: object = {}) => installed('application/installed', i, data),

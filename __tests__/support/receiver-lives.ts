@@ -1,4 +1,3 @@
-import type { Clock } from '../../lib/clock.js'
 import {
   createMarketplace,
   type Marketplace,
@@ -8,6 +7,7 @@ import {
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
+import { createFailingPlatform } from './failing-platform.js'
 import { storeOption } from './store-option.js'
 import { createVirtualClock } from './virtual-clock.js'
 
@@ -17,19 +17,20 @@ globalThis.setInterval = ((callback: () => void, delayMs: number) =>
   setInterval(callback, delayMs).unref()) as typeof setInterval
 
 /**
- * One database, and the lives of a receiver on it, one after the other, in virtual time. A life ends by `close`, or by
+ * One database, a platform, and the lives of a receiver between them, one after the other, in virtual time. A life ends by `close`, or by
  * `kill`: then none of its code runs any more.
  */
 export async function createReceiverLives(options: {
   path: string
-  fetch: (clock: Clock) => typeof fetch
   onPurchaseChange(change: PurchaseChange): void
+  /** See `createVirtualClock`. */
+  dozeMs?: number
   marketplace: Omit<MarketplaceOptions, 'platform' | 'store' | 'clock'>
 }) {
-  const { path, onPurchaseChange } = options
+  const { path, onPurchaseChange, dozeMs } = options
   let busy = 0
-  const clock = createVirtualClock({ isBusy: () => busy > 0 })
-  const fetch = options.fetch(clock.forProcess())
+  const clock = createVirtualClock({ isBusy: () => busy > 0, dozeMs })
+  const platform = createFailingPlatform(clock)
   let database = await openDatabase()
   let life = begin()
 
@@ -74,7 +75,7 @@ export async function createReceiverLives(options: {
       ...options.marketplace,
       store: storeOption(store),
       clock: own,
-      platform: { baseUrl: 'https://platform.test', authUrl: 'https://auth.test', fetch },
+      platform: { baseUrl: 'https://platform.test', authUrl: 'https://auth.test', fetch: platform.fetch },
     })
     marketplace.onPurchaseChange(onPurchaseChange)
     return {
@@ -89,6 +90,7 @@ export async function createReceiverLives(options: {
 
   return {
     clock,
+    platform,
     marketplace: () => life.marketplace,
     /** Every row of a business in the store. */
     rows: (businessUid: string) => database.subscriptionsOf(businessUid),

@@ -3,12 +3,12 @@ import type { Store } from '../../../lib/store/store.js'
 import { knock } from '../simulation/door.js'
 import type { Random } from '../simulation/random.js'
 import { storeOption } from '../store-option.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import type { Disk } from './disk.js'
 import { HOUR, MINUTE, SECOND } from './durations.js'
 import type { Ledger } from './ledger.js'
 import { createMarketplace, restoreBackup } from './package-under-test.js'
 import { ADDRESSES, CLIENT, OUR_ITEM, type Platform } from './platform.js'
-import type { Time } from './time.js'
 
 const SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
 
@@ -28,7 +28,7 @@ export interface Deployed {
 
 interface Process {
   marketplace: Marketplace
-  clock: ReturnType<Time['clockOfProcess']>
+  clock: ReturnType<VirtualClock['forProcess']>
   isAlive: boolean
 }
 
@@ -51,7 +51,7 @@ export type App = ReturnType<typeof createApp>
  * Callers see only its public side.
  */
 export function createApp(options: {
-  time: Time
+  time: VirtualClock
   disk: Disk
   random: Random
   platform: Platform
@@ -103,7 +103,7 @@ export function createApp(options: {
   function deploy(deployed: Deployed = {}) {
     const { clientSecret = CLIENT.clientSecret, purchasableUid = OUR_ITEM, handlers = 'all' } = deployed
     const { baseUrl = ADDRESSES.baseUrl, authUrl = ADDRESSES.authUrl, retention, worker, connect } = deployed
-    const clock = time.clockOfProcess()
+    const clock = time.forProcess()
     const own = { clock, isAlive: true } as Process
     const marketplace = disguised(
       createMarketplace({
@@ -201,7 +201,7 @@ export function createApp(options: {
         platform: ADDRESSES,
         deliverySecrets: SECRET,
         store: `sqlite:${disk.path()}`,
-        clock: time.clockOfProcess(),
+        clock: time.forProcess(),
       }
       await time.until(restoreBackup(options, backup))
     },

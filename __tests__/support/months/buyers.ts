@@ -1,12 +1,12 @@
 import type { Random } from '../simulation/random.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import type { Deliveries } from './deliveries.js'
 import { HOUR, MINUTE } from './durations.js'
 import type { Platform, Subscription } from './platform.js'
-import type { Time } from './time.js'
 
 /** Businesses that buy, miss payments, pay, cancel, uninstall and return, each at its own pace. */
 export function createBuyers(options: {
-  time: Time
+  time: VirtualClock
   platform: Platform
   deliveries: Deliveries
   random: Random

@@ -1,10 +1,10 @@
 import { createRandom } from '../simulation/random.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import type { Deployed, Sabotage } from './app.js'
 import { answerDueAt, type Customer, type Customs, createCustomers } from './customers.js'
 import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
 import { wordsOf } from './invariants.js'
 import { createSharedDatabase, type SharedDatabase } from './shared.js'
-import type { Time } from './time.js'
 import { createWorld, live, type WorldResult } from './world.js'
 
 export const CALM_DAYS = 200
@@ -28,7 +28,7 @@ export async function liveCalmly(
     habit?: Habit | undefined
     instances?: number | undefined
     /** Instead of one file, or of a database in memory for several instances. */
-    createDatabase?(time: Time): Promise<SharedDatabase>
+    createDatabase?(time: VirtualClock): Promise<SharedDatabase>
     sabotage?: Sabotage
   } = {},
 ): Promise<WorldResult> {

@@ -1,8 +1,8 @@
 import type { Random } from '../simulation/random.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import type { Deliveries } from './deliveries.js'
 import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
 import type { Platform, Subscription } from './platform.js'
-import type { Time } from './time.js'
 
 /** The ordinary ways of a platform, which differ from world to world. */
 export interface Customs {
@@ -72,7 +72,7 @@ const CHOICES: Record<'new' | 'purchased' | 'suspended' | 'canceled', Partial<Re
 export type Customers = ReturnType<typeof createCustomers>
 
 interface Surroundings {
-  time: Time
+  time: VirtualClock
   platform: Platform
   deliveries: Deliveries
   random: Random
@@ -93,7 +93,7 @@ export function createCustomers(
 
   async function act(customer: Customer) {
     const last = customer.uid ? platform.subscriptions.get(customer.uid) : undefined
-    const choices = CHOICES[last?.state ?? 'new'] as Record<Act, number>
+    const choices = CHOICES[(last?.state ?? 'new') as keyof typeof CHOICES] as Record<Act, number>
     customer.did = random.choose(choices)
     customer.dueAt = Number.POSITIVE_INFINITY
     const own = ++customer.acts

@@ -1,11 +1,11 @@
 import type { Random } from '../simulation/random.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import type { App } from './app.js'
 import { HOUR, MINUTE, SECOND } from './durations.js'
 import { OUR_ITEM, type Subscription } from './platform.js'
-import type { Time } from './time.js'
 
 /** The platform's deliveries to the app, and the faults on their way. */
-export function createDeliveries(options: { time: Time; app: App; random: Random }) {
+export function createDeliveries(options: { time: VirtualClock; app: App; random: Random }) {
   const { time, app, random } = options
   /** Whether the platform sends a refused delivery again; it does not promise to. */
   const isStubborn = random.chance(0.7)
@@ -76,7 +76,7 @@ export function createDeliveries(options: { time: Time; app: App; random: Random
       )
     },
     install(business: string, event_type: 'installed' | 'uninstalled') {
-      const event_time = new Date(time.date()).toISOString()
+      const event_time = new Date(time.now()).toISOString()
       const data = { business_id: business, app_code_name: 'ours', event_time }
       installs.set(business, (installs.get(business) ?? 0) + 1)
       return send({ uid: nameOf(business), business }, { entity_name: 'application', event_type, data })

@@ -7,7 +7,7 @@ import type { Tally } from './invariants.js'
 import { liveThrough, type WorldResult } from './world.js'
 
 export interface MonthsRequest {
-  store: keyof typeof MONTHS
+  kind: keyof typeof MONTHS
   from: number
   count: number
   /** The difference between one seed and the next. */
@@ -47,10 +47,10 @@ export function faultsOf(seed: number): FaultName[] {
 }
 
 async function run(request: MonthsRequest) {
-  const { store, from, count, step, withTrace } = request
+  const { kind, from, count, step, withTrace } = request
   for (let made = 0; made < count; made++) {
     const seed = from + made * step
-    const lived: Promise<Lived> = MONTHS[store](seed, request)
+    const lived: Promise<Lived> = MONTHS[kind](seed, request)
     const { broken, trace, tally, command } = await lived.catch(abandoned)
     const sentences = broken.map(({ invariant, message }) => `${invariant}: ${message}`)
     const report: MonthsReport = {

@@ -1,4 +1,5 @@
 import type { Decision, Health } from '../../../lib/index.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import type { App } from './app.js'
 import type { Buyers } from './buyers.js'
 import { ANSWER_WITHIN_MS, type Deliveries } from './deliveries.js'
@@ -6,11 +7,10 @@ import { DAY, MINUTE, SECOND } from './durations.js'
 import { type SkipReason, type Verdict, wordsOf } from './invariants.js'
 import type { Ledger } from './ledger.js'
 import type { Platform } from './platform.js'
-import type { Time } from './time.js'
 
 /** Checks the app from outside, as a visitor and an operator do. */
 export function createProbes(world: {
-  time: Time
+  time: VirtualClock
   app: App
   platform: Platform
   deliveries: Deliveries

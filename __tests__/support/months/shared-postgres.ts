@@ -1,9 +1,9 @@
 import pg from 'pg'
 import type { createPostgresEngine as CreateEngine } from '../../../lib/postgres/engine.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import { untilAnswered } from './disk.js'
 import { fromPackage } from './package-under-test.js'
 import { createConnector, type SharedDatabase } from './shared.js'
-import type { Time } from './time.js'
 
 const createPostgresEngine: typeof CreateEngine = fromPackage('postgres/engine.js').createPostgresEngine
 
@@ -12,7 +12,7 @@ const createPostgresEngine: typeof CreateEngine = fromPackage('postgres/engine.j
  * the server's time get that of a sequence, which is set before each statement. The world's time stands still until the
  * server has answered.
  */
-export async function createSharedPostgres(time: Time, address: string): Promise<SharedDatabase> {
+export async function createSharedPostgres(time: VirtualClock, address: string): Promise<SharedDatabase> {
   const clock = new pg.Client(address)
   await clock.connect()
   await clock.query(`create schema world;
@@ -22,7 +22,7 @@ export async function createSharedPostgres(time: Time, address: string): Promise
   let setTo = 0
   let setting: Promise<unknown> = Promise.resolve()
   function setClock() {
-    const now = Math.round(time.date())
+    const now = Math.round(time.now())
     if (now !== setTo) setting = setting.then(() => clock.query("select setval('world.ms', $1)", [now]))
     setTo = now
     return setting
@@ -52,12 +52,12 @@ export async function createSharedPostgres(time: Time, address: string): Promise
   })
 
   return {
-    connect: createConnector(time, (clockOfProcess) =>
+    connect: createConnector(time, (ofProcess) =>
       createPostgresEngine({
         connection: shared as never,
         schema: 'marketplace_webhooks',
         maxConnections: 10,
-        clock: clockOfProcess,
+        clock: ofProcess,
       }),
     ),
     async close() {

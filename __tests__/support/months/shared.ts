@@ -4,8 +4,8 @@ import type { Engine } from '../../../lib/store/engine.js'
 import type { MIGRATIONS as Migrations } from '../../../lib/store/migrations.js'
 import type { createSqlStore as CreateStore } from '../../../lib/store/sql-store.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import { fromPackage } from './package-under-test.js'
-import type { Time } from './time.js'
 
 const createSqliteEngine: typeof CreateEngine = fromPackage('sqlite/engine.js').createSqliteEngine
 const MIGRATIONS: typeof Migrations = fromPackage('store/migrations.js').MIGRATIONS
@@ -22,8 +22,8 @@ export interface SharedDatabase {
  * The package's own SQL in memory. Not every version of SQLite lets several processes share a file, and a server of
  * PostgreSQL takes several times longer.
  */
-export async function createSharedDatabase(time: Time): Promise<SharedDatabase> {
-  const engine = createSqliteEngine({ path: ':memory:', clock: time.clockOfProcess() })
+export async function createSharedDatabase(time: VirtualClock): Promise<SharedDatabase> {
+  const engine = createSqliteEngine({ path: ':memory:', clock: time.forProcess() })
   await engine.open()
   await engine.migrate(MIGRATIONS)
   return {
@@ -39,11 +39,11 @@ export async function createSharedDatabase(time: Time): Promise<SharedDatabase> 
 }
 
 /** Returns `connect`. The instances notify each other without a network, because no simulated time may pass meanwhile. */
-export function createConnector(time: Time, createEngine: (clock: Clock) => Engine): () => Store {
+export function createConnector(time: VirtualClock, createEngine: (clock: Clock) => Engine): () => Store {
   const listeners = new Set<(hint: Hint) => void>()
 
   return function connect() {
-    const clock = time.clockOfProcess()
+    const clock = time.forProcess()
     const { announceIn: _network, ...engine } = createEngine(clock)
     let own: ((hint: Hint) => void) | undefined
     return createSqlStore(

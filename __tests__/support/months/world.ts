@@ -1,18 +1,20 @@
 import { createRandom } from '../simulation/random.js'
+import { createVirtualClock } from '../virtual-clock.js'
 import { type App, createApp, type Sabotage } from './app.js'
 import { CLOSELY_MS, checkBudget } from './budget.js'
 import { createBuyers } from './buyers.js'
 import { createDeliveries } from './deliveries.js'
 import { createDisk, isAtWork } from './disk.js'
-import { DAY, HOUR, SECOND } from './durations.js'
+import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
 import { FAULT_NAMES, FAULTS, type FaultClass, type FaultName } from './faults.js'
 import { type Broken, createVerdict, type Invariant, type Tally } from './invariants.js'
 import { createLedger } from './ledger.js'
 import { loadEverything } from './package-under-test.js'
-import { createPlatform } from './platform.js'
+import { createFailingPlatform } from './platform.js'
 import { createProbes } from './probes.js'
-import { createTime } from './time.js'
 
+/** The longest jump of the clock when no work is under way. */
+const DOZE_MS = 30 * MINUTE
 /** The longest time between two reconciles, and an hour. */
 const HEALED_WITHIN_MS = 1.2 * DAY + HOUR
 
@@ -42,20 +44,20 @@ export function createWorld(
   seed: number,
   options: { isDiskSmall?: boolean; sabotage?: Sabotage | undefined; dozeMs?: number } = {},
 ) {
-  const { isDiskSmall = false, sabotage, dozeMs } = options
+  const { isDiskSmall = false, sabotage, dozeMs = DOZE_MS } = options
   const random = createRandom(seed)
-  const time = createTime({ isBusy: isAtWork, ...(dozeMs ? { dozeMs } : {}) })
+  const time = createVirtualClock({ isBusy: isAtWork, quietTurns: 2, bootedAt: 12 * DAY, dozeMs })
   const trace: string[] = []
   const verdict = createVerdict(() => `day ${(time.passed() / DAY).toFixed(2)}`)
-  const platform = createPlatform({
+  const platform = createFailingPlatform({
     time,
     random: random.fork(),
     manners: {
       wrongSecret: random.pick(['{"error":"unauthorized"}', '', '{"message":"Bad credentials"}']),
       unknownAddress: random.pick([
-        [404, '<html><body>404 Not Found</body></html>'],
-        [404, '{"message":"no Route matched with those values"}'],
-        [404, ''],
+        { status: 404, text: '<html><body>404 Not Found</body></html>' },
+        { status: 404, text: '{"message":"no Route matched with those values"}' },
+        { status: 404, text: '' },
       ]),
       movedAway: random.pick(['its record', 'nothing', '403']),
     },

@@ -1,9 +1,8 @@
+import { sql } from '../../../lib/store/sql.js'
+import type { Database } from './database.js'
 import type { Promised } from './oracle.js'
 import type { Profile } from './profile.js'
 import type { Break } from './run.js'
-import type { createTables } from './tables.js'
-
-type Tables = ReturnType<typeof createTables>
 
 /** A way to break a promise, and the kind of world that detects the break soonest. */
 export type Control = [what: string, promised: Promised, broken: Break, tilt?: Partial<Profile>]
@@ -11,7 +10,7 @@ export type Control = [what: string, promised: Promised, broken: Break, tilt?: P
 const STEADY = { callFaults: 0, lies: false, ties: false, latenciesMs: [10, 300, 3_000], lagsMs: [0] }
 
 /** For each promise, ways to break it that some world must detect. */
-export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
+export function breaksOf({ change }: Pick<Database, 'change'>): Control[] {
   return [
     [
       'a store that sometimes acknowledges before it has written',
@@ -30,11 +29,10 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       'a read that settles requests made while it was under way',
       'store equals platform',
       (store) => ({
-        finishRead: (claim, finish) =>
-          store.finishRead(
-            { ...claim, generation: rows().get(claim.id)?.generation ?? claim.generation },
-            finish,
-          ),
+        async finishRead(claim, finish) {
+          const [latest] = await store.subscriptionsNamed([claim.id])
+          return store.finishRead({ ...claim, generation: latest?.generation ?? claim.generation }, finish)
+        },
       }),
       {
         isLossy: false,
@@ -115,9 +113,10 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       'a store that ignores the fence of a read',
       'updated_at never goes back',
       (store) => ({
-        finishRead: (claim, finish) => {
-          const row = rows().get(claim.id)
-          if (row) row.token = claim.leaseToken
+        async finishRead(claim, finish) {
+          await change(
+            sql`update subscriptions set lease_token = ${claim.leaseToken} where subscription_uid = ${claim.id}`,
+          )
           return store.finishRead(claim, finish)
         },
       }),
@@ -159,10 +158,12 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
         async accept(events) {
           await store.accept(events)
           for (const { payload, subscriptionUid } of events) {
-            const row = rows().get(subscriptionUid ?? '')
             const { data } = JSON.parse(payload)
-            if (row && data.purchase_state)
-              Object.assign(row, { record: data, state: data.purchase_state, readAt: 4e12 })
+            if (!subscriptionUid || !data.purchase_state) continue
+            await change(sql`
+              update subscriptions
+              set record = ${JSON.stringify(data)}, state = ${data.purchase_state}, unread = 0, read_at = 4e12
+              where subscription_uid = ${subscriptionUid}`)
           }
         },
       }),
@@ -204,19 +205,19 @@ export function breaksOf({ rows, lines, lanes }: Tables): Control[] {
       'a claim that takes leased entries',
       'one handler at once',
       (store) => ({
-        claimLanes(options) {
-          for (const lane of lanes().values()) lane.until = 0
+        async claimLanes(options) {
+          await change(sql`update lanes set due_at = 0, lease_token = null`)
           return store.claimLanes(options)
         },
       }),
     ],
     [
-      'a claim that skips an entry that waits for its next try',
+      'a claim that hands over the newest entry of a lane first',
       'changes in order',
       (store) => ({
-        claimLanes(options) {
-          for (const line of lines()) if (line.kind === 'change') line.key = line.id
-          return store.claimLanes(options)
+        async claimLanes(options) {
+          const claims = await store.claimLanes(options)
+          return claims.map((claim) => ({ ...claim, entries: claim.entries.toReversed() }))
         },
       }),
     ],

@@ -1,10 +1,10 @@
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { MIGRATIONS } from '../../../lib/store/migrations.js'
-import { sql } from '../../../lib/store/sql.js'
+import { type Sql, sql } from '../../../lib/store/sql.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
 
-/** The store of a run: the package's own SQL, or plain tables. */
+/** The database of a run. */
 export interface Database {
   /** A store for one process. `announce` sends its notifications to the others, `watch` receives theirs. */
   storeFor(wire: Wire): Store
@@ -13,6 +13,8 @@ export interface Database {
   subscriptions(): Promise<KeptRow[]>
   /** The entries in the order in which they arrived. */
   journal(): Promise<KeptEntry[]>
+  /** Writes into the tables behind the back of the package, for sabotage. */
+  change(statement: Sql): Promise<void>
   close(): Promise<void>
 }
 
@@ -80,6 +82,7 @@ export async function createDatabase(): Promise<Database> {
       engine.read((db) =>
         sql<KeptEntry>`select id, kind, key, status, payload, error from journal order by seq`.execute(db),
       ),
+    change: (statement) => engine.write(async (trx) => void (await statement.execute(trx))),
     close: () => engine.close(),
   }
 }

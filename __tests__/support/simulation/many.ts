@@ -1,7 +1,7 @@
 /**
  * Runs simulated worlds on all cores:
  *
- *     npm run simulate                     # 10,000 worlds on plain tables, 1,000 on the package's SQL
+ *     npm run simulate                     # 2,000 worlds
  *     npm run simulate -- 50000 --from 7   # this many worlds, from this seed on
  *     npm run simulate -- --seed 123       # one world, with all its events
  *     npm run simulate -- --months 50      # worlds of weeks with operators' faults, and half as many of 200 days without
@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { addTally, type Tally, tallyLines } from '../months/invariants.js'
 import type { MonthsReport, MonthsRequest } from '../months/many.js'
-import type { WorldReport, WorldsRequest } from './worlds.js'
+import type { WorldReport } from './worlds.js'
 
 const { values, positionals } = parseArgs({
   options: {
@@ -30,20 +30,20 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 const WORLDS = fileURLToPath(new URL(values.months ? '../months/many.ts' : './worlds.ts', import.meta.url))
-/** A world on the package's own SQL takes several times longer, so there are fewer of them; and one of months too. */
-const SHARES: [WorldsRequest['store'] | MonthsRequest['store'], share: number][] = sharesOf()
+/** The kinds of world to make, each with its share of the number. */
+const SHARES: [kind: 'seconds of many instances' | MonthsRequest['kind'], share: number][] = sharesOf()
 const REPORT_EVERY_MS = 10_000
 
-for (const [store, share] of SHARES) {
+for (const [kind, share] of SHARES) {
   const first = Number(values.seed ?? values.from)
-  const count = values.seed ? 1 : Math.ceil(Number(positionals[0] ?? (values.months ? 100 : 10_000)) * share)
+  const count = values.seed ? 1 : Math.ceil(Number(positionals[0] ?? (values.months ? 100 : 2_000)) * share)
   if (!Number.isInteger(first) || !(count > 0)) throw new Error('expected whole numbers')
   const began = performance.now()
   let made = 0
   let broken = 0
   const tally: Tally = {}
   const speed = () =>
-    `${made} of ${count} worlds: ${store}, ${Math.round((made / (performance.now() - began)) * 60_000)} a minute, ${broken} broken`
+    `${made} of ${count} worlds: ${kind}, ${Math.round((made / (performance.now() - began)) * 60_000)} a minute, ${broken} broken`
   const reporting = setInterval(() => print(speed()), REPORT_EVERY_MS)
 
   const processes = Math.min(count, availableParallelism())
@@ -52,7 +52,7 @@ for (const [store, share] of SHARES) {
       const own = Math.ceil((count - core) / processes)
       const withTrace = !!values.seed
       const request = {
-        store,
+        kind,
         from: first + core,
         count: own,
         step: processes,
@@ -68,7 +68,7 @@ for (const [store, share] of SHARES) {
         if (report.tally) addTally(tally, report.tally)
         if (!report.broken) return
         broken++
-        print(`${report.command ?? `npm run simulate -- --seed ${report.seed}`} (${store}): ${report.broken}`)
+        print(`${report.command ?? `npm run simulate -- --seed ${report.seed}`} (${kind}): ${report.broken}`)
         process.exitCode = 1
       })
     }),
@@ -78,12 +78,7 @@ for (const [store, share] of SHARES) {
 }
 
 function sharesOf(): typeof SHARES {
-  if (!values.months) {
-    return [
-      ['plain tables', 1],
-      ['the SQL of the package', 0.1],
-    ]
-  }
+  if (!values.months) return [['seconds of many instances', 1]]
   if (values.calm !== undefined) return [['months without any fault', 1]]
   if (values.faults !== undefined || values.seed) return [['weeks with faults', 1]]
   return [

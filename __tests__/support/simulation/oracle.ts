@@ -9,8 +9,9 @@ import type {
   ReadFinish,
   Store,
 } from '../../../lib/store/store.js'
+import type { Shown } from '../platform.js'
 import type { Database } from './database.js'
-import type { Platform, Shown } from './platform.js'
+import type { RandomPlatform } from './platform.js'
 import type { Process } from './process.js'
 
 /** The promises that every run is checked for; a failed run names one of them. */
@@ -234,7 +235,7 @@ export function createOracle(options: {
     onAnswer(process: Process, business: string, entitled: boolean) {
       const everything = [...shown.values()]
         .flat()
-        .filter((each) => each.businessUid === business && each.item === item)
+        .filter((each) => each.business === business && each.item === item)
       const lastPurchased = Math.max(
         0,
         ...everything.filter(({ state }) => state === 'purchased').map(({ at }) => at),
@@ -276,23 +277,23 @@ export function createOracle(options: {
     },
 
     /** The first difference from the intended end state; undefined if there is none. */
-    async unfinished(database: Database, platform: Platform): Promise<string | undefined> {
+    async unfinished(database: Database, platform: RandomPlatform): Promise<string | undefined> {
       const rows = await database.subscriptions()
-      const refused = new Set(rows.map((row) => row.business).filter((uid) => platform.isRefusing(uid)))
+      const refused = new Set(rows.map((row) => row.business).filter((uid) => platform.isRefused(uid)))
       for (const row of rows) {
-        const truth = canonicalState(platform.state(row.uid))
+        const truth = canonicalState(platform.state(row.uid) ?? 'none')
         const isUnknown = truth === 'none' || !platform.uidsOf(row.business).includes(row.uid)
         const words = `${row.uid} is ${row.state} (${row.gone ?? row.failure ?? 'well'}), on the platform ${truth}`
         if (isUnknown) {
           if (row.state !== null) return words
-        } else if (platform.isRefusing(row.business)) {
+        } else if (platform.isRefused(row.business)) {
           // The ends of three businesses and more are held back like an outage, if they are most.
           if (refused.size >= 3) continue
           // If the token is refused, only the uninstall decides, and only if it came when the subscription was known.
           const word = installs.get(row.business)
           const isTold =
             word?.installed === false &&
-            word.at >= (platform.refusingSince(row.business) ?? 0) &&
+            word.at >= (platform.refusedSince(row.business) ?? 0) &&
             word.cameAt > (knownAt.get(row.uid) ?? Number.POSITIVE_INFINITY)
           if (row.state !== truth && row.state !== null && isTold) return words
         } else if (

@@ -3,10 +3,10 @@ import { createMarketplace, MarketplaceError } from '../../../lib/index.js'
 import type { Hint, Store } from '../../../lib/store/store.js'
 import { STORE_METHODS } from '../store-faults.js'
 import { storeOption } from '../store-option.js'
+import type { VirtualClock } from '../virtual-clock.js'
 import type { Wire } from './database.js'
 import { type DoorReply, knock } from './door.js'
 import type { Random } from './random.js'
-import { clockOf, type Time } from './time.js'
 
 export interface StoreProfile {
   latenciesMs: readonly number[]
@@ -24,7 +24,7 @@ export type CommitListener = (method: keyof Store, args: readonly unknown[], res
  */
 export function createProcess(options: {
   name: string
-  time: Time
+  time: VirtualClock
   random: Random
   profile: StoreProfile
   skewMs: number
@@ -121,7 +121,7 @@ export function createProcess(options: {
   const marketplace: Marketplace = createMarketplace({
     ...settings,
     store: storeOption(storeOf()),
-    clock: clockOf(time, skewMs, run),
+    clock: time.forProcess({ skewMs, enter: run }),
     platform: { ...settings.platform, fetch },
   })
 

@@ -1,13 +1,14 @@
 import type { AnyEvent, PurchaseChange } from '../../../lib/index.js'
 import type { LaneClaim, Store } from '../../../lib/store/store.js'
+import type { Subscription } from '../platform.js'
 import { DELIVERY_SECRET } from '../settings.js'
+import { createVirtualClock } from '../virtual-clock.js'
 import type { Database } from './database.js'
 import { type BrokenPromise, createOracle } from './oracle.js'
-import { createPlatform } from './platform.js'
+import { createRandomPlatform } from './platform.js'
 import { createProcess, type Process } from './process.js'
 import { type Profile, profileOf } from './profile.js'
 import { createRandom } from './random.js'
-import { createTime } from './time.js'
 
 const ITEM = 'item-ours'
 /** After the last fault, all promises must hold within this time. Only an older record may stay for an hour. */
@@ -46,14 +47,14 @@ export async function simulate(
   const profile = { ...profileOf(random), ...tilt }
   const { durationMs, isLossy, leaseMs, maxStaleMs } = profile
   let underWay = 0
-  const time = createTime({ isBusy: () => underWay > 0 })
-  const startAt = time.now()
+  // All work of the package is microtasks here, but a group commit begins in the next turn of the event loop.
+  const time = createVirtualClock({ isBusy: () => underWay > 0, quietTurns: 1 })
   const counts = { commits: 0, calls: 0, handled: 0, answers: 0, deliveries: 0, processes: 0 }
   const lines: string[] = []
   let isWell = false
 
   function trace(line: () => string) {
-    lines.push(`${time.now() - startAt} ${line()}`)
+    lines.push(`${time.passed()} ${line()}`)
   }
 
   // Identifiers are partly random. Their order of appearance is the same in every run of the seed.
@@ -69,7 +70,7 @@ export async function simulate(
   /** The last reader of a subscription. */
   const readers = new Map<string, Process>()
   const oracle = createOracle({ now: time.now, item: ITEM, handlers: profile.handlers, maxStaleMs, leaseMs })
-  const platform = createPlatform({
+  const platform = createRandomPlatform({
     time,
     random: random.fork(),
     profile: profile.platform,
@@ -87,7 +88,7 @@ export async function simulate(
       // A reader most easily loses a change that happens while an answer is under way.
       if (isOvertaken || fate.chance(profile.races)) {
         races--
-        time.after(fate.pick([0, 5, 100]), () => change(shown.businessUid, shown.uid))
+        time.after(fate.pick([0, 5, 100]), () => change(shown.business, shown.uid))
       }
     },
     onCall: () => void counts.calls++,
@@ -267,7 +268,10 @@ export async function simulate(
     const isFirst = emits.endsWith('create')
     const event_type = isFirst ? 'created' : 'update'
     const notice = { subscription_uid: uid, business_id: businessUid, purchasable_uid: ITEM }
-    const data = isFirst && fate.chance(0.3) ? platform.recordOf(uid) : notice
+    const data =
+      isFirst && fate.chance(0.3)
+        ? platform.recordOf(platform.subscriptions.get(uid) as Subscription)
+        : notice
     send({ uid, announces: true, body: { entity_name: 'purchasable_subscription', event_type, data } })
   }
 
@@ -275,7 +279,7 @@ export async function simulate(
     const uids = platform.uidsOf(businessUid)
     const uid = named ?? (uids.length === 0 || fate.chance(0.1) ? undefined : fate.pick(uids))
     const state = uid && platform.state(uid)
-    if (platform.isRefusing(businessUid) || (uids.length > 3 && !uid)) return
+    if (platform.isRefused(businessUid) || (uids.length > 3 && !uid)) return
     if (!uid || state === 'canceled' || state === 'cancelled') {
       const made = `${businessUid}-s${purchases++}`
       const condition = fate.chance(0.8) ? 'Payment succeeded' : 'Payment failed'
@@ -341,10 +345,10 @@ export async function simulate(
         )
       }
       case 'uninstall': {
-        if (platform.isRefusing(businessUid)) return
+        if (platform.isRefused(businessUid)) return
         const touched = platform
           .uidsOf(businessUid)
-          .filter((uid) => !platform.state(uid).startsWith('cancel'))
+          .filter((uid) => !platform.state(uid)?.startsWith('cancel'))
         platform.uninstall(businessUid)
         for (const uid of touched) emit(uid, businessUid, 'update')
         return installed(businessUid, false)

@@ -1,10 +1,9 @@
 /** Runs some worlds in a process of its own: `--require tsx/cjs --eval "require('./worlds.ts')" '{"seeds": …}'`. */
 import './quick-construction.js'
+import { createDatabase } from './database.js'
 import { simulate } from './run.js'
-import { STORES } from './stores.js'
 
 export interface WorldsRequest {
-  store: keyof typeof STORES
   from: number
   count: number
   /** The difference between one seed and the next. */
@@ -20,8 +19,8 @@ export interface WorldReport {
   trace?: readonly string[]
 }
 
-async function run({ store, from, count, step, withTrace }: WorldsRequest) {
-  const database = await STORES[store]()
+async function run({ from, count, step, withTrace }: WorldsRequest) {
+  const database = await createDatabase()
   for (let made = 0; made < count; made++) {
     const { seed, failures, trace, profile } = await simulate(from + made * step, database)
     const report: WorldReport = { seed, broken: failures[0]?.message }
