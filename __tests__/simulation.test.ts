@@ -178,9 +178,10 @@ describe('the defects that simulated worlds found stay fixed:', () => {
         concurrency: 1,
         async claim() {
           now += tookS * SECOND
-          return items.splice(0)
+          return { items: items.splice(0), isAll: true }
         },
-        run: async (_item, signal) => void begun.push(signal.aborted),
+        run: async (_item, { signal }) => void begun.push(signal.aborted),
+        giveBack: async (_item, { signal }) => void begun.push(signal.aborted),
         renew: async () => true,
         leaseMs: 60 * SECOND,
         renewEveryMs: 10 * SECOND,
@@ -201,9 +202,10 @@ describe('the defects that simulated worlds found stay fixed:', () => {
       concurrency: 4,
       claim: async () => {
         looks++
-        return []
+        return { items: [], isAll: true }
       },
       run: async () => {},
+      giveBack: async () => {},
       renew: async () => true,
       leaseMs: 60 * SECOND,
       renewEveryMs: 10 * SECOND,
