@@ -7,7 +7,6 @@ describe('the end of a loop', () => {
     const { loop, clock, looks } = await started()
     await loop.close(10 * SECOND)
     loop.wake()
-    loop.slotFreed()
     loop.start()
     await clock.advance(10 * POLL_MS)
     expect(looks).toHaveLength(1)
@@ -56,8 +55,8 @@ describe('the end of a loop', () => {
     expect(closed.is).toBe(true)
   })
 
-  it('waits for a claim under way, and for the items that the claim leased', async () => {
-    const { loop, clock, due, end, hold, looks } = await started({ concurrency: 5 })
+  it('waits for a claim under way, whose items go back', async () => {
+    const { loop, clock, due, hold, looks, returned } = await started({ concurrency: 5 })
     hold()
     due('a')
     loop.wake()
@@ -67,11 +66,10 @@ describe('the end of a loop', () => {
     expect(closed.is).toBe(false)
     hold.release()
     await clock.rest()
-    expect([loop.items(), closed.is]).toEqual([['a'], false])
+    expect([returned, closed.is]).toEqual([['a'], true])
     const before = looks.length
-    end('a')
-    await clock.rest()
-    expect([closed.is, looks.length]).toEqual([true, before])
+    await clock.advance(10 * POLL_MS)
+    expect(looks).toHaveLength(before)
   })
 })
 
@@ -104,7 +102,7 @@ describe('the lease of an item that', () => {
   })
 
   it.each([60, 70])(
-    'was claimed for a minute, %d s after the claim began, has ended before the item begins',
+    'was claimed for a minute, %d s after the claim began, has ended, so the item goes back',
     async (tookS) => {
       const { loop, clock, due, hold, aborted } = await started({ pollMs: 1_000 * SECOND })
       hold()
@@ -114,7 +112,7 @@ describe('the lease of an item that', () => {
       await clock.advance(tookS * SECOND)
       hold.release()
       await clock.rest()
-      expect([loop.items(), aborted]).toEqual([['a'], ['a before it began']])
+      expect([loop.items(), aborted]).toEqual([[], ['a before it began']])
     },
   )
 

@@ -99,12 +99,11 @@ describe('a look for work', () => {
     loop.start()
     for (let i = 0; i < 5; i++) {
       loop.wake()
-      loop.slotFreed()
       await clock.advance(POLL_MS)
     }
     expect(looks).toHaveLength(1)
     hold.open()
-    await clock.rest()
+    await clock.advance(100)
     expect(looks).toHaveLength(2)
   })
 })
@@ -117,6 +116,7 @@ describe('the slots of a loop', () => {
     await clock.advance(10)
     expect(loop.items()).toEqual(['a', 'b'])
     expect(looks.at(-1)?.limit).toBe(2)
+    await clock.advance(SECOND)
     end('a')
     await clock.rest()
     expect(loop.items()).toEqual(['b', 'c'])
@@ -134,46 +134,67 @@ describe('the slots of a loop', () => {
     expect(errors).toEqual([new Error('odd')])
   })
 
-  it('are not taken by items that wait, up to a bound', async () => {
+  it('are not taken by items that wait', async () => {
     const { clock, due, loop } = await started({
       concurrency: 2,
-      maxWaiting: 3,
       isWaiting: (item: string) => item.startsWith('waiting'),
     })
-    due('waiting 1', 'waiting 2', 'waiting 3', 'waiting 4', 'a', 'b', 'c')
+    due('waiting 1', 'waiting 2', 'waiting 3', 'a', 'b', 'c')
     loop.wake()
     await clock.advance(10)
-    expect(loop.items()).toEqual(['waiting 1', 'waiting 2', 'waiting 3', 'waiting 4', 'a'])
+    expect(loop.items()).toEqual(['waiting 1', 'waiting 2', 'waiting 3', 'a', 'b'])
+  })
+
+  it('are not taken by items that are being written', async () => {
+    const { clock, due, loop, leaveSlot } = await started()
+    due('a', 'b', 'c')
+    loop.wake()
+    await clock.advance(10)
+    expect(loop.items()).toEqual(['a'])
+    await clock.advance(SECOND)
+    leaveSlot('a')
+    await clock.rest()
+    expect(loop.items()).toEqual(['a', 'b'])
   })
 
   it('are filled from items that are leased ahead; a look follows when half of those are used', async () => {
-    const { clock, due, loop, end, looks } = await started({ concurrency: 2, ahead: () => 4 })
+    const { clock, due, loop, end, looks, returned } = await started({ concurrency: 2 })
+    due('quick')
+    loop.wake()
+    await clock.advance(10)
+    await clock.advance(15)
+    end('quick')
+    await clock.advance(10)
+    // It held its slot for 15 ms, so four more are leased.
     due('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i')
     loop.wake()
     await clock.advance(10)
-    expect(loop.items()).toHaveLength(6)
+    expect(loop.items()).toEqual(['a', 'b', 'c', 'd', 'e', 'f'])
     const before = looks.length
-    end('a')
-    end('b')
+    for (const item of ['a', 'b']) end(item)
     await clock.rest()
-    expect(looks).toHaveLength(before)
+    expect([looks.length - before, loop.items()]).toEqual([0, ['c', 'd', 'e', 'f']])
     end('c')
     await clock.rest()
-    expect(looks).toHaveLength(before + 1)
-    expect(looks.at(-1)?.limit).toBe(3)
+    expect(looks.length - before).toBe(1)
     expect(loop.items()).toHaveLength(6)
+    // Those that have no slot by the end go back.
+    const closed = loop.close(0)
+    await clock.advance(2 * SECOND)
+    await closed
+    expect(returned).toEqual(['f', 'g', 'h', 'i'])
   })
 
   it('that become free cause no look at once if the last claim has leased all due items', async () => {
-    for (const isExhaustive of [true, false]) {
-      const { clock, due, loop, end, looks } = await started({ concurrency: 4, isExhaustive })
+    for (const knowsAll of [true, false]) {
+      const { clock, due, loop, end, looks } = await started({ concurrency: 4, knowsAll })
       due('a', 'b')
       loop.wake()
       await clock.advance(10)
       const before = looks.length
       end('a')
       await clock.rest()
-      expect(looks.length - before).toBe(isExhaustive ? 0 : 1)
+      expect(looks.length - before).toBe(knowsAll ? 0 : 1)
       await clock.advance(10)
       expect(looks.length - before).toBe(1)
       end('b')
@@ -182,7 +203,7 @@ describe('the slots of a loop', () => {
   })
 
   it('that become free after a claim that reached its limit are filled at once', async () => {
-    const { clock, due, loop, end, looks } = await started({ concurrency: 2, isExhaustive: true })
+    const { clock, due, loop, end, looks } = await started({ concurrency: 2, knowsAll: true })
     due('a', 'b', 'c')
     loop.wake()
     await clock.advance(10)

@@ -55,8 +55,9 @@ function loopWith(renew: (passed: Passed) => Promise<boolean>) {
   let renewals = 0
   const loop = createLeaseLoop<string>({
     concurrency: 1,
-    claim: async () => items.splice(0),
-    run: (_item, signal) =>
+    claim: async () => ({ items: items.splice(0), isAll: true }),
+    giveBack: async () => {},
+    run: (_item, { signal }) =>
       new Promise((resolve) => {
         signal.addEventListener('abort', () => {
           abortedAt = clock.now() - begunAt

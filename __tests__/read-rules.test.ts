@@ -11,7 +11,6 @@ import {
   pauseAfterRefusal,
   stepAfter,
 } from '../lib/work/read-schedule.js'
-import { createReadTurns, type SharedUrgency } from '../lib/work/read-turns.js'
 import { record } from './support/reader.js'
 
 describe('the schedule of reads', () => {
@@ -151,53 +150,5 @@ describe('the progress of a subscription', () => {
     expect(recalled(none)).toMatchObject(none)
     expect(recalled(times(NOW - 1))).toMatchObject(times(NOW - 1))
     expect(recalled(times(NOW + HOUR))).toMatchObject(times(NOW))
-  })
-})
-
-describe('the order of reads', () => {
-  const ALL: SharedUrgency[] = [0, 2, 3, 4]
-
-  it('begins with the most urgent class', () => {
-    expect(createReadTurns().order(() => false)).toEqual(ALL)
-  })
-
-  it('skips a class without a slot', () => {
-    expect(createReadTurns().order((urgency) => urgency === 4)).toEqual([0, 2, 3])
-  })
-
-  it('gives each class with due reads its share, so that none starves', () => {
-    const turns = createReadTurns()
-    const taken: Record<SharedUrgency, number> = { 0: 0, 2: 0, 3: 0, 4: 0 }
-    for (let reads = 0; reads < 81; reads++) {
-      const order = turns.order(() => false)
-      const first = order[0] as SharedUrgency
-      taken[first]++
-      turns.taken(first, order)
-    }
-    expect(taken).toEqual({ 0: 64, 2: 8, 3: 8, 4: 1 })
-  })
-
-  it('lets a class without due reads save up no turns', () => {
-    const turns = createReadTurns()
-    // For a long time, only the reconcile is due.
-    for (let reads = 0; reads < 100; reads++)
-      turns.taken(
-        4,
-        turns.order(() => false),
-      )
-    const firsts = Array.from({ length: 84 }, () => {
-      const order = turns.order(() => false)
-      turns.taken(order[0] as SharedUrgency, order)
-      return order[0]
-    })
-    expect(firsts.filter((urgency) => urgency === 0).length).toBeLessThanOrEqual(66)
-    expect(new Set(firsts)).toEqual(new Set(ALL))
-  })
-
-  it('does not reduce the share of a class that has had more', () => {
-    const turns = createReadTurns()
-    turns.taken(4, [4])
-    turns.taken(0, ALL)
-    expect(turns.order(() => false)).toEqual([2, 3, 0, 4])
   })
 })

@@ -86,9 +86,10 @@ describe('the defects that simulated worlds found stay fixed:', () => {
       concurrency: 4,
       claim: async () => {
         looks++
-        return []
+        return { items: [], isAll: true }
       },
       run: async () => {},
+      giveBack: async () => {},
       renew: async () => true,
       leaseMs: 60 * SECOND,
       renewEveryMs: 10 * SECOND,

@@ -36,16 +36,13 @@ const PURE = {
   'lib/work/compare-records.ts': ['read-rules.test.ts'],
   'lib/work/conclude-found.ts': CONCLUDING,
   'lib/work/conclude-gone.ts': CONCLUDING,
-  'lib/work/conclude-missing.ts': CONCLUDING,
+  'lib/work/conclude-not-shown.ts': CONCLUDING,
   'lib/work/conclude-read.ts': CONCLUDING,
-  'lib/work/conclude-refused.ts': CONCLUDING,
-  'lib/work/conclude-unread.ts': CONCLUDING,
-  'lib/work/conclusion.ts': ['conclude-records.test.ts', 'conclude-failures.test.ts'],
-  'lib/work/read-facts.ts': CONCLUDING,
+  'lib/work/conclusion.ts': CONCLUDING,
   'lib/work/read-outcomes.ts': ['read-outcomes.test.ts'],
+  'lib/work/read-classes.ts': ['read-classes.test.ts'],
   'lib/work/read-progress.ts': ['read-rules.test.ts'],
   'lib/work/read-schedule.ts': ['read-rules.test.ts', 'conclude-failures.test.ts'],
-  'lib/work/read-turns.ts': ['read-rules.test.ts'],
   'lib/work/requested-reads.ts': ['requested-reads.test.ts'],
 }
 /** Modules that depend on a clock, a store or a disk, and have tests of their own. Run when named. */
@@ -59,15 +56,13 @@ const OTHERS = {
   'lib/sqlite/mutex.ts': ['mutex.test.ts'],
   'lib/sqlite/wal.ts': ['wal.test.ts', 'sqlite-syncs.test.ts'],
   'lib/store/group-commit.ts': ['group-commit.test.ts'],
-  'lib/work/business-claims.ts': ['business-claims.test.ts'],
   'lib/work/call-handler.ts': ['call-handler.test.ts'],
-  'lib/work/lane-slots.ts': ['slots.test.ts'],
   'lib/work/lease.ts': ['lease.test.ts', 'lease-loop.test.ts'],
   'lib/work/lease-loop.ts': LOOPING,
   'lib/work/look-times.ts': LOOPING,
   'lib/work/running-items.ts': LOOPING,
   'lib/work/refresh-subscription.ts': ['refresh-subscription.test.ts'],
-  'lib/work/slot-queue.ts': ['slots.test.ts'],
+  'lib/work/slots.ts': ['slots.test.ts'],
 }
 /** The share of mutants that the tests of a pure module must detect. */
 const AIM = 90

@@ -19,15 +19,15 @@ export async function started(options: Parameters<typeof loopOver>[0] = {}) {
  */
 export function loopOver({
   claims,
+  knowsAll = false,
   ...options
 }: {
   claims?(): Promise<void> | void
   concurrency?: number
   pollMs?: number
-  maxWaiting?: number
   isWaiting?(item: string): boolean
-  ahead?(): number
-  isExhaustive?: boolean
+  /** Whether a claim reports that nothing else is due once it has leased less than its limit. */
+  knowsAll?: boolean
 } = {}) {
   const virtual = createVirtualClock({ isBusy: () => false })
   const process = virtual.forProcess()
@@ -39,6 +39,8 @@ export function loopOver({
   const errors: unknown[] = []
   const aborted: string[] = []
   const renewed: string[] = []
+  const returned: string[] = []
+  const leaves = new Map<string, () => void>()
   let held: ReturnType<typeof gate<void>> | undefined
   const loop = createLeaseLoop<string>({
     concurrency: 1,
@@ -48,14 +50,19 @@ export function loopOver({
       looks.push({ at: virtual.now(), limit })
       await claims?.()
       await held?.opened
-      return waiting.splice(0, limit)
+      const items = waiting.splice(0, limit)
+      return { items, isAll: knowsAll && items.length < limit }
     },
-    async run(item, signal) {
-      if (signal.aborted) aborted.push(`${item} before it began`)
+    async run(item, { signal, leaveSlot }) {
       signal.addEventListener('abort', () => aborted.push(item))
       const end = gate()
       ends.set(item, end)
+      leaves.set(item, leaveSlot)
       await end.opened
+    },
+    async giveBack(item, { signal }) {
+      returned.push(item)
+      if (signal.aborted) aborted.push(`${item} before it began`)
     },
     async renew(item) {
       renewed.push(item)
@@ -96,7 +103,10 @@ export function loopOver({
     errors,
     aborted,
     renewed,
+    returned,
     hold,
+    /** The item is being written, and leaves its slot. */
+    leaveSlot: (item: string) => leaves.get(item)?.(),
     due: (...items: string[]) => void waiting.push(...items),
     end(item: string, error?: Error) {
       if (error) ends.get(item)?.fail(error)

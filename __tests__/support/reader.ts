@@ -3,9 +3,8 @@ import type { ReadResult } from '../../lib/platform/read-result.js'
 import type { SubscriptionRecord } from '../../lib/record.js'
 import type { ReadClaim } from '../../lib/store/store.js'
 import { concludeRead } from '../../lib/work/conclude-read.js'
-import type { ConcludeEnvironment, Conclusion, Move } from '../../lib/work/conclusion.js'
+import { type ConcludeEnvironment, type Conclusion, type Move, readFacts } from '../../lib/work/conclusion.js'
 import { evidenceOfEnd } from '../../lib/work/end-evidence.js'
-import { readFacts } from '../../lib/work/read-facts.js'
 
 export function record(purchase_state: string, updated: number): SubscriptionRecord {
   const updated_at = `2026-01-01T00:00:0${updated}.000Z`

@@ -1,3 +1,4 @@
+import type { MarketplaceError } from '../errors.js'
 import type { Engine } from './engine.js'
 import { createGroupCommit } from './group-commit.js'
 import type { Journal } from './journal.js'
@@ -26,14 +27,19 @@ export function createAcceptance(options: {
   const { engine, ownership, request, journal, health, announce } = options
 
   const { submit, settled } = createGroupCommit<Accepted>({
-    isDataError: engine.isDataError,
-    explain: (error) => asStoreError(error, 'Cannot use the store'),
+    isDataError: (error) => engine.isDataError((error as MarketplaceError).cause),
     sizeOf({ events }) {
       let bytes = 0
       for (const { payload } of events) bytes += Buffer.byteLength(payload)
       return { rows: Math.max(1, events.length), bytes }
     },
-    commit: (batch) => health.watch(() => commit(batch)),
+    async commit(batch) {
+      try {
+        await health.watch(() => commit(batch))
+      } catch (error) {
+        throw asStoreError(error, 'Cannot use the store')
+      }
+    },
   })
 
   async function commit(batch: readonly Accepted[]) {

@@ -1,8 +1,7 @@
 import { MINUTE, SECOND } from '../clock.js'
 import type { OtherBusinesses, Store } from '../store/store.js'
-import type { Belief } from './conclusion.js'
-import { type Evidence, evidenceOfEnd, failingMs, mayEnd } from './end-evidence.js'
-import type { ReadFacts } from './read-facts.js'
+import type { Belief, ReadFacts } from './conclusion.js'
+import { type Evidence, evidenceOfEnd, failingMs, isAnswer, mayEnd } from './end-evidence.js'
 
 /** Of one or two ends it may be true, even if they are all. */
 const MANY = 3
@@ -42,8 +41,14 @@ function missingReads({ failing, served, unread }: OtherBusinesses): number {
 }
 
 /**
- * Asks the store how the other businesses fare, and has some of them read if that is not known yet. It does so before an
- * end, and in the first minutes of failing reads, so that health shows an outage within minutes.
+ * Asks the store how the other businesses fare, and has some of them read if that is not known yet. It does so
+ *
+ * - before an end,
+ * - in the first minutes of failing reads, so that health shows an outage within minutes,
+ * - before a subscription that was never read and is not shown counts as a definite no, and before it is given up. While
+ *   no other business was served since its refusal, the platform may refuse everybody, also those who have just bought.
+ *
+ * Undefined: not asked, because it is too early, or nothing depends on it.
  */
 export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOthers'>) {
   async function compare({ claim, env }: ReadFacts, evidence: Evidence | undefined, forMs: number) {
@@ -59,22 +64,35 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
     return belief
   }
 
+  /** The no of a subscription that was never read becomes definite, or it is given up. */
+  async function compareUnread({ claim }: ReadFacts, refusedMs: number) {
+    const others = await store.otherBusinesses(claim, refusedMs)
+    // Nobody else can show whether the platform refuses everybody.
+    if (!others.exist && others.failing === 1) return undefined
+    const belief = believe('never shown', others, false)
+    if (belief !== 'believed')
+      await store.readOthers(claim, { which: 'served', unreadForMs: refusedMs, limit: MANY })
+    return belief
+  }
+
   return async function check(read: ReadFacts): Promise<Belief | undefined> {
+    const { progress, env, before } = read
     const evidence = evidenceOfEnd(read)
-    const failing = failingMs(read)
-    if (evidence === undefined && !(mayEnd(read) && failing >= LOOK_FROM_MS && failing <= LOOK_UNTIL_MS))
-      return undefined
+    const since = (time: number | null) => Math.max(0, env.now - (time ?? env.now))
     try {
-      if (evidence !== 'never shown') return await compare(read, evidence, failing)
-      const { progress, env, claim } = read
-      const others = await store.otherBusinesses(
-        claim,
-        Math.max(0, env.now - (progress.refusedAt ?? env.now)),
-      )
-      return believe(evidence, others, false)
+      if (evidence === 'never shown') return await compareUnread(read, since(progress.refusedAt))
+      const refusedMs = since(progress.refusedSince)
+      if (before.record === null)
+        return before.verifying && isAnswer(read.result) && refusedMs >= LOOK_FROM_MS
+          ? await compareUnread(read, refusedMs)
+          : undefined
+      const failing = failingMs(read)
+      const isWatched = mayEnd(read) && failing >= LOOK_FROM_MS && failing <= LOOK_UNTIL_MS
+      return evidence || isWatched ? await compare(read, evidence, failing) : undefined
     } catch {
-      // Nobody loses access because of an error of the database. The finish of this read reports a lasting one.
-      return evidence && 'unproven'
+      // Nobody loses access, or gets a definite no, because of an error of the database. The finish of this read reports a
+      // lasting one.
+      return evidence || before.record === null ? 'unproven' : undefined
     }
   }
 }

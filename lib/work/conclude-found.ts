@@ -2,8 +2,14 @@ import { HOUR, MINUTE, SECOND } from '../clock.js'
 import { type SubscriptionRecord, updatedAtMs } from '../record.js'
 import { URGENCY } from '../store/store.js'
 import { isOlder, isUpdated } from './compare-records.js'
-import { type Conclusion, movesTo } from './conclusion.js'
-import { candidateAfter, counters, nextVerification, type ReadFacts } from './read-facts.js'
+import {
+  type Conclusion,
+  candidateAfter,
+  counters,
+  movesTo,
+  nextVerification,
+  type ReadFacts,
+} from './conclusion.js'
 import { VERIFY_DELAYS_MS } from './read-schedule.js'
 
 /**

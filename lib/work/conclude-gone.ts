@@ -1,7 +1,14 @@
 import { URGENCY } from '../store/store.js'
-import { type Conclusion, lossOf } from './conclusion.js'
+import {
+  type Conclusion,
+  candidateAfter,
+  counters,
+  lossOf,
+  nextVerification,
+  type ReadFacts,
+  slowingSince,
+} from './conclusion.js'
 import { evidenceOfEnd, GONE_BY } from './end-evidence.js'
-import { candidateAfter, counters, nextVerification, type ReadFacts, slowingSince } from './read-facts.js'
 import { VERIFY_DELAYS_MS } from './read-schedule.js'
 
 /** The evidence for the end of a known subscription is believed. */

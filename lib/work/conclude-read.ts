@@ -3,10 +3,8 @@ import { MINUTE, SECOND } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import type { ReadClaim } from '../store/store.js'
 import { concludeFound } from './conclude-found.js'
-import { concludeMissing } from './conclude-missing.js'
-import { concludeRefused } from './conclude-refused.js'
-import type { ConcludeEnvironment, Conclusion } from './conclusion.js'
-import { readFacts, tryAgain } from './read-facts.js'
+import { concludeMissing, concludeRefused } from './conclude-not-shown.js'
+import { type ConcludeEnvironment, type Conclusion, readFacts, tryAgain } from './conclusion.js'
 
 const RETRY_BASE_MS = SECOND
 const RETRY_CAP_MS = 5 * MINUTE

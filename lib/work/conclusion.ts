@@ -1,6 +1,11 @@
+import { spread } from '../backoff.js'
+import { HOUR } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { ReadClaim, ReadFinish, Subscription } from '../store/store.js'
+import { ownerIn } from './compare-records.js'
+import { type Progress, progressText, recallProgress } from './read-progress.js'
+import { halfSince, VERIFY_DELAYS_MS } from './read-schedule.js'
 
 /**
  * Whether the evidence for an end counts. `many`: most businesses fail with this one, which is an outage. `unproven`:
@@ -35,6 +40,84 @@ export interface ConcludeEnvironment {
   belief?: Belief | undefined
   /** The result of the read for the candidate business in the same claim, if it found no record either. */
   ofCandidate?: ReadResult | undefined
+}
+
+/** Everything that the conclusion of one read follows from. */
+export interface ReadFacts {
+  claim: ReadClaim
+  /** The subscription before the read. */
+  before: ReadClaim['subscription']
+  result: ReadResult
+  env: ConcludeEnvironment
+  progress: Progress
+  /** The delay before the next reconcile. */
+  reconcileInMs: number
+}
+
+export function readFacts(claim: ReadClaim, result: ReadResult, env: ConcludeEnvironment): ReadFacts {
+  return {
+    claim,
+    before: claim.subscription,
+    result,
+    env,
+    progress: recallProgress(claim, env.now),
+    reconcileInMs: spread(env.reconcileEveryMs, 0.2, env.random),
+  }
+}
+
+/** The read concludes nothing, and is tried again. The other counters stay. */
+export function tryAgain(
+  read: ReadFacts,
+  failure: string,
+  nextInMs: number,
+  changes: Partial<Progress> = {},
+): Conclusion {
+  return {
+    settled: false,
+    failure,
+    progress: counters(read, { ...read.progress, ...changes }),
+    nextInMs,
+    verifying: read.before.verifying,
+    moves: [],
+  }
+}
+
+/** Only the counters in `changes`; every other one starts anew. */
+export function counters({ claim }: ReadFacts, changes: Partial<Progress>): string {
+  return progressText(claim.generation, changes)
+}
+
+/** The delay before the next verification; undefined if no event waits for one, or all are done. */
+export function nextVerification({ progress }: ReadFacts): number | undefined {
+  return progress.owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
+}
+
+/** The longer ago `time` is, the longer the delay, at most that of the reconcile. */
+export function slowingSince({ env, reconcileInMs }: ReadFacts, time: number): number {
+  return Math.min(reconcileInMs, spread(halfSince(env.now - time), 0.2, env.random))
+}
+
+/**
+ * A candidate that the platform has neither shown nor denied is kept for this long after the last request. Not stated by
+ * the document; we chose it far above any lag, so a reconcile after the last verification still tries it.
+ */
+const CANDIDATE_FOR_MS = 72 * HOUR
+
+/**
+ * The candidate business for the next read. If the record of a known subscription names another business, that is the
+ * candidate; for a subscription that was never read such a record is somebody else's. A read that lags may still show the
+ * former business, or nothing for either, and a token may be refused for a while. So a candidate is dropped only if the
+ * platform does not show it the subscription once the verifications are over (`isTheEnd`), or after three days.
+ */
+export function candidateAfter(
+  { result, before, claim, env: { ofCandidate, now } }: ReadFacts,
+  isTheEnd: boolean,
+): Pick<ReadFinish, 'candidate'> {
+  const owner = ownerIn(result, before)
+  if (owner !== undefined && !ofCandidate) return { candidate: owner }
+  const isDenied = isTheEnd && ofCandidate?.kind === 'missing'
+  const isOld = now - (before.requestedAt ?? claim.createdAt) >= CANDIDATE_FOR_MS
+  return isDenied || isOld ? { candidate: null } : {}
 }
 
 /** The finish of a read that was not made: everything stays as before the claim. */

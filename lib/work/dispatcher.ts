@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js'
+import { type Clock, SECOND } from '../clock.js'
 import { createSlices } from '../slices.js'
 import {
   type DeadEntry,
@@ -12,7 +12,6 @@ import {
 import { createHandlerCalls, type Handled } from './call-handlers.js'
 import { createLaneFinishes } from './lane-finishes.js'
 import { createLaneResults } from './lane-results.js'
-import { createLaneSlots, PATIENCE_MS } from './lane-slots.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 
 /**
@@ -25,15 +24,11 @@ const ENTRY_LIMIT = 128
  * deep.
  */
 const MAX_LANES = ENTRY_LIMIT / 2
-/** The most lanes leased before a slot is free. The next ones are leased when fewer than half of them wait. */
-const MAX_AHEAD = MAX_LANES
-
-interface Lane extends LaneClaim {
-  /** Its handlers have run: it waits for its finish to be written, without a slot. */
-  isHandled: boolean
-}
+/** How long a lane may hold its slot, so that others come next. */
+const HOLD_MS = SECOND
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
+type HandlingLease = Parameters<Parameters<typeof createLeaseLoop<LaneClaim>>[0]['run']>[1]
 
 /**
  * Hands journal entries to the app's handlers: at least once, in order within a lane, never two of one lane at once.
@@ -54,85 +49,79 @@ export function createDispatcher(
     onError(error: unknown): void
   },
 ) {
-  const { store, handlers, concurrency, leaseMs, renewEveryMs, pollMs, clock, onError } = options
+  const { store, handlers, concurrency, leaseMs, clock } = options
   const { topics: claimable = handlers.topics } = options
   const { onHandled = () => {}, onDead } = options
   const calls = createHandlerCalls(options)
   const finishes = createLaneFinishes({ store, clock })
-  const slots = createLaneSlots({ concurrency, maxAhead: MAX_AHEAD, clock })
   const slices = createSlices(clock)
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
-  /** Fewer when lanes are deep: each then hands out more entries, for one lease and one finish. */
+  /**
+   * Fewer when lanes are deep: each then hands out more entries, for one lease and one finish. With 100 entries in each
+   * lane a backlog on SQLite is worked off 1.4 to 1.6 × faster than with always `MAX_LANES`.
+   */
   let lanesAtOnce = MAX_LANES
 
-  const loop: LeaseLoop<Lane> = createLeaseLoop<Lane>({
-    concurrency,
-    ahead: slots.ahead,
-    isWaiting: (lane) => lane.isHandled,
-    maxWaiting: 2 * MAX_AHEAD,
-    leaseMs,
-    renewEveryMs,
-    pollMs,
-    clock,
-    onError,
+  const loop: LeaseLoop<LaneClaim> = createLeaseLoop<LaneClaim>({
+    ...options,
     renew: (lane) => store.renewLane(lane, leaseMs),
     run,
+    giveBack: (lane, { signal }) => resultsOf(lane, signal).complete(),
     claim,
   })
 
-  async function claim(free: number): Promise<Lane[]> {
+  async function claim(free: number) {
     const topics = claimable()
-    if (topics.length === 0) return []
+    if (topics.length === 0) return { items: [], isAll: true }
     // A claim takes about 2 ms of SQLite, as a batch of finishes does.
     await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)
     const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
-    const lanes = await store.claimLanes({ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys })
-    const handedOut = lanes.reduce((sum, { entries }) => sum + entries.length, 0)
+    const items = await store.claimLanes({ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys })
+    const handedOut = items.reduce((sum, { entries }) => sum + entries.length, 0)
     // Lanes are deep if their entries have nearly reached the limit.
-    lanesAtOnce =
-      handedOut > ENTRY_LIMIT * 0.75
-        ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
-        : Math.min(MAX_LANES, lanesAtOnce * 2)
-    return lanes.map((lane) => ({ ...lane, isHandled: false }))
+    const areDeep = handedOut > ENTRY_LIMIT * 0.75
+    lanesAtOnce = areDeep
+      ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
+      : Math.min(MAX_LANES, lanesAtOnce * 2)
+    return { items, isAll: items.length < limit && !areDeep }
   }
 
-  async function run(lane: Lane, lost: AbortSignal, isHeld: () => boolean) {
-    const results = createLaneResults({ lane, finishes, lost, onWritten: note })
-    if (await slots.take(lost)) {
-      const beganAt = clock.monotonic()
-      try {
-        for (const entry of lane.entries) {
-          await slices.yieldIfOver()
-          // Before the payload: making it calls a function of the app too, `entitledWhen`.
-          if (lane.lapses >= MAX_LAPSES) {
-            results.add(entry, endedTheProcess(lane.lapses))
-            break
-          }
-          let prepared = calls.prepare(entry, lost)
-          // An event needs no look into the store, and so no promise.
-          if (prepared instanceof Promise) prepared = await prepared
-          let isConfirmed = true
-          // A commit that casts doubt on the lease may also have changed the answer in the payload.
-          while (isConfirmed && doubted.delete(lane)) {
-            isConfirmed = await store.renewLane(lane, leaseMs).catch(() => true)
-            if (isConfirmed) prepared = await calls.prepare(entry, lost)
-          }
-          // After these waits, each of which may outlast the lease.
-          if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
-          if (clock.monotonic() - beganAt > PATIENCE_MS) break
-          const result = await calls.call(entry, prepared, lost)
-          if (!result) break
-          results.add(entry, result)
-          if (result.kind === 'retry') break
-          results.writeSoon()
+  const resultsOf = (lane: LaneClaim, lost: AbortSignal) =>
+    createLaneResults({ lane, finishes, lost, onWritten: note })
+
+  async function run(lane: LaneClaim, { signal: lost, isHeld, leaveSlot }: HandlingLease) {
+    const results = resultsOf(lane, lost)
+    const beganAt = clock.monotonic()
+    try {
+      for (const entry of lane.entries) {
+        await slices.yieldIfOver()
+        // Before the payload: making it calls a function of the app too, `entitledWhen`.
+        if (lane.lapses >= MAX_LAPSES) {
+          results.add(entry, endedTheProcess(lane.lapses))
+          break
         }
-      } finally {
-        lane.isHandled = true
-        slots.leave(beganAt)
-        if (slots.waiting() <= slots.ahead() / 2) loop.wake()
+        let prepared = calls.prepare(entry, lost)
+        // An event needs no look into the store, and so no promise.
+        if (prepared instanceof Promise) prepared = await prepared
+        let isConfirmed = true
+        // A commit that casts doubt on the lease may also have changed the answer in the payload.
+        while (isConfirmed && doubted.delete(lane)) {
+          isConfirmed = await store.renewLane(lane, leaseMs).catch(() => true)
+          if (isConfirmed) prepared = await calls.prepare(entry, lost)
+        }
+        // After these waits, each of which may outlast the lease.
+        if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
+        if (clock.monotonic() - beganAt > HOLD_MS) break
+        const result = await calls.call(entry, prepared, lost)
+        if (!result) break
+        results.add(entry, result)
+        if (result.kind === 'retry') break
+        results.writeSoon()
       }
+    } finally {
+      leaveSlot()
     }
     await results.complete()
   }
@@ -148,13 +137,11 @@ export function createDispatcher(
 
   return {
     ...loop,
-    runAlone: (lane: LaneClaim, heldUntil: number) => loop.runAlone({ ...lane, isHandled: false }, heldUntil),
     /** The keys of handlers that have not settled, whatever became of their leases. */
     busyKeys: calls.busyKeys,
     async close(graceMs: number) {
       await loop.close(graceMs)
       calls.rest()
-      slots.rest()
     },
     /** The store's data of a business (null: of any) has changed: it may have been erased, and its lanes revoked. */
     doubt(business: string | null) {

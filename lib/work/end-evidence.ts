@@ -1,7 +1,7 @@
 import { HOUR, MINUTE } from '../clock.js'
 import type { ReadResult } from '../platform/read-result.js'
 import type { Gone } from '../store/store.js'
-import type { ReadFacts } from './read-facts.js'
+import type { ReadFacts } from './conclusion.js'
 import { isLastingRefusal } from './read-schedule.js'
 
 /** What shows that a subscription has ended, beside reads that the platform refuses or answers without the record. */
@@ -56,8 +56,10 @@ export function mayEnd({ before, result }: ReadFacts): boolean {
   return before.gone === null && before.record !== null && before.state !== 'canceled' && isAnswer(result)
 }
 
-const isAnswer = ({ kind }: ReadResult) =>
-  kind === 'missing' || kind === 'refused' || kind === 'token_refused'
+/** Whether the platform has answered, and not shown the subscription. */
+export function isAnswer({ kind }: ReadResult): boolean {
+  return kind === 'missing' || kind === 'refused' || kind === 'token_refused'
+}
 
 function ofMissing({ progress, env: { now } }: ReadFacts): Evidence | undefined {
   const { missing, missingSince } = progress

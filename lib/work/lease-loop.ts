@@ -1,7 +1,8 @@
 import { SECOND } from '../clock.js'
 import { sleep } from '../waiting.js'
 import { createLookTimes } from './look-times.js'
-import { createRunningItems, type RunningItemsOptions } from './running-items.js'
+import { createRunningItems, type RunningItemsOptions, type RunningLease } from './running-items.js'
+import { createSlots, type SlotsOptions } from './slots.js'
 
 export interface LeaseLoop<Item> {
   start(): void
@@ -12,8 +13,6 @@ export interface LeaseLoop<Item> {
   resume(): void
   /** Runs an item that was claimed while the loop is held, with a lease until `heldUntil`. Resolves when it has ended. */
   runAlone(item: Item, heldUntil: number): Promise<void>
-  /** A running item has begun to wait, so its slot is free: looks without a rest. */
-  slotFreed(): void
   /**
    * Stops claiming, waits `graceMs` for running items, then aborts them. Resolves when they have ended or were left
    * behind.
@@ -25,28 +24,24 @@ export interface LeaseLoop<Item> {
   items(): Item[]
 }
 
-export interface LeaseLoopOptions<Item> extends RunningItemsOptions<Item> {
-  concurrency: number
-  /** Whether a running item only waits, and so takes no slot; at most `maxWaiting` items do. */
-  isWaiting?(item: Item): boolean
-  maxWaiting?: number
+export interface LeaseLoopOptions<Item>
+  extends Omit<RunningItemsOptions<Item>, 'run'>,
+    Omit<SlotsOptions<Item>, 'clock'> {
   /**
-   * How many more than `concurrency` are leased; `run` makes them wait for a slot. Claimed when half of them are
-   * missing.
+   * Leases up to `limit` items. `others` are the leased ones that have a slot or wait for one. `isAll`: no other item was
+   * due, so the next look may rest.
    */
-  ahead?(): number
-  /** Whether a claim of fewer items than `limit` has leased all due ones, so that the next look may rest. */
-  isExhaustive?: boolean
-  /** Leases up to `limit` items. */
-  claim(limit: number): Promise<Item[]>
+  claim(limit: number, others: readonly Item[]): Promise<{ items: Item[]; isAll: boolean }>
+  /** Runs an item that has a slot. `leaveSlot` passes the slot on while the item is being written. */
+  run(item: Item, lease: RunningLease & { leaveSlot(): void }): Promise<void>
+  /** Returns an item that has got no slot. */
+  giveBack(item: Item, lease: RunningLease): Promise<void>
   pollMs: number
 }
 
-/** Each waiting item holds a lease, which is renewed while it waits. */
-const MAX_WAITING = 250
-
 /**
- * Leases items and runs them, at most `concurrency` at once: the one loop behind reading and handling.
+ * Leases items and runs them, at most `concurrency` at once: the one loop behind reading and handling. While items end
+ * quickly, it leases more of them ahead.
  *
  * | state | entered | left |
  * |---|---|---|
@@ -56,13 +51,13 @@ const MAX_WAITING = 250
  * | held | `hold()`, after a look under way; looks claim nothing | `resume()`: looking. `close()`: closed |
  * | closed | `close()`; claims nothing, waits for running items, then aborts them | never |
  *
- * `look-times.ts` decides when it looks, `running-items.ts` runs the items. All times are monotonic: setting the wall
- * clock neither ends a lease nor delays a look.
+ * `look-times.ts` decides when it looks, `slots.ts` how many it leases, `running-items.ts` runs the items. All times are
+ * monotonic: setting the wall clock neither ends a lease nor delays a look.
  */
 export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoop<Item> {
-  const { concurrency, isWaiting = () => false, maxWaiting = MAX_WAITING, ahead = () => 0 } = options
-  const { isExhaustive = false, claim, leaseMs, pollMs, clock, onError } = options
-  const running = createRunningItems<Item>({ ...options, onEnd: slotFreed })
+  const { claim, run, giveBack, leaseMs, pollMs, clock, onError } = options
+  const slots = createSlots<Item>(options)
+  const running = createRunningItems<Item>({ ...options, run: runInSlot, onEnd: slotFreed })
   const times = createLookTimes({ pollMs, clock, look })
   let state: 'new' | 'started' | 'closed' = 'new'
   let looking: Promise<void> | undefined
@@ -92,25 +87,39 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
   async function takeAll() {
     lookedAt = clock.monotonic()
     while (state === 'started' && !isHeld) {
-      const extra = ahead()
-      const waiting = Math.min(running.count(isWaiting), maxWaiting)
-      const free = concurrency + extra - (running.size() - waiting)
-      // Items leased ahead are filled up in one claim, when half of them are missing.
-      if (free <= extra / 2) return
+      const free = slots.room()
+      if (free === 0) return
       const askedAt = clock.monotonic()
-      const items = await claim(free)
+      const { items, isAll } = await claim(free, slots.taken())
+      slots.claimTook(clock.monotonic() - askedAt)
       if (items.length > 0) {
         hasFound = true
         running.begin(items, askedAt + leaseMs)
       }
-      isExhausted = isExhaustive && items.length < free
-      if (items.length === 0 || isExhausted) return
+      isExhausted = isAll
+      if (items.length === 0 || isAll) return
+    }
+  }
+
+  async function runInSlot(item: Item, lease: RunningLease) {
+    const slot = await slots.take(item, lease.signal)
+    if (!slot) return giveBack(item, lease)
+    const leaveSlot = () => {
+      slot.leave()
+      // Otherwise an item leased ahead has got the slot, and its work goes before the next claim.
+      if (!slots.areWaitedFor()) slotFreed()
+    }
+    try {
+      await run(item, { ...lease, leaveSlot })
+    } finally {
+      slot.end()
     }
   }
 
   /** Looks without a rest if due items may wait for the slot. */
   function slotFreed() {
     if (looking) isSlotFreed = true
+    else if (slots.room() === 0) return
     else if (isExhausted) times.wakeAt(clock.monotonic())
     else look()
   }
@@ -140,13 +149,12 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
       return running.ended().then(() => {})
     },
 
-    slotFreed,
-
     wake: (inMs = 0) => times.wakeAt(clock.monotonic() + inMs),
 
     async close(graceMs) {
       state = 'closed'
       times.end()
+      slots.close()
       await endWithin(graceMs)
       if (running.size() === 0) return
       running.abort()

@@ -1,59 +1,64 @@
 import { type ClaimReads, type ReadClaim, URGENCY, type Urgency } from '../store/store.js'
-import { createReadTurns, type SharedUrgency } from './read-turns.js'
+
+/** The classes in their order, the most urgent first. */
+const CLASSES: readonly Urgency[] = Object.values(URGENCY)
 
 /**
- * Which class of reads the shared loop leases next. The shares of `read-turns.ts` decide, within two limits: the
- * reconcile never takes every slot, and neither do routine reads that wait for a token.
+ * Which class of reads is leased next, and which may begin. A class with due reads, none of which is leased, goes first,
+ * so that no class starves. The other places go to the classes in their order. Two rules keep a place free:
+ *
+ * - Subscriptions that were never read have at most half of the places, because anybody who knows the delivery secret
+ *   can make up any number of them.
+ * - Regular reads, and all but those of events that wait for a token, leave one place to events.
  */
-export function createReadClasses(options: {
-  concurrency: number
+export function createReadClasses({
+  isWaitingForToken,
+}: {
   isWaitingForToken(businessUid: string): boolean
 }) {
-  const { concurrency, isWaitingForToken } = options
-  /** One slot is left to events. */
-  const maxRoutine = Math.max(1, concurrency - 1)
-  const turns = createReadTurns()
-  const running = new Set<ReadClaim>()
+  /** Those whose last lease is the longest ago come first. */
+  let byLastLease = [...CLASSES]
 
-  /** `taken`: the classes of reads that the current claim has leased so far. */
-  function hasNoSlot(urgency: Urgency, taken: readonly Urgency[] = []): boolean {
-    if (urgency === URGENCY.event) return false
-    let waiting = 0
-    let reconciles = taken.filter((each) => each === URGENCY.reconcile).length
-    for (const claim of running) {
-      if (claim.urgency === URGENCY.event) continue
-      if (claim.urgency === URGENCY.reconcile) reconciles++
-      if (isWaitingForToken(claim.subscription.businessUid)) waiting++
-    }
-    return waiting >= maxRoutine || (urgency === URGENCY.reconcile && reconciles >= maxRoutine)
+  const isUnread = ({ urgency }: Pick<ReadClaim, 'urgency'>) => urgency === URGENCY.eventOfUnread
+  const mayTakeLong = ({ urgency, subscription }: ReadClaim) =>
+    urgency === URGENCY.reconcile ||
+    (urgency !== URGENCY.event && isWaitingForToken(subscription.businessUid))
+
+  function hasPlace(
+    urgency: Urgency,
+    others: readonly ReadClaim[],
+    places: number,
+    taken: readonly Urgency[] = [],
+  ) {
+    if (urgency === URGENCY.event) return true
+    const unread =
+      others.filter(isUnread).length + taken.filter((each) => each === URGENCY.eventOfUnread).length
+    if (urgency === URGENCY.eventOfUnread && unread >= Math.max(1, Math.floor(places / 2))) return false
+    const long = others.filter(mayTakeLong).length + taken.filter((each) => each === URGENCY.reconcile).length
+    return long < Math.max(1, places - 1)
   }
 
   return {
-    /** The classes to lease from, the preferred first. */
-    order: () => turns.order(hasNoSlot),
+    all: CLASSES,
 
-    /** Chooses the class of each read of one claim, as if the reads leased so far were running. */
-    chooser(): NonNullable<ClaimReads['choose']> {
-      let tried = turns.copy()
+    /** Whether the read may have one of `places` beside the others. */
+    hasPlace: ({ urgency }: ReadClaim, others: readonly ReadClaim[], places: number) =>
+      hasPlace(urgency, others, places),
+
+    /** Chooses the class of each lease of one claim, which fills `places` beside the others. */
+    chooser(others: readonly ReadClaim[], places: number): NonNullable<ClaimReads['choose']> {
+      const leased = new Set(others.map(({ urgency }) => urgency))
+      const order = byLastLease
       return (due, taken) => {
-        const last = taken.at(-1) as SharedUrgency | undefined
-        if (last === undefined) tried = turns.copy()
-        else
-          tried.taken(
-            last,
-            tried.order((urgency) => hasNoSlot(urgency, taken.slice(0, -1))),
-          )
-        return tried.order((urgency) => hasNoSlot(urgency, taken)).find((urgency) => due.includes(urgency))
+        const free = due.filter((urgency) => hasPlace(urgency, others, places, taken))
+        const isFirst = (urgency: Urgency) =>
+          free.includes(urgency) && !leased.has(urgency) && !taken.includes(urgency)
+        return order.find(isFirst) ?? free[0]
       }
     },
 
-    begin(claim: ReadClaim) {
-      turns.taken(claim.urgency as SharedUrgency, turns.order(hasNoSlot))
-      running.add(claim)
-    },
-
-    end(claim: ReadClaim) {
-      running.delete(claim)
+    leased({ urgency }: ReadClaim) {
+      byLastLease = [...byLastLease.filter((each) => each !== urgency), urgency]
     },
   }
 }

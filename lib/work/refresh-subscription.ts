@@ -3,12 +3,11 @@ import type { ReadResult } from '../platform/read-result.js'
 import type { SubscriptionRecord } from '../record.js'
 import type { ReadClaim, Store } from '../store/store.js'
 import { createEndCheck, hasFailed, readOthersAgain } from './believe-end.js'
-import { createUnreadCheck } from './believe-unread.js'
 import { ownerIn } from './compare-records.js'
 import { concludeRead } from './conclude-read.js'
-import { type Conclusion, untouched } from './conclusion.js'
+import { type Conclusion, readFacts, untouched } from './conclusion.js'
+import { isAnswer } from './end-evidence.js'
 import { changeOf } from './purchase-change.js'
-import { readFacts } from './read-facts.js'
 import type { createReadOutcomes } from './read-outcomes.js'
 import type { createReadPause } from './read-pause.js'
 import { writeWhileLeased } from './write-while-leased.js'
@@ -38,14 +37,13 @@ export function createRefreshSubscription(
   const { store, read, stateOf, reconcileEveryMs, maxStaleMs, waitMs, outcomes, pause } = options
   const { clock, random = Math.random, onRead = () => {} } = options
   const checkEnd = createEndCheck(store)
-  const checkUnread = createUnreadCheck(store)
 
   /** Reads with the business of the row. If that shows no record, reads with the candidate business too. */
   async function readFor(claim: ReadClaim, signal: AbortSignal) {
     const { subscriptionUid, businessUid } = claim.subscription
     const result = await read({ subscriptionUid, businessUid, signal })
     outcomes.note(businessUid, result)
-    if (signal.aborted || !['missing', 'refused', 'token_refused'].includes(result.kind)) return { result }
+    if (signal.aborted || !isAnswer(result)) return { result }
     const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
@@ -75,7 +73,7 @@ export function createRefreshSubscription(
       pause.after(result)
       const env = { now: clock.now(), random, reconcileEveryMs, maxStaleMs, waitMs, stateOf, ofCandidate }
       const facts = readFacts(claim, result, env)
-      const belief = (await checkEnd(facts)) ?? (await checkUnread(facts))
+      const belief = await checkEnd(facts)
       const conclusion = concludeRead(claim, result, { ...env, belief })
       const { moves, ...finish } = conclusion
       const written = {

@@ -2,9 +2,8 @@ import { type Clock, SECOND } from '../clock.js'
 import type { HealthProblem } from '../health.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../store/store.js'
 import { adoptItems } from './adopt-items.js'
-import { createBusinessClaims } from './business-claims.js'
+import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createReadClasses } from './read-classes.js'
-import { createReadLoop } from './read-loop.js'
 import { createReadOutcomes } from './read-outcomes.js'
 import { createReadPause } from './read-pause.js'
 import { createRefreshSubscription, type ReadingOptions } from './refresh-subscription.js'
@@ -13,9 +12,8 @@ import { createRefreshSubscription, type ReadingOptions } from './refresh-subscr
  * Keeps the subscriptions of the store equal to those of the platform. Level-triggered: an event only makes a
  * subscription due, and the read decides. The same column schedules retries, verifications and the regular reconcile.
  *
- * There are two loops. Subscriptions that an event named and nobody has read yet have a loop of their own, so a flood of
- * forged ones cannot delay those of customers. The other loop shares its slots among all other classes: requested
- * reads precede routine ones, and the reconcile never has all slots.
+ * All reads share one loop, whose slots `read-classes.ts` distributes. It never reads two subscriptions of one business
+ * at once.
  */
 export function createRefresher(
   options: ReadingOptions & {
@@ -35,59 +33,37 @@ export function createRefresher(
     onError(error: unknown): void
   },
 ) {
-  const { store, isWaitingForToken, purchasableUids, concurrency } = options
-  const { leaseMs, renewEveryMs, pollMs, clock, onError } = options
+  const { store, isWaitingForToken, purchasableUids, leaseMs, clock, onError } = options
   const outcomes = createReadOutcomes({ clock })
   const pause = createReadPause(clock)
-  const classes = createReadClasses({ concurrency, isWaitingForToken })
-  const claims = createBusinessClaims({ store, leaseMs, isPaused: pause.isOn })
+  const classes = createReadClasses({ isWaitingForToken })
   const { refresh, giveBack } = createRefreshSubscription({ ...options, outcomes, pause })
-  /** Businesses that the second loop may claim next: many forged subscriptions of one must not take all its reads. */
-  const yielding = new Set<string>()
   let requestedAt = Number.NEGATIVE_INFINITY
   let closing = false
 
-  const shared = {
-    concurrency,
-    leaseMs,
-    renewEveryMs,
-    pollMs,
-    clock,
-    onError,
-    renew: (claim: ReadClaim) => store.renewRead(claim, leaseMs),
-    read,
-    giveBack,
-    mayBegin: () => !pause.isOn(),
-  }
-
-  const firstReads = createReadLoop({
-    ...shared,
-    // Forged ones among them must not fill the queue for tokens ahead of customers.
-    isWaiting: () => false,
-    claim: (limit) => claims.claim({ limit, urgencies: [URGENCY.eventOfUnread], except: yielding }),
-    onEnd(claim) {
-      claims.release(claim)
-      yielding.add(claim.subscription.businessUid)
-      laterReads.wake()
-    },
-  })
-
-  const laterReads = createReadLoop({
-    ...shared,
+  const loop: LeaseLoop<ReadClaim> = createLeaseLoop<ReadClaim>({
+    ...options,
+    // Forged subscriptions, which were never read, must not fill the queue for tokens ahead of customers.
     isWaiting: (claim) =>
       claim.urgency === URGENCY.event && isWaitingForToken(claim.subscription.businessUid),
-    async claim(limit) {
-      const leased = await claims.claim({ limit, urgencies: classes.order(), choose: classes.chooser() })
-      if (yielding.size > 0) firstReads.wake()
-      yielding.clear()
-      for (const claim of leased) classes.begin(claim)
-      return leased
+    hasPlace: classes.hasPlace,
+    async claim(limit, others) {
+      if (pause.isOn()) return { items: [], isAll: true }
+      const items = await store.claimReads({
+        limit,
+        leaseMs,
+        except: loop.items().map(({ subscription }) => subscription.businessUid),
+        urgencies: classes.all,
+        choose: classes.chooser(others, others.length + limit),
+      })
+      items.forEach(classes.leased)
+      return { items, isAll: items.length < limit }
     },
-    onSlotFree: classes.end,
-    onEnd: claims.release,
+    // A read that was leased ahead does not begin after the answer to another one has paused all reads.
+    run: (claim, lease) => (pause.isOn() ? giveBack(claim) : read(claim, lease.signal, lease.leaveSlot)),
+    giveBack,
+    renew: (claim) => store.renewRead(claim, leaseMs),
   })
-
-  const loops = [firstReads, laterReads]
 
   async function read(claim: ReadClaim, signal: AbortSignal, onWriting: () => void) {
     const pauseBeganAt = clock.monotonic() - MIN_READ_INTERVAL_MS
@@ -100,12 +76,12 @@ export function createRefresher(
   }
 
   function wake(inMs?: number) {
-    if (!closing) for (const loop of loops) loop.wake(inMs)
+    if (!closing) loop.wake(inMs)
   }
 
   return {
     start() {
-      for (const loop of loops) loop.start()
+      loop.start()
       adoptItems({ store, purchasableUids, clock, onError, isClosing: () => closing })
     },
     /** A read was requested: it is due now, or after the pause that follows the last read of its subscription. */
@@ -116,19 +92,14 @@ export function createRefresher(
     },
     async close(graceMs: number) {
       closing = true
-      await Promise.all(loops.map((loop) => loop.close(graceMs)))
+      await loop.close(graceMs)
     },
-    /** When the loops last looked for work; the older of the two times. */
-    lookedAt: () => Math.min(...loops.map((loop) => loop.lookedAt())),
+    lookedAt: loop.lookedAt,
     isPaused: pause.isOn,
     refusal: outcomes.refusal,
-    async hold() {
-      await Promise.all(loops.map((loop) => loop.hold()))
-    },
-    resume() {
-      for (const loop of loops) loop.resume()
-    },
-    runAlone: laterReads.runAlone,
+    hold: loop.hold,
+    resume: loop.resume,
+    runAlone: loop.runAlone,
     problems: (): HealthProblem[] => [...pause.problems(), ...outcomes.problems()],
   }
 }

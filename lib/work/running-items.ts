@@ -3,16 +3,21 @@ import { createLine } from '../line.js'
 import { createClaimLeases } from './lease.js'
 
 export interface RunningItemsOptions<Item> {
-  /**
-   * Handles failures of the item itself; `onError` gets any other rejection. `isHeld` also knows the end of a lease whose
-   * signal is late.
-   */
-  run(item: Item, signal: AbortSignal, isHeld: () => boolean): Promise<void>
+  /** Handles failures of the item itself; `onError` gets any other rejection. */
+  run(item: Item, lease: RunningLease): Promise<void>
   renew(item: Item): Promise<boolean>
   leaseMs: number
   renewEveryMs: number
   clock: Clock
   onError(error: unknown): void
+}
+
+/** The lease of a running item. */
+export interface RunningLease {
+  /** Aborts when the lease is lost. */
+  signal: AbortSignal
+  /** Whether the lease is held by the clock: the signal may be late. */
+  isHeld(): boolean
 }
 
 /** Leased items that run. The signal of an item aborts when its lease is lost (`lease.ts`). */
@@ -27,7 +32,7 @@ export function createRunningItems<Item>(options: RunningItemsOptions<Item> & { 
       for (const item of items) {
         const controller = new AbortController()
         const lease = leases.add({ renew: () => renew(item), onLost: () => controller.abort() })
-        const done = run(item, controller.signal, lease.isHeld)
+        const done = run(item, { signal: controller.signal, isHeld: lease.isHeld })
           .catch(onError)
           .finally(() => {
             lease.end()
@@ -40,13 +45,6 @@ export function createRunningItems<Item>(options: RunningItemsOptions<Item> & { 
 
     size: () => running.size,
     items: () => running.values().map(({ item }) => item),
-
-    /** How many of them pass the test. */
-    count(test: (item: Item) => boolean): number {
-      let found = 0
-      for (const { item } of running.values()) if (test(item)) found++
-      return found
-    },
 
     /** Resolves when those that run now have ended. */
     ended: () => Promise.all(running.values().map(({ done }) => done)),
