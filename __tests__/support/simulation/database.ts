@@ -68,7 +68,7 @@ export async function createDatabase(): Promise<Database> {
       for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'tallies']) {
         await engine.write((trx) => sql`delete from ${sql.ref(table)}`.execute(trx))
       }
-      await engine.write((trx) => sql`insert into handlers values ('change', 0, 0)`.execute(trx))
+      await engine.write((trx) => sql`insert into handlers values ('change', 0)`.execute(trx))
     },
 
     subscriptions: () =>
