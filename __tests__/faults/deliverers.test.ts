@@ -96,7 +96,7 @@ describe('a sender with the secret', () => {
     for (const { business_uid = '' } of tokenCalls) {
       perBusiness.set(business_uid, (perBusiness.get(business_uid) ?? 0) + 1)
     }
-    expect(perBusiness.size).toBeGreaterThan(20)
+    expect(perBusiness.size).toBeGreaterThan(5)
     expect(Math.max(...perBusiness.values())).toBeLessThanOrEqual(2)
   })
 

@@ -68,7 +68,7 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
   async function compareUnread({ claim }: ReadFacts, refusedMs: number) {
     const others = await store.otherBusinesses(claim, refusedMs)
     // Nobody else can show whether the platform refuses everybody.
-    if (!others.exist && others.failing === 1) return undefined
+    if (!others.exist && others.failing === 1 && others.served === 0) return undefined
     const belief = believe('never shown', others, false)
     if (belief !== 'believed')
       await store.readOthers(claim, { which: 'served', unreadForMs: refusedMs, limit: MANY })

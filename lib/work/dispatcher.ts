@@ -12,7 +12,7 @@ import {
 import { createHandlerCalls, type Handled } from './call-handlers.js'
 import { createLaneFinishes } from './lane-finishes.js'
 import { createLaneResults } from './lane-results.js'
-import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
+import { createLeaseLoop, type LeaseLoop, type RunInSlot } from './lease-loop.js'
 
 /**
  * Entries that one claim reads: SQLite takes about 2 ms for as many lanes with payloads of some hundred bytes. With twice
@@ -28,7 +28,6 @@ const MAX_LANES = ENTRY_LIMIT / 2
 const HOLD_MS = SECOND
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
-type HandlingLease = Parameters<Parameters<typeof createLeaseLoop<LaneClaim>>[0]['run']>[1]
 
 /**
  * Hands journal entries to the app's handlers: at least once, in order within a lane, never two of one lane at once.
@@ -91,7 +90,7 @@ export function createDispatcher(
   const resultsOf = (lane: LaneClaim, lost: AbortSignal) =>
     createLaneResults({ lane, finishes, lost, onWritten: note })
 
-  async function run(lane: LaneClaim, { signal: lost, isHeld, leaveSlot }: HandlingLease) {
+  async function run(lane: LaneClaim, { signal: lost, isHeld, leaveSlot }: RunInSlot) {
     const results = resultsOf(lane, lost)
     const beganAt = clock.monotonic()
     try {

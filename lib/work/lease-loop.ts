@@ -24,6 +24,12 @@ export interface LeaseLoop<Item> {
   items(): Item[]
 }
 
+/** What an item runs with that has a slot. */
+export interface RunInSlot extends RunningLease {
+  /** Passes the slot on while the item is being written. */
+  leaveSlot(): void
+}
+
 export interface LeaseLoopOptions<Item>
   extends Omit<RunningItemsOptions<Item>, 'run'>,
     Omit<SlotsOptions<Item>, 'clock'> {
@@ -32,8 +38,8 @@ export interface LeaseLoopOptions<Item>
    * due, so the next look may rest.
    */
   claim(limit: number, others: readonly Item[]): Promise<{ items: Item[]; isAll: boolean }>
-  /** Runs an item that has a slot. `leaveSlot` passes the slot on while the item is being written. */
-  run(item: Item, lease: RunningLease & { leaveSlot(): void }): Promise<void>
+  /** Runs an item that has a slot. */
+  run(item: Item, lease: RunInSlot): Promise<void>
   /** Returns an item that has got no slot. */
   giveBack(item: Item, lease: RunningLease): Promise<void>
   pollMs: number
