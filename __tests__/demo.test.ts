@@ -4,8 +4,15 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
-import { check, type Expected, type Observed } from '../example-app/check.js'
-import { exitCodeOf, type PlayStage, play, type Step } from '../example-app/play.js'
+import {
+  check,
+  type Expected,
+  exitCodeOf,
+  type Observable,
+  type Observed,
+  play,
+  type Step,
+} from '../example-app/demo/run-scenario.js'
 
 const PROJECT = resolve(__dirname, '..')
 const LET_IN: Expected = { entitled: true, reason: 'purchased', report: 200 }
@@ -83,7 +90,7 @@ describe('a play', () => {
 
 /** Runs the demo in a process. Returns its lines and its exit code. */
 async function runOnce(temporary: string): Promise<{ code: number | null; lines: string[] }> {
-  const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo.ts', '--once'], {
+  const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo/main.ts', '--once'], {
     cwd: PROJECT,
     env: { ...process.env, TMPDIR: temporary },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -100,12 +107,12 @@ function step(given: Partial<Step>): Step {
   return { title: 'a step', act: () => {}, expect: LET_IN, ...given }
 }
 
-/** Plays on a stage where every business may use the app. */
+/** Plays where every business may use the app. */
 function playWith(steps: Step[]) {
-  const stage: PlayStage = {
+  const demo: Observable = {
     happenings: () => [],
     listen: () => () => {},
     observe: async () => OBSERVED_LET_IN,
   }
-  return play({ steps, stage, stepTimeoutMs: 20, onStep: () => {}, onVerdict: () => {} })
+  return play({ steps, demo, stepTimeoutMs: 20, onStep: () => {}, onVerdict: () => {} })
 }

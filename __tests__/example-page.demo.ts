@@ -16,7 +16,7 @@ export interface Demo {
 /** Starts `npm run demo` in a process of its own. Port 0 takes a free one. */
 export async function startDemo(port = 0): Promise<Demo> {
   const temporary = mkdtempSync(join(tmpdir(), 'example-page-'))
-  const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo.ts'], {
+  const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo/main.ts'], {
     cwd: resolve(__dirname, '..'),
     env: { ...process.env, TMPDIR: temporary, PORT: String(port) },
     stdio: ['ignore', 'pipe', 'inherit'],

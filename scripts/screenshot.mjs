@@ -8,7 +8,7 @@ import { chromium as browserType } from 'playwright-core'
 const PROJECT = fileURLToPath(new URL('..', import.meta.url))
 const FILE = fileURLToPath(new URL('../docs/screenshot.png', import.meta.url))
 
-const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo.ts'], {
+const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo/main.ts'], {
   cwd: PROJECT,
   env: { ...process.env, PORT: '0' },
   stdio: ['ignore', 'pipe', 'inherit'],

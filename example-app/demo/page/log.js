@@ -11,7 +11,7 @@ const WORDS = {
   event: 'App',
   decision: 'Decision',
   visit: 'Visit',
-  stage: 'Demo',
+  demo: 'Demo',
 }
 const MOST_GROUPS = 60
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ACTIONS, type ActionName } from './actions.js'
+import { ACTIONS, type ActionName } from './business-actions.js'
 
 /** A piece of this example's code, cut from the file that runs. */
 export interface Code {
@@ -15,13 +15,13 @@ type Place = readonly [of: Code['of'], file: string, beginning: string]
 
 const ROUTER: Place = ['app', 'app.ts', "app.use('/webhooks/marketplace'"]
 const ON_CHANGE: Place = ['app', 'app.ts', 'marketplace.onPurchaseChange(']
-const KILL: Place = ['demo', 'app-process.ts', 'function end(']
+const KILL: Place = ['demo', 'demo/app-process.ts', 'function end(']
 
 /** The code behind each button, by the name of the button. */
 export const PLACES = {
-  ...actionsFrom('actions.ts'),
+  ...actionsFrom('demo/business-actions.ts'),
   install: [
-    ['demo', 'actions.ts', 'install: {'],
+    ['demo', 'demo/business-actions.ts', 'install: {'],
     ['app', 'app.ts', "marketplace.on('application/installed'"],
   ],
   openReport: [
@@ -29,21 +29,21 @@ export const PLACES = {
     ['app', 'app.ts', "app.get('/reports'"],
   ],
   checkAgain: [['app', 'app.ts', "app.post('/access/refresh'"]],
-  cutOff: [['demo', 'trouble.ts', 'outage = simulator.faults.add(']],
-  bringBack: [['demo', 'trouble.ts', 'outage.remove(']],
-  slowDown: [['demo', 'trouble.ts', 'slowness = simulator.faults.add(']],
-  speedUp: [['demo', 'trouble.ts', 'slowness.remove(']],
-  killApp: [['demo', 'app-process.ts', "kill: () => end('SIGKILL')"], KILL],
+  cutOff: [['demo', 'demo/outages.ts', 'outage = simulator.faults.add(']],
+  bringBack: [['demo', 'demo/outages.ts', 'outage.remove(']],
+  slowDown: [['demo', 'demo/outages.ts', 'slowness = simulator.faults.add(']],
+  speedUp: [['demo', 'demo/outages.ts', 'slowness.remove(']],
+  killApp: [['demo', 'demo/app-process.ts', "kill: () => end('SIGKILL')"], KILL],
   startApp: [
-    ['demo', 'app-process.ts', 'const started = fork('],
-    ['app', 'receiver.ts', 'const { app, marketplace } = createReportsApp('],
-    ['app', 'receiver.ts', 'await marketplace.start('],
+    ['demo', 'demo/app-process.ts', 'const started = fork('],
+    ['app', 'server.ts', 'const { app, marketplace } = createReportsApp('],
+    ['app', 'server.ts', 'await marketplace.start('],
   ],
-  buyAndKill: [['demo', 'app-life.ts', 'async killAfterTheAcknowledgement('], ROUTER],
+  buyAndKill: [['demo', 'demo/outages.ts', 'async killAfterTheAcknowledgement('], ROUTER],
   missAndPay: [
-    ['demo', 'stories.ts', 'function missAndPay('],
-    ['demo', 'actions.ts', 'failPayment: {'],
-    ['demo', 'actions.ts', 'confirmPayment: {'],
+    ['demo', 'demo/stories.ts', 'function missAndPay('],
+    ['demo', 'demo/business-actions.ts', 'failPayment: {'],
+    ['demo', 'demo/business-actions.ts', 'confirmPayment: {'],
   ],
 } as const satisfies Record<string, readonly Place[]>
 

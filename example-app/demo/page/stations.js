@@ -8,7 +8,7 @@ const ANSWERS = { yes: 'Report open', no: 'Report closed', none: 'Report closed'
 /** The kinds of events that change a station while the strip plays. */
 const TRUTH = ['platform']
 const KNOWN = ['read', 'change']
-const ANSWER = ['decision', 'stage']
+const ANSWER = ['decision', 'demo']
 
 export function createStations() {
   return {

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import type { Activity } from './app.js'
+import type { Activity } from '../app.js'
 
 type Message = Activity | { kind: 'ready'; port: number }
 

@@ -1,19 +1,18 @@
-import type { ActionName } from './actions.js'
-import type { Expected } from './check.js'
-import type { Step } from './play.js'
-import type { Stage } from './stage.js'
+import type { ActionName } from './business-actions.js'
+import type { Demo } from './demo.js'
+import type { Expected, Step } from './run-scenario.js'
 import type { Happening } from './timeline.js'
 
 const LET_IN: Expected = { entitled: true, reason: 'purchased', report: 200 }
 const NOT_PURCHASED: Expected = { entitled: false, reason: 'not_purchased', report: 402 }
 
 /** The life of a subscription, with many faults on the way. */
-export function lifeOf(businessUid: string, stage: Stage): Step[] {
-  const { simulator } = stage
+export function scenarioOf(businessUid: string, demo: Demo): Step[] {
+  const { simulator } = demo
   const { faults } = simulator
 
   function does(name: ActionName) {
-    const why = stage.perform(name, businessUid)
+    const why = demo.perform(name, businessUid)
     if (why) throw new Error(why)
   }
 
@@ -21,7 +20,7 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
   async function readHasFailed() {
     const deadline = Date.now() + 10_000
     for (;;) {
-      const { subscriptions } = await stage.decision(businessUid)
+      const { subscriptions } = await demo.decision(businessUid)
       if (subscriptions.some(({ failure }) => failure !== null)) return
       if (Date.now() > deadline) throw new Error('expected a failed read, and none failed within 10 s')
       await new Promise((resolve) => setTimeout(resolve, 100))
@@ -55,15 +54,15 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
     {
       title: 'The payment is confirmed, and the app is killed after its acknowledgement and before its read',
       async act() {
-        await stage.killAfterTheAcknowledgement('confirmPayment', businessUid)
-        await stage.startApp()
+        await demo.killAfterTheAcknowledgement('confirmPayment', businessUid)
+        await demo.startApp()
       },
       until: changedTo('purchased'),
       expect: LET_IN,
     },
     {
       title: 'The platform is cut off: the last answer stands',
-      act: () => stage.cutOff(),
+      act: () => demo.cutOff(),
       expect: LET_IN,
     },
     {
@@ -76,7 +75,7 @@ export function lifeOf(businessUid: string, stage: Stage): Step[] {
     },
     {
       title: 'The platform is back: the app reads the new state',
-      act: () => stage.bringBack(),
+      act: () => demo.bringBack(),
       until: changedTo('suspended'),
       expect: NOT_PURCHASED,
     },

@@ -1,8 +1,8 @@
-import type { Decision } from '../lib/index.js'
+import type { Decision } from '../../lib/index.js'
 import type { AppProcess } from './app-process.js'
 import { nameOf } from './businesses.js'
 import type { Timeline } from './timeline.js'
-import { wordsOfVisit } from './words.js'
+import { textOfVisit } from './timeline-texts.js'
 
 /** What a business sees of the app. */
 export function createVisits(parts: { app: AppProcess; timeline: Timeline }) {
@@ -30,7 +30,7 @@ export function createVisits(parts: { app: AppProcess; timeline: Timeline }) {
     /** The same, with an entry in the timeline. */
     async visit(businessUid: string) {
       const reply = await report(businessUid)
-      timeline.addAlone(wordsOfVisit(businessUid, reply.status))
+      timeline.addAlone(textOfVisit(businessUid, reply.status))
       return reply
     },
   }

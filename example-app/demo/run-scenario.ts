@@ -1,4 +1,4 @@
-import { check, type Expected, type Observed } from './check.js'
+import type { Decision } from '../../lib/index.js'
 import type { Happening } from './timeline.js'
 
 /** One step in the life of a subscription. */
@@ -11,8 +11,8 @@ export interface Step {
   expect: Expected
 }
 
-/** The parts of the stage that a play needs. */
-export interface PlayStage {
+/** The parts of the demo that a play needs. */
+export interface Observable {
   happenings(): readonly Happening[]
   listen(listener: () => void): () => void
   observe(): Promise<Observed>
@@ -30,23 +30,23 @@ export interface Verdict {
  */
 export async function play(options: {
   steps: readonly Step[]
-  stage: PlayStage
+  demo: Observable
   stepTimeoutMs?: number
   onStep(title: string): void
   onVerdict(verdict: Verdict): void
 }): Promise<Verdict[]> {
-  const { steps, stage, stepTimeoutMs = 20_000, onStep, onVerdict } = options
+  const { steps, demo, stepTimeoutMs = 20_000, onStep, onVerdict } = options
   const verdicts: Verdict[] = []
   for (const { title, act, until, expect } of steps) {
     onStep(title)
-    const before = stage.happenings().at(-1)?.id ?? 0
+    const before = demo.happenings().at(-1)?.id ?? 0
     const faults: string[] = []
     try {
       await act()
-      const isOver = () => until?.(stage.happenings().filter(({ id }) => id > before)) ?? true
-      if (!(await becomes(isOver, stage, stepTimeoutMs)))
+      const isOver = () => until?.(demo.happenings().filter(({ id }) => id > before)) ?? true
+      if (!(await becomes(isOver, demo, stepTimeoutMs)))
         faults.push(`the step has not ended after ${stepTimeoutMs / 1_000} s`)
-      faults.push(...check(expect, await stage.observe()))
+      faults.push(...check(expect, await demo.observe()))
     } catch (error) {
       faults.push(error instanceof Error ? error.message : String(error))
     }
@@ -65,7 +65,7 @@ export function exitCodeOf(verdicts: readonly Verdict[]): 0 | 1 {
 /** Waits for the condition. False if it does not hold in time. */
 export function becomes(
   isSo: () => boolean,
-  stage: Pick<PlayStage, 'listen'>,
+  demo: Pick<Observable, 'listen'>,
   timeoutMs: number,
 ): Promise<boolean> {
   return new Promise((resolve) => {
@@ -73,7 +73,7 @@ export function becomes(
       if (isSo()) end(true)
     }
     const timer = setTimeout(() => end(false), timeoutMs)
-    const unlisten = stage.listen(look)
+    const unlisten = demo.listen(look)
     function end(result: boolean) {
       clearTimeout(timer)
       unlisten()
@@ -81,4 +81,36 @@ export function becomes(
     }
     look()
   })
+}
+
+/** The expected answer at a point in the life of a subscription. */
+export interface Expected {
+  entitled: boolean
+  reason: Decision['reason']
+  /** The status of the paid page. */
+  report: 200 | 402 | 503
+}
+
+export interface Observed {
+  decision: Pick<Decision, 'entitled' | 'reason'>
+  report: number
+}
+
+/** The differences, a sentence for each. */
+export function check(expected: Expected, { decision, report }: Observed): string[] {
+  const faults: string[] = []
+  if (decision.entitled !== expected.entitled) {
+    faults.push(`expected ${textOf(expected.entitled)}, got ${textOf(decision.entitled)}`)
+  }
+  if (decision.reason !== expected.reason) {
+    faults.push(`expected the reason ${expected.reason}, got ${decision.reason}`)
+  }
+  if (report !== expected.report) {
+    faults.push(`expected the report to answer ${expected.report}, got ${report}`)
+  }
+  return faults
+}
+
+function textOf(entitled: boolean): string {
+  return entitled ? 'let in' : 'not let in'
 }

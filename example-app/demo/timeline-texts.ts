@@ -1,11 +1,11 @@
 import { STATUS_CODES } from 'node:http'
-import type { Decision } from '../lib/index.js'
-import type { Delivery, PlatformRequest } from '../lib/testing/index.js'
-import type { Activity } from './app.js'
+import type { Decision } from '../../lib/index.js'
+import type { Delivery, PlatformRequest } from '../../lib/testing/index.js'
+import type { Activity } from '../app.js'
 import { nameOf } from './businesses.js'
 
 /** The decision as a line of the timeline. */
-export function wordsOfDecision({ business_uid, entitled, known, reason }: Decision) {
+export function textOfDecision({ business_uid, entitled, known, reason }: Decision) {
   const answer = entitled ? 'Let in' : known ? 'Not let in' : 'Not known yet'
   return {
     kind: 'decision',
@@ -16,7 +16,7 @@ export function wordsOfDecision({ business_uid, entitled, known, reason }: Decis
 }
 
 /** The reply to a visitor of the paid page. */
-export function wordsOfVisit(businessUid: string, status: number) {
+export function textOfVisit(businessUid: string, status: number) {
   const answer = status === 0 ? 'no answer' : `${status} ${STATUS_CODES[status] ?? ''}`
   return {
     kind: 'visit',
@@ -27,7 +27,7 @@ export function wordsOfVisit(businessUid: string, status: number) {
 }
 
 // Without the target, whose last part is the delivery secret.
-export function wordsOfDelivery({ business_uid, event, status, error, attempt, faults }: Delivery) {
+export function textOfDelivery({ business_uid, event, status, error, attempt, faults }: Delivery) {
   const isAccepted = status === 200
   const outcome =
     status === undefined
@@ -39,7 +39,7 @@ export function wordsOfDelivery({ business_uid, event, status, error, attempt, f
   return { kind: 'delivery', business_uid, text, tone: isAccepted ? 'plain' : 'bad' } as const
 }
 
-export function wordsOfRequest(
+export function textOfRequest(
   { endpoint, status, business_uid, faults }: PlatformRequest,
   isReceived: boolean,
 ) {
@@ -58,7 +58,7 @@ export function wordsOfRequest(
   } as const
 }
 
-export function wordsOfActivity(activity: Activity) {
+export function textOfActivity(activity: Activity) {
   switch (activity.kind) {
     case 'change': {
       const { business_uid, from, to, entitled } = activity.change

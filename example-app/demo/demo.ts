@@ -3,23 +3,22 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 // An installed app writes: from 'marketplace-webhooks/testing'
-import { createSimulator } from '../lib/testing/index.js'
-import { createActing } from './acting.js'
-import { createAppLife } from './app-life.js'
+import { createSimulator } from '../../lib/testing/index.js'
 import { createAppProcess } from './app-process.js'
+import { createBusinessActions } from './business-actions.js'
 import { BUSINESSES } from './businesses.js'
+import { createOutages } from './outages.js'
 import { createTimeline } from './timeline.js'
-import { createTrouble } from './trouble.js'
+import { textOfActivity, textOfDelivery, textOfRequest } from './timeline-texts.js'
 import { createVisits } from './visits.js'
-import { wordsOfActivity, wordsOfDelivery, wordsOfRequest } from './words.js'
 
-export type Stage = Awaited<ReturnType<typeof openStage>>
+export type Demo = Awaited<ReturnType<typeof openDemo>>
 
 /**
  * The parts of the demo: a simulated platform, the app in a separate process with its database in a temporary folder,
- * and the timeline of both. `here` is the folder of this example.
+ * and the timeline of both. `here` is the folder of the demo.
  */
-export async function openStage({ here }: { here: string }) {
+export async function openDemo({ here }: { here: string }) {
   const clientId = 'reports'
   const clientSecret = randomBytes(24).toString('base64url')
   const folder = await mkdtemp(join(tmpdir(), 'reports-demo-'))
@@ -28,18 +27,17 @@ export async function openStage({ here }: { here: string }) {
     clientId,
     clientSecret,
     apps: [{ codeName: 'reports', price: '19.00', currency: 'EUR' }],
-    // For deliveries to a killed app. The platform does not promise retries, and `lifeOf` does not need them.
+    // For deliveries to a killed app. The platform does not promise retries, and `scenarioOf` does not need them.
     retries: 100,
     retryDelayMs: 1_000,
   })
   const { baseUrl, authUrl } = await simulator.start()
   for (const { uid } of BUSINESSES) simulator.addBusiness(uid)
-  const trouble = createTrouble({ simulator, timeline })
-  const acting = createActing({ simulator, timeline })
+  const businessActions = createBusinessActions({ simulator, timeline })
   let waitingDeliveries = 0
 
   const app = createAppProcess({
-    script: join(here, 'receiver.ts'),
+    script: join(here, '..', 'server.ts'),
     env: {
       CLIENT_ID: clientId,
       CLIENT_SECRET: clientSecret,
@@ -51,20 +49,20 @@ export async function openStage({ here }: { here: string }) {
       DELIVERY_SECRETS: randomBytes(24).toString('base64url'),
       STORE: `sqlite:${join(folder, 'reports.db')}`,
     },
-    onActivity: (activity) => timeline.add(wordsOfActivity(activity)),
-    onDied: (why) => timeline.begin({ kind: 'stage', text: `Unexpected: ${why}`, tone: 'bad' }),
+    onActivity: (activity) => timeline.add(textOfActivity(activity)),
+    onDied: (why) => timeline.begin({ kind: 'demo', text: `Unexpected: ${why}`, tone: 'bad' }),
   })
 
   simulator.on('delivery', (delivery) => {
     const { status, attempt, error } = delivery
     if (status !== 200 && attempt === 1 && error !== 'dropped') waitingDeliveries += 1
     if (status === 200 && attempt > 1) waitingDeliveries -= 1
-    if (status === 200 || attempt === 1) timeline.add(wordsOfDelivery(delivery))
+    if (status === 200 || attempt === 1) timeline.add(textOfDelivery(delivery))
   })
   simulator.on('request', (request) => {
     // The platform also answers the request of a process that was killed in the meantime.
     const isReceived = request.at >= app.startedAt()
-    const words = wordsOfRequest(request, isReceived)
+    const words = textOfRequest(request, isReceived)
     if (words) timeline.add(words)
   })
 
@@ -72,11 +70,10 @@ export async function openStage({ here }: { here: string }) {
     simulator,
     app,
     timeline,
-    ...acting,
-    ...trouble,
+    ...businessActions,
     /** The number of deliveries without a reply. The simulator sends them again. */
     waitingDeliveries: () => waitingDeliveries,
-    ...createAppLife({ simulator, app, timeline, perform: acting.perform }),
+    ...createOutages({ simulator, app, timeline, perform: businessActions.perform }),
     ...createVisits({ app, timeline }),
 
     async close() {

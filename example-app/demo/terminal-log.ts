@@ -10,14 +10,14 @@ const KINDS: Record<Kind, string> = {
   event: 'app',
   decision: 'decision',
   visit: 'visit',
-  stage: 'stage',
+  demo: 'demo',
 }
 
 type Style = 'bold' | 'dim' | 'good' | 'bad'
 const CODES: Record<Style, number> = { bold: 1, dim: 2, good: 32, bad: 31 }
 
 /** Writes events as aligned lines, with colours on a terminal only. */
-export function createPrinter(out: NodeJS.WriteStream) {
+export function createTerminalLog(out: NodeJS.WriteStream) {
   const isColoured = out.isTTY && !process.env.NO_COLOR
   const begun = Date.now()
   const print = (line: string) => out.write(`${line}\n`)

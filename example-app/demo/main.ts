@@ -4,67 +4,67 @@
  */
 import { dirname } from 'node:path'
 import { BUSINESSES } from './businesses.js'
-import { lifeOf } from './life.js'
+import { type Demo, openDemo } from './demo.js'
 import { servePage } from './page-server.js'
-import { exitCodeOf, play } from './play.js'
-import { createPrinter } from './printer.js'
-import { openStage, type Stage } from './stage.js'
-import { wordsOfDecision } from './words.js'
+import { exitCodeOf, play } from './run-scenario.js'
+import { scenarioOf } from './scenario.js'
+import { createTerminalLog } from './terminal-log.js'
+import { textOfDecision } from './timeline-texts.js'
 
 async function main(): Promise<number> {
-  const stage = await openStage({ here: dirname(process.argv[1] as string) })
+  const demo = await openDemo({ here: dirname(process.argv[1] as string) })
   const interrupted = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve())
     // The reader of the output has ended (`| head`). Without this listener the process would end without removing its database.
     process.stdout.on('error', () => resolve())
   })
   try {
-    if (!process.argv.includes('--once')) return await stayOpen(stage, interrupted)
-    return await Promise.race([playOnce(stage), interrupted.then(() => INTERRUPTED)])
+    if (!process.argv.includes('--once')) return await stayOpen(demo, interrupted)
+    return await Promise.race([playOnce(demo), interrupted.then(() => INTERRUPTED)])
   } finally {
-    await stage.close()
+    await demo.close()
   }
 }
 
 /** The exit code of a process that Ctrl-C has ended. */
 const INTERRUPTED = 130
 
-async function playOnce(stage: Stage): Promise<0 | 1> {
-  const { timeline } = stage
+async function playOnce(demo: Demo): Promise<0 | 1> {
+  const { timeline } = demo
   const [business] = BUSINESSES
-  const printer = createPrinter(process.stdout)
-  timeline.listen(printer.happening)
-  printer.heading(`The life of a subscription of ${business.name}`)
-  await stage.startApp()
+  const log = createTerminalLog(process.stdout)
+  timeline.listen(log.happening)
+  log.heading(`The life of a subscription of ${business.name}`)
+  await demo.startApp()
 
   const verdicts = await play({
-    steps: lifeOf(business.uid, stage),
-    stage: {
+    steps: scenarioOf(business.uid, demo),
+    demo: {
       happenings: timeline.all,
       listen: timeline.listen,
       async observe() {
-        const decision = await stage.decision(business.uid)
-        timeline.add(wordsOfDecision(decision))
-        const { status: report } = await stage.report(business.uid)
+        const decision = await demo.decision(business.uid)
+        timeline.add(textOfDecision(decision))
+        const { status: report } = await demo.report(business.uid)
         return { decision, report }
       },
     },
-    onStep: printer.heading,
+    onStep: log.heading,
     onVerdict({ faults }) {
-      if (faults.length === 0) printer.good('as expected')
-      for (const fault of faults) printer.bad(fault)
+      if (faults.length === 0) log.good('as expected')
+      for (const fault of faults) log.bad(fault)
     },
   })
 
   const right = verdicts.filter(({ faults }) => faults.length === 0).length
-  printer.heading(`${right} of ${verdicts.length} decisions were right`)
+  log.heading(`${right} of ${verdicts.length} decisions were right`)
   return exitCodeOf(verdicts)
 }
 
-async function stayOpen(stage: Stage, interrupted: Promise<void>): Promise<0> {
-  await stage.startApp()
+async function stayOpen(demo: Demo, interrupted: Promise<void>): Promise<0> {
+  await demo.startApp()
   const page = await servePage({
-    stage,
+    demo,
     here: dirname(process.argv[1] as string),
     port: Number(process.env.PORT ?? 0),
   })

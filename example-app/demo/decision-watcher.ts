@@ -1,7 +1,7 @@
-import type { Decision } from '../lib/index.js'
+import type { Decision } from '../../lib/index.js'
 import { BUSINESSES } from './businesses.js'
-import type { Stage } from './stage.js'
-import { wordsOfDecision } from './words.js'
+import type { Demo } from './demo.js'
+import { textOfDecision } from './timeline-texts.js'
 
 /** The answer of the app, as the page shows it. */
 export interface Watched {
@@ -16,14 +16,14 @@ export interface Watched {
 const ASK_AGAIN_MS = 700
 
 /** Holds the newest decision of every business. Asks the app again after each event that may change it. */
-export function watchDecisions(stage: Stage, onUpdate: () => void) {
+export function watchDecisions(demo: Demo, onUpdate: () => void) {
   const watched = new Map<string, Watched & { isOutdated: boolean; timer?: NodeJS.Timeout | undefined }>()
   for (const { uid } of BUSINESSES)
     watched.set(uid, { decision: null, isChecking: false, askedAt: null, isOutdated: false })
 
   async function ask(uid: string) {
     const state = watched.get(uid)
-    if (!state || !stage.app.isRunning()) return
+    if (!state || !demo.app.isRunning()) return
     if (state.isChecking) {
       state.isOutdated = true
       return
@@ -34,10 +34,10 @@ export function watchDecisions(stage: Stage, onUpdate: () => void) {
     try {
       do {
         state.isOutdated = false
-        const decision = await stage.decision(uid)
+        const decision = await demo.decision(uid)
         const isNews =
           decision.reason !== state.decision?.reason || decision.entitled !== state.decision.entitled
-        if (isNews && state.decision) stage.timeline.add(wordsOfDecision(decision))
+        if (isNews && state.decision) demo.timeline.add(textOfDecision(decision))
         state.decision = decision
         state.askedAt = Date.now()
       } while (state.isOutdated)
@@ -51,7 +51,7 @@ export function watchDecisions(stage: Stage, onUpdate: () => void) {
     onUpdate()
   }
 
-  const unlisten = stage.timeline.listen(({ kind, business_uid }) => {
+  const unlisten = demo.timeline.listen(({ kind, business_uid }) => {
     onUpdate()
     if (kind === 'decision' || kind === 'platform' || kind === 'visit') return
     if (business_uid) void ask(business_uid)

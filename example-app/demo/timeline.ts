@@ -1,4 +1,4 @@
-/** The source of an event: an action on the platform, a delivery, a call to the platform, the app, or the demo (`stage`). */
+/** The source of an event: an action on the platform, a delivery, a call to the platform, the app, or the demo itself. */
 export type Kind =
   | 'platform'
   | 'delivery'
@@ -8,7 +8,7 @@ export type Kind =
   | 'event'
   | 'decision'
   | 'visit'
-  | 'stage'
+  | 'demo'
 
 /** An event of the timeline. */
 export interface Happening {

@@ -154,7 +154,7 @@ async function press(button) {
     const { why } = await ask('POST', `${at}/check`)
     if (!why)
       announce(business().decision?.asOf ? 'Read again just now.' : 'Asked again: there is nothing to read.')
-  } else await ask('POST', action ? `${at}/actions/${action}` : `stage/${codeOf(button)}`)
+  } else await ask('POST', action ? `${at}/actions/${action}` : `demo/${codeOf(button)}`)
 }
 
 async function playStep(name, number) {

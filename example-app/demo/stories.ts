@@ -1,8 +1,8 @@
-import { stateOf } from './actions.js'
+import { stateOf } from './business-actions.js'
 import { nameOf } from './businesses.js'
-import type { ButtonName } from './code.js'
-import { becomes } from './play.js'
-import type { Stage } from './stage.js'
+import type { ButtonName } from './code-pieces.js'
+import type { Demo } from './demo.js'
+import { becomes } from './run-scenario.js'
 import type { Happening } from './timeline.js'
 
 /** A tour of the package. Each step is a press of a button and its result. */
@@ -24,7 +24,7 @@ interface StoryStep {
   before: string
   /** The text after the step. */
   after: string
-  act(stage: Stage, businessUid: string): unknown
+  act(demo: Demo, businessUid: string): unknown
   /** Whether the step has ended, by the events since it began. */
   until(since: readonly Happening[]): boolean
 }
@@ -32,7 +32,7 @@ interface StoryStep {
 const OPEN = {
   press: 'Open the report',
   button: 'openReport',
-  act: (stage: Stage, businessUid: string) => stage.visit(businessUid),
+  act: (demo: Demo, businessUid: string) => demo.visit(businessUid),
 } as const
 
 export const STORIES = {
@@ -53,7 +53,7 @@ export const STORIES = {
         before: 'The bakery buys the app on the platform. The platform sends a webhook.',
         after:
           'The webhook was written to disk, then acknowledged. The webhook only announces a change. The package read the subscription, and the record decides the answer.',
-        act: (stage, businessUid) => must(stage.perform('buy', businessUid)),
+        act: (demo, businessUid) => must(demo.perform('buy', businessUid)),
         until: decided('Let in'),
       },
       {
@@ -75,7 +75,7 @@ export const STORIES = {
         button: 'buy',
         before: 'Yoga Studio Mitte buys the app.',
         after: 'The studio may use the app.',
-        act: (stage, businessUid) => must(stage.perform('buy', businessUid)),
+        act: (demo, businessUid) => must(demo.perform('buy', businessUid)),
         until: decided('Let in'),
       },
       {
@@ -83,7 +83,7 @@ export const STORIES = {
         button: 'failPayment',
         before: 'A month later its bank refuses the payment. The platform suspends the subscription.',
         after: 'The subscription was read back as suspended. The studio is not let in any more.',
-        act: (stage, businessUid) => must(stage.perform('failPayment', businessUid)),
+        act: (demo, businessUid) => must(demo.perform('failPayment', businessUid)),
         until: decided('Not let in'),
       },
       {
@@ -97,7 +97,7 @@ export const STORIES = {
         button: 'confirmPayment',
         before: 'The payment arrives after all.',
         after: 'One webhook, one read: the studio is let in again.',
-        act: (stage, businessUid) => must(stage.perform('confirmPayment', businessUid)),
+        act: (demo, businessUid) => must(demo.perform('confirmPayment', businessUid)),
         until: decided('Let in'),
       },
     ],
@@ -115,8 +115,8 @@ export const STORIES = {
           'Café Morgenrot pays. The app acknowledges the webhook, and is killed before it reads the subscription.',
         after:
           'The app is down, and the platform has its acknowledgement. Only the line on disk remains of the purchase.',
-        act: (stage, businessUid) => stage.killAfterTheAcknowledgement('buy', businessUid),
-        until: (since) => since.some(({ kind, text }) => kind === 'stage' && text.includes('SIGKILL')),
+        act: (demo, businessUid) => demo.killAfterTheAcknowledgement('buy', businessUid),
+        until: (since) => since.some(({ kind, text }) => kind === 'demo' && text.includes('SIGKILL')),
       },
       {
         press: 'Miss a payment, then pay',
@@ -134,7 +134,7 @@ export const STORIES = {
         before: 'The app starts again, with the same database.',
         after:
           'The line was still on disk. So the app read the subscription as it is now, and the café may use the app.',
-        act: (stage) => stage.startApp(),
+        act: (demo) => demo.startApp(),
         until: decided('Let in'),
       },
     ],
@@ -149,15 +149,15 @@ export function isStoryName(name: string): name is StoryName {
 }
 
 /** Plays a step. Resolves to null, or to the reason why it did not end. */
-export async function playStep(stage: Stage, name: StoryName, number: number, timeoutMs = 20_000) {
+export async function playStep(demo: Demo, name: StoryName, number: number, timeoutMs = 20_000) {
   const story: Story = STORIES[name]
   const step = story.steps[number]
   if (!step) return 'This step does not exist'
-  const { timeline } = stage
+  const { timeline } = demo
   try {
-    if (number === 0) await setScene(stage, story.business_uid, timeoutMs)
+    if (number === 0) await setScene(demo, story.business_uid, timeoutMs)
     const before = timeline.all().at(-1)?.id ?? 0
-    await step.act(stage, story.business_uid)
+    await step.act(demo, story.business_uid)
     const isOver = () => step.until(timeline.all().filter(({ id }) => id > before))
     return (await becomes(isOver, timeline, timeoutMs))
       ? null
@@ -168,18 +168,18 @@ export async function playStep(stage: Stage, name: StoryName, number: number, ti
 }
 
 /** Sets up the start of a story: no faults, and the business has no active subscription. */
-async function setScene(stage: Stage, businessUid: string, timeoutMs: number) {
-  stage.bringBack()
-  stage.speedUp()
-  await stage.startApp()
-  if (!['purchased', 'suspended'].includes(stateOf(stage.standing(businessUid)))) return
-  const before = stage.timeline.all().at(-1)?.id ?? 0
-  must(stage.perform('cancel', businessUid))
+async function setScene(demo: Demo, businessUid: string, timeoutMs: number) {
+  demo.bringBack()
+  demo.speedUp()
+  await demo.startApp()
+  if (!['purchased', 'suspended'].includes(stateOf(demo.standing(businessUid)))) return
+  const before = demo.timeline.all().at(-1)?.id ?? 0
+  must(demo.perform('cancel', businessUid))
   const isOver = () =>
-    stage.timeline
+    demo.timeline
       .all()
       .some(({ id, kind, text }) => id > before && kind === 'change' && text.endsWith('→ canceled'))
-  if (!(await becomes(isOver, stage.timeline, timeoutMs))) throw new Error('The cancellation was not read')
+  if (!(await becomes(isOver, demo.timeline, timeoutMs))) throw new Error('The cancellation was not read')
 }
 
 function decided(answer: string) {
@@ -192,7 +192,7 @@ function visited(status: number) {
     since.some(({ kind, text }) => kind === 'visit' && text.includes(` ${status} `))
 }
 
-function missAndPay({ simulator, timeline, perform }: Stage, businessUid: string) {
+function missAndPay({ simulator, timeline, perform }: Demo, businessUid: string) {
   const lost = simulator.faults.add({ on: 'delivery', kind: 'drop', business_uid: businessUid })
   const text = `${nameOf(businessUid)} misses a payment, then pays`
   timeline.asOne({ kind: 'platform', business_uid: businessUid, text }, () => {

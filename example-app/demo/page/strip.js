@@ -27,7 +27,7 @@ const PARTS = {
     words: ({ text }) => `The answer: ${text.replace(/: (.*)/, ' ($1)')}.`,
   },
   visit: { parts: ['app'], words: ({ text }) => `${text}.` },
-  stage: { parts: ['package', 'app'], words: ({ text }) => `${text}.` },
+  demo: { parts: ['package', 'app'], words: ({ text }) => `${text}.` },
 }
 
 const isStill = matchMedia('(prefers-reduced-motion: reduce)')

@@ -1,5 +1,6 @@
 /**
- * The app in a separate process, so that the demo can kill it. Settings come from the environment, as in production.
+ * Starts the app of `app.ts` with settings from the environment, as in production, and registers its webhooks. Run by the
+ * demo, it reports to it by messages.
  */
 import type { AddressInfo } from 'node:net'
 import { appToken } from '../lib/index.js'
