@@ -1,7 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
 import type { HealthProblem } from '../health.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../store/store.js'
-import { adoptItems } from './adopt-items.js'
 import { createBusinessClaims } from './business-claims.js'
 import { createReadClasses } from './read-classes.js'
 import { createReadLoop } from './read-loop.js'
@@ -19,14 +18,9 @@ import { createRefreshSubscription, type ReadingOptions } from './refresh-subscr
  */
 export function createRefresher(
   options: ReadingOptions & {
-    store: Pick<
-      Store,
-      'claimReads' | 'finishRead' | 'renewRead' | 'adoptItems' | 'otherBusinesses' | 'readOthers'
-    >
+    store: Pick<Store, 'claimReads' | 'finishRead' | 'renewRead' | 'otherBusinesses' | 'readOthers'>
     /** Whether reads of the business wait for its token. A slow token endpoint must not delay businesses with a token. */
     isWaitingForToken(businessUid: string): boolean
-    /** The app's own items. A subscription stored as another item's is read if its item is one of these now. */
-    purchasableUids: readonly string[]
     concurrency: number
     leaseMs: number
     renewEveryMs: number
@@ -35,7 +29,7 @@ export function createRefresher(
     onError(error: unknown): void
   },
 ) {
-  const { store, isWaitingForToken, purchasableUids, concurrency } = options
+  const { store, isWaitingForToken, concurrency } = options
   const { leaseMs, renewEveryMs, pollMs, clock, onError } = options
   const outcomes = createReadOutcomes({ clock })
   const pause = createReadPause(clock)
@@ -106,7 +100,6 @@ export function createRefresher(
   return {
     start() {
       for (const loop of loops) loop.start()
-      adoptItems({ store, purchasableUids, clock, onError, isClosing: () => closing })
     },
     /** A read was requested: it is due now, or after the pause that follows the last read of its subscription. */
     requested() {

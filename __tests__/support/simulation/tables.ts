@@ -591,7 +591,6 @@ export function createTables(): Database & {
           ;(row as Row).refreshAt = now() + leaseMs
           return true
         },
-        async adoptItems() {},
         otherBusinesses: async (claim, failingMs) => otherBusinesses(claim, failingMs),
         async readOthers(claim, options) {
           const count = readOthers(claim, options)
