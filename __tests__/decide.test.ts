@@ -131,15 +131,6 @@ describe('a subscription that was never read', () => {
     expect(reasonOf(unread({ refreshAt: null, pending: true }))).toBe('unreadable')
     expect(reasonOf(unread({ refreshAt: null, pending: false, purchasableUid: 'p' }))).toBe('unreadable')
   })
-
-  it("counts as another app's only if no read was ever requested and an item was named", () => {
-    const remembered = { refreshAt: null, pending: false, purchasableUid: 'q' }
-    expect(reasonOf(unread(remembered))).toBe('other_app')
-    expect(reasonOf(unread({ ...remembered, refreshAt: NOW }))).toBe('not_read_yet')
-    expect(reasonOf(unread({ ...remembered, pending: true }))).toBe('unreadable')
-    expect(reasonOf(unread({ ...remembered, purchasableUid: null }))).toBe('unreadable')
-    expect(reasonOf(unread(remembered), { purchasableUids: [] })).toBe('unreadable')
-  })
 })
 
 describe('the decision', () => {

@@ -22,14 +22,14 @@ describe('the read that an event requests', () => {
     ['create', 'mine', 'subscription'],
     ['create', null, 'subscription'],
     ['create', {}, 'subscription'],
-    ['create', 'theirs', 'other_item'],
+    ['create', 'theirs', 'subscription'],
     ['update', 'mine', 'subscription'],
     ['update', '', 'subscription'],
-    ['update', 'theirs', 'other_item'],
+    ['update', 'theirs', 'subscription'],
     // With a full record it still announces a subscription of the app.
     ['create with a record', 'mine', 'subscription'],
     ['create with a record', undefined, 'subscription'],
-    ['create with a record', 'theirs', 'other_item'],
+    ['create with a record', 'theirs', 'subscription'],
     // This event is sent for every subscription of the business, so another item is normal.
     ['updated', 'mine', 'subscription'],
     ['updated', null, 'subscription'],
@@ -127,17 +127,17 @@ describe('notices for other items', () => {
 describe('known subscriptions for other items', () => {
   it('J34 degrade the health as long as none is for the own item', async () => {
     const { accept, intake } = setUp(['mine', 'mine-too'])
-    intake.noteKnownItems([null])
+    intake.otherItems.noteKnown([null])
     expect(messagesOf(intake)).toEqual([])
-    intake.noteKnownItems(['theirs', null, 'theirs'])
-    intake.noteKnownItems(['others'])
+    intake.otherItems.noteKnown(['theirs', null, 'theirs'])
+    intake.otherItems.noteKnown(['others'])
     expect(messagesOf(intake)).toEqual([
       'the known subscriptions are for another item ("theirs", "others") and none for app.purchasableUid ("mine", "mine-too"): businesses that bought another item are denied',
     ])
-    for (let i = 0; i < 10; i++) intake.noteKnownItems([`theirs-${i}`])
+    for (let i = 0; i < 10; i++) intake.otherItems.noteKnown([`theirs-${i}`])
     expect(messagesOf(intake)[0]).not.toContain('theirs-5')
-    intake.noteKnownItems(['theirs', 'mine-too'])
-    intake.noteKnownItems(['theirs'])
+    intake.otherItems.noteKnown(['theirs', 'mine-too'])
+    intake.otherItems.noteKnown(['theirs'])
     expect(messagesOf(intake)).toEqual([])
     // The same holds after a notice for the own item.
     await accept('update', 'theirs')
@@ -146,12 +146,12 @@ describe('known subscriptions for other items', () => {
 
   it('J34 are no problem after a notice for the own item, and none without app.purchasableUid', async () => {
     const { accept, intake } = setUp(['mine'])
-    intake.noteKnownItems(['theirs'])
+    intake.otherItems.noteKnown(['theirs'])
     await accept('create', 'mine')
-    intake.noteKnownItems(['theirs'])
+    intake.otherItems.noteKnown(['theirs'])
     expect(messagesOf(intake)).toEqual([])
     const any = setUp([]).intake
-    any.noteKnownItems(['theirs'])
+    any.otherItems.noteKnown(['theirs'])
     expect(messagesOf(any)).toEqual([])
   })
 

@@ -169,7 +169,6 @@ function reading(concurrency: number) {
         return true
       },
       renewRead: async () => true,
-      adoptItems: async () => {},
       otherBusinesses: async () => ({
         ...{ failing: 1, served: 0, recovered: 0, isSteady: false, exist: false },
         ...{ unread: 0, lately: { failing: 0, served: 0 } },

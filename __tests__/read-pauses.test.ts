@@ -66,7 +66,6 @@ function reads(concurrency: number) {
       },
       finishRead: async () => true,
       renewRead: async () => true,
-      adoptItems: async () => {},
       otherBusinesses: async () => ({
         ...{ failing: 1, served: 0, recovered: 0, isSteady: false, exist: false },
         ...{ unread: 0, lately: { failing: 0, served: 0 } },
@@ -76,7 +75,6 @@ function reads(concurrency: number) {
     read: () => new Promise((resolve) => waiting.push(resolve)),
     isWaitingForToken: () => false,
     stateOf: ({ purchase_state }) => purchase_state,
-    purchasableUids: [],
     concurrency,
     leaseMs: 10 * MINUTE,
     renewEveryMs: 5 * MINUTE,

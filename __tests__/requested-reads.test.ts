@@ -24,9 +24,9 @@ describe('the read that a notice requests', () => {
       })
   })
 
-  it("is recorded separately if its item is not one of the app's", () => {
+  it("concerns its subscription also if its item is not one of the app's, so that it counts once the setting is right", () => {
     expect(requestedBy({ ...notice, purchasable_uid: 'q' })).toEqual({
-      kind: 'other_item',
+      kind: 'subscription',
       ...NAMED,
       purchasableUid: 'q',
     })

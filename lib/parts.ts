@@ -26,7 +26,6 @@ import { untracedTimers } from './telemetry/spans.js'
 import { createTelemetry } from './telemetry/telemetry.js'
 import { createHandlers } from './work/handlers.js'
 import { createIntake } from './work/intake.js'
-import { lookAtItems } from './work/look-at-items.js'
 import { refusedBusinesses } from './work/refused-businesses.js'
 import { workerFor } from './worker-option.js'
 
@@ -122,7 +121,7 @@ export function createParts<Custom extends EventDefinitions>(
     worker,
     onOpen() {
       overdueWork.opened()
-      lookAtItems(store, intake.noteKnownItems, (error) => telemetry.failure('reading', error))
+      intake.otherItems.lookAt(store).catch((error) => telemetry.failure('reading', error))
     },
     async onClose() {
       healthChanges.close()

@@ -17,7 +17,7 @@ import { createWorker } from './work/worker.js'
 
 /** The worker that the option `worker` means; undefined when it is `false`. */
 export function workerFor(
-  { worker: settings, platform: { concurrency }, app, freshness, retention }: ResolvedOptions,
+  { worker: settings, platform: { concurrency }, freshness, retention }: ResolvedOptions,
   parts: {
     store: Store
     clock: Clock
@@ -28,7 +28,7 @@ export function workerFor(
     handlers: Handlers
     reporting: ReturnType<typeof createReporting>
     listeners: ReturnType<typeof createOutcomeListeners>
-    intake: Pick<ReturnType<typeof createIntake>, 'noteKnownItems'>
+    intake: Pick<ReturnType<typeof createIntake>, 'otherItems'>
     marketplace(): unknown
   },
 ) {
@@ -48,11 +48,10 @@ export function workerFor(
       // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
       reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
       maxStaleMs: freshness.maxStaleMs,
-      purchasableUids: app.purchasableUid,
       waitMs: freshness.waitMs,
       onRead(claim, result, conclusion) {
         reporting.read(claim, result, conclusion)
-        if (result.kind === 'found') intake.noteKnownItems([result.record.purchasable_uid])
+        if (result.kind === 'found') intake.otherItems.noteKnown([result.record.purchasable_uid])
       },
     },
     handling: {

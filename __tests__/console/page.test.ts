@@ -140,11 +140,12 @@ describe('the page of the console', () => {
   })
 
   it('shows unrecognised deliveries by shape, other items and wrong secrets', async () => {
-    const { url, deliver, platform, target } = await createStage()
+    const { url, deliver, platform, target, marketplace } = await createStage()
     for (const n of [1, 2])
       await deliver({ entity_name: 'invoice', event_type: 'paid', data: { id: `i-${n}` } })
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
     await platform.settled()
+    await marketplace.idle()
     await fetch(`${target}x`, { method: 'POST', body: '{}' })
     const page = await open(url, 'support', '#/attention')
     await page.getByText('2 times').waitFor()

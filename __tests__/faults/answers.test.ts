@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE } from '../../lib/clock.js'
-import { sampleDelivery } from '../../lib/testing/index.js'
 import { eventOf } from '../support/events.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from '../support/scene.js'
@@ -70,9 +69,9 @@ describe('D22 an event that names another business', () => {
 
 describe('J32 a business that bought another item', () => {
   it('is explained with the item that it bought and the configured one', async () => {
-    const { marketplace, deliver } = await createScene()
-    const data = { business_id: 'b1', subscription_uid: 's1', purchasable_uid: OTHER_ITEM }
-    await deliver(sampleDelivery('purchasable_subscription/create', data))
+    const { platform, marketplace } = await createScene()
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
+    await platform.settled()
     expect(await marketplace.explain('b1')).toMatchObject({
       entitled: false,
       known: true,

@@ -18,7 +18,6 @@ export const STORE_METHODS = [
   'open',
   'accept',
   'requestRefresh',
-  'adoptItems',
   'subscriptionsOf',
   'subscriptionsNamed',
   'claimReads',

@@ -139,7 +139,7 @@ interface Judgement {
 function reasonFor(subscription: Subscription, rules: DecisionRules, now: number): Judgement {
   const { record, gone, readAt } = subscription
   if (gone) return { reason: gone }
-  if (record === null) return { reason: reasonForUnread(subscription, rules) }
+  if (record === null) return { reason: reasonForUnread(subscription) }
   if (isOfOtherApp(record.purchasable_uid, rules)) return { reason: 'other_app' }
   const answer = rules.entitledWhen(record)
   if (typeof answer !== 'boolean') return { reason: 'entitled_when_failed', ...answer }
@@ -148,11 +148,7 @@ function reasonFor(subscription: Subscription, rules: DecisionRules, now: number
 }
 
 /** While the platform may lag behind its own event, a missing record does not mean no. */
-function reasonForUnread(
-  { purchasableUid, failure, pending, verifying, refreshAt }: Subscription,
-  rules: DecisionRules,
-): Reason {
-  if (refreshAt === null && !pending && isOfOtherApp(purchasableUid, rules)) return 'other_app'
+function reasonForUnread({ failure, pending, verifying, refreshAt }: Subscription): Reason {
   if (verifying) return 'not_read_yet'
   if (failure === 'platform_record_missing') return pending ? 'not_read_yet' : 'missing'
   if (REFUSALS.includes(failure ?? '')) return 'unreadable'

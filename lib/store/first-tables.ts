@@ -78,7 +78,6 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
   // Earlier forms of version 1 named these columns otherwise. The time got its present name before the two counters.
   const times = has('subscriptions', 'generation') ? sql`generation - settled_generation` : sql`wanted - done`
   const requestedAt = ofSubscription('requested_at', sql`wanted_at`)
-  const isOfOtherItem = sql`${ofSubscription('unread', sql`1`)} = 2`
   await inBatches(
     trx,
     'subscriptions',
@@ -89,9 +88,9 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
         generation, settled_generation, requested_at, owed_since, refresh_at, urgency, verifying, lapses,
         install_at, uninstalled_at, quiet_until_read, cause, created_at)
     select subscription_uid, business_uid, ${ofSubscription('candidate_business_uid')}, purchasable_uid, record,
-      case when record is not null then 0 when ${isOfOtherItem} then 2 else 1 end, state, gone, read_at,
+      case when record is not null then 0 else 1 end, state, gone, read_at,
       times, 0, requested, case when times > 0 then coalesce(requested, ${now()}) end,
-      case when not (record is null and ${isOfOtherItem}) then ${now()} end,
+      ${now()},
       case when record is null then ${sql.lit(URGENCY.eventOfUnread)}
         when times > 0 then ${sql.lit(URGENCY.event)} else ${sql.lit(URGENCY.reconcile)} end,
       0, 0, ${ofSubscription('install_at')}, uninstalled_at, ${ofSubscription('quiet_until_read', sql`0`)}, ${IMPORT}, created_at

@@ -7,7 +7,7 @@ export interface Requested {
   cause: Cause
 }
 
-/** The requests for a subscription that name its business: of the kinds `subscription` and `other_item`. */
+/** The requests for a subscription that name its business: of the kind `subscription`. */
 interface NamedRow {
   uid: string
   business: string
@@ -17,8 +17,6 @@ interface NamedRow {
   cause: number
   /** 1: every request is quiet. */
   quiet: 0 | 1
-  /** 1: every request names another item. */
-  other: 0 | 1
   /** 1: an `update` is among them. */
   updates: 0 | 1
 }
@@ -63,7 +61,6 @@ export const NAMED_COLUMNS = {
   times: 'integer',
   cause: 'integer',
   quiet: 'integer',
-  other: 'integer',
   updates: 'integer',
 } as const
 export const KNOWN_COLUMNS = { uid: 'text', times: 'integer', cause: 'integer' } as const
@@ -95,28 +92,13 @@ export function mergeRequests(requests: readonly Requested[], wall: number) {
       const { subscriptionUid: uid, businessUid: business } = request
       records.set(uid, { uid, business, ends: announces === 'end' ? 1 : 0 })
     }
-    if (request.kind === 'subscription' || request.kind === 'other_item') {
+    if (request.kind === 'subscription') {
       const { subscriptionUid: uid, businessUid: business, purchasableUid: purchasable } = request
       const before = named.get(uid)
-      const other = request.kind === 'other_item' ? 1 : 0
       const times = (before?.times ?? 0) + 1
       const updates = before?.updates === 1 || announces === 'update' ? 1 : 0
-      const isQuiet = request.kind === 'subscription' && request.quiet === true
-      const quiet = isQuiet && (before?.quiet ?? 1) === 1 ? 1 : 0
-      // A request that names the app's own item takes precedence over one that names another item.
-      if (before && before.other < other)
-        named.set(uid, { ...before, times, cause: stronger(before, cause), quiet, updates })
-      else
-        named.set(uid, {
-          uid,
-          business,
-          purchasable,
-          times,
-          cause: stronger(before, cause),
-          quiet,
-          other,
-          updates,
-        })
+      const quiet = request.quiet === true && (before?.quiet ?? 1) === 1 ? 1 : 0
+      named.set(uid, { uid, business, purchasable, times, cause: stronger(before, cause), quiet, updates })
     } else if (request.kind === 'known') {
       const uid = request.subscriptionUid
       const before = known.get(uid)

@@ -71,7 +71,6 @@ function tables(engine: Dialect): Sql[] {
       where unread = 0 and gone is null and state <> 'canceled' and failing_since is null`,
     sql`create index subscriptions_failing on subscriptions (gone, failing_since) where failing_since is not null`,
     sql`create index subscriptions_given_up on subscriptions (unread, requested_at) where refresh_at is null`,
-    sql`create index subscriptions_other_items on subscriptions (purchasable_uid) where unread = 2`,
     // For pruning: subscriptions that were never read successfully, and failed or were given up.
     sql`create index subscriptions_made_up on subscriptions (requested_at)
       where unread > 0 and (failure is not null or refresh_at is null)`,

@@ -1,4 +1,3 @@
-import { nextTurn } from '../waiting.js'
 import { createReadClaims } from './claim-reads.js'
 import type { Engine } from './engine.js'
 import { createReadFinishes } from './finish-reads.js'
@@ -9,7 +8,6 @@ import { createOtherBusinesses } from './other-businesses.js'
 import type { createOwnership } from './ownership.js'
 import { businessesOf, hintsOfNews, isNews } from './read-finish.js'
 import { createReadFirst } from './read-first.js'
-import type { RefreshRequests } from './request-refresh.js'
 import type { Store } from './store.js'
 import type { Subscriptions } from './subscriptions.js'
 import type { Transactions } from './transactions.js'
@@ -20,16 +18,12 @@ export function createReadCalls(options: {
   transactions: Transactions
   whileOpen: LifeCycle['whileOpen']
   subscriptions: Subscriptions
-  adopt: RefreshRequests['adopt']
   insertChanges: ReturnType<typeof createJournal>['insertChanges']
   recordRead: ReturnType<typeof createOwnership>['recordRead']
   notify: ReturnType<typeof createHints>['notify']
   announce: ReturnType<typeof createHints>['announce']
-}): Pick<
-  Store,
-  'adoptItems' | 'claimReads' | 'readFirst' | 'renewRead' | 'finishRead' | 'otherBusinesses' | 'readOthers'
-> {
-  const { engine, transactions, whileOpen, subscriptions, adopt, insertChanges, recordRead } = options
+}): Pick<Store, 'claimReads' | 'readFirst' | 'renewRead' | 'finishRead' | 'otherBusinesses' | 'readOthers'> {
+  const { engine, transactions, whileOpen, subscriptions, insertChanges, recordRead } = options
   const { notify, announce } = options
   const { read, write, writeAsOwner, watched } = transactions
   const others = createOtherBusinesses(engine)
@@ -43,15 +37,6 @@ export function createReadCalls(options: {
   })
 
   return {
-    async adoptItems(purchasableUids) {
-      let adopted = 0
-      for (let batch = 1; batch > 0; adopted += batch) {
-        batch = await write((trx) => adopt(trx, purchasableUids))
-        await nextTurn()
-      }
-      if (adopted > 0) announce({ kind: 'requested', businessUid: null })
-    },
-
     claimReads: (options) => readClaims.claim(transactions, options),
     readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
     renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),

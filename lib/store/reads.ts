@@ -203,8 +203,6 @@ export type RefreshRequest =
     }
   /** This subscription, if the store has it. */
   | { kind: 'known'; subscriptionUid: string; businessUid: string; announces?: Announcement }
-  /** A subscription of an item that is not the app's. It is stored and not read, so that support can see why access is denied. */
-  | { kind: 'other_item'; subscriptionUid: string; businessUid: string; purchasableUid: string }
   /**
    * The subscriptions of the business, as `subscriptionsOf` returns them. The newest install or uninstall counts: by
    * `at`, whatever the clock of the process; without it, or with a date more than a day ahead, by its arrival.

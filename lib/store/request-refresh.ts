@@ -9,8 +9,7 @@ import {
   type Requested,
 } from './merge-requests.js'
 import { announced, businesses, known, named, uidsOfBusiness } from './request-statements.js'
-import { type Connection, sql } from './sql.js'
-import { URGENCY } from './store.js'
+import { sql } from './sql.js'
 import { prepare } from './writes.js'
 
 /** Refresh requests: each adds to the generation of a row, and makes it due as soon as its pause allows a read. */
@@ -39,21 +38,6 @@ export function createRefreshRequests(engine: Engine) {
       if (businesses.length > 0) writes.push(requestBusinesses(businesses))
       if (records.length > 0) writes.push(announceRecords(records))
       return writes
-    },
-
-    /** Requests a read of one batch of subscriptions of another item, where the item is now one of these. Returns how many. */
-    async adopt(trx: Connection, purchasableUids: readonly string[]): Promise<number> {
-      const ours =
-        purchasableUids.length === 0 ? sql`` : sql`and purchasable_uid in (${sql.join([...purchasableUids])})`
-      const rows = await sql`
-        update subscriptions set
-          generation = 1, requested_at = ${engine.now()}, owed_since = ${engine.now()},
-          refresh_at = ${engine.now()}, urgency = ${sql.lit(URGENCY.eventOfUnread)}, unread = 1
-        where subscription_uid in (
-          select subscription_uid from subscriptions where unread = 2 ${ours} limit 500
-        ) and unread = 2
-        returning subscription_uid`.execute(trx)
-      return rows.length
     },
   }
 }

@@ -27,44 +27,33 @@ const quietAfterRequest = sql`case when ${isGivenEvent} then 0 else subscription
 
 /**
  * The first request decides the business of a subscription. A later request with another business makes that one the
- * candidate, which a read tries when the first does not show the subscription. So a forged event costs few reads. For a
- * row of another item (`unread` = 2) the business is not decided yet.
+ * candidate, which a read tries when the first does not show the subscription. So a forged event costs few reads.
  */
 export function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
-  // A request for another item makes no row due that nothing has requested.
-  const isOther = sql`subscriptions.generation + excluded.generation = 0`
-  const isFirst = sql`subscriptions.unread = 2`
   return sql`
     insert into subscriptions
       (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at, owed_since,
         refresh_at, urgency, cause, unread, verifying, lapses, quiet_until_read, update_at, created_at)
-    ${insert(sql`${of('uid')}, ${of('business')}, ${of('purchasable')}, ${of('times')} * (1 - ${of('other')}), 0,
-      ${of('now')}, case when ${of('other')} = 0 then ${of('now')} end, case when ${of('other')} = 0 then ${of('now')} end,
-      ${urgencyOfCause(of('cause'), UNREAD)}, ${of('cause')}, 1 + ${of('other')}, 0, 0, ${of('quiet')}, case when ${of('updates')} = 1 then ${of('now')} end, ${of('now')}`)}
+    ${insert(sql`${of('uid')}, ${of('business')}, ${of('purchasable')}, ${of('times')}, 0,
+      ${of('now')}, ${of('now')}, ${of('now')},
+      ${urgencyOfCause(of('cause'), UNREAD)}, ${of('cause')}, 1, 0, 0, ${of('quiet')}, case when ${of('updates')} = 1 then ${of('now')} end, ${of('now')}`)}
     on conflict (subscription_uid) do update set
-      generation = subscriptions.generation +
-        case when ${isFirst} or excluded.generation > 0 then excluded.generation else 1 end,
+      generation = subscriptions.generation + excluded.generation,
       requested_at = excluded.requested_at,
-      owed_since = case when not (${isOther}) then coalesce(subscriptions.owed_since, excluded.requested_at) end,
+      owed_since = coalesce(subscriptions.owed_since, excluded.requested_at),
       failure = null,
       update_at = case when excluded.business_uid = subscriptions.business_uid
         then coalesce(subscriptions.update_at, excluded.update_at) else subscriptions.update_at end,
       -- Quiet only while every request was: an earlier one may want the change, and a subscription read before has one.
       quiet_until_read = case when excluded.quiet_until_read = 1 and
-        (${isFirst} or (subscriptions.unread = 1 and subscriptions.quiet_until_read = 1)) then 1 else 0 end,
-      unread = case when subscriptions.unread = 2 and excluded.unread = 1 then 1 else subscriptions.unread end,
+        subscriptions.unread = 1 and subscriptions.quiet_until_read = 1 then 1 else 0 end,
       urgency = ${urgencyAfterRequest(sql`case
           when excluded.urgency = ${UNREAD} and subscriptions.unread = 0 then ${sql.lit(URGENCY.event)}
           else excluded.urgency end`)},
       cause = ${causeAfterRequest(sql`excluded.cause`)},
-      refresh_at = case when not (${isOther}) then ${dueAfterRequest(
-        sql`excluded.requested_at`,
-        isEvent(sql`excluded.cause`),
-      )} end,
-      business_uid = case when ${isFirst} then excluded.business_uid else subscriptions.business_uid end,
-      purchasable_uid = case when ${isFirst} then excluded.purchasable_uid else subscriptions.purchasable_uid end,
+      refresh_at = ${dueAfterRequest(sql`excluded.requested_at`, isEvent(sql`excluded.cause`))},
       candidate_business_uid = case
-        when not (${isFirst}) and excluded.business_uid <> subscriptions.business_uid then excluded.business_uid
+        when excluded.business_uid <> subscriptions.business_uid then excluded.business_uid
         else subscriptions.candidate_business_uid end`
 }
 
@@ -79,7 +68,7 @@ export function known({ table }: Given) {
       quiet_until_read = ${quietAfterRequest},
       refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent)}
     from ${table} as given
-    where subscriptions.subscription_uid = given.uid and subscriptions.unread < 2`
+    where subscriptions.subscription_uid = given.uid`
 }
 
 /** The records of events, for the subscriptions that were read for the same business. They request no read. */
@@ -128,9 +117,9 @@ export function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
     where subscriptions.subscription_uid = given.uid`
 }
 
-/** Those that are read, and the newest of those that are not. A subscription of another item is not read. */
+/** Those that are read, and the newest of those that are not. */
 export function uidsOfBusiness(business: Sql) {
   return sql`
-    select subscription_uid from subscriptions where business_uid = ${business} and unread < 2
+    select subscription_uid from subscriptions where business_uid = ${business}
     order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`
 }

@@ -13,7 +13,7 @@ export interface SubscriptionsTable {
   /** The record as last applied (JSON). */
   record: string | null
   /** 0: a read has found a record. 1: none has yet. 2: a subscription of another item, which is not read. */
-  unread: 0 | 1 | 2
+  unread: 0 | 1
   state: string | null
   gone: Subscription['gone']
   read_at: number | null

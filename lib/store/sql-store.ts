@@ -41,7 +41,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const offsetOf = createStoreTime(engine.clock)
   const subscriptions = createSubscriptions(engine, offsetOf)
   const upkeep = createSubscriptionUpkeep(engine)
-  const { request, adopt } = createRefreshRequests(engine)
+  const { request } = createRefreshRequests(engine)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes)
@@ -98,7 +98,6 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       transactions,
       whileOpen,
       subscriptions,
-      adopt,
       insertChanges: journal.insertChanges,
       recordRead: ownership.recordRead,
       notify,

@@ -145,13 +145,6 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
   subscriptionsNamed(subscriptionUids: readonly string[]): Promise<Subscription[]>
 
   /**
-   * Requests a read of the subscriptions that were stored as those of another item (`other_item`), where the item is
-   * now one of these; an empty list means every item. Called at the start of a process, whose configuration may have
-   * changed.
-   */
-  adoptItems(purchasableUids: readonly string[]): Promise<void>
-
-  /**
    * Leases up to `limit` subscriptions whose read is due, from the classes that `choose` names. The longest due comes
    * first; in class 1, which anybody can fill, the longest due and the newest take turns. It leases no subscription of a
    * business in `except`, and no two of one business. Fewer than `limit` means that no other may be read now.

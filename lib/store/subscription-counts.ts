@@ -3,7 +3,7 @@ export const COUNTED_UP_TO = 10_000
 
 /** Each number is counted up to `COUNTED_UP_TO`. */
 export interface SubscriptionCounts {
-  /** All subscriptions, those of other items included, up to 1,000. */
+  /** All subscriptions, up to 1,000. */
   subscriptions: number
   /** Those whose requested read the platform has not answered yet. */
   requested: number

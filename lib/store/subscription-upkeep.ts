@@ -13,7 +13,7 @@ const NORMAL_UP_TO = 1_000
 export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_UP_TO) {
   return {
     /**
-     * Deletes subscriptions that were never read: those given up, or of another item, whose retention has ended; and the
+     * Deletes subscriptions that were never read: those given up whose retention has ended; and the
      * oldest of those that failed or were given up, when they are more than `MAX_NEVER_READ`. So forged identifiers do
      * not fill the table. A real subscription returns with its next event.
      */
@@ -31,9 +31,7 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
         -- Repeated for the row as it is when locked: a request may have come meanwhile.
         and ${sql.still(sql`${unconfirmed} and lease_token is null`)}
         returning subscription_uid`.execute(trx)
-      let old = 0
-      for (const unread of [1, 2]) old += await pruneOld(trx, unread, retention)
-      return rows.length + old
+      return rows.length + (await pruneOld(trx, retention))
     },
 
     async counts(db: Connection, maxStaleMs = Number.MAX_SAFE_INTEGER): Promise<SubscriptionCounts> {
@@ -42,7 +40,7 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
         sql`(select count(*) from (select 1 as one from ${among} where ${rows} limit ${most}) as counted)`
       const owed = sql`owed_since is not null and refresh_at is not null`
       const byOwed = sql`subscriptions ${engine.byIndex('subscriptions_owed')}`
-      const givenUp = sql`refresh_at is null and unread < 2`
+      const givenUp = sql`refresh_at is null`
       const rows = await sql<
         Record<Exclude<keyof SubscriptionCounts, keyof BusinessCounts | 'oldestOverdueMs'>, number | null>
       >`
@@ -82,13 +80,13 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
     return age === null || age === undefined || Number(age) < 0 ? null : Number(age)
   }
 
-  async function pruneOld(trx: Connection, unread: number, { deadMs }: Retention): Promise<number> {
+  async function pruneOld(trx: Connection, { deadMs }: Retention): Promise<number> {
     const rows = await sql`
       delete from subscriptions where subscription_uid in (
         select subscription_uid from subscriptions
-        where refresh_at is null and unread = ${unread} and requested_at < ${engine.now()} - ${deadMs}
+        where refresh_at is null and unread = 1 and requested_at < ${engine.now()} - ${deadMs}
         order by requested_at limit 500
-      ) and ${sql.still(sql`refresh_at is null and unread = ${unread}`)}
+      ) and ${sql.still(sql`refresh_at is null and unread = 1`)}
       returning subscription_uid`.execute(trx)
     return rows.length
   }

@@ -25,8 +25,7 @@ export const MAX_OF_BUSINESS = 1_000
  * | retrying | `failure` set, `refresh_at` to come | a failed read | that time comes: due. A request: due after its pause |
  * | verifying | `verifying` = 1, `refresh_at` to come | a read that does not show yet what was requested | that time comes: due. A request: due after its pause |
  * | reconcile | settled, `refresh_at` to come | a conclusive read; with the urgency of a verification its early verification | that time comes: due. A request: due after its pause |
- * | given up | `refresh_at` null, `unread` below 2 | a finish without a next read | a request: due. Never read and long ago: deleted |
- * | of another item | `unread` = 2, `refresh_at` null | a request of the kind `other_item` for a new uid | a request of the kind `subscription`, or `adoptItems`: due. Long ago: deleted |
+ * | given up | `refresh_at` null | a finish without a next read | a request: due. Never read and long ago: deleted |
  *
  * `gone` stands beside these states: a read sets it when the platform no longer shows the subscription, and one that
  * finds a record clears it. An erasure deletes a row in any state. `request-refresh.ts` has the requests,

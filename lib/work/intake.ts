@@ -49,7 +49,7 @@ export function createIntake(options: {
 
   return {
     accept,
-    noteKnownItems: otherItems.noteKnown,
+    otherItems,
     problems: () => [...otherItems.problems(), ...refusedShapes.problems()],
   }
 

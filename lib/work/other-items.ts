@@ -1,7 +1,10 @@
 import { type Clock, DAY } from '../clock.js'
 import { type HealthProblem, problemOf } from '../health.js'
+import type { Store } from '../store/store.js'
 
 const OTHERS_IN_A_ROW = 10
+/** How many stored subscriptions are looked at: uids have no order, so among them is one of the app's own items if it has customers. */
+const SAMPLE = 100
 /** A bound: a sender with the delivery secret can forge any number of items. */
 const MAX_ITEMS_NAMED = 5
 
@@ -30,7 +33,7 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
     return notices >= OTHERS_IN_A_ROW && clock.monotonic() - ownAt >= DAY
   }
 
-  return {
+  const otherItems = {
     note(item: string | null) {
       if (item === null) return
       if (purchasableUids.includes(item)) {
@@ -54,6 +57,12 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
       for (const item of known) if (item !== null && knownItems.size < MAX_ITEMS_NAMED) knownItems.add(item)
     },
 
+    /** The items of some stored subscriptions. After a restart they show at once that none is of the app's items. */
+    async lookAt(store: Pick<Store, 'listSubscriptions'>) {
+      const some = await store.listSubscriptions({ limit: SAMPLE })
+      otherItems.noteKnown(some.map(({ purchasableUid }) => purchasableUid))
+    },
+
     problems(): HealthProblem[] {
       if (areAllOthers()) {
         const count = notices === 1 ? 'the last notice was' : `the last ${notices} notices were`
@@ -63,4 +72,5 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
       return []
     },
   }
+  return otherItems
 }

@@ -1,7 +1,6 @@
 import { type Clock, SECOND } from '../clock.js'
 import type { HealthProblem } from '../health.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../store/store.js'
-import { adoptItems } from './adopt-items.js'
 import { createLeaseLoop, type LeaseLoop } from './lease-loop.js'
 import { createReadClasses } from './read-classes.js'
 import { createReadOutcomes } from './read-outcomes.js'
@@ -17,14 +16,9 @@ import { createRefreshSubscription, type ReadingOptions } from './refresh-subscr
  */
 export function createRefresher(
   options: ReadingOptions & {
-    store: Pick<
-      Store,
-      'claimReads' | 'finishRead' | 'renewRead' | 'adoptItems' | 'otherBusinesses' | 'readOthers'
-    >
+    store: Pick<Store, 'claimReads' | 'finishRead' | 'renewRead' | 'otherBusinesses' | 'readOthers'>
     /** Whether reads of the business wait for its token. A slow token endpoint must not delay businesses with a token. */
     isWaitingForToken(businessUid: string): boolean
-    /** The app's own items. A subscription stored as another item's is read if its item is one of these now. */
-    purchasableUids: readonly string[]
     concurrency: number
     leaseMs: number
     renewEveryMs: number
@@ -33,7 +27,7 @@ export function createRefresher(
     onError(error: unknown): void
   },
 ) {
-  const { store, isWaitingForToken, purchasableUids, leaseMs, clock, onError } = options
+  const { store, isWaitingForToken, leaseMs, clock } = options
   const outcomes = createReadOutcomes({ clock })
   const pause = createReadPause(clock)
   const classes = createReadClasses({ isWaitingForToken })
@@ -82,7 +76,6 @@ export function createRefresher(
   return {
     start() {
       loop.start()
-      adoptItems({ store, purchasableUids, clock, onError, isClosing: () => closing })
     },
     /** A read was requested: it is due now, or after the pause that follows the last read of its subscription. */
     requested() {

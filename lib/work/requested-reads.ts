@@ -43,16 +43,13 @@ export function createRequestedReads(options: {
         purchasableUid: purchasable_uid,
         ...announced,
       } as const
-      const item = itemOf(purchasable_uid)
-      if (kind === 'notice') {
-        // The platform sends notices only for the app's own subscriptions: one for another item suggests a wrong setting.
-        if (item === 'other' && purchasable_uid !== null && purchasableUids.length > 0)
-          return { kind: 'other_item', ...named, purchasableUid: purchasable_uid }
-        return subscription
-      }
+      // The platform sends notices only for the app's own subscriptions. One for another item suggests that
+      // `app.purchasableUid` is misspelt: it is read too, so that it counts as soon as the setting is corrected.
+      if (kind === 'notice') return subscription
       // The platform sends records for every subscription of the business. A read shows the item of a record without one.
       // It is requested only if the app's own items are known, or every purchase of the business would count as the
       // app's.
+      const item = itemOf(purchasable_uid)
       const mayBeOurs = item === 'own' || (item === 'none' && purchasableUids.length > 0)
       return mayBeOurs ? subscription : { kind: 'known', ...named, ...announced }
     },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { MIN_READ_INTERVAL_MS, URGENCY } from '../../../lib/store/store.js'
+import { MIN_READ_INTERVAL_MS } from '../../../lib/store/store.js'
 import {
   type Check,
   claimed,
@@ -156,34 +156,6 @@ export const REQUESTING: readonly Check[] = [
         await store.finishRead(last, fails(failure))
       }
       same(uidsOf(await store.subscriptionsOf('first')), ['s1'])
-    },
-  },
-  {
-    name: 'requestRefresh of another item: stores the subscription and does not read it until the item is the app’s own',
-    async check(lab) {
-      const { store } = lab
-      const other = (subscriptionUid: string, purchasableUid: string) =>
-        eventOf(subscriptionUid, {
-          businessUid: 'b1',
-          refresh: { kind: 'other_item', subscriptionUid, businessUid: 'b1', purchasableUid },
-        })
-      await store.accept([other('s1', 'theirs'), other('s2', 'ours'), other('s1', 'theirs')])
-      await store.requestRefresh(business('b1'))
-      same(await claimedAll(store), [])
-      has(await store.counts(), { subscriptions: 2, requested: 0, givenUp: 0 })
-      for (const each of await store.subscriptionsOf('b1'))
-        has(each, { pending: false, refreshAt: null, record: null, failure: null })
-      has((await store.subscriptionsOf('b1'))[0], { purchasableUid: 'theirs' })
-      await store.adoptItems(['ours'])
-      const claim = await claimed(store)
-      has(claim, { id: 's2', generation: 1, urgency: URGENCY.eventOfUnread })
-      await store.finishRead(claim, shows(claim, 'purchased'))
-      // A subscription whose record names the app's item is read again like any other.
-      await store.accept([other('s2', 'ours')])
-      has(await lab.until('it is due', async () => (await claimedAll(store))[0]), { id: 's2', generation: 2 })
-      await store.accept([eventOf('s1', { businessUid: 'b2' })])
-      has(await claimed(store), { id: 's1', generation: 1 })
-      same(uidsOf(await store.subscriptionsOf('b2')), ['s1'])
     },
   },
   {
