@@ -1,10 +1,12 @@
 import { Console } from 'node:console'
 import { Writable } from 'node:stream'
 import { describe, expect, it, jest } from '@jest/globals'
+import { type Clock, systemClock } from '../lib/clock.js'
 import { ConfigError, createMarketplace, type Logger } from '../lib/index.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { CLIENT, createScene } from './support/scene.js'
+import { until } from './support/until.js'
 
 describe('the logger', () => {
   it('gets warnings and failures as (fields, message)', async () => {
@@ -61,6 +63,29 @@ describe('the logger', () => {
     ])
   })
 
+  it('gets a change of health without a call of health()', async () => {
+    quietWarnings()
+    // The checks that come every 10 s come at once.
+    const clock: Clock = {
+      ...systemClock,
+      setTimeout: (callback, ms) => systemClock.setTimeout(callback, ms === 10_000 ? 1 : ms),
+    }
+    const { logger, lines } = collecting()
+    const marketplace = createMarketplace({
+      app: CLIENT,
+      platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' },
+      deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+      store: 'sqlite:/not/there/m.db',
+      worker: false,
+      logger,
+      clock,
+    })
+    onCleanUp(() => marketplace.close())
+    await until('the change is reported', () =>
+      lines.some(([level, fields]) => level === 'error' && fields.status === 'failing'),
+    )
+  })
+
   it('may be console: the fields come before the message', async () => {
     quietWarnings()
     const written: string[] = []
@@ -73,6 +98,25 @@ describe('the logger', () => {
     const logger: Logger = new Console(stream, stream)
     await createScene({ logger, app: { purchasableUid: undefined } })
     expect(written.join('')).toMatch(/^\{ code: 'purchasable_uid_missing' \} app\.purchasableUid is not set/)
+  })
+
+  it('may throw and reject', async () => {
+    quietWarnings()
+    const logger: Logger = {
+      warn() {
+        throw new Error('no logger')
+      },
+      error: () => Promise.reject(new Error('no logger')),
+    }
+    const { marketplace, deliver } = await createScene({ logger, worker: { handlerRetryDelaysMs: [] } })
+    const dead: string[] = []
+    marketplace.onDead(({ id }) => void dead.push(id))
+    marketplace.on('application/installed', () => {
+      throw new Error('never')
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await marketplace.idle()
+    expect(dead).toEqual([id])
   })
 
   it.each([[null], ['console'], [{ warn() {} }], [{ warn: 1, error: 1 }]])('may not be %p', (logger) => {

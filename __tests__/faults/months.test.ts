@@ -63,7 +63,7 @@ describe('an ordinary month of an app', () => {
   it('M60 keeps every invariant on PostgreSQL', async () => {
     const address = await engine.freshAddress()
     const createDatabase = (time: VirtualClock) => createSharedPostgres(time, address)
-    expectWhole(await liveCalmly(SEED, { days: 3, habit: 'with handlers', instances: 2, createDatabase }))
+    expectWhole(await liveCalmly(SEED, { days: 2, habit: 'with handlers', instances: 2, createDatabase }))
   })
 })
 

@@ -270,9 +270,10 @@ async function businesses(count: number) {
   }
   open()
 
+  /** Delivers the event of the last change. Reactions are measured in seconds. */
   async function announce(i: number, secret = DELIVERY_SECRET, event: 'create' | 'update' = 'update') {
     const data = { subscription_uid: `s${i}`, business_id: `b${i}`, purchasable_uid: OUR_ITEM }
-    clock.lookClosely(MINUTE / 2)
+    clock.lookClosely(MINUTE)
     const { status } = await fetch(`${url}/${secret}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -299,6 +300,7 @@ async function businesses(count: number) {
     causes: () => changes.map(({ cause }) => cause),
     /** Alternates between a missed and a confirmed payment. */
     async change(i: number, { isLost = false, secret = DELIVERY_SECRET } = {}) {
+      clock.lookClosely(MINUTE)
       const isPaid = platform.state(`s${i}`) === 'purchased'
       platform.step(`s${i}`, `b${i}`, isPaid ? 'Payment issue received' : 'Payment confirmation received')
       if (!isLost) await announce(i, secret)

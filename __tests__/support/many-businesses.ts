@@ -57,7 +57,9 @@ export async function createBusinesses(
 ) {
   const { instances = 1, freshness, ...rest } = options
   let busy = 0
-  const clock = createVirtualClock({ isBusy: () => busy > 0 })
+  const clock = createVirtualClock({ isBusy: () => busy > 0, dozeMs: MINUTE })
+  /** After something has happened, reactions are measured in seconds. */
+  const lookClosely = () => clock.lookClosely(5 * MINUTE)
   const service = new Map<string, Service>()
   const calls = new Map<string, number>()
   const changes: Pick<PurchaseChange, 'business_uid' | 'from' | 'to' | 'gone'>[] = []
@@ -147,6 +149,7 @@ export async function createBusinesses(
   const first = () => (lives[0] as (typeof lives)[0]).marketplace
 
   async function deliver(body: unknown) {
+    lookClosely()
     const status = new Promise<number>((resolve) => {
       knock(
         first().router as never,
@@ -173,8 +176,12 @@ export async function createBusinesses(
     /** Sets the service of businesses with these numbers; without numbers, of all. */
     serve(how: Service, which: readonly number[] = numbers) {
       for (const i of which) service.set(`b${i}`, how)
+      lookClosely()
     },
-    move: (business: string, state: string) => void platform.set(`s${business.slice(1)}`, business, state),
+    move(business: string, state: string) {
+      platform.set(`s${business.slice(1)}`, business, state)
+      lookClosely()
+    },
     /** The platform shows this subscription to the business with this number from now on. */
     give: (uid: string, i: number) => void platform.set(uid, `b${i}`, 'purchased'),
     track: (i: number, uid = `s${i}`) =>
@@ -226,6 +233,7 @@ export async function createBusinesses(
       for (const life of lives) life.kill()
       await clock.rest()
       lives = Array.from({ length: instances }, begin)
+      lookClosely()
       await clock.rest()
     },
   }

@@ -1,11 +1,12 @@
 import type { Simulator } from '../../../lib/testing/index.js'
+import { nextAct, PAID_AT_ONCE, standingOf } from '../businesses.js'
 import { OTHER_ITEM, OUR_ITEM } from '../settings.js'
 import { now, overlaps, type Window } from './clock.js'
 
-/**
- * Businesses that buy, miss payments, pay, cancel, install and uninstall. It also records when each was allowed to use
- * the app.
- */
+/** Several businesses act each second, so few of them go: many ends within a minute would look like an outage. */
+const WEIGHTS = { uninstalls: 0.05, cancels: 0.06, leaves: 0.02, upgrades: 0.03, 'buys another item': 0.03 }
+
+/** The businesses of a run, and when each was allowed to use the app. */
 export function createCommerce(options: { platform: Simulator; businesses: number; random: () => number }) {
   const { platform, random } = options
   const businesses = Array.from({ length: options.businesses }, (_, i) => `business-${i}`)
@@ -22,7 +23,7 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
   }
 
   function buy(business: string, purchasable_uid = OUR_ITEM) {
-    const payment = random() < 0.75 ? 'succeeded' : 'failed'
+    const payment = random() < PAID_AT_ONCE ? 'succeeded' : 'failed'
     const { uid } = platform.purchase({ business_uid: business, purchasable_uid, payment })
     if (purchasable_uid !== OUR_ITEM) return
     subscriptions.get(business)?.push(uid)
@@ -30,29 +31,41 @@ export function createCommerce(options: { platform: Simulator; businesses: numbe
     if (!present.has(business)) present.set(business, 'bought')
   }
 
-  function move(business: string) {
-    const living = (subscriptions.get(business) ?? []).filter((uid) => stateOf(uid) !== 'canceled')
-    const uid = pick(living)
-    const chance = random()
-    if (present.has(business) && chance < 0.06) {
-      present.delete(business)
+  const acts = {
+    buys: (business: string) => buy(business),
+    upgrades: (business: string) => buy(business),
+    'buys another item': (business: string) => buy(business, OTHER_ITEM),
+    edits: (_business: string, uid: string) => void platform.touch(uid),
+    pays: (_business: string, uid: string) => void platform.confirmPayment(uid),
+    cancels: (_business: string, uid: string) => void platform.cancel(uid),
+    'misses a payment'(_business: string, uid: string) {
+      platform.paymentIssue(uid)
+      // Both at once: two identical deliveries that mean two changes.
+      if (random() < 0.2) platform.confirmPayment(uid)
+    },
+    leaves: (business: string) => void platform.mainSubscription({ business_uid: business }),
+    uninstalls(business: string) {
+      if (!present.delete(business)) return
       left.add(business)
-      return platform.uninstall(business, 'ours')
-    }
-    if (present.get(business) !== 'installed' && chance < 0.1) {
+      platform.uninstall(business, 'ours')
+    },
+    installs(business: string) {
+      if (present.get(business) === 'installed') return
       present.set(business, 'installed')
       left.delete(business)
-      return platform.install(business, 'ours')
-    }
-    if (chance < 0.13) return buy(business, OTHER_ITEM)
-    if (chance < 0.15) return platform.mainSubscription({ business_uid: business })
-    if (!uid || (chance < 0.2 && living.length < 3)) return buy(business)
-    if (chance < 0.28) return platform.cancel(uid)
-    if (chance < 0.35) return platform.touch(uid)
-    if (stateOf(uid) === 'suspended') return platform.confirmPayment(uid)
-    platform.paymentIssue(uid)
-    // Both at once: two identical deliveries that mean two changes.
-    if (chance > 0.8) platform.confirmPayment(uid)
+      platform.install(business, 'ours')
+    },
+    returns(business: string) {
+      acts.installs(business)
+      acts.buys(business)
+    },
+  }
+
+  function move(business: string) {
+    const all = subscriptions.get(business) ?? []
+    const uid = pick(all.filter((each) => stateOf(each) !== 'canceled'))
+    const standing = left.has(business) ? 'gone' : standingOf(uid && stateOf(uid))
+    acts[nextAct(random, standing, acts, WEIGHTS)](business, uid ?? '')
   }
 
   const stateOf = (uid: string) => platform.subscription(uid)?.purchase_state

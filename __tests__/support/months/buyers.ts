@@ -1,10 +1,11 @@
+import { nextAct, PAID_AT_ONCE, standingOf } from '../businesses.js'
 import type { Random } from '../simulation/random.js'
 import type { VirtualClock } from '../virtual-clock.js'
 import type { Deliveries } from './deliveries.js'
 import { HOUR, MINUTE } from './durations.js'
 import type { Platform, Subscription } from './platform.js'
 
-/** Businesses that buy, miss payments, pay, cancel, uninstall and return, each at its own pace. */
+/** The businesses of a world with faults, each at its own pace. */
 export function createBuyers(options: {
   time: VirtualClock
   platform: Platform
@@ -42,13 +43,19 @@ export function createBuyers(options: {
     return buy(business)
   }
 
+  const acts = {
+    buys: (business: string) => void buy(business, random.chance(PAID_AT_ONCE) ? 'purchased' : 'suspended'),
+    pays: (_business: string, uid: string) => void move(uid, 'purchased'),
+    'misses a payment': (_business: string, uid: string) => void move(uid, 'suspended'),
+    cancels: (_business: string, uid: string) => void move(uid, 'canceled'),
+    uninstalls: (business: string) => void uninstall(business),
+    returns: (business: string) => void comeBack(business),
+  }
+
   function act(business: string) {
     const last = platform.of(business).at(-1)
-    if (platform.isRefused(business)) comeBack(business)
-    else if (!last || last.state === 'canceled') buy(business, random.chance(0.8) ? 'purchased' : 'suspended')
-    else if (last.state === 'suspended') void move(last.uid, 'purchased')
-    else if (random.chance(0.15)) void uninstall(business)
-    else void move(last.uid, random.chance(0.2) ? 'canceled' : 'suspended')
+    const standing = platform.isRefused(business) ? 'gone' : standingOf(last?.state)
+    acts[nextAct(random.next, standing, acts)](business, last?.uid ?? '')
   }
 
   function live(business: string) {

@@ -1,3 +1,4 @@
+import { nextAct, PAID_AT_ONCE, standingOf } from '../businesses.js'
 import type { Random } from '../simulation/random.js'
 import type { VirtualClock } from '../virtual-clock.js'
 import type { Deliveries } from './deliveries.js'
@@ -59,16 +60,6 @@ export function answerDueAt({ uid, dueAt, ends }: Customer): number {
 /** The kinds of deliveries that were taken. */
 type Taken = { update: boolean; record: boolean; uninstall: boolean }
 
-type Act = keyof ReturnType<typeof createActs>
-
-/** What a customer in each state does, with the weight of each. */
-const CHOICES: Record<'new' | 'purchased' | 'suspended' | 'canceled', Partial<Record<Act, number>>> = {
-  new: { buys: 1 },
-  purchased: { 'misses a payment': 0.4, cancels: 0.22, uninstalls: 0.2, leaves: 0.08, upgrades: 0.1 },
-  suspended: { pays: 0.7, cancels: 0.1, uninstalls: 0.2 },
-  canceled: { buys: 0.75, resumes: 0.25 },
-}
-
 export type Customers = ReturnType<typeof createCustomers>
 
 interface Surroundings {
@@ -79,7 +70,7 @@ interface Surroundings {
   customs: Customs
 }
 
-/** Customers of an ordinary app: they buy, miss payments, pay, cancel, uninstall, leave the platform, and return. */
+/** The businesses of a world without faults, and when the app's answer for each has to be right. */
 export function createCustomers(
   options: Surroundings & {
     note(line: string): void
@@ -93,11 +84,11 @@ export function createCustomers(
 
   async function act(customer: Customer) {
     const last = customer.uid ? platform.subscriptions.get(customer.uid) : undefined
-    const choices = CHOICES[(last?.state ?? 'new') as keyof typeof CHOICES] as Record<Act, number>
-    customer.did = random.choose(choices)
+    const what = nextAct(random.next, standingOf(last?.state), acts)
+    customer.did = what
     customer.dueAt = Number.POSITIVE_INFINITY
     const own = ++customer.acts
-    const evidence = await acts[customer.did as Act](customer, last as Subscription)
+    const evidence = await acts[what](customer, last as Subscription)
     note(`${customer.business} ${customer.did} (${evidence})`)
     if (customer.acts !== own) return
     const within = WITHIN_MS[evidence]
@@ -151,7 +142,7 @@ function createActs({ time, platform, deliveries, random, customs }: Surrounding
       if (sendsInstalls) await deliveries.install(business, 'installed')
     }
     customer.uid = `s${made++}-${business}`
-    const isPaid = random.of(customer.uid).chance(0.8)
+    const isPaid = random.of(customer.uid).chance(PAID_AT_ONCE)
     const bought = platform.set(customer.uid, business, isPaid ? 'purchased' : 'suspended')
     return (await deliveries.purchase(bought, 'created')) ? 'shown' : 'never'
   }

@@ -1,5 +1,6 @@
 import type { AnyEvent, PurchaseChange } from '../../../lib/index.js'
 import type { LaneClaim, Store } from '../../../lib/store/store.js'
+import { nextAct, PAID_AT_ONCE, standingOf } from '../businesses.js'
 import type { Subscription } from '../platform.js'
 import { DELIVERY_SECRET } from '../settings.js'
 import { createVirtualClock } from '../virtual-clock.js'
@@ -275,18 +276,49 @@ export async function simulate(
     send({ uid, announces: true, body: { entity_name: 'purchasable_subscription', event_type, data } })
   }
 
-  function change(businessUid: string, named?: string) {
+  const payments = {
+    buys(businessUid: string) {
+      const uid = `${businessUid}-s${purchases++}`
+      const condition = fate.chance(PAID_AT_ONCE) ? 'Payment succeeded' : 'Payment failed'
+      emit(uid, businessUid, platform.step(uid, businessUid, 'User purchases an app', condition))
+    },
+    pays: (businessUid: string, uid: string) =>
+      emit(uid, businessUid, platform.step(uid, businessUid, 'Payment confirmation received')),
+    'misses a payment': (businessUid: string, uid: string) =>
+      emit(uid, businessUid, platform.step(uid, businessUid, 'Payment issue received')),
+  }
+  const acts = {
+    ...payments,
+    cancels: (businessUid: string, uid: string) =>
+      emit(uid, businessUid, platform.step(uid, businessUid, 'User cancels the app subscription')),
+    uninstalls(businessUid: string) {
+      const touched = platform.uidsOf(businessUid).filter((uid) => !platform.state(uid)?.startsWith('cancel'))
+      platform.uninstall(businessUid)
+      for (const uid of touched) emit(uid, businessUid, 'update')
+      installed(businessUid, false)
+    },
+    returns(businessUid: string) {
+      platform.install(businessUid)
+      installed(businessUid, true)
+      payments.buys(businessUid)
+    },
+  }
+
+  function act(businessUid: string) {
+    const uid = anyOf(businessUid)
+    const standing = platform.isRefused(businessUid) ? 'gone' : standingOf(uid && platform.state(uid))
+    acts[nextAct(fate.next, standing, acts, WEIGHTS)](businessUid, uid ?? '')
+  }
+
+  /** A purchase, or a payment that succeeds or fails. */
+  function change(businessUid: string, uid = anyOf(businessUid)) {
+    if (platform.isRefused(businessUid) || (!uid && platform.uidsOf(businessUid).length > 3)) return
+    payments[nextAct(fate.next, standingOf(uid && platform.state(uid)), payments)](businessUid, uid ?? '')
+  }
+
+  function anyOf(businessUid: string): string | undefined {
     const uids = platform.uidsOf(businessUid)
-    const uid = named ?? (uids.length === 0 || fate.chance(0.1) ? undefined : fate.pick(uids))
-    const state = uid && platform.state(uid)
-    if (platform.isRefused(businessUid) || (uids.length > 3 && !uid)) return
-    if (!uid || state === 'canceled' || state === 'cancelled') {
-      const made = `${businessUid}-s${purchases++}`
-      const condition = fate.chance(0.8) ? 'Payment succeeded' : 'Payment failed'
-      return emit(made, businessUid, platform.step(made, businessUid, 'User purchases an app', condition))
-    }
-    const trigger = state === 'purchased' ? 'Payment issue received' : 'Payment confirmation received'
-    emit(uid, businessUid, platform.step(uid, businessUid, trigger))
+    return uids.length === 0 || fate.chance(0.1) ? undefined : fate.pick(uids)
   }
 
   function installed(businessUid: string, isInstalled: boolean) {
@@ -330,33 +362,14 @@ export async function simulate(
     const businessUid = fate.pick(businesses)
     const what = fate.choose(ORDINARY)
     switch (what) {
-      case 'change':
-        return change(businessUid)
+      case 'act':
+        return act(businessUid)
       case 'flurry':
         // About as long as a read or two: a delivery during a read must not be lost.
         for (let ms = 0; ms < 5_000; ms += fate.pick([1, 30, 200, 700, 2_000])) {
           time.after(ms, () => change(businessUid))
         }
         return
-      case 'cancel': {
-        const uid = platform.uidsOf(businessUid).at(-1)
-        return (
-          uid && emit(uid, businessUid, platform.step(uid, businessUid, 'User cancels the app subscription'))
-        )
-      }
-      case 'uninstall': {
-        if (platform.isRefused(businessUid)) return
-        const touched = platform
-          .uidsOf(businessUid)
-          .filter((uid) => !platform.state(uid)?.startsWith('cancel'))
-        platform.uninstall(businessUid)
-        for (const uid of touched) emit(uid, businessUid, 'update')
-        return installed(businessUid, false)
-      }
-      case 'install':
-        platform.install(businessUid)
-        installed(businessUid, true)
-        return change(businessUid)
       case 'forge':
         return forge(businessUid)
       case 'ask':
@@ -491,15 +504,15 @@ interface Envelope {
 }
 
 const ORDINARY = {
-  change: 10,
+  act: 13,
   flurry: 2,
-  cancel: 1,
-  uninstall: 1,
-  install: 1,
   forge: 1,
   ask: 3,
   refresh: 1,
   track: 0.5,
 } as const
+
+/** A world has few steps, and its businesses are few: most go on as customers. */
+const WEIGHTS = { uninstalls: 0.04, cancels: 0.04 }
 
 const DISASTERS = { kill: 3, close: 1, freeze: 3, 'cut from platform': 2, 'cut from store': 2 } as const
