@@ -15,22 +15,12 @@ import { withinBytes } from './within-bytes.js'
 const START_MS = MINUTE
 
 /**
- * The table `handlers`: the topics that any process has handlers for. They decide whether a new entry is pending.
+ * The table `handlers`: the topics that any process has handlers for, which decide whether a new entry is pending.
+ * docs/states.md has their states.
  *
- * | topic | entered | left | new entries |
- * |---|---|---|---|
- * | absent | no process has ever named it | a process names it: not ready | unhandled; changes wait |
- * | not ready | a process names it; no process has named it for `retireMs`, and entries in lanes wait again | all waiting entries are pending: ready | wait, behind those that wait already |
- * | ready | all its waiting entries were made pending, in order | no process has named it for `retireMs`: not ready | pending |
- *
- * A row stays for ever: an entry that waited in vain is dead if a process once had its handler, else `unhandled`.
- * A worker is a process that has called `handleTopics`. Before the first worker has named its topics, every entry waits.
- * The row `WORKER` is not ready until a worker has lived for `START_MS`: every worker until then is a first one, because those
- * before it may have ended before their handlers were registered.
- * Events that were unhandled shortly before their topic is named wait too, before the topic is ready. So they are handled
- * before later ones.
- * A transaction that writes entries of a topic that is not ready locks the row, so that no entry begins to wait after the
- * last batch. While `WORKER` is not ready, one that writes entries of an absent topic locks that row.
+ * Events that were unhandled shortly before their topic is named wait before the topic is ready, so they are handled
+ * before later ones. A transaction that writes entries of a topic that is not ready locks the row, so that no entry begins
+ * to wait after the last batch. While `WORKER` is not ready, one that writes entries of an absent topic locks that row.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
   let isWorker = false

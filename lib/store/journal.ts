@@ -19,17 +19,8 @@ export interface WrittenChange extends NewChange {
 }
 
 /**
- * The table `journal`: adds and replays entries. `lanes.ts` and `handled-topics.ts` change their status, `prune-journal.ts` deletes them.
- *
- * | status | entered | left |
- * |---|---|---|
- * | pending | written with a topic that is ready, or that this process handles; its topic becomes handled; a replay. A try that failed leaves it pending, with `due_at` | its handlers return: done. Its tries are used up: dead. Its topic is retired: waiting |
- * | waiting | written with a topic that is not ready; a change that no process handles; any entry before the first worker; its topic is retired; unhandled, and a process names its topic within `rescueMs`; a replay while no process handles it | its topic becomes handled: pending. The first worker handles no such event: unhandled. Its retention ends: dead, or unhandled if no process ever had its handler |
- * | unhandled | written, after the first worker, with a topic that no process ever had; waited for one until its retention ended | a process names its topic within `rescueMs`: waiting. A replay: pending or waiting. Its retention ends: deleted |
- * | done | its handlers returned; an action from the start | a replay, but not of an action: pending or waiting. Its retention ends: deleted |
- * | dead | its tries are used up, or its retention ended while it waited | a replay: pending or waiting. Its retention ends: deleted |
- *
- * An erasure deletes an entry in any status.
+ * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes.ts` and `handled-topics.ts` change
+ * them, `prune-journal.ts` deletes entries.
  */
 export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopics) {
   const { now } = engine
