@@ -16,8 +16,8 @@ interface Load {
  * Decides from the store, once for all concurrent callers of a business. Waits up to `waitMs` for a requested read, and
  * repeats a load that a commit outdated before anyone sees its result.
  *
- * While reads of a business that may use the app are requested again and again, its callers wait `waitMs` in all, and
- * then get the answer that the last read confirmed.
+ * While reads of a business that may use the app are requested again and again, its callers share one wait of `waitMs`;
+ * see docs/decisions/pages-wait-once.md.
  */
 export function createDecisionLoads(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst'>

@@ -38,7 +38,7 @@ const REPLY_MS = STATEMENT_MS + SECOND
 
 /** A borrowed connection, as its pool sees it. */
 export interface Loan extends PostgresConnection {
-  /** Idle since before another connection did not answer, so it may not answer either. */
+  /** Whether the connection has been idle since before another one failed to answer. It may not answer either. */
   isSuspect: boolean
 }
 

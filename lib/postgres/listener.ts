@@ -104,7 +104,7 @@ export function createListener(options: {
     if (state === 'on') timer = clock.setTimeout(listen, inMs)
   }
 
-  /** A single probe may be lost to a slow server or a half-open connection. Several on new connections show a pooler. */
+  /** One lost probe may be a slow server, several in a row are a pooler; see docs/decisions/hints-may-be-lost.md. */
   function probeLost(connection: PostgresConnection) {
     if (++lostProbes < PROBES) return reconnect(connection)
     reconnect(connection, OFF_MS)

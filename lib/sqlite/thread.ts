@@ -6,8 +6,8 @@ import type { SqliteLibrary } from './drivers.js'
  * event loop continues during it. The thread starts with its first job, does not keep the process alive, and ends with
  * `end()`.
  *
- * A library that must not share a file may still read it here while others write, because the bug needs two writers. For
- * a checkpoint the caller prevents writes meanwhile.
+ * A library that must not share a file may still read it in the thread while others write; for a checkpoint the caller
+ * prevents writes. See docs/decisions/sqlite-thread.md.
  */
 export interface SqliteThread {
   /**
