@@ -29,7 +29,7 @@ export function createSecretCheck(secrets: readonly string[]): (candidate: strin
     given.write(candidate)
     let found = 0
     for (const { bytes, length } of padded) {
-      // No `&&`: it would compare the lengths only where the bytes are equal.
+      // `&` and not `&&`, which would compare the lengths only where the bytes are equal.
       found |= Number(timingSafeEqual(bytes, given)) & Number(candidate.length === length)
     }
     return found === 1

@@ -22,7 +22,7 @@ export interface PostgresClient {
 
 /** A borrowed connection. Every query ends in bounded time. After one that did not answer, the connection is destroyed. */
 export interface PostgresConnection {
-  /** The same for every loan of the connection. */
+  /** An object that is the same for every loan of the connection. */
   session: object
   /** With a `name` the driver prepares the statement, once for the connection. */
   query(text: string, values?: readonly unknown[], name?: string): Promise<unknown[]>

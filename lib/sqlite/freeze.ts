@@ -41,7 +41,7 @@ export async function freezeDatabase(options: {
   }
   function thaw() {
     signal.removeEventListener('abort', thaw)
-    // Rolled back first, because libsql may close late.
+    // The transaction is rolled back first, because libsql may close the connection late.
     reader.exec('rollback')
     reader.close()
   }

@@ -76,8 +76,9 @@ export function createSqliteThread(library: SqliteLibrary, path: string): Sqlite
   }
 }
 
-// A text and not a file, so that it works from both builds and from inside a bundle. It loads only the library that this
-// process has loaded, and checks that before it opens a file: a second copy would release the file locks of the first.
+// The script of the thread is a text and not a file, so that it works from both builds and from inside a bundle. It loads
+// only the library that this process has loaded, and checks that before it opens a file: a second copy would release the
+// file locks of the first.
 const SCRIPT = `
 const { parentPort, workerData: { name, modules, natives, path } } = require('node:worker_threads')
 let connection
