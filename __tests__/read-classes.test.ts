@@ -181,7 +181,6 @@ function reading(concurrency: number) {
     },
     isWaitingForToken: () => false,
     stateOf: ({ purchase_state }) => purchase_state,
-    purchasableUids: [],
     concurrency,
     leaseMs: 10 * MINUTE,
     renewEveryMs: 5 * MINUTE,

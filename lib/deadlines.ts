@@ -2,10 +2,8 @@ import type { Clock } from './clock.js'
 import { createLine } from './line.js'
 
 /**
- * Deadlines of one length behind one timer. Most work ends long before its deadline, and a timer for each delivery or
- * handler costs more than the rest of a short call: a receiver under load would set and clear tens of thousands a
- * second. The timer waits for the oldest deadline, and when it fires, for the oldest one left. So work is late at its
- * limit, not before, and not later than with a timer of its own.
+ * Deadlines of one length behind one timer, which waits for the oldest deadline that is left. A deadline fires no later
+ * than with a timer of its own; see docs/decisions/one-timer-linked-lines.md.
  */
 export function createDeadlines(ms: number, clock: Clock) {
   const open = createLine<{ at: number; onLate(): void }>()

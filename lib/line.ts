@@ -15,10 +15,8 @@ interface Link<T> {
 }
 
 /**
- * A linked list that cuts the links of a removed entry. A Set or a Map would not do: V8 moves a growing one to a new
- * table, and the old table keeps its entries and points to the new one. Once an old table has reached the old
- * generation, every entry of all these tables survives until the next full collection. Measured: 50 ms for each
- * collection of the young generation instead of 0.3 ms.
+ * A linked list that cuts the links of a removed entry. With a Set or a Map, every removed entry may stay in memory until
+ * the next full collection; see docs/decisions/one-timer-linked-lines.md.
  */
 export function createLine<T>(): Line<T> {
   let first: Link<T> | undefined

@@ -6,10 +6,13 @@ import { anchorsOf, linksOf, PAGES, page } from '../support/docs/pages.js'
 const ROOT = join(__dirname, '..', '..')
 const TEMPLATES = ['bug', 'platform', 'question'].map((name) => `.github/ISSUE_TEMPLATE/${name}.md`)
 const PAPERS = ['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...TEMPLATES]
-const API = readdirSync(join(ROOT, 'docs', 'api')).map((name) => `docs/api/${name}`)
+const pagesIn = (folder: string) =>
+  readdirSync(join(ROOT, 'docs', folder)).map((name) => `docs/${folder}/${name}`)
 const WRITTEN = [
   ...PAGES,
-  ...[...PAPERS, ...API].map((path) => [path, readFileSync(join(ROOT, path), 'utf8')] as const),
+  ...[...PAPERS, ...pagesIn('api'), ...pagesIn('decisions')].map(
+    (path) => [path, readFileSync(join(ROOT, path), 'utf8')] as const,
+  ),
 ]
 
 describe('the README', () => {

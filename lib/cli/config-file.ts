@@ -37,7 +37,7 @@ async function readJson(path: string, file: string): Promise<unknown> {
   try {
     return JSON.parse(text.replace(/^\ufeff/, ''))
   } catch {
-    // Without the cause, whose message quotes the file.
+    // The error has no cause: the message of the cause quotes the file.
     throw new Stop(USAGE, `Cannot use the config file ${file}: it is not valid JSON`)
   }
 }

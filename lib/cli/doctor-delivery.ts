@@ -3,7 +3,7 @@ import { type Finding, failed, ok, skipped, warning } from './doctor-report.js'
 import { NEEDED_EVENTS } from './needed-events.js'
 import { type Posted, postDelivery } from './post.js'
 
-/** Not a known event, so that no event handler gets it and no read follows. */
+/** The delivery of the test is not a known event, so that no event handler gets it and no read follows. */
 const DELIVERY = { entity_name: 'marketplace-webhooks', event_type: 'doctor', data: {} }
 
 /** Sends one delivery to the public address, and looks it up in the database of the settings. */

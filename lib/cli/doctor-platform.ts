@@ -2,7 +2,7 @@ import type { Decision, Marketplace, MarketplaceOptions } from '../index.js'
 import { type Finding, failed, ok, skipped } from './doctor-report.js'
 import { FIXES, stopFor } from './exit-codes.js'
 
-/** With a larger difference, times in the logs of the two sides cannot be compared. */
+/** The largest harmless difference of the clocks: with a larger one, the logs of the two sides cannot be compared. */
 const MAX_SKEW_S = 30
 
 /** A `fetch` that measures the difference between the platform's clock and ours, by the `Date` of the replies. */

@@ -14,5 +14,5 @@ const exitCode = await run(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
 })
-// Ends explicitly, because a pool in the config file would keep the process alive.
+// The process is ended explicitly, because a pool in the config file would keep the process alive.
 process.stdout.write('', () => process.exit(exitCode))

@@ -71,7 +71,7 @@ export function createOutput(options: {
     },
     hide(more) {
       const known = [...secrets, ...more.flatMap((secret) => (secret ? formsOf(secret) : []))]
-      // The longest first, because one secret may contain another.
+      // The longest secret is replaced first, because it may contain another.
       secrets = [...new Set(known)].sort((a, b) => b.length - a.length)
     },
   }

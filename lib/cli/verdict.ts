@@ -56,7 +56,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
 
 const MAX_SHOWN = 20
 
-/** 0 for yes, 1 for no, 3 for not known, 2 for an invalid identifier or an item that is not the app's. */
+/** The exit code: 0 for yes, 1 for no, 3 for not known, 2 for an invalid identifier or an item that is not the app's. */
 export function exitCodeOf({ entitled, known, reason }: Decision): ExitCode {
   if (entitled) return DONE
   if (reason === 'invalid_business_uid' || reason === 'item_unknown') return USAGE

@@ -75,7 +75,7 @@ export function createActs(options: {
           'typed_wrong',
           'Nothing was erased: the typed identifier is not the identifier of this business.',
         )
-      // Without business_uid: otherwise the erasure would delete this action too.
+      // The action has no business_uid: otherwise the erasure would delete it too.
       await record(person, 'erase requested', {}, `business ${business_uid}`, reason)
       return marketplace.erase(business_uid, { actor: `${person.name} (${person.role})` })
     },

@@ -14,7 +14,7 @@ export interface Group extends AttentionGroup {
 /** Adds an entry to the group of its handlers and its error. */
 export function addToGroup(groups: Map<string, Group>, status: AttentionStatus, entry: JournalEntry) {
   const { id, kind, name, receivedAt, business_uid } = entry
-  // Masked for operators too: values in errors would put each entry into its own group.
+  // The error is masked for operators too: values in it would put each entry into its own group.
   const error = withoutNumbers(rowsFor(SUPPORT).errorOf(entry) ?? 'no error was recorded')
   const key = createHash('sha256')
     .update(JSON.stringify([status, kind, name, error]))

@@ -1,5 +1,5 @@
 const MINUTE_MS = 60_000
-/** More names than a company has people. `authorize` already limits the names; this is a second limit. */
+/** The most names that are counted: more than a company has people. `authorize` already limits the names. */
 const MAX_NAMES = 1_000
 
 /** Returns a function that decides whether `name` may make one more call: up to `perMinute` at once, refilled evenly. */

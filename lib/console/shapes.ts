@@ -80,7 +80,7 @@ export interface EntryRow {
 
 export interface EntryDetail extends EntryRow {
   issues: string[] | null
-  /** For support only the shape. */
+  /** The payload; for support only its shape. */
   payload: unknown
   isMasked: boolean
 }
@@ -93,7 +93,7 @@ export interface AttentionGroup {
   status: AttentionStatus
   kind: string
   name: string
-  /** Without numbers and identifiers. */
+  /** The error without numbers and identifiers. */
   error: string
   count: number
   oldest: string

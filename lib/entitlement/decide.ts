@@ -122,7 +122,7 @@ function judge(subscription: Subscription, rules: DecisionRules, now: number): S
     purchase_state: subscription.state,
     entitled: REASONS[reason].entitled,
     reason,
-    // Times of another machine are converted, so one of just now may lie ahead by a few milliseconds.
+    // `readAt` may be of another machine: after its conversion it may lie ahead by a few milliseconds.
     asOf: subscription.readAt === null ? null : new Date(Math.min(subscription.readAt, now)).toISOString(),
     pending: subscription.pending,
     failure: subscription.failure,
@@ -178,7 +178,7 @@ export function decisionOf(
   return { business_uid, entitled, known, entitledItems, reason, explanation, asOf, stale, subscriptions }
 }
 
-/** A bound: a sender with the delivery secret can forge any number of subscriptions of a business. */
+/** The most subscriptions in an explanation: a sender with the delivery secret can forge any number of them. */
 const MAX_EXPLAINED = 20
 
 function describe(

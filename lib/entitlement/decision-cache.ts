@@ -7,9 +7,9 @@ export interface CachedDecision {
   decision: Decision
   /** `isEntitled`'s answer, made once: an answer from memory allocates nothing. */
   answer: Promise<boolean>
-  /** By `createAgingTime`, as all times here: an answer also ages while the machine sleeps. */
+  /** The end of freshness. All times here are those of `createAgingTime`: an answer also ages while the machine sleeps. */
   freshUntil: number
-  /** Until then it may answer while the store is down. */
+  /** Until this time the answer may be given while the store is down. */
   staleAt: number
 }
 
@@ -69,7 +69,7 @@ export function createDecisionCache(options: {
       return decisionWithout(businessUid, 'store_unavailable', clock.now())
     },
 
-    /** Ends the freshness of one decision, or of all (null). It may still answer while the store is down. */
+    /** Ends the freshness of one decision, or of all (null). An expired one may still answer while the store is down. */
     expire(businessUid: string | null) {
       const expired =
         businessUid === null

@@ -68,7 +68,7 @@ export function createEntitlements(options: {
       const businessUid = identifierOf(given)
       if (businessUid === null) return decisionWithout('', 'invalid_business_uid', clock.now())
       const cached = cache.fresh(businessUid)?.decision
-      // The wall clock was set back since: people would read a time in the future.
+      // If the wall clock was set back, `asOf` lies in the future, and people would read it.
       const isAhead = Date.parse(cached?.asOf ?? '') > clock.now()
       return about(cached && !isAhead ? cached : await loads.load(businessUid), asked)
     },

@@ -16,8 +16,8 @@ interface Load {
  * Decides from the store, once for all concurrent callers of a business. Waits up to `waitMs` for a requested read, and
  * repeats a load that a commit outdated before anyone sees its result.
  *
- * While reads of a business that may use the app are requested again and again, its callers wait `waitMs` in all, and
- * then get the answer that the last read confirmed.
+ * While reads of a business that may use the app are requested again and again, its callers share one wait of `waitMs`;
+ * see docs/decisions/pages-wait-once.md.
  */
 export function createDecisionLoads(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst'>
@@ -113,13 +113,13 @@ export function createDecisionLoads(options: {
   }
 }
 
-/** Businesses whose callers have waited. One that is forgotten waits again. */
+/** The most businesses whose waiting time is remembered. The callers of a forgotten one may wait again. */
 const MOST_WAITING = 10_000
 
-/** An event after such a pause is the first: a read that confirmed the record less than this before it is recent. */
+/** Requests belong to one series until this long passes between a read and the next request. */
 const QUIET_MS = MAX_READ_INTERVAL_MS
 
-/** Whether the request came a while after the last read of the record, which is not recent then. */
+/** Whether the first unanswered request came at least `QUIET_MS` after the last read of the record. */
 function isAfterQuiet(subscription: Subscription): boolean {
   const { readAt } = subscription
   const since = owedSince(subscription)

@@ -43,7 +43,7 @@ export function createOwnRule(options: {
         return answer
       }
       if (types.isPromise(answer)) {
-        // Its rejection must not end the process.
+        // A promise that the rule returns may reject, which must not end the process.
         Promise.resolve(answer).catch(() => {})
         return failed(record, 'promise', 'returned a promise, but it must answer at once')
       }

@@ -41,7 +41,7 @@ export function bodyReadBefore(req: BodyRequest, limitBytes: number, isAnnounced
   return { parsed: asJson(body) }
 }
 
-/** Some apps store the compressed bytes, which cannot be used here. */
+/** Whether `rawBody` can be used: some apps store the compressed bytes. */
 function isWhole(rawBody: unknown, contentEncoding: string | undefined): rawBody is Uint8Array | string {
   if (typeof rawBody === 'string') return rawBody !== ''
   return rawBody instanceof Uint8Array && rawBody.length > 0 && (!contentEncoding || isUtf8(rawBody))

@@ -68,7 +68,7 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
       // Chunks are text only if an earlier middleware called `setEncoding`.
       const chunk = typeof data === 'string' ? Buffer.from(data, req.readableEncoding ?? 'utf8') : data
       if (!(chunk instanceof Uint8Array)) {
-        // Not thrown, because an error thrown in a listener ends the process.
+        // The error is not thrown, because one that is thrown in a listener ends the process.
         stop(new TypeError('the request does not consist of bytes'))
         return
       }
@@ -98,7 +98,8 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     })
     // An earlier middleware may have paused the request, which `on('data')` does not undo.
     if (req.isPaused()) req.resume()
-    // Last: a method that another middleware has replaced may throw, and then the request is refused already.
+    // The deadline is set last: a method that another middleware has replaced may throw, and then the request is
+    // refused already.
     cancelDeadline = deadlines.set(() =>
       stop(unreadable('body_timeout', `it was not complete after ${timeoutMs} ms`)),
     )

@@ -10,11 +10,8 @@ import { MarketplaceError } from '../errors.js'
  * Returns a check of a candidate against every configured secret. The check takes the same time whether the first, the
  * last or no secret matches. It accepts candidates of any length and never throws.
  *
- * Candidate and secrets are copied into buffers of one size, padded with zeros, and compared over the whole size. So the
- * time depends on the length of the candidate, which its sender knows, and not on a secret: neither on the position of
- * the first difference, nor on the secret's length, because a longer candidate is cut to the buffer and refused after the
- * comparison. The buffer has room for any usual secret, so its size does not reveal the longest one. Hashing each
- * candidate gives the same protection and took 6 × as long.
+ * Candidate and secrets are compared in padded buffers of one size, so the time depends on the length of the candidate
+ * only; see docs/decisions/delivery-secret-comparison.md.
  */
 export function createSecretCheck(secrets: readonly string[]): (candidate: string) => boolean {
   const size = Math.max(BUFFER_BYTES, ...secrets.map((secret) => Buffer.byteLength(secret)))
@@ -32,7 +29,7 @@ export function createSecretCheck(secrets: readonly string[]): (candidate: strin
     given.write(candidate)
     let found = 0
     for (const { bytes, length } of padded) {
-      // No `&&`: it would compare the lengths only where the bytes are equal.
+      // `&` and not `&&`, which would compare the lengths only where the bytes are equal.
       found |= Number(timingSafeEqual(bytes, given)) & Number(candidate.length === length)
     }
     return found === 1

@@ -2,7 +2,7 @@ import type { Envelope, Receipt } from '../envelope.js'
 import { MarketplaceError } from '../errors.js'
 import type { Body } from './body-read-before.js'
 
-/** Each element of an array is a separate envelope. A longer array than this is a single unrecognised envelope. */
+/** The most envelopes in an array. A longer array is a single unrecognised envelope. */
 const MAX_ENVELOPES = 1_000
 
 /**
@@ -31,7 +31,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Without a cause: the message of a SyntaxError quotes the body.
+    // The error has no cause, because the message of a SyntaxError quotes the body.
     throw new MarketplaceError('body_not_json', 'Cannot read the body of the delivery: it is not JSON')
   }
 }

@@ -70,7 +70,7 @@ export function createHandler(
   }
 }
 
-/** Whether it is a promise, also one of another library. */
+/** Whether the result of a listener is a promise, also one of another library. */
 function isThenable(result: unknown): result is PromiseLike<unknown> {
   return typeof (result as { then?: unknown } | null | undefined)?.then === 'function'
 }

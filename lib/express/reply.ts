@@ -104,7 +104,8 @@ function replyBeforeBody(req: IncomingMessage, res: ServerResponse, text: string
 function endAfterBody(req: IncomingMessage, res: ServerResponse, clock: Clock): void {
   const timer = clock.setTimeout(() => {
     end()
-    // Only here: Node 20 aborts the process when a stream is closed in the turn in which it ends by itself.
+    // The stream is closed here and not earlier: Node 20 aborts the process when a stream is closed in the turn in
+    // which it ends by itself.
     endStream(req, res)
   }, LINGER_MS)
   function end(): void {

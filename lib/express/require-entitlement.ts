@@ -115,7 +115,7 @@ export function createRequireEntitlement(port: EntitlementPort) {
     }
   }
 
-  /** Undefined gives access. Never rejects. */
+  /** The decision that keeps a request out; undefined gives access. Never rejects. */
   async function decisionFor(
     given: unknown,
     items: ItemOptions | undefined,

@@ -165,7 +165,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     try {
       count?.(outcome, error, isDelivery)
     } catch {
-      // `count` itself reports failures, so its own has no other place.
+      // Failures are reported by `count`, so a failure of `count` itself cannot be reported.
     }
   }
 }

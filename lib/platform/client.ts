@@ -59,7 +59,7 @@ export function createPlatformClient(options: PlatformOptions) {
       token = await orAborted(tokens.get(businessUid), signal)
       reply = await read(subscriptionUid, token, signal)
     }
-    // The next try then shows whether the business still gets a token.
+    // The token is dropped, so the next try shows whether the business still gets one.
     if (reply.status === 401 || reply.status === 403) tokens.drop(businessUid, token)
     return failureIn(reply, clock.now()) ?? recordIn(reply, request)
   }

@@ -76,7 +76,7 @@ export function createHttp(options: {
     }
 
     try {
-      // Raced, because a fetch of the app's own may ignore the signal.
+      // The exchange races with the signal, because a fetch of the app's own may ignore it.
       const reply = orAborted(exchange(), controller.signal)
       return await withDeadline(reply, timeoutMs, clock, () => {
         controller.abort()
@@ -132,7 +132,7 @@ function failure(code: ErrorCode, why: string): MarketplaceError {
   return new MarketplaceError(code, `Cannot call the platform: ${why}`)
 }
 
-/** Only the system's code, such as ECONNREFUSED: a message can quote the address. */
+/** The system's code of a network error, such as ECONNREFUSED. Its message is not used: it can quote the address. */
 function networkCode(error: unknown): string {
   let cause = error as { code?: unknown; cause?: unknown } | null | undefined
   for (let depth = 0; typeof cause === 'object' && cause !== null && depth < 5; depth++) {

@@ -17,7 +17,7 @@ export function createLimit(concurrency: number) {
     }
   }
 
-  /** Not `orAborted`: an aborted call leaves the queue at once, so that no slot goes to a call that has given up. */
+  /** Waits for a slot. An aborted call leaves the queue at once, so that no slot goes to it; `orAborted` would keep it. */
   function turn(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = waiting.add(enter)

@@ -2,7 +2,7 @@ import { MarketplaceError } from '../errors.js'
 
 /** The URL of `path` below the address `base`. Throws `config_invalid` for an address that is not an absolute URL. */
 export function platformUrl(base: string, path: string, query: Record<string, string> = {}): URL {
-  // Checked first, because the error of `new URL` contains its input.
+  // The address is checked first, because the error of `new URL` contains its input.
   if (!URL.canParse(base)) {
     throw new MarketplaceError(
       'config_invalid',

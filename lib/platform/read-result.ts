@@ -25,7 +25,7 @@ export type ReadResult =
   /** The platform refuses the app's own credentials, for every business. */
   | { kind: 'credentials_refused' }
 
-/** Carries a result out of the token cache, where several callers may wait for it. */
+/** An error that carries a result out of the token cache, where several callers may wait for it. */
 export class ReadFailure extends Error {
   readonly result: ReadResult
 

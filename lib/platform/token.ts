@@ -34,7 +34,7 @@ function token<const Kind extends TokenKind>(kind: Kind, value: string): Token<K
       `Cannot use the ${kind} token: expected one line of ASCII text`,
     )
   }
-  // A getter: `inspect` with `showHidden` prints the value of a property that is merely not enumerable.
+  // The value is a getter: `inspect` with `showHidden` prints the value of a property that is merely not enumerable.
   return Object.freeze(
     Object.defineProperty({ kind } as { kind: Kind; value: string }, 'value', { get: () => value }),
   )

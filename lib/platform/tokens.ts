@@ -3,7 +3,7 @@ import { type Clock, createAgingTime, HOUR, MINUTE, SECOND } from '../clock.js'
 
 export interface FetchedToken {
   accessToken: string
-  /** As the platform sent it: a number, a numeric text, any other value, or undefined. */
+  /** The lifetime as the platform sent it: a number, a numeric text, any other value, or undefined. */
   expiresIn: unknown
 }
 

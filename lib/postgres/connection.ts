@@ -40,7 +40,7 @@ const REPLY_MS = STATEMENT_MS + SECOND
 
 /** A borrowed connection, as its pool sees it. */
 export interface Loan extends PostgresConnection {
-  /** It was last used before another connection failed to answer or had lost its statements: it may do the same. */
+  /** Whether the connection has been idle since before another one failed to answer or had lost its statements: it may do the same. */
   isSuspect: boolean
 }
 

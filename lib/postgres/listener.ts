@@ -20,20 +20,8 @@ const PROBES = 3
 const OFF_MS = 10 * MINUTE
 
 /**
- * Receives hints by LISTEN, and sends them (`hint-sender.ts`). They only save time: without them work is found, and
- * decisions expire, a little later. Behind a pooler in transaction mode no message arrives; a probe shows that, and
- * listening stops.
- *
- * | state | entered | left |
- * |---|---|---|
- * | new | creation; nothing is sent or received | `start()`: connecting, unless the pool has a single connection |
- * | connecting | `start()`, or the timer of the two states below; takes a connection, listens, sends a probe | the probe arrives: listening. An error, or the first two lost probes in a row: waiting. Another lost probe: off |
- * | listening | a probe has arrived; a heartbeat checks the connection | it is lost, or the heartbeat fails: waiting |
- * | waiting | a failure; a timer of up to 30 s runs | the timer: connecting |
- * | off | three lost probes in a row, with the warning `listen_unavailable` the first time; a timer of 10 minutes runs | the timer: connecting |
- * | closed | `close()`, from any state but new | never |
- *
- * Hints are sent in all states between new and closed.
+ * Receives hints by LISTEN, and sends them (`hint-sender.ts`). Hints only save time: without them work is found, and
+ * decisions expire, a little later. docs/states.md has the states of the connection.
  */
 export function createListener(options: {
   connections: PostgresConnections
@@ -116,7 +104,7 @@ export function createListener(options: {
     if (state === 'on') timer = clock.setTimeout(listen, inMs)
   }
 
-  /** A single probe may be lost to a slow server or a half-open connection. Several on new connections show a pooler. */
+  /** One lost probe may be a slow server, several in a row are a pooler; see docs/decisions/hints-may-be-lost.md. */
   function probeLost(connection: PostgresConnection) {
     if (++lostProbes < PROBES) return reconnect(connection)
     reconnect(connection, OFF_MS)

@@ -36,7 +36,7 @@ export async function backUp(target: string, write: (unfinished: string) => Prom
 }
 
 const CHUNK = 1024 * 1024
-/** A sync of much at once would delay the syncs of deliveries. */
+/** The copy is synced after so many bytes: a sync of more at once would delay the syncs of deliveries. */
 const SYNC_AFTER = 8 * CHUNK
 
 /**
@@ -58,7 +58,8 @@ async function copyChunks(source: number, copy: FileHandle, signal: AbortSignal)
     signal.throwIfAborted()
     const { bytesRead } = await readFrom(source, buffer, 0, CHUNK, at)
     if (bytesRead === 0) return
-    // The two format versions: 2 is a database in WAL mode, which cannot be opened without write access to its folder.
+    // Both format versions in the header become 1: 2 is a database in WAL mode, which cannot be opened without write
+    // access to its folder.
     if (at === 0) buffer.fill(1, 18, 20)
     for (let written = 0; written < bytesRead; )
       written += (await copy.write(buffer, written, bytesRead - written, at + written)).bytesWritten

@@ -38,8 +38,8 @@ export async function checkFile(
 /** Throws `store_corrupt` for a damaged file. The event loop waits for it. */
 export function checkAtOnce(connection: SqliteConnection, path: string) {
   try {
-    // By `exec`, because a prepared statement keeps a connection of libsql open. It returns no rows, so the statement
-    // turns damage into an error.
+    // The check runs by `exec`, because a prepared statement keeps a connection of libsql open. It returns no rows, so the
+    // statement turns damage into an error.
     connection.exec(`select iif(quick_check = 'ok', 1, json('damaged')) from pragma_quick_check`)
   } catch (error) {
     const code = sqliteCode(error)

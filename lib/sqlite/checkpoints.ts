@@ -15,12 +15,9 @@ const COMMITS_BETWEEN_LOOKS = 16
 export const BEGIN_WAL = 'update marketplace_time set wals = wals + 1'
 
 /**
- * Limits the length of the WAL. A checkpoint copies it into the database and syncs both, which takes 20 to 50 ms for
- * 8 MiB on an SSD, so the thread does it.
- *
- * The WAL restarts with the first commit after a checkpoint that copied everything. While deliveries arrive without a
- * pause, each checkpoint misses the latest ones. So a second checkpoint, of those few pages, runs in a turn of its own,
- * without writers beside it. A library whose files must not be shared runs only the second.
+ * Limits the length of the WAL by two checkpoints in the thread: one beside the writers, and one without writers, after
+ * which the WAL can restart. A library whose files must not be shared runs only the second. See
+ * docs/decisions/sqlite-thread.md.
  */
 export function createCheckpoints(options: {
   wal: Pick<Wal, 'reaches'>

@@ -12,7 +12,7 @@ export function connect(library: SqliteLibrary, path: string): SqliteConnection 
     if (path !== ':memory:') {
       opened.exec('pragma journal_mode = wal')
       opened.exec('pragma synchronous = normal')
-      // `checkpoints.ts` makes them on a thread, because a checkpoint syncs.
+      // SQLite makes no checkpoints by itself: `checkpoints.ts` makes them on a thread, because a checkpoint syncs.
       opened.exec('pragma wal_autocheckpoint = 0')
       opened.exec('pragma journal_size_limit = 67108864')
     }

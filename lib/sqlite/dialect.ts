@@ -30,7 +30,8 @@ export function sqliteDialect(time: () => Pick<StoreTime, 'now' | 'ofLeases'>): 
       where made.type = 'table'`,
     indexes: sql`
       select tbl_name as ${sql.ref('table')}, name from sqlite_schema where type = 'index' and sql is not null`,
-    // Without `autoincrement`, which writes another table for each row. A number above all present ones is new enough.
+    // Row numbers do without `autoincrement`, which writes another table for each row: a number above all present ones
+    // is new enough.
     rowNumber: sql`integer primary key`,
     sortedText: sql`text`,
     busyTable: sql``,

@@ -64,7 +64,7 @@ const DRIVERS = {
   },
 }
 
-/** Not an import: on Node 20 the module does not exist, and bundlers would try to resolve it. */
+/** The module is looked up and not imported: on Node 20 the module does not exist, and bundlers would try to resolve it. */
 function nodeSqlite(): NodeSqlite | undefined {
   return process.getBuiltinModule?.('node:sqlite' as 'node:fs') as unknown as NodeSqlite | undefined
 }
@@ -82,7 +82,7 @@ function filesOf(
   Database: DatabaseClass,
 ): Pick<SqliteLibrary, 'modules' | 'natives'> {
   if (name === 'node:sqlite') return { modules: [], natives: [] }
-  // Not an import: webpack would replace it with what it finds while bundling.
+  // `createRequire` is not imported: webpack would replace it with what it finds while bundling.
   const { createRequire } = process.getBuiltinModule('node:module')
   const { cache, resolve } = createRequire(join(process.cwd(), 'app.js'))
   const loaded = Object.entries(cache)
@@ -109,7 +109,7 @@ function connect(database: Database): SqliteConnection {
   function prepare(sql: string) {
     let prepared = statements.get(sql)
     if (!prepared) {
-      // The package has fewer statements. The bound guards against a mistake that makes their texts vary.
+      // The bound is above the number of statements. It guards against a mistake that makes their texts vary.
       if (statements.size >= 200) statements.clear()
       prepared = { statement: database.prepare(sql), hasRows: RETURNS_ROWS.test(sql) }
       statements.set(sql, prepared)

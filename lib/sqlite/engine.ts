@@ -68,7 +68,7 @@ export function createSqliteEngine(options: {
   async function writable(): Promise<SqliteConnection> {
     requirePlace()
     if (suspect !== undefined) {
-      // A backup keeps the database as it is, and the renewal writes it.
+      // A backup under way is ended: it keeps the database file as it is, and the renewal writes that file.
       backup.abort(unavailable('a sync of the database failed meanwhile'))
       try {
         await opened().renew()
@@ -214,7 +214,7 @@ export function createSqliteEngine(options: {
     },
 
     async backup(target, signal) {
-      // One at a time, because the file of one would not change for the next.
+      // Backups run one at a time: while one keeps the file as it is, the next would miss the later commits.
       const unlock = await backups.lock()
       backup = new AbortController()
       const end = () => backup.abort(signal?.reason)

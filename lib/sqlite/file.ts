@@ -97,7 +97,7 @@ export async function openSqliteFile(options: {
     if (!inMemory) {
       const hold = await retryWhileBusy(() => holdFile(library, path), PATIENCE_MS, clock).catch((error) => {
         if (sqliteCode(error) === 'BUSY') throw inUse(path, library, error)
-        // Not damage of the database, which nobody should then replace by a backup.
+        // A damaged lock file is not damage of the database, which nobody should then replace by a backup.
         throw sqliteCode(error) === 'NOTADB' ? lockDamaged(path, error) : error
       })
       cleanup.push(() => hold.release())
@@ -188,7 +188,7 @@ export async function openSqliteFile(options: {
       }
     }
 
-    /** On the thread, because a failing disk is slow. */
+    /** Moves the WAL into the database on the thread, because a failing disk is slow. */
     async function moveWal(fresh: SqliteConnection) {
       const statement = 'pragma wal_checkpoint(truncate)'
       const [row] = await thread.run(statement).catch((error) => {

@@ -12,9 +12,8 @@ const PASSIVE = 'pragma wal_checkpoint(passive)'
  * Moves every commit into the database file, and then keeps that file as it is: its bytes are a complete database until
  * the returned function is called. Writers go on meanwhile, and the WAL grows.
  *
- * A transaction that begins to read when the WAL was copied completely reads the database file only. While it lasts, no
- * process copies anything into that file. Nobody may commit between the checkpoint and its beginning, so this holds the
- * turn and SQLite's write lock for both.
+ * A reading transaction that begins right after a complete checkpoint keeps the file as it is. Nobody may commit between
+ * the two, so both run under SQLite's write lock; see docs/decisions/sqlite-backup.md.
  *
  * Rejects when other processes read without a pause for five seconds, and with the reason of `signal`, which also ends
  * what was begun.
@@ -42,7 +41,7 @@ export async function freezeDatabase(options: {
   }
   function thaw() {
     signal.removeEventListener('abort', thaw)
-    // Rolled back first, because libsql may close late.
+    // The transaction is rolled back first, because libsql may close the connection late.
     reader.exec('rollback')
     reader.close()
   }

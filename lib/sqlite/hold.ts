@@ -21,7 +21,7 @@ export function holdFile(
   }
   return {
     release() {
-      // Rolled back first, because libsql may close late.
+      // The transaction is rolled back first, because libsql may close the connection late.
       lock.exec('rollback')
       lock.close()
     },

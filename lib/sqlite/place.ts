@@ -36,7 +36,7 @@ export function rememberPlace(
   onUnknown: () => void,
 ): Place {
   const named = resolve(given)
-  // A restoration looks at the lock only.
+  // The lock is compared too, because a restoration looks at the lock only.
   const files = [named, `${path}-wal`, `${path}-shm`, `${path}-lock`]
   const first = files.map(look)
   const opened = [descriptors.database, descriptors.wal, descriptors.index].map((each) => fstatSync(each))
@@ -81,7 +81,7 @@ function watchContent(
   descriptors: Descriptors,
 ): (bytes: number, walBytes: number) => string | undefined {
   const head = Buffer.alloc(20)
-  // In the byte order of the machine.
+  // The index is in the byte order of the machine.
   const index = new Uint32Array(INDEX_WORDS)
   const later = new Uint32Array(INDEX_WORDS)
   const walHead = new Uint32Array(8)
@@ -116,7 +116,7 @@ function watchContent(
       readIndex(later)
       return later.every((word, i) => word === index[i]) ? `${wal} ${OVERWRITTEN}. ${RESTORE}` : undefined
     } catch {
-      // SQLite reports what the disk does not read.
+      // A read that fails is left to SQLite, which reports it.
       return undefined
     }
   }
@@ -136,12 +136,12 @@ const RESTART = 'Restart this process to use the file that is there now, or put 
 const STOP =
   'Stop this process by SIGTERM, so that it closes its store and moves its content into the database, and start it again'
 
-/** For example of a folder that this process may no longer enter. */
+/** A file that cannot be looked at, for example in a folder that this process may no longer enter. */
 const UNKNOWN = { dev: 0, ino: 0, size: 0 }
 
 type Found = Pick<Stats, 'dev' | 'ino' | 'size'>
 
-/** Undefined when there is no such file. */
+/** The identity and the size of a file; undefined when there is none. */
 function look(path: string): Found | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })

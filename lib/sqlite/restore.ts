@@ -97,7 +97,10 @@ async function holdAlone(library: SqliteLibrary, path: string, clock: Clock) {
   }
 }
 
-/** By `exec` only, so that libsql closes the connection at once. Moves what the backup's own `-wal` file holds into it. */
+/**
+ * Checks the copy by `exec` only, so that libsql closes the connection at once. Moves what the backup's own `-wal` file
+ * holds into it.
+ */
 function check(library: SqliteLibrary, copy: string, backup: string) {
   const connection = library.open(copy)
   try {
@@ -126,7 +129,7 @@ function isDamaged(error: unknown): boolean {
   return (error as { code?: unknown }).code === 'store_corrupt'
 }
 
-/** The database first: without it, nobody takes its `-wal` file for that of another. */
+/** Moves the database before its `-wal` file: without the database, nobody takes that file for that of another. */
 async function moveAside(path: string, now: Date): Promise<string | null> {
   const formerPath = `${path}.before-restore-${now.toISOString().replaceAll(':', '-')}`
   const present = ENDS.filter((end) => statSync(path + end, { throwIfNoEntry: false }))

@@ -6,8 +6,8 @@ import type { SqliteLibrary } from './drivers.js'
  * event loop continues during it. The thread starts with its first job, does not keep the process alive, and ends with
  * `end()`.
  *
- * A library that must not share a file may still read it here while others write, because the bug needs two writers. For
- * a checkpoint the caller prevents writes meanwhile.
+ * A library that must not share a file may still read it in the thread while others write; for a checkpoint the caller
+ * prevents writes. See docs/decisions/sqlite-thread.md.
  */
 export interface SqliteThread {
   /**
@@ -76,8 +76,9 @@ export function createSqliteThread(library: SqliteLibrary, path: string): Sqlite
   }
 }
 
-// A text and not a file, so that it works from both builds and from inside a bundle. It loads only the library that this
-// process has loaded, and checks that before it opens a file: a second copy would release the file locks of the first.
+// The script of the thread is a text and not a file, so that it works from both builds and from inside a bundle. It loads
+// only the library that this process has loaded, and checks that before it opens a file: a second copy would release the
+// file locks of the first.
 const SCRIPT = `
 const { parentPort, workerData: { name, modules, natives, path } } = require('node:worker_threads')
 let connection

@@ -15,17 +15,11 @@ export interface StoreTime {
 }
 
 /**
- * All processes of a file run on one machine and share its CLOCK_MONOTONIC, which cannot be set and stands still while
- * the machine sleeps. The time of leases is that clock plus an anchor: the wall clock minus CLOCK_MONOTONIC, as measured
- * by the first process that opens the file after a boot, and stored in the table `marketplace_time`.
+ * Starts the two times of a SQLite store. The time of leases is the machine's monotonic clock plus an anchor in the
+ * database; the time of dates also follows every leap of the wall clock forward. See docs/decisions/sqlite-times.md.
  *
- * The time of dates begins equal. When the wall clock leaps forward, it leaps as far, because the machine may have slept.
- * It never goes back. `marketplace_dates` holds where it is: processes agree on the latest, and a sleep before a restart
- * counts.
- *
- * The next boot measures a new anchor, but no time falls behind the last one noted. When that boot begins with a wall
- * clock that is behind, a later correction of it counts only from the noted time on. Without a boot id (not Linux) each
- * process counts as a boot of its own.
+ * When a boot begins with a wall clock that is behind the time noted last, a later correction of it counts only from the
+ * noted time on.
  *
  * A `clock` whose `monotonic()` counts from 1970, as in tests, is the time of leases itself.
  *

@@ -37,7 +37,7 @@ export function createTransactions(options: TransactionsOptions) {
   async function transact<T>(work: (trx: Connection) => T | Promise<T>): Promise<T> {
     const unlock = await mutex.lock()
     try {
-      // Immediate: a deferred transaction that becomes a writer fails at once, whatever the timeout.
+      // The transaction is immediate: a deferred one that becomes a writer fails at once, whatever the timeout.
       await run('begin immediate', await writable())
       try {
         const result = work(connection)

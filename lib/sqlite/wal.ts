@@ -6,10 +6,9 @@ import { promisify } from 'node:util'
 export interface Wal {
   descriptor: number
   /**
-   * Resolves when every commit of this process, and every commit before it, is on disk. At once, when a sync that began
-   * after the last commit has ended. Otherwise with the next sync, which begins when the one under way ends and is shared
-   * by all callers. When the one under way fails, so do all that wait for the next: the kernel reports lost pages once,
-   * so the next sync would succeed without them.
+   * Resolves when every commit of this process, and every commit before it, is on disk: at once, or with the next sync,
+   * which all callers share. When a sync fails, all that wait for the next one are refused too; see
+   * docs/decisions/sqlite-failed-sync.md.
    */
   durable(): Promise<void>
   /**

@@ -14,7 +14,7 @@ export function watchCommits(
 
   function look() {
     try {
-      // It changes when another connection commits. Reading it takes a few microseconds.
+      // The number changes when another connection commits. Reading it takes a few microseconds.
       const current = connection()
       const [row] = (current?.all('pragma data_version', []) ?? []) as { data_version: number }[]
       if (current && seen !== undefined && row?.data_version !== seen) onCommit(current)

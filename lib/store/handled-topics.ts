@@ -10,15 +10,8 @@ import type { Transactions } from './transactions.js'
 import { withinBytes } from './within-bytes.js'
 
 /**
- * The table `handlers`: the topics that processes have had handlers for, and when one last named them.
- *
- * | topic | entered | left | its new events |
- * |---|---|---|---|
- * | unknown | no process has ever named it | a process names it: handled | unhandled |
- * | handled | a process names it, at least every `HANDLED_FOR_MS` | no process does any more: missing | pending |
- * | missing | its last process has ended, or has no such handler any more | a process names it: handled | pending, until a process with a worker sets them aside: unhandled |
- *
- * A row stays for ever: what nobody has handled in time is dead if a process once had its handler, else `unhandled`.
+ * The table `handlers`: the topics that processes have had handlers for, and when one last named them. docs/states.md has
+ * their states.
  *
  * A process names its topics, then makes pending what came unhandled before that, and only then claims entries of these
  * topics. So a handler gets the events of a subscription in order, however late it is registered.

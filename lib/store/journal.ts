@@ -19,16 +19,8 @@ export interface WrittenChange extends NewChange {
 }
 
 /**
- * The table `journal`: adds and replays entries. `finish-lanes.ts` and `handled-topics.ts` change their status, `prune-journal.ts` deletes them.
- *
- * | status | entered | left |
- * |---|---|---|
- * | pending | written: a change, or with a topic that a process once had; a process names its topic; a replay. A try that failed leaves it pending, with `due_at` | its handlers return: done. Its tries are used up, or its retention ends while no process handles it: dead. An event whose topic no process has any more is set aside: unhandled |
- * | unhandled | written with a topic that no process ever had; set aside, with `settled_at`; a change whose retention ended, and no process ever handled changes | a process names its topic, within `rescueMs` or if it was set aside: pending. A replay: pending. Its retention ends: dead if it was set aside, else deleted |
- * | done | its handlers returned; an action from the start | a replay, but not of an action: pending. Its retention ends: deleted |
- * | dead | its tries are used up, or its retention ended and a process once had its handler | a replay: pending. Its retention ends: deleted |
- *
- * An erasure deletes an entry in any status.
+ * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes.ts` and `handled-topics.ts` change
+ * them, `prune-journal.ts` deletes entries.
  */
 export function createJournal(engine: Engine, lanes: Lanes) {
   const { now } = engine

@@ -12,21 +12,8 @@ export const TAKEN_BACK = 'taken back'
 export const MAX_HANDED_OUT = 200
 
 /**
- * The table `lanes`: a row for each key that has pending entries.
- *
- * | state | row | entered | left |
- * |---|---|---|---|
- * | waiting | no token, `due_at` to come | the head failed, and its next try is due later | that time comes, or a replay: due. Its last pending entry ends: deleted |
- * | due | no token, `due_at` has come | its first pending entry; the lease ends; the next try is due | a claim: leased. Its last pending entry ends: deleted |
- * | leased | a token; `due_at` is the end of the lease | a claim | a finish without `keepLease`: due, waiting or deleted. The lease runs out: suspect. A replay or an erasure: taken back |
- * | suspect | `suspect` = 1, no token | a lease that ran out is noticed; an alone try was returned untried, without its lapse | `claimSuspectLane`: alone |
- * | alone | `suspect` = 1, a token; `lapses` counts this try too | the claim of a suspect lane | a result of its head: due, waiting or deleted, with no lapses. The lease runs out: suspect, with a lapse more. A replay or an erasure: taken back |
- * | taken back | the token `TAKEN_BACK`; `due_at` as it was | an entry that may have been handed out is replayed or erased | `due_at` comes: claimed like a due one |
- *
- * A transaction that adds a pending entry first inserts or locks the row of its lane. One that ends entries
- * locks the row before it selects the next head. So on PostgreSQL every pending entry has a lane, and the entries of a
- * key are numbered in the order of their commits. `lane-claims.ts` leases lanes, `suspect-lanes.ts` the suspect ones,
- * `finish-lanes.ts` finishes them.
+ * The table `lanes`: a row for each key that has pending entries. docs/states.md has its states and the order of its locks;
+ * `lane-claims.ts` leases lanes, `suspect-lanes.ts` the suspect ones, `finish-lanes.ts` finishes them.
  */
 export function createLanes(engine: Engine) {
   const now = engine.now

@@ -3,16 +3,7 @@ import type { Store } from './store.js'
 import { asStoreError } from './store-error.js'
 import type { StoreOwner } from './store-owner.js'
 
-/**
- * Opens and closes a store, and lets calls run only between the two.
- *
- * | state | entered | left |
- * |---|---|---|
- * | new | creation, or a failed opening; calls reject, with the error of that opening | `open()`: opening. `close()`: closed |
- * | opening | `open()`; calls wait for it | it succeeds: open. It fails: new. `close()`: closed |
- * | open | a successful opening | `close()`: closed |
- * | closed | `close()`; new calls reject, those under way finish before the database is closed | never |
- */
+/** Opens and closes a store, and lets calls run only between the two. docs/states.md has its states. */
 export function createLifeCycle(options: {
   /** Rejects with a `MarketplaceError`, and then leaves nothing open. */
   begin(owner: StoreOwner | undefined): Promise<void>

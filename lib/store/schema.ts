@@ -3,7 +3,7 @@ import type { Cause, EntryKind, EntryStatus, Subscription, TallyKind, Urgency } 
 // The rows of each table, in both engines; `migrations.ts` has the SQL that creates them. Times are milliseconds since
 // 1970, in the store's time of dates. The end of a lease is in its time of leases. Columns marked JSON hold JSON text.
 
-/** A subscription: the record as last read, and the work of reading it again. `subscriptions.ts` has its states. */
+/** A subscription: the record as last read, and the work of reading it again. docs/states.md has its states. */
 export interface SubscriptionsTable {
   subscription_uid: string
   business_uid: string
@@ -60,7 +60,7 @@ export interface SubscriptionsTable {
   created_at: number
 }
 
-/** An event, a change, a delivery that was not recognised, or an action. `journal.ts` has its states. */
+/** An event, a change, a delivery that was not recognised, or an action. docs/states.md has its states. */
 export interface JournalTable {
   seq: number
   id: string
@@ -87,7 +87,7 @@ export interface JournalTable {
   payload: string
 }
 
-/** A key that has pending entries. Its head is the pending entry with the lowest `seq`. `lanes.ts` has its states. */
+/** A key that has pending entries. Its head is the pending entry with the lowest `seq`. docs/states.md has its states. */
 export interface LanesTable {
   key: string
   /** The topic of the head. */
@@ -101,7 +101,7 @@ export interface LanesTable {
   lapses: number
 }
 
-/** A topic that some process has, or once had, handlers for. `handled-topics.ts` has its states. */
+/** A topic that some process has, or once had, handlers for. docs/states.md has its states. */
 export interface HandlersTable {
   topic: string
   /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. */

@@ -12,24 +12,8 @@ export type Subscriptions = ReturnType<typeof createSubscriptions>
 export const MAX_OF_BUSINESS = 1_000
 
 /**
- * The table `subscriptions`: the rows, and their leases.
- *
- * | state | row | entered | left |
- * |---|---|---|---|
- * | due | `refresh_at` has come, no lease | a request; the time of one of the states below comes | a claim: leased |
- * | leased | a token; `refresh_at` is the end of the lease | a claim (`claim-reads.ts`) | a finish: one of the states below. The lease runs out: suspect |
- * | suspect | `suspect` = 1, no lease, `refresh_at` has come | a lease that ran out is noticed (`suspect-reads.ts`) | `claimSuspectRead`: alone |
- * | alone | `suspect` = 1, a token; `lapses` counts this read too | the claim of a suspect subscription | a finish: one of the states below, with no lapses. The lease runs out: suspect, with a lapse more, or put off |
- * | put off | `suspect` = 1, `failure` `lease_lapsed`, `refresh_at` to come | its reads lapsed `MAX_LAPSES` times or more | that time comes: suspect |
- * | waiting for its pause | `generation` above `settled_generation`, `refresh_at` within 5 s | a request soon after a read, or during one | the pause ends: due |
- * | retrying | `failure` set, `refresh_at` to come | a failed read | that time comes: due. A request: due after its pause |
- * | verifying | `verifying` = 1, `refresh_at` to come | a read that does not show yet what was requested | that time comes: due. A request: due after its pause |
- * | reconcile | settled, `refresh_at` to come | a conclusive read; with the urgency of a verification its early verification | that time comes: due. A request: due after its pause |
- * | given up | `refresh_at` null | a finish without a next read | a request: due. Never read and long ago: deleted |
- *
- * `gone` stands beside these states: a read sets it when the platform no longer shows the subscription, and one that
- * finds a record clears it. An erasure deletes a row in any state. `request-refresh.ts` has the requests,
- * `write-finishes.ts` the finishes, `subscription-upkeep.ts` the deletion of old rows.
+ * The table `subscriptions`: the rows, and their leases. docs/states.md has their states; `request-refresh.ts` has the
+ * requests, `write-finishes.ts` the finishes, `subscription-upkeep.ts` the deletion of old rows.
  */
 export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
   const { asSubscription, asStored, asClaim } = createSubscriptionRows(offsetOf)

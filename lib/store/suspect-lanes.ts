@@ -9,7 +9,7 @@ import type { StoreTime } from './store-time.js'
 
 /**
  * Leases suspect lanes, one at a time. The fewest lapses come first: so the innocent ones, which were leased beside the
- * one that ends the process, are all handled after its first try alone. `lanes.ts` has the states.
+ * one that ends the process, are all handled after its first try alone. docs/states.md has the states.
  */
 export function createSuspectLanes(engine: Engine, lanes: Pick<Lanes, 'advance'>, offsetOf: StoreTime) {
   const { now, leaseNow } = engine

@@ -10,7 +10,7 @@ import { createSubscriptionRows, type LeasedRow, leasedRow } from './subscriptio
 const PAUSE_MS = 5 * MINUTE
 const DOUBLINGS = 6
 
-/** Leases suspect reads, one at a time, the fewest lapses first. `subscriptions.ts` has the states. */
+/** Leases suspect reads, one at a time, the fewest lapses first. docs/states.md has the states. */
 export function createSuspectReads(engine: Engine, offsetOf: StoreTime) {
   const { now, leaseNow } = engine
   const { asClaim } = createSubscriptionRows(offsetOf)

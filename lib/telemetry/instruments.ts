@@ -155,7 +155,7 @@ export type CounterName = Named<'counter'>
 export type HistogramName = Named<'histogram'>
 export type GaugeName = Named<'gauge'>
 
-/** In seconds. A decision in memory takes microseconds, a read that waits for its token several seconds. */
+/** The bounds of durations, in seconds: a decision in memory takes microseconds, a read with its token several seconds. */
 export const DURATION_BUCKETS = [
   0.0001, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ]

@@ -19,10 +19,8 @@ import type { SpanName } from './instruments.js'
 /**
  * Spans with attributes from fixed sets and our own ids: no secret, no address, no error message.
  *
- * A read and a handler run after the delivery was answered, often for several deliveries at once. So their spans are
- * linked to the span of the delivery and are not its children. Links to the latest 1,000 deliveries are held in memory: a
- * delivery that another process received, or that is handled much later, has no link. A column for the links would cost
- * time in every delivery.
+ * Spans of reads and handlers are linked to the span of their delivery, and are not its children. Links to the latest
+ * 1,000 deliveries are held in memory; see docs/decisions/spans-are-linked.md.
  */
 export function createSpans() {
   let deliveries: LRUCache<string, SpanContext> | undefined

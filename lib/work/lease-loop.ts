@@ -46,19 +46,8 @@ export interface LeaseLoopOptions<Item>
 }
 
 /**
- * Leases items and runs them, at most `concurrency` at once: the one loop behind reading and handling. While items end
- * quickly, it leases more of them ahead.
- *
- * | state | entered | left |
- * |---|---|---|
- * | new | creation; wake-ups are remembered | `start()`: looking. `close()`: closed |
- * | looking | `start()`; the timer; a free slot. Claims and runs items until no slot is free or no item is due | the last claim ends: waiting. `close()`: closed, after that claim |
- * | waiting | a look has ended; the timer waits for the earliest wake-up, at most about `pollMs` | the timer, or an item ends: looking. `close()`: closed |
- * | held | `hold()`, after a look under way; looks claim nothing | `resume()`: looking. `close()`: closed |
- * | closed | `close()`; claims nothing, waits for running items, then aborts them | never |
- *
- * `look-times.ts` decides when it looks, `slots.ts` how many it leases, `running-items.ts` runs the items. All times are
- * monotonic: setting the wall clock neither ends a lease nor delays a look.
+ * Leases items and runs them, at most `concurrency` at once: the one loop behind reading and handling. docs/states.md has
+ * its states. All times are monotonic: setting the wall clock neither ends a lease nor delays a look.
  */
 export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoop<Item> {
   const { claim, run, giveBack, leaseMs, pollMs, clock, onError } = options

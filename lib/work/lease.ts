@@ -53,18 +53,7 @@ interface LeaseCalls {
   onLost(): void
 }
 
-/**
- * A lease that renews itself:
- *
- * | state | entered | left |
- * |---|---|---|
- * | held | at the claim; after each renewal that the store confirms | a renewal is refused, or none was confirmed until the end: lost. The item ends: ended |
- * | lost | see above; `onLost` was called | never |
- * | ended | `end()` | never |
- *
- * All times are monotonic. A lease counts from the moment before the call of the store, so nobody else can have the item
- * before it ends here.
- */
+/** A lease that renews itself. docs/states.md has its states. */
 export function createLease(
   options: LeaseCalls & { heldUntil: number; leaseMs: number; renewEveryMs: number; clock: Clock },
 ) {

@@ -27,7 +27,7 @@ export function addRestore(program: Command, act: Act) {
       act(async (context, backup: string) => {
         const { out } = context
         const options = await context.options()
-        // Its faults are those of the other commands.
+        // Faults of the settings are reported as by the other commands.
         await context.create({ worker: false, store: 'sqlite::memory:' })
         const restored = await restoreBackup(options, backup, {
           onStep: (step) => out.progress(`${PROGRESS[step]} …`),

@@ -1,0 +1,277 @@
+import { MINUTE, SECOND } from '../../../lib/clock.js'
+import { createListener } from '../../../lib/postgres/listener.js'
+import { createLifeCycle } from '../../../lib/store/life-cycle.js'
+import { createLease } from '../../../lib/work/lease.js'
+import { createLeaseLoop } from '../../../lib/work/lease-loop.js'
+import { CHANNEL, createListeningServer } from '../listening-server.js'
+import { gate } from '../until.js'
+import { type Explored, explore } from './explore.js'
+
+/** The transitions of the machines in memory, found by trying every short sequence of inputs. */
+export const MACHINES: Record<string, () => Promise<ReadonlySet<string>>> = {
+  'life cycle of a store': () => explore(lifeCycle, 4),
+  lease: () => explore(lease, 3),
+  'lease loop': () => explore(leaseLoop, 5),
+  listener: () => explore(listener, 7),
+}
+
+function lifeCycle(): Explored<'open' | 'succeed' | 'fail' | 'close'> {
+  let opening: ReturnType<typeof gate<void>> | undefined
+  const cycle = createLifeCycle({
+    begin: () => {
+      opening = gate()
+      return opening.opened
+    },
+    accepted: async () => {},
+    end: async () => {},
+    endLongCalls() {},
+  })
+  const inputs = {
+    open: () => void cycle.calls.open().catch(() => {}),
+    succeed: () => opening?.open(),
+    fail: () => opening?.fail(new Error('no disk')),
+    close: () => void cycle.calls.close(),
+  }
+  return {
+    inputs: () => ['open', 'close', ...(opening ? (['succeed', 'fail'] as const) : [])],
+    async give(input) {
+      inputs[input]()
+      await rest()
+    },
+    async state() {
+      if (cycle.isClosed()) return 'closed'
+      let hasRun = false
+      try {
+        const call = cycle.onceOpen(async () => {
+          hasRun = true
+        })
+        call.catch(() => {})
+      } catch {
+        return 'new'
+      }
+      return hasRun ? 'open' : 'opening'
+    },
+  }
+}
+
+function lease(): Explored<'confirm' | 'refuse' | 'fail' | 'hang' | 'end'> {
+  const clock = handClock()
+  let isLost = false
+  let renew: () => Promise<boolean> = async () => true
+  const made = createLease({
+    heldUntil: 30 * SECOND,
+    leaseMs: 30 * SECOND,
+    renewEveryMs: 10 * SECOND,
+    clock,
+    renew: () => renew(),
+    onLost() {
+      isLost = true
+    },
+  })
+  made.startRenewal(10 * SECOND)
+  const renewals = {
+    confirm: async () => true,
+    refuse: async () => false,
+    fail: () => Promise.reject(new Error('no database')),
+    hang: () => new Promise<never>(() => {}),
+  }
+  return {
+    inputs: () => ['confirm', 'refuse', 'fail', 'hang', 'end'],
+    async give(input) {
+      if (input === 'end') return made.end()
+      renew = renewals[input]
+      await clock.advance(input === 'hang' ? 30 * SECOND : 10 * SECOND)
+    },
+    async state() {
+      if (isLost) return 'lost'
+      return clock.nextInMs() === null ? 'ended' : 'held'
+    },
+  }
+}
+
+function leaseLoop(): Explored<
+  'start' | 'find an item' | 'find nothing' | 'end the item' | 'wait' | 'hold' | 'resume' | 'close'
+> {
+  const clock = handClock()
+  let claim: ReturnType<typeof gate<string[]>> | undefined
+  let item: ReturnType<typeof gate<void>> | undefined
+  const loop = createLeaseLoop<string>({
+    concurrency: 1,
+    pollMs: SECOND,
+    leaseMs: 1_000 * MINUTE,
+    renewEveryMs: 500 * MINUTE,
+    clock,
+    claim() {
+      claim = gate()
+      return claim.opened.then((items) => ({ items, isAll: true }))
+    },
+    run() {
+      item = gate()
+      return item.opened
+    },
+    renew: async () => true,
+    onError() {},
+  })
+  const claims = (items: string[]) => {
+    claim?.open(items)
+    claim = undefined
+  }
+  const inputs = {
+    start: () => loop.start(),
+    'find an item': () => claims(['item']),
+    'find nothing': () => claims([]),
+    'end the item'() {
+      item?.open()
+      item = undefined
+    },
+    wait: () => clock.advance(2 * SECOND),
+    hold: () => void loop.hold(),
+    resume: () => loop.resume(),
+    close: () => void loop.close(MINUTE),
+  }
+  /** Whether the loop then looks for work. */
+  const looksAfter = async (work: () => void) => {
+    work()
+    await clock.advance(2 * SECOND)
+    return claim !== undefined
+  }
+  return {
+    inputs: () => [
+      'start',
+      'wait',
+      'hold',
+      'resume',
+      'close',
+      ...(claim ? (['find an item', 'find nothing'] as const) : []),
+      ...(item ? (['end the item'] as const) : []),
+    ],
+    async give(input) {
+      await inputs[input]()
+      await rest()
+    },
+    async state() {
+      if (claim) return 'looking'
+      // A slot must be free for the loop to look.
+      inputs['end the item']()
+      await rest()
+      if (claim || (await looksAfter(() => loop.wake()))) return 'waiting'
+      if (await looksAfter(() => loop.resume())) return 'held'
+      return (await looksAfter(() => loop.start())) ? 'new' : 'closed'
+    },
+  }
+}
+
+function listener(): Explored<'start' | 'connect' | 'fail' | 'lose' | 'wait for a probe' | 'wait' | 'close'> {
+  const clock = handClock()
+  const server = createListeningServer()
+  let acquiring: ReturnType<typeof gate<void>> | undefined
+  let isFirst = true
+  let hints = 0
+  const made = createListener({
+    connections: {
+      max: 2,
+      close: async () => {},
+      async acquire() {
+        // The second connection of a try sends the probe.
+        if (isFirst) {
+          acquiring = gate()
+          await acquiring.opened
+        }
+        isFirst = !isFirst
+        return server.acquire()
+      },
+    },
+    channel: CHANNEL,
+    clock,
+    warn() {},
+  })
+  const start = () => made.start(() => void hints++)
+  const connects = async (isPooler: boolean) => {
+    server.isPooler = isPooler
+    acquiring?.open()
+    acquiring = undefined
+    await rest()
+    if (isPooler) await clock.advance(2 * SECOND)
+  }
+  const inputs = {
+    start,
+    connect: () => connects(false),
+    'wait for a probe': () => connects(true),
+    fail() {
+      acquiring?.fail(new Error('no connection'))
+      acquiring = undefined
+    },
+    lose() {
+      hints = 0
+      isFirst = true
+      server.lose()
+    },
+    wait() {
+      isFirst = true
+      return clock.advance(10 * MINUTE)
+    },
+    close: () => made.close(),
+  }
+  return {
+    inputs: () => [
+      'start',
+      'close',
+      ...(acquiring
+        ? (['connect', 'fail', 'wait for a probe'] as const)
+        : hints > 0
+          ? []
+          : (['wait'] as const)),
+      ...(hints > 0 ? (['lose'] as const) : []),
+    ],
+    async give(input) {
+      await inputs[input]()
+      await rest()
+    },
+    async state() {
+      if (acquiring) return 'connecting'
+      const nextInMs = clock.nextInMs()
+      if (nextInMs === null) {
+        start()
+        await rest()
+        return acquiring ? 'new' : 'closed'
+      }
+      if (hints > 0) return 'listening'
+      return nextInMs > MINUTE ? 'off' : 'waiting'
+    },
+  }
+}
+
+/** A clock that stands still until `advance`. */
+function handClock() {
+  const timers = new Map<object, { at: number; callback: () => void }>()
+  let now = 0
+  const next = () => [...timers].sort(([, a], [, b]) => a.at - b.at)[0]
+  return {
+    now: () => now,
+    monotonic: () => now,
+    setTimeout(callback: () => void, delayMs: number): unknown {
+      const handle = {}
+      timers.set(handle, { at: now + delayMs, callback })
+      return handle
+    },
+    clearTimeout: (handle: unknown) => void timers.delete(handle as object),
+    /** How long until the next timer; null without one. */
+    nextInMs() {
+      const timer = next()
+      return timer ? timer[1].at - now : null
+    },
+    async advance(ms: number) {
+      const end = now + ms
+      for (let timer = next(); timer && timer[1].at <= end; timer = next()) {
+        timers.delete(timer[0])
+        now = timer[1].at
+        timer[1].callback()
+        await rest()
+      }
+      now = end
+    },
+  }
+}
+
+/** Everything that is under way comes to rest. */
+const rest = () => new Promise<void>((resolve) => setImmediate(resolve))
