@@ -10,7 +10,6 @@ import { createAnswers } from './operations/answers.js'
 import { createBackup } from './operations/backup.js'
 import { createReadiness } from './operations/readiness.js'
 import { createRecords } from './operations/records.js'
-import { createRefreshAll } from './operations/refresh-all.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createParts } from './parts.js'
 import { appToken } from './platform/token.js'
@@ -28,9 +27,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 ): Marketplace<Custom> {
   const options = readOptions(given)
   const parts = createParts(given, options, () => marketplace)
-  const { registry, store, clock, rules, platform, entitlements, handlers, listeners, reporting } = parts
+  const { registry, store, clock, rules, retention, platform, entitlements, handlers, listeners, reporting } =
+    parts
   const { whileOpen } = parts.lifecycle
-  const { deliverySecrets, retention } = options
+  const { deliverySecrets, internals } = options
 
   const { isClosed, whyNotOpen } = parts.lifecycle
   const readiness = createReadiness({
@@ -45,13 +45,14 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   })
 
   const marketplace: Marketplace<Custom> = {
-    events: registry,
     ...createDoors({
       isSecret: createSecretCheck(deliverySecrets),
       whichSecret: createWhichSecret(deliverySecrets),
       accept: (...delivery) => reporting.accepting(() => parts.intake.accept(...delivery)),
       verifyDelivery: given.verifyDelivery,
-      ...options.receiver,
+      bodyLimitBytes: options.bodyLimitBytes,
+      bodyTimeoutMs: internals.bodyTimeoutMs,
+      acceptTimeoutMs: internals.acceptTimeoutMs,
       clock,
       count: reporting.delivery,
       onOtherwiseError: reporting.otherwiseFailed,
@@ -64,7 +65,6 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onAny: (handler) => handlers.onAny(handler as AnyHandler),
     onUnrecognised: handlers.onUnrecognised,
     onPurchaseChange: handlers.onChange,
-    onDead: listeners.onDead,
     onHandlerError: listeners.onHandlerError,
 
     ...createAnswers({
@@ -74,9 +74,6 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       clock,
       entitlements,
       whileOpen,
-      importSubscriptions: parts.imports.importSubscriptions,
-      // Time for a token and a read, after the pause between two reads.
-      refreshTimeoutMs: 2 * options.platform.timeoutMs + SECOND,
     }),
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
@@ -85,24 +82,34 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       onDenied: reporting.denied,
     }),
 
-    ...createRecords({ store, rules, retention, clock, whileOpen }),
+    ...createRecords({
+      store,
+      rules,
+      explain: entitlements.explain,
+      importSubscriptions: parts.imports.importSubscriptions,
+      // Time for a token and a read, after the pause between two reads.
+      refreshTimeoutMs: 2 * internals.callTimeoutMs + SECOND,
+      clock,
+      whileOpen,
+    }),
 
-    targetUrl: (mountUrl) => targetUrl(mountUrl, deliverySecrets[0] as string),
+    webhooks: {
+      targetUrl: (mountUrl) => targetUrl(mountUrl, deliverySecrets[0] as string),
+      register: whileOpen((registration) =>
+        platform.registerWebhook({
+          ...registration,
+          accepts: (event: string) =>
+            Object.hasOwn(registry, event) ? registry[event as EventName].tokens : undefined,
+        }),
+      ),
+      check: whileOpen(parts.check.check),
+    },
     fetchAppToken: whileOpen(async (businessUid) =>
       appToken(await platform.fetchAppToken(requireIdentifier(businessUid, 'business_uid'))),
     ),
-    registerWebhook: whileOpen((registration) =>
-      platform.registerWebhook({
-        ...registration,
-        accepts: (event: string) =>
-          Object.hasOwn(registry, event) ? registry[event as EventName].tokens : undefined,
-      }),
-    ),
-    webhooks: { check: whileOpen(parts.check.check) },
 
-    refreshAll: whileOpen(createRefreshAll({ store })),
     backup: whileOpen(createBackup({ store })),
-    idle: whileOpen(parts.idle.idle),
+    settled: whileOpen(parts.idle.settled),
     deployment: whileOpen(parts.deployment.deployment),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,

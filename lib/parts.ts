@@ -40,7 +40,7 @@ export function createParts<Custom extends EventDefinitions>(
   options: ResolvedOptions,
   marketplace: () => unknown,
 ) {
-  const { app, freshness } = options
+  const { app, freshness, internals } = options
   const { purchasableUid: purchasableUids, codeName: codeNames } = app
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
@@ -49,6 +49,8 @@ export function createParts<Custom extends EventDefinitions>(
   const store = storeFor(options.store, clock, telemetry.warn)
   const platform = createPlatformClient({
     ...options.platform,
+    timeoutMs: internals.callTimeoutMs,
+    concurrency: options.reads.concurrency,
     clientId: app.clientId,
     clientSecret: app.clientSecret,
     fetch: given.platform.fetch,
@@ -89,7 +91,7 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
   })
   const replies = createDeliveryReplies(clock)
-  const overdueWork = createOverdueWork({ hasWorker: Boolean(options.worker), clock })
+  const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
   const reporting = createReporting({ telemetry, check, replies, idle, clock })
   const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { onAccepted } = reporting
@@ -102,8 +104,14 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
     onAccepted,
   })
+  const retention = {
+    doneMs: options.retention.eventsMs,
+    changesMs: options.retention.changesMs,
+    deadMs: internals.deadMs,
+  }
   const worker = workerFor(options, {
     store,
+    retention,
     clock,
     telemetry,
     platform,
@@ -140,13 +148,13 @@ export function createParts<Custom extends EventDefinitions>(
       platform.close()
       await Promise.all([check.close(), deployment.close()])
     },
-    closeGraceMs: options.closeGraceMs,
+    closeTimeoutMs: options.closeTimeoutMs,
     clock,
     onOpenFailed: reporting.openFailed,
   })
   const { during, isClosed, whyNotOpen } = lifecycle
   const problemOfStore = async () => {
-    const problem = await store.problem?.(options.receiver.acceptTimeoutMs)
+    const problem = await store.problem?.(internals.acceptTimeoutMs)
     replies.storeProblem(problem)
     return problem ?? null
   }
@@ -183,6 +191,7 @@ export function createParts<Custom extends EventDefinitions>(
     store,
     clock,
     rules,
+    retention,
     platform,
     entitlements,
     handlers,

@@ -1,35 +1,22 @@
 import type { Clock } from '../clock.js'
 import type { DecisionRules } from '../entitlement/decide.js'
 import type { Entitlements } from '../entitlement/entitlements.js'
-import { requireIdentifier } from '../record.js'
 import type { Retention, Store } from '../store/store.js'
-import { createRefreshAndWait } from '../work/refresh-and-wait.js'
 import type { AnswersApi } from './answers-api.js'
 import { createExplainAt } from './explain-at.js'
-import { createTrack } from './track.js'
 import type { WhileOpen } from './while-open.js'
 
-/** The marketplace's answers, and the methods that bring them up to date. */
+/** The marketplace's answers. */
 export function createAnswers(options: {
   store: Store
   rules: DecisionRules
   retention: Retention
   clock: Clock
   entitlements: Pick<Entitlements, 'isEntitled' | 'peek' | 'explain'>
-  importSubscriptions: AnswersApi['importSubscriptions']
-  /** How long `refresh` waits for the reads. */
-  refreshTimeoutMs: number
   whileOpen: WhileOpen
 }): AnswersApi {
-  const { store, clock, entitlements, importSubscriptions, refreshTimeoutMs, whileOpen } = options
+  const { entitlements, whileOpen } = options
   const explainAt = whileOpen(createExplainAt(options))
-  const refresh = createRefreshAndWait({
-    store,
-    explain: entitlements.explain,
-    requireUid: (uid) => requireIdentifier(uid, 'business_uid'),
-    timeoutMs: refreshTimeoutMs,
-    clock,
-  })
 
   return {
     // The present answer never rejects, not even after `close()`.
@@ -37,8 +24,5 @@ export function createAnswers(options: {
     peek: entitlements.peek,
     explain: (businessUid, { at, ...rest } = {}) =>
       at === undefined ? entitlements.explain(businessUid, rest) : explainAt(businessUid, { at, ...rest }),
-    track: whileOpen(createTrack({ store })),
-    importSubscriptions: whileOpen(importSubscriptions),
-    refresh: whileOpen(refresh),
   }
 }

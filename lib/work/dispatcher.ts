@@ -47,6 +47,7 @@ export function createDispatcher(
     pollMs: number
     clock: Clock
     onHandled?(entry: Entry, result: EntryEnd['result']): void
+    /** Called for an entry that became dead without a failed try. */
     onDead(entry: DeadEntry): void
     onError(error: unknown): void
   },
@@ -137,7 +138,7 @@ export function createDispatcher(
     if (result.kind === 'retry') loop.wake(result.inMs)
     if (result.kind === 'retry' && result.isUntried) return
     onHandled(entry, result)
-    if (result.kind !== 'dead') return
+    if (result.kind !== 'dead' || !result.isUntried) return
     const { id, kind, name, businessUid, subscriptionUid, attempt: attempts } = entry
     onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
   }

@@ -44,7 +44,7 @@ export function addRefresh(program: Command, act: Act) {
           })
         if (business === undefined) return refreshAll(context, within)
         const marketplace = await context.open()
-        await context.record(marketplace, { action: 'refresh', business_uid: business })
+        await context.record(marketplace, { action: 'refresh', businessUid: business })
         const decision = await refreshWithin(marketplace, business, wait * 1_000)
         const isRead = !isWaiting(decision)
         out.result({ ...decision, isRead }, () => verdictText(decision, out))

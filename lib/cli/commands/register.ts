@@ -3,6 +3,7 @@ import {
   appToken,
   businessToken,
   directoryToken,
+  EVENTS,
   type EventName,
   type Marketplace,
   MarketplaceError,
@@ -62,10 +63,11 @@ export function addRegister(program: Command, act: Act) {
         const marketplace = await context.create({ store: 'sqlite::memory:', worker: false })
         const targetUrl = marketplace.targetUrl(url)
         const events = given.event ?? NEEDED_EVENTS
-        const unknown = events.filter((event) => !(event in marketplace.events))
+        const known = Object.keys({ ...EVENTS, ...(await context.options()).events })
+        const unknown = events.filter((event) => !known.includes(event))
         if (unknown.length > 0)
           throw new Stop(USAGE, `Unknown event: ${unknown.join(', ')}`, {
-            fix: `The events are ${Object.keys(marketplace.events).join(', ')}.`,
+            fix: `The events are ${known.join(', ')}.`,
           })
         if (!url.startsWith('https:'))
           out.warning('the address is not https, so the delivery secret is sent without encryption')
