@@ -3,12 +3,13 @@ import { describe, expect, it } from '@jest/globals'
 import type { PurchaseChange } from '../lib/index.js'
 import { bringAbout, pendingChanges } from './support/changes.js'
 import { temporaryFolder } from './support/clean-up.js'
+import { internals } from './support/internals.js'
 import { createScene, openMarketplace, startPlatform } from './support/scene.js'
 import { until } from './support/until.js'
 
 const B1 = 'business-one'
 
-const QUICK = { pollMs: 50, handlerRetryDelaysMs: [10, 10, 10] }
+const QUICK = { handlers: { retryDelaysMs: [10, 10, 10] }, ...internals({ pollMs: 50 }) }
 
 describe('every change', () => {
   it('reaches every handler with its full description', async () => {
@@ -70,7 +71,7 @@ describe('every change', () => {
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
     platform.touch(uid)
-    await marketplace.refresh(B1)
+    await marketplace.businesses.refresh(B1)
     platform.cancel(uid)
     await platform.settled()
     await until('the last change is handled', () => seen.some(({ to }) => to === 'canceled'))
@@ -95,13 +96,13 @@ describe('every change', () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const ids: string[] = []
-    const first = openMarketplace(platform, { store, closeGraceMs: 50 })
+    const first = openMarketplace(platform, { store, closeTimeoutMs: 50 })
     first.onPurchaseChange(({ id }) => {
       ids.push(id)
       return new Promise(() => {})
     })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await first.track({ subscription_uid: uid, business_uid: B1 })
+    await first.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     await until('the handler has been called', () => ids.length === 1)
     await first.close()
 
@@ -116,7 +117,10 @@ describe('every change', () => {
 
 describe('the changes of one subscription', () => {
   it('H6 arrive in order and never two at once, while changes of other subscriptions continue', async () => {
-    const { platform, marketplace } = await createScene({ worker: { ...QUICK, concurrency: 4 } })
+    const { platform, marketplace } = await createScene({
+      ...QUICK,
+      handlers: { ...QUICK.handlers, concurrency: 4 },
+    })
     const states = ['purchased', 'suspended', 'purchased', 'suspended', 'canceled']
     const uids = []
     for (const business of ['b1', 'b2', 'b3']) {
@@ -146,7 +150,7 @@ describe('the changes of one subscription', () => {
   })
 
   it('H6 wait behind a change that fails, while changes of other subscriptions continue', async () => {
-    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const { platform, marketplace } = await createScene({ ...QUICK })
     const failing = await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b1')
     await bringAbout(platform, marketplace, ['purchased', 'suspended'], 'b2')
     const seen: string[] = []

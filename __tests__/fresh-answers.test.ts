@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { internals } from './support/internals.js'
 import { jumpingClock } from './support/jumping-clock.js'
 import { buy, notice, readsOf } from './support/purchases.js'
 import { createScene } from './support/scene.js'
@@ -23,7 +24,7 @@ describe('directly after an acknowledged delivery', () => {
     async (ask) => {
       const { platform, marketplace, deliver } = await createScene({
         freshness: { waitMs: 500 },
-        platform: { timeoutMs: 200 },
+        ...internals({ callTimeoutMs: 200 }),
       })
       const { uid } = await buy(platform, marketplace)
       platform.faults.add({ on: 'read', kind: 'slow', ms: 100 })
@@ -57,7 +58,7 @@ describe('directly after an acknowledged delivery', () => {
   it('it waits at most waitMs for a read that hangs, and is correct later', async () => {
     const { platform, marketplace } = await createScene({
       freshness: { waitMs: 300 },
-      platform: { timeoutMs: 2_500 },
+      ...internals({ callTimeoutMs: 2_500 }),
     })
     const hanging = platform.faults.add({ on: 'read', kind: 'hang' })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })

@@ -6,6 +6,7 @@ import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { internals } from './support/internals.js'
 import { CLIENT, createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
 import { gate, until } from './support/until.js'
@@ -30,7 +31,7 @@ describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
     })
     for (let i = 0; i < 20; i++) platform.purchase({ business_uid: `b${i}`, payment: 'succeeded' })
     await platform.settled()
-    await marketplace.idle()
+    await marketplace.settled()
     expect(handled.sort()).toEqual(Array.from({ length: 20 }, (_, i) => `b${i}`).sort())
     expect(await marketplace.isEntitled('b7')).toBe(true)
   })
@@ -55,7 +56,7 @@ describe('idle() of several processes', () => {
       await deliver(sampleDelivery('application/installed'))
       return (await worker.journal.list({ status: 'pending' })).length > 0
     })
-    const idle = receiver.idle().then(() => isDone)
+    const idle = receiver.settled().then(() => isDone)
     open()
     expect(await idle).toBe(true)
   })
@@ -67,17 +68,18 @@ describe('idle()', () => {
     const { opened, open } = gate()
     marketplace.on('application/installed', () => opened)
     await deliver(sampleDelivery('application/installed'))
-    await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toMatchObject({
-      code: 'not_idle',
+    await expect(marketplace.settled({ timeoutMs: 50 })).rejects.toMatchObject({
+      code: 'not_settled',
       message: 'Cannot become idle within 50 ms: an entry of the journal is due or under way',
     })
     open()
-    await marketplace.idle()
+    await marketplace.settled()
   })
 
   it('waits for a retry that is near, but not for a distant one', async () => {
     const { marketplace, deliver } = await createScene({
-      worker: { pollMs: 20, handlerRetryDelaysMs: [20, HOUR] },
+      handlers: { retryDelaysMs: [20, HOUR] },
+      ...internals({ pollMs: 20 }),
     })
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())
@@ -87,7 +89,7 @@ describe('idle()', () => {
       throw new Error('not yet')
     })
     await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     expect(attempts).toEqual([1, 2])
   })
 
@@ -100,10 +102,10 @@ describe('idle()', () => {
     const fault = store.faults.add({ on: 'accept', kind: 'hang' })
     const reply = deliver(sampleDelivery('application/installed'))
     await until('the store holds the delivery', () => store.faults.held === 1)
-    await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toThrow('a delivery is being accepted')
+    await expect(marketplace.settled({ timeoutMs: 50 })).rejects.toThrow('a delivery is being accepted')
     fault.remove()
     const { id } = await reply
-    await marketplace.idle()
+    await marketplace.settled()
     expect(handled).toEqual([id])
   })
 
@@ -112,10 +114,10 @@ describe('idle()', () => {
     const off = marketplace.on('application/installed', () => {})
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.settled()
-    await marketplace.idle()
+    await marketplace.settled()
     off()
     await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     expect(await marketplace.journal.list({ kind: 'change', status: 'waiting' })).toHaveLength(1)
   })
 
@@ -127,6 +129,6 @@ describe('idle()', () => {
       store: 'sqlite::memory:',
     })
     await marketplace.close()
-    await expect(marketplace.idle()).rejects.toMatchObject({ code: 'closed' })
+    await expect(marketplace.settled()).rejects.toMatchObject({ code: 'closed' })
   })
 })

@@ -20,7 +20,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     lines[20] = { subscription_uid: 'subscription-20' }
     lines[30] = null
     const { seen, onProgress } = collector()
-    const summary = await marketplace.importSubscriptions(lines as never, { onProgress })
+    const summary = await marketplace.subscriptions.import(lines as never, { onProgress })
     expect(summary).toMatchObject({ done: 40, total: 40, read: 36, missing: 1, refused: 1, invalid: 2 })
     expect(summary).toMatchObject({
       pending: 0,
@@ -44,15 +44,15 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
     const sold = sell(platform, 40)
     const aborting = new AbortController()
-    const first = await marketplace.importSubscriptions(sold, {
+    const first = await marketplace.subscriptions.import(sold, {
       signal: aborting.signal,
       onProgress: ({ read }) => (read === 10 ? aborting.abort() : undefined),
     })
     expect(first).toMatchObject({ ended: 'aborted', total: 40 })
     expect(first.read).toBeGreaterThanOrEqual(10)
     expect(first.read + first.pending).toBe(first.done)
-    expect(await marketplace.importSubscriptions(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
-    expect(await marketplace.importSubscriptions(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
+    expect(await marketplace.subscriptions.import(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
+    expect(await marketplace.subscriptions.import(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
     const read = readsOf(platform)
     expect([read.length, new Set(read).size]).toEqual([40, 40])
   })
@@ -64,7 +64,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const outage = platform.faults.add({ on: 'platform', kind: 'down' })
     const before = openMarketplace(platform, { store })
     const aborting = new AbortController()
-    const importing = before.importSubscriptions(sold, { announce: false, signal: aborting.signal })
+    const importing = before.subscriptions.import(sold, { announce: false, signal: aborting.signal })
     await until('all reads are requested', async () => (await before.health()).counts?.requested === 5)
     aborting.abort()
     expect(await importing).toMatchObject({ ended: 'aborted', pending: 5, done: 5 })
@@ -74,7 +74,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const changes = changesOf(marketplace)
     await until('all subscriptions are read', async () => (await marketplace.health()).counts?.active === 5)
     platform.paymentIssue('subscription-3')
-    await marketplace.refresh('business-3')
+    await marketplace.businesses.refresh('business-3')
     await until('the change is handled', () => changes.length > 0)
     expect(changes).toEqual([
       expect.objectContaining({ subscription_uid: 'subscription-3', from: 'purchased' }),
@@ -90,7 +90,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     platform.faults.add({ on: 'delivery', kind: 'drop', times: 2 })
     const sold = sell(platform, 2)
     await platform.settled()
-    const importing = marketplace.importSubscriptions(sold, { announce: false })
+    const importing = marketplace.subscriptions.import(sold, { announce: false })
     await until('both reads are requested', async () => (await marketplace.health()).counts?.requested === 2)
     platform.cancel('subscription-1')
     await platform.settled()
@@ -110,14 +110,14 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     await app.start()
     // libsql does not share a SQLite file, so there the script is the app itself.
     const script = engine.name === 'SQLite' ? app : openMarketplace(platform, { store, worker: false })
-    expect(await script.importSubscriptions(sold)).toMatchObject({ ended: 'complete', read: 30 })
+    expect(await script.subscriptions.import(sold)).toMatchObject({ ended: 'complete', read: 30 })
   })
 
   it('ends with pending lines and an explanation if no worker runs', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress(), worker: false })
     const { seen, onProgress } = collector()
-    const summary = await marketplace.importSubscriptions(sell(platform, 3), {
+    const summary = await marketplace.subscriptions.import(sell(platform, 3), {
       onProgress,
       answerTimeoutMs: 50,
     })
@@ -136,7 +136,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     platform.addBusiness('wrong')
     const { seen, onProgress } = collector()
     const lines = [{ ...sold, business_uid: 'wrong' }, sold, sold, { ...sold, business_uid: 'wrong' }]
-    await marketplace.importSubscriptions(lines as never, { onProgress })
+    await marketplace.subscriptions.import(lines as never, { onProgress })
     expect(seen.map(({ line: number, result }) => [number, result])).toEqual([
       [1, expect.stringMatching(/missing|refused/)],
       [2, 'read'],

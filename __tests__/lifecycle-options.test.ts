@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
 import { ConfigError, createMarketplace, type MarketplaceOptions } from '../lib/index.js'
+import { internals } from './support/internals.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './support/settings.js'
 
 const B1 = 'business-one'
@@ -11,18 +12,14 @@ describe('options', () => {
   it('L2 that are wrong are listed all at once, without a secret', () => {
     const wrong = {
       app: { clientId: '', clientSecret: 7, purchasableUid: [''], clientSecrets: SECRET },
-      platform: {
-        baseUrl: `https://me:${SECRET}@platform.test`,
-        authUrl: 'nowhere',
-        timeoutMs: 0,
-        fetch: 'fetch',
-      },
+      platform: { baseUrl: `https://me:${SECRET}@platform.test`, authUrl: 'nowhere', fetch: 'fetch' },
+      ...internals({ callTimeoutMs: 0 }),
       deliverySecrets: [SECRET, 'change-me-change-me'],
       store: 7,
       entitledWhen: true,
       freshness: { waitMs: -1, maxStaleMs: '72h' },
-      worker: { concurrency: 0 },
-      closeGraceMs: Number.NaN,
+      handlers: { concurrency: 0 },
+      closeTimeoutMs: Number.NaN,
       unheardOf: SECRET,
     }
     const error = thrownBy(() => createMarketplace(wrong as unknown as MarketplaceOptions))
@@ -44,8 +41,8 @@ describe('options', () => {
       'entitledWhen',
       'freshness.waitMs',
       'freshness.maxStaleMs',
-      'worker.concurrency',
-      'closeGraceMs',
+      'handlers.concurrency',
+      'closeTimeoutMs',
       'unheardOf',
     ]) {
       expect(faults.filter((fault) => fault.includes(named))).not.toEqual([])
@@ -72,9 +69,9 @@ describe('options', () => {
     [{ worker: true }, 'worker: expected an object of settings, or nothing for the defaults'],
     [{ app: { clientId: undefined } }, 'app.clientId: expected string, and it is missing'],
     [{ retries: 3 }, 'options: unknown option: "retries"'],
-    [{ worker: { concurrency: 0 } }, 'worker.concurrency: expected 1 or more'],
-    [{ platform: { concurrency: 0.5 } }, 'platform.concurrency: expected a whole number'],
-    [{ receiver: { bodyLimitBytes: 1 } }, 'receiver.bodyLimitBytes: expected 1024 bytes or more'],
+    [{ handlers: { concurrency: 0 } }, 'handlers.concurrency: expected 1 or more'],
+    [{ reads: { concurrency: 0.5 } }, 'platform.concurrency: expected a whole number'],
+    [{ bodyLimitBytes: 1 }, 'bodyLimitBytes: expected 1024 bytes or more'],
     [{ freshness: { waitMs: -1 } }, 'freshness.waitMs: expected 0 ms or more'],
     [
       { deliverySecrets: 'q8Zr3mW5' },
@@ -95,18 +92,14 @@ describe('options', () => {
   it('that are undefined keep their defaults', async () => {
     const marketplace = createMarketplace({
       app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: undefined },
-      platform: {
-        baseUrl: 'http://127.0.0.1:1',
-        authUrl: 'http://127.0.0.1:1',
-        fetch: undefined,
-        timeoutMs: undefined,
-      },
+      platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', fetch: undefined },
+      ...internals({ callTimeoutMs: undefined }),
       deliverySecrets: 'Jq2vWn8xTz5rLc3mKp7d',
       store: 'sqlite::memory:',
       entitledWhen: undefined,
       freshness: undefined,
       worker: undefined,
-      closeGraceMs: undefined,
+      closeTimeoutMs: undefined,
       clock: undefined,
     })
     expect(await marketplace.isEntitled(B1)).toBe(false)

@@ -48,7 +48,7 @@ describe('start and close', () => {
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     for (let life = 0; life < 10; life++) {
       const marketplace = openMarketplace(platform, { store })
-      if (life === 0) await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+      if (life === 0) await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
       if (life % 2) await marketplace.start()
       expect(await marketplace.isEntitled(B1)).toBe(true)
       await marketplace.close()
@@ -90,7 +90,7 @@ describe('a process', () => {
     const receiver = loadReceiver({
       ...settingsFor(platform),
       handler: 'never returns',
-      closeGraceMs: 300,
+      closeTimeoutMs: 300,
       timeoutMs: 60_000,
     })
     await receiver.begin()
@@ -136,7 +136,7 @@ describe('before the store is open', () => {
   it('a question waits until it is open', async () => {
     const { platform, store, marketplace } = await createFileScene()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     expect(await marketplace.isEntitled(B1)).toBe(true)
     await marketplace.close()
 
@@ -160,7 +160,7 @@ describe('before the store is open', () => {
     const folder = join(temporaryFolder(), 'comes-later')
     const marketplace = openMarketplace(platform, { store: `sqlite:${join(folder, 'm.db')}` })
     const url = await serve(express().use('/hooks', marketplace.router))
-    const target = marketplace.targetUrl(`${url}/hooks`)
+    const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
 
     expect((await deliver(target, notice(uid))).status).toBe(503)
@@ -182,7 +182,7 @@ describe('before the store is open', () => {
 
 function settingsFor({ baseUrl, authUrl }: Simulator): ChildSettings {
   const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-  return { store, baseUrl, authUrl, works: true, handler: 'returns', closeGraceMs: 2_000 }
+  return { store, baseUrl, authUrl, works: true, handler: 'returns', closeTimeoutMs: 2_000 }
 }
 
 /** Locks the database file as another process does. Returns the function that releases the lock. */

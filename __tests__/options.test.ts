@@ -4,6 +4,7 @@ import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../lib/clock.js'
 import { ConfigError } from '../lib/errors.js'
 import { defineEvent } from '../lib/events/define-event.js'
 import { readOptions } from '../lib/options.js'
+import { internals } from './support/internals.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const MINIMAL = {
@@ -21,17 +22,17 @@ const NUMBERS: [path: string, usual: number, min: number, max: number, unit: str
   ['freshness.waitMs', 2 * SECOND, 0, MINUTE, ' ms'],
   ['freshness.reconcileEveryMs', DAY, SECOND, 30 * DAY, ' ms'],
   ['freshness.maxStaleMs', 72 * HOUR, SECOND, 365 * DAY, ' ms'],
-  ['worker.concurrency', 8, 1, 1_000, ''],
-  ['worker.handlerTimeoutMs', 30 * SECOND, 10, HOUR, ' ms'],
+  ['handlers.concurrency', 8, 1, 1_000, ''],
+  ['handlers.timeoutMs', 30 * SECOND, 10, HOUR, ' ms'],
   ['worker.leaseMs', MINUTE, SECOND, HOUR, ' ms'],
   ['worker.pollMs', SECOND, 10, MINUTE, ' ms'],
-  ['receiver.bodyLimitBytes', 64 * KIB, KIB, 16 * KIB * KIB, ' bytes'],
+  ['bodyLimitBytes', 64 * KIB, KIB, 16 * KIB * KIB, ' bytes'],
   ['receiver.bodyTimeoutMs', 10 * SECOND, 10, 10 * MINUTE, ' ms'],
   ['receiver.acceptTimeoutMs', 3 * SECOND, 10, MINUTE, ' ms'],
   ['retention.doneMs', 7 * DAY, MINUTE, YEARS_10, ' ms'],
   ['retention.changesMs', 90 * DAY, MINUTE, YEARS_10, ' ms'],
   ['retention.deadMs', 30 * DAY, MINUTE, YEARS_10, ' ms'],
-  ['closeGraceMs', 10 * SECOND, 0, 10 * MINUTE, ' ms'],
+  ['closeTimeoutMs', 10 * SECOND, 0, 10 * MINUTE, ' ms'],
 ]
 
 describe('options', () => {
@@ -83,7 +84,7 @@ describe('options', () => {
   })
 
   it('accept up to a hundred pauses between tries of a handler, each of at most thirty days', () => {
-    const path = 'worker.handlerRetryDelaysMs'
+    const path = 'handlers.retryDelaysMs'
     for (const fit of [[], [0, 0.5, 30 * DAY], Array(100).fill(1)]) {
       expect(valueAt(readOptions(withValue(path, fit)), path)).toEqual(fit)
     }
@@ -196,7 +197,8 @@ describe('faults of options', () => {
     const { app, platform } = MINIMAL
     const options = {
       app: { ...app, clientId: '' },
-      platform: { ...platform, timeoutMs: 1 },
+      platform: { ...platform },
+      ...internals({ callTimeoutMs: 1 }),
       deliverySecrets: 'hunter2',
       extra: 'canary',
     }

@@ -212,7 +212,7 @@ async function sold(store: string, own: string[] | null = PLANS) {
     platform.purchase({ ...named, purchasable_uid: item, payment } as never)
     return named
   })
-  expect(await marketplace.importSubscriptions(lines)).toMatchObject({ read: 3 })
+  expect(await marketplace.subscriptions.import(lines)).toMatchObject({ read: 3 })
   return { marketplace, platform }
 }
 

@@ -43,7 +43,7 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
     res.json(await marketplace.explain(res.locals.businessUid))
   })
   app.post('/access/refresh', async (_req, res) => {
-    res.json(await marketplace.refresh(res.locals.businessUid))
+    res.json(await marketplace.businesses.refresh(res.locals.businessUid))
   })
   const paid = marketplace.requireEntitlement({ businessUid: (req) => req.res.locals.businessUid })
   app.get('/reports', paid, (_req, res) => {

@@ -60,7 +60,7 @@ export const PROBLEMS = {
   entries_overdue: {
     status: 'degraded',
     means: 'No process with that handler runs, or the handlers are too slow for the number of events.',
-    next: 'Start a process with a worker and the handler. If one runs, raise worker.concurrency or make the handler faster.',
+    next: 'Start a process with a worker and the handler. If one runs, raise handlers.concurrency or make the handler faster.',
   },
   handlers_missing: {
     status: 'degraded',
@@ -161,7 +161,7 @@ export const PROBLEMS = {
   bodies_too_large: {
     status: 'degraded',
     means: 'Most deliveries are larger than the limit, so they get 413.',
-    next: 'Raise receiver.bodyLimitBytes, or the limit of the body parser in front of the router.',
+    next: 'Raise bodyLimitBytes, or the limit of the body parser in front of the router.',
   },
   content_types_unsupported: {
     status: 'degraded',

@@ -238,7 +238,9 @@ describe('the page of the console', () => {
     const { url, marketplace } = await createStage({ worker: false })
     const lines = Array.from({ length: 10_000 }, (_, n) => `s-${String(n).padStart(5, '0')}`)
     await Promise.all(
-      lines.map((uid) => marketplace.track({ subscription_uid: uid, business_uid: 'business-large' })),
+      lines.map((uid) =>
+        marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 'business-large' }),
+      ),
     )
     const page = await open(url, 'support')
     await page.locator('#browsed li').nth(49).waitFor()

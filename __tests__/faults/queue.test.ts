@@ -9,6 +9,7 @@ import { createDispatcher } from '../../lib/work/dispatcher.js'
 import { createHandlers } from '../../lib/work/handlers.js'
 import { createPayloads } from '../../lib/work/payloads.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
@@ -23,15 +24,15 @@ describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
 
   it('H20 loses, ends and delays no event when a process without handlers runs', async () => {
     const store = storeFor(await engine.freshAddress(), systemClock)
-    const retries = { pollMs: 20, handlerRetryDelaysMs: [200, 200, 200] }
-    const { platform, marketplace, deliver } = await createScene({ store, worker: retries })
+    const retries = { handlers: { retryDelaysMs: [200, 200, 200] }, ...internals({ pollMs: 20 }) }
+    const { platform, marketplace, deliver } = await createScene({ store, ...retries })
     let calls = 0
     marketplace.on('application/installed', () => {
       if (++calls < 3) throw new Error('not yet')
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
     await until('the first try', () => calls === 1)
-    const script = openMarketplace(platform, { store, worker: { pollMs: 20 } })
+    const script = openMarketplace(platform, { store, ...internals({ pollMs: 20 }) })
     await script.start()
     await until('the event is handled', () => calls === 3)
     await until(
@@ -136,7 +137,8 @@ describe('H24 a wall clock that leaps', () => {
 describe('H25 a handler that fails', () => {
   it('is reported at each try, causes one warning, and is shown by health while it is retried', async () => {
     const { marketplace, deliver } = await createScene({
-      worker: { pollMs: 20, handlerRetryDelaysMs: [10, HOUR] },
+      handlers: { retryDelaysMs: [10, HOUR] },
+      ...internals({ pollMs: 20 }),
     })
     const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const failures: HandlerFailure[] = []

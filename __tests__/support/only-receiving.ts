@@ -8,5 +8,5 @@ export async function receiving(options: Pick<MarketplaceOptions, 'receiver'> = 
   const marketplace = openMarketplace(platform, { worker: false, freshness: { waitMs: 0 }, ...options })
   await marketplace.start()
   const url = await serve(express5().use(marketplace.router))
-  return { marketplace, target: marketplace.targetUrl(url) }
+  return { marketplace, target: marketplace.webhooks.targetUrl(url) }
 }

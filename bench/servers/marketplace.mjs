@@ -19,7 +19,7 @@ const marketplace = createMarketplace({
   platform: { baseUrl: platformUrl, authUrl: platformUrl },
   deliverySecrets: SECRET,
   store,
-  closeGraceMs: 500,
+  closeTimeoutMs: 500,
   ...options,
 })
 let handled = 0
@@ -59,7 +59,10 @@ const answers = {
       const numbers = Array.from({ length: Math.min(500, count + 1 - first) }, (_, i) => first + i)
       await Promise.all(
         numbers.map((number) =>
-          marketplace.track({ subscription_uid: subscriptionOf(number), business_uid: businessOf(number) }),
+          marketplace.subscriptions.track({
+            subscriptionUid: subscriptionOf(number),
+            businessUid: businessOf(number),
+          }),
         ),
       )
     }

@@ -35,7 +35,7 @@ export function createActs(options: {
   return {
     async refresh(person: Person, { business_uid, reason }: Inputs['refresh']): Promise<Replies['refresh']> {
       await record(person, 'refresh', { businessUid: business_uid }, reason)
-      return business(person, { business_uid }, await marketplace.refresh(business_uid))
+      return business(person, { business_uid }, await marketplace.businesses.refresh(business_uid))
     },
 
     async track(
@@ -43,9 +43,12 @@ export function createActs(options: {
       { business_uid, subscription_uid, announce = true, reason }: Inputs['track'],
     ): Promise<Replies['track']> {
       await record(person, 'track', { businessUid: business_uid }, `subscription ${subscription_uid}`, reason)
-      await marketplace.track({ subscription_uid, business_uid }, { announce })
+      await marketplace.subscriptions.track(
+        { subscriptionUid: subscription_uid, businessUid: business_uid },
+        { announce },
+      )
       // Waits for the read, so that the person sees the result.
-      return business(person, { business_uid }, await marketplace.refresh(business_uid))
+      return business(person, { business_uid }, await marketplace.businesses.refresh(business_uid))
     },
 
     async replay(person: Person, { reason, ...selection }: Inputs['replay']): Promise<Replies['replay']> {
@@ -64,7 +67,7 @@ export function createActs(options: {
 
     async export(person: Person, { business_uid, reason }: Inputs['export']): Promise<Replies['export']> {
       await record(person, 'export', { businessUid: business_uid }, reason)
-      const data = await marketplace.exportData(business_uid)
+      const data = await marketplace.businesses.export(business_uid)
       return { fileName: `business-${business_uid.replace(/[^\w-]/g, '_').slice(0, 60)}.json`, data }
     },
 
@@ -77,7 +80,7 @@ export function createActs(options: {
         )
       // Without business_uid: otherwise the erasure would delete this action too.
       await record(person, 'erase requested', {}, `business ${business_uid}`, reason)
-      return marketplace.erase(business_uid, { actor: `${person.name} (${person.role})` })
+      return marketplace.businesses.erase(business_uid, { actor: `${person.name} (${person.role})` })
     },
   }
 }

@@ -337,7 +337,7 @@ export async function tracked({ time, app, platform, deliveries, buyers }: World
     else platform.set(uid, business, 'purchased')
     buyers.businesses.add(business)
     deliveries.learn(uid)
-    await time.until(app.marketplace().track({ subscription_uid: uid, business_uid: business }))
+    await time.until(app.marketplace().subscriptions.track({ subscriptionUid: uid, businessUid: business }))
   }
   // Otherwise the clock may doze until the fault begins, and nothing was read before.
   time.lookClosely(MINUTE)

@@ -18,7 +18,7 @@ export function addExport(program: Command, act: Act) {
         const { out } = context
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'export', businessUid: business })
-        const data = await marketplace.exportData(business)
+        const data = await marketplace.businesses.export(business)
         const text = JSON.stringify(data, null, 2)
         if (file === undefined) {
           out.result(data, () => text)

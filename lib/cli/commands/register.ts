@@ -61,7 +61,7 @@ export function addRegister(program: Command, act: Act) {
       act(async (context, url: string, given: RegisterOptions) => {
         const { out } = context
         const marketplace = await context.create({ store: 'sqlite::memory:', worker: false })
-        const targetUrl = marketplace.targetUrl(url)
+        const targetUrl = marketplace.webhooks.targetUrl(url)
         const events = given.event ?? NEEDED_EVENTS
         const known = Object.keys({ ...EVENTS, ...(await context.options()).events })
         const unknown = events.filter((event) => !known.includes(event))
@@ -116,7 +116,7 @@ async function register(
   const { event } = registration
   try {
     // The call itself checks the kind of the token.
-    const { status } = await marketplace.registerWebhook(registration as never)
+    const { status } = await marketplace.webhooks.register(registration as never)
     return { event, status, code: null, why: null }
   } catch (error) {
     if (!(error instanceof MarketplaceError)) throw error
