@@ -32,7 +32,7 @@ describe('while the platform is down', () => {
     })
     outage.remove()
     // The first call may still use a kept-alive connection that the outage has cut.
-    await until('a read succeeds', async () => (await marketplace.refresh(B1)).entitled)
+    await until('a read succeeds', async () => (await marketplace.businesses.refresh(B1)).entitled)
     expect(await marketplace.explain(B1)).toMatchObject({ entitled: true, stale: false })
   })
 
@@ -99,7 +99,7 @@ describe('J2 while the store is down', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
     expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'store_unavailable' })
     store.isDown = false
-    expect(await marketplace.refresh(B1)).toMatchObject({ entitled: true, stale: false })
+    expect(await marketplace.businesses.refresh(B1)).toMatchObject({ entitled: true, stale: false })
   })
 })
 

@@ -66,7 +66,7 @@ describe('every change', () => {
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
     platform.touch(uid)
-    await marketplace.refresh(B1)
+    await marketplace.businesses.refresh(B1)
     platform.cancel(uid)
     await platform.settled()
     await until('the last change is handled', () => seen.some(({ to }) => to === 'canceled'))

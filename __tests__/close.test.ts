@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { appToken } from '../lib/index.js'
 import { createFileScene, notice, tokensFor } from './support/file-scene.js'
+import { internals } from './support/internals.js'
 import { createScene, deliver, openMarketplace, serve } from './support/scene.js'
 import { gate, until } from './support/until.js'
 
@@ -9,18 +10,18 @@ const B1 = 'business-one'
 
 describe('close', () => {
   it('lets a handler and a read finish, and stores their results', async () => {
-    const { platform, store, marketplace } = await createFileScene({ closeGraceMs: 5_000 })
+    const { platform, store, marketplace } = await createFileScene({ closeTimeoutMs: 5_000 })
     const [called, finish] = [gate(), gate()]
     marketplace.onPurchaseChange(() => {
       called.open()
       return finish.opened
     })
     const first = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: first.uid, business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: first.uid, businessUid: B1 })
     await called.opened
     platform.faults.add({ on: 'read', kind: 'slow', ms: 200 })
     const second = platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: second.uid, business_uid: 'b2' })
+    await marketplace.subscriptions.track({ subscriptionUid: second.uid, businessUid: 'b2' })
     await until('the slow read has begun', () => tokensFor(platform, 'b2') > 0)
     const closed = marketplace.close()
     finish.open()
@@ -41,9 +42,9 @@ describe('close', () => {
     ['a token that never comes', 'token'],
   ] as const)('waits no longer than its grace for %s', async (_what, hung) => {
     const { platform, store, marketplace } = await createFileScene({
-      closeGraceMs: 200,
-      platform: { timeoutMs: 60_000 },
-      worker: { pollMs: 50, handlerTimeoutMs: 60_000 },
+      closeTimeoutMs: 200,
+      ...internals({ pollMs: 50, callTimeoutMs: 60_000 }),
+      handlers: { timeoutMs: 60_000 },
     })
     const called = gate()
     marketplace.onPurchaseChange(() => {
@@ -52,7 +53,7 @@ describe('close', () => {
     })
     if (hung !== 'handler') platform.faults.add({ on: hung, kind: 'hang' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     await until('the call hangs', () =>
       hung === 'handler' ? called.opened.then(() => true) : platform.requests.length > 0,
     )
@@ -76,11 +77,11 @@ describe('close', () => {
     await marketplace.close()
     const asked = [
       () => marketplace.start(),
-      () => marketplace.track({ subscription_uid: uid, business_uid: B1 }),
-      () => marketplace.refresh(B1),
+      () => marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 }),
+      () => marketplace.businesses.refresh(B1),
       () => marketplace.fetchAppToken(B1),
       () =>
-        marketplace.registerWebhook({
+        marketplace.webhooks.register({
           event: 'application/installed',
           targetUrl: 'https://app.test/hooks',
           token: appToken(token),
@@ -96,7 +97,7 @@ describe('close', () => {
     const { platform, marketplace } = await createScene()
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
-    await marketplace.idle()
+    await marketplace.settled()
     const paid = marketplace.requireEntitlement({ businessUid: () => B1 })
     const url = await serve(express().get('/reports', paid, (_req, res) => void res.json('here')))
     await marketplace.close()
@@ -109,14 +110,14 @@ describe('close', () => {
   })
 
   it('does not wait without grace', async () => {
-    const { platform, marketplace } = await createFileScene({ closeGraceMs: 0 })
+    const { platform, marketplace } = await createFileScene({ closeTimeoutMs: 0 })
     const called = gate()
     marketplace.onPurchaseChange(() => {
       called.open()
       return new Promise(() => {})
     })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     await called.opened
     const begun = Date.now()
     await marketplace.close()
@@ -126,7 +127,7 @@ describe('close', () => {
   it('loses no delivery that arrives during it: each is acknowledged and stored, or refused', async () => {
     const { platform, store, marketplace } = await createFileScene()
     const url = await serve(express().use('/hooks', marketplace.router))
-    const target = marketplace.targetUrl(`${url}/hooks`)
+    const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
     const replies = Array.from({ length: 40 }, (_, i) => deliver(target, notice(`s${i}`)))
     await replies[0]
     const closing = marketplace.close()
@@ -145,14 +146,14 @@ describe('close', () => {
   })
 
   it('answers questions that are waiting for a read', async () => {
-    const { platform, marketplace } = await createScene({ freshness: { waitMs: 60_000 }, closeGraceMs: 50 })
+    const { platform, marketplace } = await createScene({ freshness: { waitMs: 60_000 }, closeTimeoutMs: 50 })
     platform.faults.add({ on: 'read', kind: 'hang' })
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await platform.settled()
     const waiting = [
       marketplace.isEntitled(B1),
       marketplace.explain(B1),
-      marketplace.refresh(B1).catch(() => null),
+      marketplace.businesses.refresh(B1).catch(() => null),
     ]
     await marketplace.close()
     const [entitled, decision] = await Promise.all(waiting)

@@ -10,6 +10,7 @@ import type { Subscription } from '../lib/store/store.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { temporaryFolder } from './support/clean-up.js'
 import { CALL_FAULTS } from './support/failing-platform.js'
+import { internals } from './support/internals.js'
 import { createReceiverLives } from './support/receiver-lives.js'
 import { deliver } from './support/scene.js'
 import { DELIVERY_SECRET, OUR_ITEM } from './support/settings.js'
@@ -239,8 +240,9 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
       deliverySecrets: DELIVERY_SECRET,
       freshness: { waitMs: 0, reconcileEveryMs },
-      worker: { pollMs: MINUTE, handlerRetryDelaysMs: Array(50).fill(15 * SECOND) },
-      closeGraceMs: 1_000,
+      handlers: { retryDelaysMs: Array(50).fill(15 * SECOND) },
+      ...internals({ pollMs: MINUTE }),
+      closeTimeoutMs: 1_000,
     },
   })
   const { platform } = lives
@@ -300,7 +302,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
       case 'restart':
         return lives.restart(each.how)
       case 'refresh': {
-        const refreshed = lives.marketplace().refresh(BUSINESS_OF[each.uid] as string)
+        const refreshed = lives.marketplace().businesses.refresh(BUSINESS_OF[each.uid] as string)
         await advance(21_000)
         await refreshed
       }
@@ -392,7 +394,7 @@ async function begin(path: string, random: number, reconcileEveryMs: number) {
     },
 
     async refreshAll() {
-      const refreshed = Promise.all(BUSINESSES.map((each) => lives.marketplace().refresh(each)))
+      const refreshed = Promise.all(BUSINESSES.map((each) => lives.marketplace().businesses.refresh(each)))
       await advance(21 * SECOND)
       await refreshed
     },

@@ -85,7 +85,7 @@ describe('access to the app', () => {
     await platform.settled()
     expect(await marketplace.isEntitled(B1)).toBe(false)
     platform.set(uid, { purchase_state: 'canceled' })
-    await marketplace.refresh(B1)
+    await marketplace.businesses.refresh(B1)
     expect(await marketplace.explain(B1)).toMatchObject({ subscriptions: [{ purchase_state: 'canceled' }] })
     platform.set(uid, { purchase_state: 'purchased' })
     await platform.settled()
@@ -205,7 +205,7 @@ describe('the explanation', () => {
     )
     expect(Date.parse(decision.asOf as string)).toBeLessThan(clock.now() - 2 * HOUR)
     platform.faults.add({ on: 'platform', kind: 'down' })
-    const failing = await marketplace.refresh(B1)
+    const failing = await marketplace.businesses.refresh(B1)
     expect(failing.explanation).toMatch(/the last read failed \(platform_unreachable\)/)
     expect((await marketplace.explain('')).explanation).toBe(
       'The given value is not an identifier of a business.',

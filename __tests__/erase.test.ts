@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { internals } from './support/internals.js'
 import { createScene, openMarketplace } from './support/scene.js'
 import { openStoreWithSql } from './support/store-with-sql.js'
 import { gate, until } from './support/until.js'
@@ -19,8 +20,8 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     }
     await platform.settled()
     // A wrong track of another's subscription, and one of another business for its own.
-    await marketplace.track({ subscription_uid: 'of-the-other', business_uid: 'the-erased' })
-    await marketplace.track({ subscription_uid: 'of-the-erased', business_uid: 'the-other' })
+    await marketplace.subscriptions.track({ subscriptionUid: 'of-the-other', businessUid: 'the-erased' })
+    await marketplace.subscriptions.track({ subscriptionUid: 'of-the-erased', businessUid: 'the-other' })
     await until(
       'both purchases are read',
       async () => (await marketplace.isEntitled('the-erased')) && marketplace.isEntitled('the-other'),
@@ -30,23 +31,23 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
       async () => (await marketplace.journal.list({ status: 'pending' })).length === 0,
     )
 
-    const data = await marketplace.exportData('the-erased')
+    const data = await marketplace.businesses.export('the-erased')
     expect(data.subscriptions).toMatchObject([{ subscription_uid: 'of-the-erased', state: 'purchased' }])
     expect(data.journal.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['event', 'change']))
-    const { rows, erasedAt } = await marketplace.erase('the-erased', { actor: 'ada' })
+    const { rows, erasedAt } = await marketplace.businesses.erase('the-erased', { actor: 'ada' })
     expect(rows).toBeGreaterThanOrEqual(data.journal.length + 1)
     expect(await marketplace.isEntitled('the-erased')).toBe(false)
     expect(await marketplace.explain('the-erased')).toMatchObject({
       reason: 'unknown_business',
       subscriptions: [],
     })
-    const after = await marketplace.exportData('the-erased')
+    const after = await marketplace.businesses.export('the-erased')
     expect(after).toMatchObject({
       subscriptions: [],
       candidateOf: [],
       journal: [{ kind: 'action', receivedAt: erasedAt }],
     })
-    expect(await marketplace.history('the-erased')).toMatchObject([
+    expect(await marketplace.businesses.history('the-erased')).toMatchObject([
       { kind: 'action', action: 'erase', actor: 'ada', at: erasedAt },
     ])
     expect(await marketplace.isEntitled('the-other')).toBe(true)
@@ -61,7 +62,6 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     const { platform, marketplace } = await createScene({
       store,
       platform: {
-        timeoutMs: 20_000,
         async fetch(address, init) {
           const reply = await fetch(address, init)
           if (!decodeURIComponent(String(address)).includes('[uid]=s1')) return reply
@@ -70,17 +70,18 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
           return reply
         },
       },
+      ...internals({ callTimeoutMs: 20_000 }),
     })
     platform.purchase({ business_uid: 'the-business', payment: 'succeeded', subscription_uid: 's1' })
     await platform.settled()
     await shown.opened
-    await marketplace.erase('the-business')
+    await marketplace.businesses.erase('the-business')
     held.open()
     await marketplace.close()
     expect(await tracesOf('the-business', store)).toEqual([['journal', 'action', 'erase']])
 
     const again = openMarketplace(platform, { store })
-    await again.track({ subscription_uid: 's1', business_uid: 'the-business' })
+    await again.subscriptions.track({ subscriptionUid: 's1', businessUid: 'the-business' })
     await until('the subscription is known again', () => again.isEntitled('the-business'))
   })
 
@@ -98,7 +99,7 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     await until('the business has access', async () => (await marketplace.health()).status === 'ok')
     await deliver(['first', 'second', 'third'].map((event_time) => installed({ ...install, event_time })))
     await begun.opened
-    await marketplace.erase('the-business')
+    await marketplace.businesses.erase('the-business')
     held.open()
     await marketplace.close()
     expect(called).toHaveLength(1)
@@ -154,7 +155,7 @@ describe('erase, for several instances on PostgreSQL', () => {
       'both instances let the business in',
       async () => (await marketplace.isEntitled('the-business')) && other.isEntitled('the-business'),
     )
-    await marketplace.erase('the-business')
+    await marketplace.businesses.erase('the-business')
     // Without a notification, an answer stays cached for five seconds.
     await until(
       'the other instance does not let the business in any more',

@@ -1,22 +1,23 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR } from '../lib/clock.js'
-import type { DeadEntry } from '../lib/index.js'
+import type { HandlerFailure } from '../lib/index.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { bringAbout, explode, pendingChanges } from './support/changes.js'
+import { internals } from './support/internals.js'
 import { createScene } from './support/scene.js'
 import { gate, until } from './support/until.js'
 
 const B1 = 'business-one'
 
-const QUICK = { pollMs: 50, handlerRetryDelaysMs: [10, 10, 10] }
+const QUICK = { handlers: { retryDelaysMs: [10, 10, 10] }, ...internals({ pollMs: 50 }) }
 
 describe('a handler that fails', () => {
   it('H1 is called again with the same id until its entry is dead and reported once; a replay revives the entry', async () => {
-    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const { platform, marketplace } = await createScene({ ...QUICK })
     const calls: { id: string; attempt: number }[] = []
-    const dead: DeadEntry[] = []
+    const dead: HandlerFailure[] = []
     let isBroken = true
-    marketplace.onDead((entry) => void dead.push(entry))
+    marketplace.onHandlerError((failure) => void (failure.retryInMs === null && dead.push(failure)))
     marketplace.onPurchaseChange(({ id }, { attempt }) => {
       calls.push({ id, attempt })
       if (isBroken) throw new TypeError('the mail server is away')
@@ -32,8 +33,9 @@ describe('a handler that fails', () => {
         name: '',
         business_uid: B1,
         subscription_uid: uid,
-        attempts: 4,
-        error: 'TypeError: the mail server is away',
+        attempt: 4,
+        error: new TypeError('the mail server is away'),
+        retryInMs: null,
       },
     ])
     const [entry] = await marketplace.journal.list({ status: 'dead' })
@@ -56,7 +58,7 @@ describe('a handler that fails', () => {
   })
 
   it('is called again alone: handlers that have returned are not called again', async () => {
-    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const { platform, marketplace } = await createScene({ ...QUICK })
     const calls = { good: 0, bad: 0 }
     marketplace.onPurchaseChange(() => void calls.good++)
     marketplace.onPurchaseChange(() => {
@@ -69,7 +71,8 @@ describe('a handler that fails', () => {
 
   it('is called by a replay, and so are the handlers that have returned', async () => {
     const { marketplace, deliver } = await createScene({
-      worker: { pollMs: 50, handlerRetryDelaysMs: [HOUR] },
+      handlers: { retryDelaysMs: [HOUR] },
+      ...internals({ pollMs: 50 }),
     })
     const calls = { good: 0, bad: 0 }
     marketplace.on('application/installed', () => void calls.good++)
@@ -87,10 +90,13 @@ describe('a handler that fails', () => {
   })
 
   it('does not end the process through a listener whose promise rejects', async () => {
-    const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, handlerRetryDelaysMs: [] } })
+    const { marketplace, deliver } = await createScene({
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
+    })
     const dead: string[] = []
-    marketplace.onDead(async () => explode())
-    marketplace.onDead(({ id }) => void dead.push(id))
+    marketplace.onHandlerError(async () => explode())
+    marketplace.onHandlerError(({ id, retryInMs }) => void (retryInMs === null && dead.push(id)))
     marketplace.on('application/installed', () => explode())
     const ids = [await deliver(sampleDelivery('application/installed'))].map(({ id }) => id)
     await until('the entry is dead', () => dead.length === 1)
@@ -112,10 +118,10 @@ describe('a handler that fails', () => {
     ['a revoked proxy', () => revokedProxy()],
   ]
   it.each(things)('H1 fails by throwing %s', async (_what, thing) => {
-    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const { platform, marketplace } = await createScene({ ...QUICK })
     let calls = 0
-    const dead: DeadEntry[] = []
-    marketplace.onDead((entry) => void dead.push(entry))
+    const dead: HandlerFailure[] = []
+    marketplace.onHandlerError((failure) => void (failure.retryInMs === null && dead.push(failure)))
     marketplace.onPurchaseChange(() => {
       calls++
       throw thing()
@@ -124,14 +130,18 @@ describe('a handler that fails', () => {
     await bringAbout(platform, marketplace, ['purchased'])
     await until('the entry is dead', () => dead.length > 0)
     expect(calls).toBe(4)
-    expect(dead[0]?.error.length).toBeLessThanOrEqual(500)
+    const [entry] = await marketplace.journal.list({ status: 'dead' })
+    expect(entry?.error?.length).toBeLessThanOrEqual(500)
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
   it.each(things)('H1, H2 does not fail by returning %s, unless it rejects', async (what, thing) => {
-    const { platform, marketplace } = await createScene({ worker: { ...QUICK, handlerTimeoutMs: 100 } })
-    const dead: DeadEntry[] = []
-    marketplace.onDead((entry) => void dead.push(entry))
+    const { platform, marketplace } = await createScene({
+      ...QUICK,
+      handlers: { ...QUICK.handlers, timeoutMs: 100 },
+    })
+    const dead: HandlerFailure[] = []
+    marketplace.onHandlerError((failure) => void (failure.retryInMs === null && dead.push(failure)))
     marketplace.onPurchaseChange(thing)
     await bringAbout(platform, marketplace, ['purchased'])
     await until('the handler has ended', async () => (await pendingChanges(marketplace)) === 0)
@@ -139,10 +149,13 @@ describe('a handler that fails', () => {
   })
 
   it('does not stop the other listeners for dead entries', async () => {
-    const { platform, marketplace } = await createScene({ worker: { pollMs: 50, handlerRetryDelaysMs: [] } })
+    const { platform, marketplace } = await createScene({
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
+    })
     const dead: string[] = []
-    marketplace.onDead(() => explode())
-    marketplace.onDead(({ id }) => void dead.push(id))
+    marketplace.onHandlerError(() => explode())
+    marketplace.onHandlerError(({ id, retryInMs }) => void (retryInMs === null && dead.push(id)))
     marketplace.onPurchaseChange(() => explode())
     await bringAbout(platform, marketplace, ['purchased', 'suspended'])
     await until('both listeners are called', () => dead.length === 2)
@@ -152,12 +165,13 @@ describe('a handler that fails', () => {
 describe('H2 a handler that never settles', () => {
   it('is aborted by its signal, and its slot becomes free', async () => {
     const { platform, marketplace } = await createScene({
-      worker: { pollMs: 50, concurrency: 1, handlerTimeoutMs: 100, handlerRetryDelaysMs: [] },
+      handlers: { concurrency: 1, timeoutMs: 100, retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
     })
     const reasons: unknown[] = []
     const seen: string[] = []
-    const dead: DeadEntry[] = []
-    marketplace.onDead((entry) => void dead.push(entry))
+    const dead: HandlerFailure[] = []
+    marketplace.onHandlerError((failure) => void (failure.retryInMs === null && dead.push(failure)))
     marketplace.onPurchaseChange(({ business_uid }, { signal }) => {
       seen.push(business_uid)
       signal.addEventListener('abort', () => reasons.push(signal.reason))
@@ -168,14 +182,18 @@ describe('H2 a handler that never settles', () => {
     await until('the other entry is handled', () => seen.includes('b2'))
     expect(reasons).toEqual([expect.objectContaining({ code: 'handler_timeout' })])
     expect(dead).toEqual([
-      expect.objectContaining({ business_uid: B1, error: expect.stringContaining('0.1 s') }),
+      expect.objectContaining({
+        business_uid: B1,
+        error: expect.objectContaining({ message: expect.stringContaining('0.1 s') }),
+      }),
     ])
   })
 
   it('may end late: its result then changes nothing', async () => {
     const late = gate()
     const { platform, marketplace } = await createScene({
-      worker: { pollMs: 50, handlerTimeoutMs: 50, handlerRetryDelaysMs: [10] },
+      handlers: { timeoutMs: 50, retryDelaysMs: [10] },
+      ...internals({ pollMs: 50 }),
     })
     let calls = 0
     marketplace.onPurchaseChange(() => (++calls === 1 ? late.opened : undefined))

@@ -4,6 +4,7 @@ import type { Decision, PurchaseChange } from '../lib/index.js'
 import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
+import { internals } from './support/internals.js'
 import { createScene, OUR_ITEM } from './support/scene.js'
 import { withStoreFaults } from './support/store-faults.js'
 import { storeOption } from './support/store-option.js'
@@ -38,7 +39,7 @@ describe('while the store cannot accept a delivery', () => {
   })
 
   it('the receiver waits for an unresponsive store until the deadline; a delivery that the store writes later counts', async () => {
-    const { store, scene } = await faultyScene({ receiver: { acceptTimeoutMs: 100 } })
+    const { store, scene } = await faultyScene({ ...internals({ acceptTimeoutMs: 100 }) })
     scene.platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = purchased(scene)
     const hang = store.faults.add({ on: 'accept', kind: 'hang' })
@@ -123,7 +124,7 @@ describe('when the store fails the worker', () => {
   })
 
   it('closing ends in time although the store does not answer any more', async () => {
-    const { store, scene } = await faultyScene({ closeGraceMs: 200 })
+    const { store, scene } = await faultyScene({ closeTimeoutMs: 200 })
     await scene.marketplace.start()
     store.faults.add({ on: ['claimReads', 'claimLanes'], kind: 'hang' })
     await until('the worker waits for the store', () => store.faults.held >= 2)
@@ -211,7 +212,7 @@ async function faultyScene(
   // Released before the marketplace closes, because clean-ups run from the last to the first.
   const scene = await createScene({
     store: storeOption(store),
-    worker: { pollMs: 20, leaseMs: 1_000 },
+    ...internals({ pollMs: 20, leaseMs: 1_000 }),
     ...options,
   })
   onCleanUp(() => store.faults.clear())

@@ -132,7 +132,7 @@ describe('a forged payload', () => {
       platform.mainSubscription({ business_uid: B1 })
       await platform.settled()
       const states = async () =>
-        (await marketplace.refresh(B1)).subscriptions.map((each) => each.purchase_state)
+        (await marketplace.businesses.refresh(B1)).subscriptions.map((each) => each.purchase_state)
       expect(await states()).toEqual(['suspended', 'purchased'])
       // The other record is newer, and comes first.
       platform.touch(other.uid)

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Server } from 'node:net'
 import { describe, expect, it, jest } from '@jest/globals'
-import { createHandler } from '../lib/express/handler.js'
+import { createListener } from '../lib/express/handler.js'
 import { createReceiver } from '../lib/express/receiver.js'
 import { createRequireEntitlement } from '../lib/express/require-entitlement.js'
 import { onCleanUp } from './support/clean-up.js'
@@ -92,7 +92,7 @@ describe('the path of the handler', () => {
     [{ path: '/hooks', otherwise: null }, 'otherwise must be a function'],
     [{ path: '/', otherwise: () => {} }, 'leaves none for otherwise'],
   ])('is refused at construction if it could never work: %j', (options, why) => {
-    expect(() => createHandler(OPTIONS, options as never)).toThrow(
+    expect(() => createListener(OPTIONS, options as never)).toThrow(
       expect.objectContaining({ code: 'argument_invalid', message: expect.stringContaining(why) }),
     )
   })
@@ -106,9 +106,9 @@ describe('marketplace.handler', () => {
     const otherwise = () => {
       throw new Error('the app is broken')
     }
-    const port = await listen(createServer(marketplace.handler({ path: PATH, otherwise })))
+    const port = await listen(createServer(marketplace.listener({ path: PATH, otherwise })))
     const url = `http://127.0.0.1:${port}`
-    const target = marketplace.targetUrl(`${url}${PATH}`)
+    const target = marketplace.webhooks.targetUrl(`${url}${PATH}`)
     const reply = await fetch(target, { method: 'POST', body: JSON.stringify(EVENT) })
     expect([reply.status, await reply.json()]).toMatchObject([200, { received: true }])
     expect(await marketplace.journal.list()).toHaveLength(1)
@@ -117,7 +117,7 @@ describe('marketplace.handler', () => {
     expect(warnings.mock.calls.filter(([text]) => String(text).includes('the app is broken'))).toEqual([
       [expect.any(String), { type: 'MarketplaceWarning', code: 'otherwise_failed' }],
     ])
-    expect(() => marketplace.handler({ path: 'x' })).toThrow(
+    expect(() => marketplace.listener({ path: 'x' })).toThrow(
       expect.objectContaining({ code: 'argument_invalid' }),
     )
   })

@@ -5,25 +5,29 @@ import type { ClaimLanes, Store } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { bringAbout, explode, pendingChanges } from './support/changes.js'
+import { internals } from './support/internals.js'
 import { createScene, openMarketplace, startPlatform } from './support/scene.js'
 import { storeOption } from './support/store-option.js'
 import { gate, until } from './support/until.js'
 
 const B1 = 'business-one'
 
-const QUICK = { pollMs: 50, handlerRetryDelaysMs: [10, 10, 10] }
+const QUICK = { handlers: { retryDelaysMs: [10, 10, 10] }, ...internals({ pollMs: 50 }) }
 
 describe('a handler', () => {
   it('H7 may call any method of the marketplace', async () => {
-    const { platform, marketplace } = await createScene({ worker: { pollMs: 50, concurrency: 1 } })
+    const { platform, marketplace } = await createScene({
+      handlers: { concurrency: 1 },
+      ...internals({ pollMs: 50 }),
+    })
     const answers: unknown[] = []
     marketplace.onPurchaseChange(async ({ business_uid, subscription_uid, id }, { marketplace: m }) => {
       if (answers.length > 0) return
       answers.push(
         await m.isEntitled(business_uid),
-        (await m.refresh(business_uid)).entitled,
+        (await m.businesses.refresh(business_uid)).entitled,
         (await m.explain(business_uid)).reason,
-        await m.track({ subscription_uid, business_uid }),
+        await m.subscriptions.track({ subscriptionUid: subscription_uid, businessUid: business_uid }),
         (await m.journal.list({ status: 'pending' })).some((entry) => entry.id === id),
         (await m.health()).status,
       )
@@ -38,7 +42,7 @@ describe('a handler', () => {
   })
 
   it('H7 may even close the marketplace and wait for it', async () => {
-    const { platform, marketplace } = await createScene({ closeGraceMs: 100 })
+    const { platform, marketplace } = await createScene({ closeTimeoutMs: 100 })
     const closed = gate()
     marketplace.onPurchaseChange(async (_change, { marketplace: m }) => {
       await m.close()
@@ -60,7 +64,7 @@ describe('a handler', () => {
   )
 
   it('H6 is never called twice at once, even when its entry is replayed', async () => {
-    const { marketplace, deliver } = await createScene({ worker: { pollMs: 50, leaseMs: 1_000 } })
+    const { marketplace, deliver } = await createScene({ ...internals({ pollMs: 50, leaseMs: 1_000 }) })
     const [running, calls]: [Set<number>, number[]] = [new Set(), []]
     let attempts = 0
     marketplace.on('application/installed', async (_event, { signal }) => {
@@ -119,7 +123,7 @@ describe('a handler', () => {
       () => marketplace.onAny(handler),
       () => marketplace.onUnrecognised(handler),
       () => marketplace.onPurchaseChange(handler),
-      () => marketplace.onDead(handler),
+      () => marketplace.onHandlerError(handler),
     ]) {
       expect(register).toThrow(expect.objectContaining({ code: 'argument_invalid' }))
     }
@@ -177,7 +181,7 @@ describe('a handler', () => {
   })
 
   it('of events gets each by its name, and onAny gets all, at least once and in order per subscription', async () => {
-    const { platform, marketplace, deliver } = await createScene({ worker: QUICK })
+    const { platform, marketplace, deliver } = await createScene({ ...QUICK })
     const [named, any, odd]: string[][] = [[], [], []]
     const tries: { id: string; receivedAt: string }[] = []
     marketplace.on('purchasable_subscription/update', ({ name, data, id, receivedAt }) => {

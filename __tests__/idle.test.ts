@@ -5,6 +5,7 @@ import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { internals } from './support/internals.js'
 import { CLIENT, createScene, OUR_ITEM, openMarketplace } from './support/scene.js'
 import { withStoreFaults } from './support/store-faults.js'
 import { storeOption } from './support/store-option.js'
@@ -13,7 +14,7 @@ import { gate, until } from './support/until.js'
 
 const HOUR = 3_600_000
 
-describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
+describe.each(ENGINE_NAMES)('settled() on %s', (name) => {
   const engine = useEngine(name)
 
   it('queries in one statement: between two, a read could end and its change would be missed', async () => {
@@ -31,13 +32,13 @@ describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
     })
     for (let i = 0; i < 20; i++) platform.purchase({ business_uid: `b${i}`, payment: 'succeeded' })
     await platform.settled()
-    await marketplace.idle()
+    await marketplace.settled()
     expect(handled.sort()).toEqual(Array.from({ length: 20 }, (_, i) => `b${i}`).sort())
     expect(await marketplace.isEntitled('b7')).toBe(true)
   })
 })
 
-describe('idle() of several processes', () => {
+describe('settled() of several processes', () => {
   const engine = useEngine('PostgreSQL')
 
   it('waits for the work of another process', async () => {
@@ -56,29 +57,30 @@ describe('idle() of several processes', () => {
       await deliver(sampleDelivery('application/installed'))
       return (await worker.journal.list({ status: 'pending' })).length > 0
     })
-    const idle = receiver.idle().then(() => isDone)
+    const idle = receiver.settled().then(() => isDone)
     open()
     expect(await idle).toBe(true)
   })
 })
 
-describe('idle()', () => {
+describe('settled()', () => {
   it('waits for a running handler, and rejects with its name when it takes too long', async () => {
     const { marketplace, deliver } = await createScene()
     const { opened, open } = gate()
     marketplace.on('application/installed', () => opened)
     await deliver(sampleDelivery('application/installed'))
-    await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toMatchObject({
-      code: 'not_idle',
-      message: 'Cannot become idle within 50 ms: an entry of the journal is due or under way',
+    await expect(marketplace.settled({ timeoutMs: 50 })).rejects.toMatchObject({
+      code: 'not_settled',
+      message: 'Cannot settle within 50 ms: an entry of the journal is due or under way',
     })
     open()
-    await marketplace.idle()
+    await marketplace.settled()
   })
 
   it('waits for a retry that is near, but not for a distant one', async () => {
     const { marketplace, deliver } = await createScene({
-      worker: { pollMs: 20, handlerRetryDelaysMs: [20, HOUR] },
+      handlers: { retryDelaysMs: [20, HOUR] },
+      ...internals({ pollMs: 20 }),
     })
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())
@@ -88,7 +90,7 @@ describe('idle()', () => {
       throw new Error('not yet')
     })
     await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     expect(attempts).toEqual([1, 2])
   })
 
@@ -101,10 +103,10 @@ describe('idle()', () => {
     const fault = store.faults.add({ on: 'accept', kind: 'hang' })
     const reply = deliver(sampleDelivery('application/installed'))
     await until('the store holds the delivery', () => store.faults.held === 1)
-    await expect(marketplace.idle({ timeoutMs: 50 })).rejects.toThrow('a delivery is being accepted')
+    await expect(marketplace.settled({ timeoutMs: 50 })).rejects.toThrow('a delivery is being accepted')
     fault.remove()
     const { id } = await reply
-    await marketplace.idle()
+    await marketplace.settled()
     expect(handled).toEqual([id])
   })
 
@@ -113,10 +115,10 @@ describe('idle()', () => {
     const off = marketplace.on('application/installed', () => {})
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.settled()
-    await marketplace.idle()
+    await marketplace.settled()
     off()
     await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     expect(await marketplace.journal.list({ kind: 'change', status: 'pending' })).toHaveLength(1)
   })
 
@@ -128,6 +130,6 @@ describe('idle()', () => {
       store: 'sqlite::memory:',
     })
     await marketplace.close()
-    await expect(marketplace.idle()).rejects.toMatchObject({ code: 'closed' })
+    await expect(marketplace.settled()).rejects.toMatchObject({ code: 'closed' })
   })
 })

@@ -3,7 +3,7 @@ import { openMarketplace, startPlatform } from './support/scene.js'
 import { changesOf, type Line, sell } from './support/sold.js'
 import { gate, until } from './support/until.js'
 
-describe('importSubscriptions', () => {
+describe('subscriptions.import', () => {
   it('takes no more lines of a slow source than fit in memory, and releases the source at the end', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
@@ -22,7 +22,7 @@ describe('importSubscriptions', () => {
       }
     }
     const aborting = new AbortController()
-    const importing = marketplace.importSubscriptions(lines(), {
+    const importing = marketplace.subscriptions.import(lines(), {
       signal: aborting.signal,
       onProgress: () => held.opened,
     })
@@ -50,7 +50,7 @@ describe('importSubscriptions', () => {
       await next.opened
       yield second
     }
-    const summary = await marketplace.importSubscriptions(lines(), { onProgress: () => next.open() })
+    const summary = await marketplace.subscriptions.import(lines(), { onProgress: () => next.open() })
     expect(summary).toMatchObject({ read: 2 })
   })
 
@@ -60,9 +60,9 @@ describe('importSubscriptions', () => {
     async function* lines() {
       aborting.abort()
       await new Promise(() => {})
-      yield { subscription_uid: 's', business_uid: 'b' }
+      yield { subscriptionUid: 's', businessUid: 'b' }
     }
-    expect(await marketplace.importSubscriptions(lines(), { signal: aborting.signal })).toMatchObject({
+    expect(await marketplace.subscriptions.import(lines(), { signal: aborting.signal })).toMatchObject({
       ended: 'aborted',
       done: 0,
     })
@@ -76,7 +76,7 @@ describe('importSubscriptions', () => {
       yield first
       throw new Error('line 2 is no CSV')
     }
-    await expect(marketplace.importSubscriptions(lines())).rejects.toThrow('line 2 is no CSV')
+    await expect(marketplace.subscriptions.import(lines())).rejects.toThrow('line 2 is no CSV')
     await until('the first line is read', () => marketplace.isEntitled('business-0'))
   })
 
@@ -86,26 +86,26 @@ describe('importSubscriptions', () => {
     const onProgress = () => {
       throw new Error('the report is full')
     }
-    const importing = marketplace.importSubscriptions(sell(platform, 2), { onProgress })
+    const importing = marketplace.subscriptions.import(sell(platform, 2), { onProgress })
     await expect(importing).rejects.toThrow('the report is full')
   })
 
   it('rejects if the marketplace is closed during it or before it', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { worker: false })
-    const importing = marketplace.importSubscriptions(sell(platform, 1))
+    const importing = marketplace.subscriptions.import(sell(platform, 1))
     const rejected = expect(importing).rejects.toMatchObject({ code: 'closed' })
     await until('the read is requested', async () => (await marketplace.health()).counts?.requested === 1)
     await marketplace.close()
     await rejected
-    await expect(marketplace.importSubscriptions([])).rejects.toMatchObject({ code: 'closed' })
+    await expect(marketplace.subscriptions.import([])).rejects.toMatchObject({ code: 'closed' })
   })
 
   it('continues with the other lines if one line keeps failing, and that one ends as pending', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
     platform.faults.add({ on: 'token', kind: 'status', status: 500, times: 1_000_000 })
-    const { notRead, ...summary } = await marketplace.importSubscriptions(sell(platform, 1), {
+    const { notRead, ...summary } = await marketplace.subscriptions.import(sell(platform, 1), {
       answerTimeoutMs: 300,
     })
     expect(summary.pending).toBe(1)
@@ -121,7 +121,7 @@ describe('importSubscriptions', () => {
     ['no time', [], { answerTimeoutMs: 0 }, 'answerTimeoutMs must be a number of ms above 0'],
   ])('refuses %s', async (_what, lines, options, why) => {
     const marketplace = openMarketplace(await startPlatform())
-    const importing = marketplace.importSubscriptions(lines as never, options as never)
+    const importing = marketplace.subscriptions.import(lines as never, options as never)
     await expect(importing).rejects.toMatchObject({
       code: 'argument_invalid',
       message: expect.stringContaining(why),
@@ -130,7 +130,7 @@ describe('importSubscriptions', () => {
 
   it('is complete at once without lines', async () => {
     const marketplace = openMarketplace(await startPlatform())
-    expect(await marketplace.importSubscriptions(new Set())).toMatchObject({
+    expect(await marketplace.subscriptions.import(new Set())).toMatchObject({
       done: 0,
       total: 0,
       ended: 'complete',
@@ -144,12 +144,12 @@ describe('track', () => {
     const marketplace = openMarketplace(platform)
     const changes = changesOf(marketplace)
     const [quiet, loud] = sell(platform, 2) as [Line, Line]
-    await marketplace.track(quiet, { announce: false })
-    await until('the subscription is read', () => marketplace.isEntitled(quiet.business_uid))
-    await marketplace.track(loud)
+    await marketplace.subscriptions.track(quiet, { announce: false })
+    await until('the subscription is read', () => marketplace.isEntitled(quiet.businessUid))
+    await marketplace.subscriptions.track(loud)
     await until('the change is handled', () => changes.length > 0)
-    expect(changes.map(({ business_uid }) => business_uid)).toEqual([loud.business_uid])
-    await expect(marketplace.track(loud, { announce: 1 as never })).rejects.toMatchObject({
+    expect(changes.map(({ business_uid }) => business_uid)).toEqual([loud.businessUid])
+    await expect(marketplace.subscriptions.track(loud, { announce: 1 as never })).rejects.toMatchObject({
       code: 'argument_invalid',
     })
   })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals'
-import type { ImportLine, ImportProgress } from '../lib/index.js'
+import type { ImportOptions } from '../lib/index.js'
 import type { Simulator } from '../lib/testing/index.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { createScene, openMarketplace, startPlatform } from './support/scene.js'
 import { changesOf, sell } from './support/sold.js'
 import { until } from './support/until.js'
 
-describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
+describe.each(ENGINE_NAMES)('subscriptions.import on %s', (engineName) => {
   const engine = useEngine(engineName)
 
   it('reads many and returns the result of each line once, with its number', async () => {
@@ -16,11 +16,11 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const sold = sell(platform, 40)
     platform.refuseTokens('business-7')
     const lines: unknown[] = [...sold]
-    lines[10] = { subscription_uid: 'not-there', business_uid: 'business-10' }
-    lines[20] = { subscription_uid: 'subscription-20' }
+    lines[10] = { subscriptionUid: 'not-there', businessUid: 'business-10' }
+    lines[20] = { subscriptionUid: 'subscription-20' }
     lines[30] = null
     const { seen, onProgress } = collector()
-    const summary = await marketplace.importSubscriptions(lines as never, { onProgress })
+    const summary = await marketplace.subscriptions.import(lines as never, { onProgress })
     expect(summary).toMatchObject({ done: 40, total: 40, read: 36, missing: 1, refused: 1, invalid: 2 })
     expect(summary).toMatchObject({
       pending: 0,
@@ -31,8 +31,8 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     expect(seen.filter(({ result }) => result !== 'read').sort((a, b) => a.line - b.line)).toEqual([
       line(8, 'subscription-7', 'business-7', 'refused', 'token_refused: '),
       line(11, 'not-there', 'business-10', 'missing', 'platform_record_missing: '),
-      line(21, 'subscription-20', null, 'invalid', 'Line 21: Cannot use business_uid: '),
-      line(31, null, null, 'invalid', 'Line 31: Cannot use subscription_uid: '),
+      line(21, 'subscription-20', null, 'invalid', 'Line 21: Cannot use businessUid: '),
+      line(31, null, null, 'invalid', 'Line 31: Cannot use subscriptionUid: '),
     ])
     expect(new Set(summary.notRead.map((each) => each.line))).toEqual(new Set([8, 11, 21, 31]))
     expect(await marketplace.isEntitled('business-39')).toBe(true)
@@ -44,15 +44,15 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
     const sold = sell(platform, 40)
     const aborting = new AbortController()
-    const first = await marketplace.importSubscriptions(sold, {
+    const first = await marketplace.subscriptions.import(sold, {
       signal: aborting.signal,
       onProgress: ({ read }) => (read === 10 ? aborting.abort() : undefined),
     })
     expect(first).toMatchObject({ ended: 'aborted', total: 40 })
     expect(first.read).toBeGreaterThanOrEqual(10)
     expect(first.read + first.pending).toBe(first.done)
-    expect(await marketplace.importSubscriptions(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
-    expect(await marketplace.importSubscriptions(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
+    expect(await marketplace.subscriptions.import(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
+    expect(await marketplace.subscriptions.import(sold)).toMatchObject({ read: 40, done: 40, pending: 0 })
     const read = readsOf(platform)
     expect([read.length, new Set(read).size]).toEqual([40, 40])
   })
@@ -64,7 +64,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const outage = platform.faults.add({ on: 'platform', kind: 'down' })
     const before = openMarketplace(platform, { store })
     const aborting = new AbortController()
-    const importing = before.importSubscriptions(sold, { announce: false, signal: aborting.signal })
+    const importing = before.subscriptions.import(sold, { announce: false, signal: aborting.signal })
     await until('all reads are requested', async () => (await before.health()).counts?.requested === 5)
     aborting.abort()
     expect(await importing).toMatchObject({ ended: 'aborted', pending: 5, done: 5 })
@@ -74,7 +74,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const changes = changesOf(marketplace)
     await until('all subscriptions are read', async () => (await marketplace.health()).counts?.active === 5)
     platform.paymentIssue('subscription-3')
-    await marketplace.refresh('business-3')
+    await marketplace.businesses.refresh('business-3')
     await until('the change is handled', () => changes.length > 0)
     expect(changes).toEqual([
       expect.objectContaining({ subscription_uid: 'subscription-3', from: 'purchased' }),
@@ -90,7 +90,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     platform.faults.add({ on: 'delivery', kind: 'drop', times: 2 })
     const sold = sell(platform, 2)
     await platform.settled()
-    const importing = marketplace.importSubscriptions(sold, { announce: false })
+    const importing = marketplace.subscriptions.import(sold, { announce: false })
     await until('both reads are requested', async () => (await marketplace.health()).counts?.requested === 2)
     platform.cancel('subscription-1')
     await platform.settled()
@@ -110,14 +110,14 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     await app.start()
     // libsql does not share a SQLite file, so there the script is the app itself.
     const script = engine.name === 'SQLite' ? app : openMarketplace(platform, { store, worker: false })
-    expect(await script.importSubscriptions(sold)).toMatchObject({ ended: 'complete', read: 30 })
+    expect(await script.subscriptions.import(sold)).toMatchObject({ ended: 'complete', read: 30 })
   })
 
   it('ends with pending lines and an explanation if no worker runs', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress(), worker: false })
     const { seen, onProgress } = collector()
-    const summary = await marketplace.importSubscriptions(sell(platform, 3), {
+    const summary = await marketplace.subscriptions.import(sell(platform, 3), {
       onProgress,
       answerTimeoutMs: 50,
     })
@@ -135,24 +135,27 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const [sold] = sell(platform, 1)
     platform.addBusiness('wrong')
     const { seen, onProgress } = collector()
-    const lines = [{ ...sold, business_uid: 'wrong' }, sold, sold, { ...sold, business_uid: 'wrong' }]
-    await marketplace.importSubscriptions(lines as never, { onProgress })
+    const lines = [{ ...sold, businessUid: 'wrong' }, sold, sold, { ...sold, businessUid: 'wrong' }]
+    await marketplace.subscriptions.import(lines as never, { onProgress })
     expect(seen.map(({ line: number, result }) => [number, result])).toEqual([
       [1, expect.stringMatching(/missing|refused/)],
       [2, 'read'],
       [3, 'read'],
       [4, 'refused'],
     ])
-    expect(await marketplace.isEntitled(sold?.business_uid as string)).toBe(true)
+    expect(await marketplace.isEntitled(sold?.businessUid as string)).toBe(true)
     expect(await marketplace.isEntitled('wrong')).toBe(false)
   })
 })
 
+type Progress = Parameters<NonNullable<ImportOptions['onProgress']>>[0]
+type Line = Parameters<NonNullable<ImportOptions['onProgress']>>[1]
+
 function collector() {
-  const seen: ImportLine[] = []
+  const seen: Line[] = []
   return {
     seen,
-    onProgress(progress: ImportProgress, each: ImportLine) {
+    onProgress(progress: Progress, each: Line) {
       seen.push(each)
       expect(progress.done).toBe(seen.length)
     },

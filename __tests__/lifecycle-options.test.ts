@@ -11,18 +11,13 @@ describe('options', () => {
   it('L2 that are wrong are listed all at once, without a secret', () => {
     const wrong = {
       app: { clientId: '', clientSecret: 7, purchasableUid: [''], clientSecrets: SECRET },
-      platform: {
-        baseUrl: `https://me:${SECRET}@platform.test`,
-        authUrl: 'nowhere',
-        timeoutMs: 0,
-        fetch: 'fetch',
-      },
+      platform: { baseUrl: `https://me:${SECRET}@platform.test`, authUrl: 'nowhere', fetch: 'fetch' },
       deliverySecrets: [SECRET, 'change-me-change-me'],
       store: 7,
       entitledWhen: true,
       freshness: { waitMs: -1, maxStaleMs: '72h' },
-      worker: { concurrency: 0 },
-      closeGraceMs: Number.NaN,
+      handlers: { concurrency: 0 },
+      closeTimeoutMs: Number.NaN,
       unheardOf: SECRET,
     }
     const error = thrownBy(() => createMarketplace(wrong as unknown as MarketplaceOptions))
@@ -36,7 +31,6 @@ describe('options', () => {
       'clientSecrets',
       'platform.baseUrl',
       'platform.authUrl',
-      'platform.timeoutMs',
       'platform.fetch',
       'deliverySecrets.0',
       'deliverySecrets.1',
@@ -44,8 +38,8 @@ describe('options', () => {
       'entitledWhen',
       'freshness.waitMs',
       'freshness.maxStaleMs',
-      'worker.concurrency',
-      'closeGraceMs',
+      'handlers.concurrency',
+      'closeTimeoutMs',
       'unheardOf',
     ]) {
       expect(faults.filter((fault) => fault.includes(named))).not.toEqual([])
@@ -69,12 +63,12 @@ describe('options', () => {
   it.each([
     [{ app: { purchasableUid: [] } }, 'app.purchasableUid: expected at least one'],
     [{ app: { purchasableUid: 7 } }, 'app.purchasableUid: expected a text, or several in an array'],
-    [{ worker: true }, 'worker: expected an object of settings, or nothing for the defaults'],
+    [{ worker: 'on' }, 'worker: expected true or false'],
     [{ app: { clientId: undefined } }, 'app.clientId: expected string, and it is missing'],
     [{ retries: 3 }, 'options: unknown option: "retries"'],
-    [{ worker: { concurrency: 0 } }, 'worker.concurrency: expected 1 or more'],
-    [{ platform: { concurrency: 0.5 } }, 'platform.concurrency: expected a whole number'],
-    [{ receiver: { bodyLimitBytes: 1 } }, 'receiver.bodyLimitBytes: expected 1024 bytes or more'],
+    [{ handlers: { concurrency: 0 } }, 'handlers.concurrency: expected 1 or more'],
+    [{ reads: { concurrency: 0.5 } }, 'reads.concurrency: expected a whole number'],
+    [{ bodyLimitBytes: 1 }, 'bodyLimitBytes: expected 1024 bytes or more'],
     [{ freshness: { waitMs: -1 } }, 'freshness.waitMs: expected 0 ms or more'],
     [
       { deliverySecrets: 'q8Zr3mW5' },
@@ -95,18 +89,13 @@ describe('options', () => {
   it('that are undefined keep their defaults', async () => {
     const marketplace = createMarketplace({
       app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: undefined },
-      platform: {
-        baseUrl: 'http://127.0.0.1:1',
-        authUrl: 'http://127.0.0.1:1',
-        fetch: undefined,
-        timeoutMs: undefined,
-      },
+      platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', fetch: undefined },
       deliverySecrets: 'Jq2vWn8xTz5rLc3mKp7d',
       store: 'sqlite::memory:',
       entitledWhen: undefined,
       freshness: undefined,
       worker: undefined,
-      closeGraceMs: undefined,
+      closeTimeoutMs: undefined,
       clock: undefined,
     })
     expect(await marketplace.isEntitled(B1)).toBe(false)

@@ -78,7 +78,7 @@ describe('before the store is open', () => {
   it('a question waits until it is open', async () => {
     const { platform, store, marketplace } = await createFileScene()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     expect(await marketplace.isEntitled(B1)).toBe(true)
     await marketplace.close()
 
@@ -102,7 +102,7 @@ describe('before the store is open', () => {
     const folder = join(temporaryFolder(), 'comes-later')
     const marketplace = openMarketplace(platform, { store: `sqlite:${join(folder, 'm.db')}` })
     const url = await serve(express().use('/hooks', marketplace.router))
-    const target = marketplace.targetUrl(`${url}/hooks`)
+    const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
 
     expect((await deliver(target, notice(uid))).status).toBe(503)

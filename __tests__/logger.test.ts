@@ -12,12 +12,12 @@ describe('the logger', () => {
   it('gets warnings and failures as (fields, message)', async () => {
     quietWarnings()
     const { logger, lines } = collecting()
-    const { marketplace, deliver } = await createScene({ logger, worker: { handlerRetryDelaysMs: [] } })
+    const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
     marketplace.on('application/installed', () => {
       throw new TypeError('the mail server is away')
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     expect(lines).toContainEqual([
       'warn',
       { code: 'handler_failed' },
@@ -33,7 +33,7 @@ describe('the logger', () => {
   it('gets each change of health once, whatever the numbers in it', async () => {
     quietWarnings()
     const { logger, lines } = collecting()
-    const { marketplace, deliver } = await createScene({ logger, worker: { handlerRetryDelaysMs: [] } })
+    const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
     const ofHealth = () => lines.filter(([, fields]) => 'status' in fields)
     await marketplace.health()
     expect(ofHealth()).toEqual([])
@@ -43,15 +43,15 @@ describe('the logger', () => {
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
     const { id: other } = await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     await marketplace.health()
     await marketplace.health()
     isBroken = false
     await marketplace.journal.replay(id)
-    await marketplace.idle()
+    await marketplace.settled()
     await marketplace.health()
     await marketplace.journal.replay(other)
-    await marketplace.idle()
+    await marketplace.settled()
     await marketplace.health()
     expect(ofHealth()).toEqual([
       [
@@ -108,14 +108,14 @@ describe('the logger', () => {
       },
       error: () => Promise.reject(new Error('no logger')),
     }
-    const { marketplace, deliver } = await createScene({ logger, worker: { handlerRetryDelaysMs: [] } })
+    const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
     const dead: string[] = []
-    marketplace.onDead(({ id }) => void dead.push(id))
+    marketplace.onHandlerError(({ id, retryInMs }) => void (retryInMs === null && dead.push(id)))
     marketplace.on('application/installed', () => {
       throw new Error('never')
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     expect(dead).toEqual([id])
   })
 

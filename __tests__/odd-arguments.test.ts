@@ -9,8 +9,8 @@ it('J21 a number is accepted as its text wherever an identifier is expected', as
   const { uid } = await buy(platform, marketplace, '72')
   expect(await marketplace.isEntitled(72)).toBe(true)
   expect(await marketplace.explain(72)).toMatchObject({ business_uid: '72', entitled: true })
-  expect(await marketplace.refresh(72)).toMatchObject({ entitled: true })
-  await marketplace.track({ subscription_uid: uid, business_uid: 72 })
+  expect(await marketplace.businesses.refresh(72)).toMatchObject({ entitled: true })
+  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 72 })
   for (const odd of [72.5, Number.NaN, 2 ** 60]) expect(await marketplace.isEntitled(odd)).toBe(false)
 })
 

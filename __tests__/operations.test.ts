@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import type { HistoryItem, Marketplace } from '../lib/index.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
+import { internals } from './support/internals.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace, startPlatform } from './support/scene.js'
 import { until } from './support/until.js'
 
@@ -59,7 +60,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     await platform.settled()
     const shown = (items: HistoryItem[]) => items.map(({ kind }) => kind).sort()
     const all = await until('the delivery and its change are handled', async () => {
-      const items = await marketplace.history('b1')
+      const items = await marketplace.businesses.history('b1')
       const isTried = items.some((item) => item.kind === 'handled' && item.outcome === 'retrying')
       return isTried && shown(items).join() === 'change,delivery,handled,handled' && items
     })
@@ -88,10 +89,10 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     await marketplace.journal.recordAction({
       actor: 'ada',
       action: 'look',
-      entry_id: change.entry_id,
+      entryId: change.entry_id,
       reason,
     })
-    const [newest] = await marketplace.history('b1', { limit: 1 })
+    const [newest] = await marketplace.businesses.history('b1', { limit: 1 })
     expect(newest).toMatchObject({
       kind: 'action',
       action: 'look',
@@ -99,10 +100,10 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       reason,
       on: change.entry_id,
     })
-    const older = await marketplace.history('b1', { before: newest?.id as string })
+    const older = await marketplace.businesses.history('b1', { before: newest?.id as string })
     expect(older.map(({ id }) => id)).toEqual(all.map(({ id }) => id))
     expect(
-      await marketplace.history('b1', { before: new Date(Date.parse(all.at(-1)?.at as string)) }),
+      await marketplace.businesses.history('b1', { before: new Date(Date.parse(all.at(-1)?.at as string)) }),
     ).toEqual([])
     const times = all.map(({ at }) => Date.parse(at))
     expect([...times].sort((a, b) => b - a)).toEqual(times)
@@ -111,7 +112,8 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
   it('replay the oldest matching entries after a preview, and never an action', async () => {
     const { marketplace, deliver } = await createScene({
       store: await engine.freshAddress(),
-      worker: { pollMs: 50, handlerRetryDelaysMs: [] },
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
     })
     let works = false
     const handled: string[] = []
@@ -129,7 +131,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       'all entries are dead',
       async () => (await marketplace.journal.list({ status: 'dead' })).length === 3,
     )
-    await marketplace.journal.recordAction({ actor: 'ada', action: 'look', business_uid: 'b1' })
+    await marketplace.journal.recordAction({ actor: 'ada', action: 'look', businessUid: 'b1' })
     works = true
     const dead = { status: 'dead', name: 'application/installed' } as const
     const ids = (await marketplace.journal.list(dead)).map(({ id }) => id).reverse()
@@ -168,7 +170,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     platform.paymentIssue('s1')
     await platform.settled()
     await until('the business is denied', async () => !(await marketplace.isEntitled('b1')))
-    const changes = (await marketplace.history('b1')).filter(({ kind }) => kind === 'change')
+    const changes = (await marketplace.businesses.history('b1')).filter(({ kind }) => kind === 'change')
     expect(changes).toMatchObject([
       { to: 'suspended', entitledAfter: false },
       { to: 'purchased', entitledAfter: true },
@@ -206,12 +208,12 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       ],
       ['an action without an actor', () => of.journal.recordAction({ action: 'look' }), /actor/],
       ['an empty erasure', () => of.journal.recordAction({ actor: 'a', action: 'erase' }), /erase/],
-      ['a business', () => of.history({}), /business_uid/],
-      ['a place', () => of.history('b', { before: '1-2' }), /before/],
-      ['an invalid time', () => of.history('b', { before: new Date(Number.NaN) }), /before/],
-      ['an erasure without a business', () => of.erase(null), /business_uid/],
-      ['an erasure with unknown options', () => of.erase('b', { really: true }), /actor/],
-      ['an export without a business', () => of.exportData(1.5), /business_uid/],
+      ['a business', () => of.businesses.history({}), /business_uid/],
+      ['a place', () => of.businesses.history('b', { before: '1-2' }), /before/],
+      ['an invalid time', () => of.businesses.history('b', { before: new Date(Number.NaN) }), /before/],
+      ['an erasure without a business', () => of.businesses.erase(null), /business_uid/],
+      ['an erasure with unknown options', () => of.businesses.erase('b', { really: true }), /actor/],
+      ['an export without a business', () => of.businesses.export(1.5), /business_uid/],
     ]
     for (const [what, call, message] of bad) {
       const error = await call().then(
@@ -230,16 +232,18 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     for (const call of [
       () => marketplace.subscriptions.list(),
       () => marketplace.journal.get('a'),
-      () => marketplace.history('b'),
-      () => marketplace.erase('b'),
-      () => marketplace.exportData('b'),
+      () => marketplace.businesses.history('b'),
+      () => marketplace.businesses.erase('b'),
+      () => marketplace.businesses.export('b'),
     ])
       await expect(call()).rejects.toMatchObject({ code: 'closed' })
   })
 })
 
 type Call = (...given: unknown[]) => Promise<unknown>
-interface Loose extends Record<'history' | 'explain' | 'erase' | 'exportData', Call> {
+interface Loose {
+  explain: Call
+  businesses: Record<'history' | 'erase' | 'export', Call>
   subscriptions: Record<'list' | 'get', Call>
   journal: Record<'list' | 'get' | 'replay' | 'replayAll' | 'recordAction', Call>
 }

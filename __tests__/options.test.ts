@@ -17,22 +17,16 @@ const YEARS_10 = 3_650 * DAY
 
 /** The option, its default, its minimum and its maximum; times in ms. */
 const NUMBERS: [path: string, usual: number, min: number, max: number, unit: string][] = [
-  ['platform.timeoutMs', 10 * SECOND, 10, 10 * MINUTE, ' ms'],
-  ['platform.concurrency', 4, 1, 100, ''],
+  ['reads.concurrency', 4, 1, 100, ''],
   ['freshness.waitMs', 2 * SECOND, 0, MINUTE, ' ms'],
   ['freshness.reconcileEveryMs', DAY, SECOND, 30 * DAY, ' ms'],
   ['freshness.maxStaleMs', 72 * HOUR, SECOND, 365 * DAY, ' ms'],
-  ['worker.concurrency', 8, 1, 1_000, ''],
-  ['worker.handlerTimeoutMs', 30 * SECOND, 10, HOUR, ' ms'],
-  ['worker.leaseMs', MINUTE, SECOND, HOUR, ' ms'],
-  ['worker.pollMs', SECOND, 10, MINUTE, ' ms'],
-  ['receiver.bodyLimitBytes', 64 * KIB, KIB, 16 * KIB * KIB, ' bytes'],
-  ['receiver.bodyTimeoutMs', 10 * SECOND, 10, 10 * MINUTE, ' ms'],
-  ['receiver.acceptTimeoutMs', 3 * SECOND, 10, MINUTE, ' ms'],
-  ['retention.doneMs', 7 * DAY, MINUTE, YEARS_10, ' ms'],
+  ['handlers.concurrency', 8, 1, 1_000, ''],
+  ['handlers.timeoutMs', 30 * SECOND, 10, HOUR, ' ms'],
+  ['bodyLimitBytes', 64 * KIB, KIB, 16 * KIB * KIB, ' bytes'],
+  ['retention.eventsMs', 7 * DAY, MINUTE, YEARS_10, ' ms'],
   ['retention.changesMs', 90 * DAY, MINUTE, YEARS_10, ' ms'],
-  ['retention.deadMs', 30 * DAY, MINUTE, YEARS_10, ' ms'],
-  ['closeGraceMs', 10 * SECOND, 0, 10 * MINUTE, ' ms'],
+  ['closeTimeoutMs', 10 * SECOND, 0, 10 * MINUTE, ' ms'],
 ]
 
 /** A pool by shape. */
@@ -52,7 +46,7 @@ describe('options', () => {
   it('retry a failed handler for four days by default', () => {
     const delays = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE]
     for (const hours of [1, 2, 4, 8, 12, 24, 24]) delays.push(hours * HOUR)
-    expect(readOptions(MINIMAL).worker).toMatchObject({ handlerRetryDelaysMs: delays })
+    expect(readOptions(MINIMAL).handlers).toMatchObject({ retryDelaysMs: delays })
   })
 
   it.each(NUMBERS)('%s is %d by default', (path, usual) => {
@@ -69,11 +63,11 @@ describe('options', () => {
   })
 
   it('may omit each group, or leave it empty', () => {
-    const empty = { freshness: {}, worker: {}, receiver: {}, retention: {} }
+    const empty = { freshness: {}, reads: {}, handlers: {}, retention: {} }
     expect(JSON.stringify(readOptions({ ...MINIMAL, ...empty }))).toBe(JSON.stringify(readOptions(MINIMAL)))
   })
 
-  it.each(['freshness', 'worker', 'receiver', 'retention'])('require an object of settings as %s', (name) => {
+  it.each(['freshness', 'reads', 'handlers', 'retention'])('require an object of settings as %s', (name) => {
     for (const odd of [true, 'fast', 5, null]) {
       expect(faultsOf({ ...MINIMAL, [name]: odd })).toEqual([
         `${name}: expected an object of settings, or nothing for the defaults`,
@@ -84,16 +78,17 @@ describe('options', () => {
 
   it('may disable the worker', () => {
     expect(readOptions({ ...MINIMAL, worker: false }).worker).toBe(false)
+    expect(faultsOf({ ...MINIMAL, worker: {} })).toEqual(['worker: expected true or false'])
   })
 
   it('accept up to a hundred pauses between tries of a handler, each of at most thirty days', () => {
-    const path = 'worker.handlerRetryDelaysMs'
+    const path = 'handlers.retryDelaysMs'
     for (const fit of [[], [0, 0.5, 30 * DAY], Array(100).fill(1)]) {
       expect(valueAt(readOptions(withValue(path, fit)), path)).toEqual(fit)
     }
     expect(valueAt(readOptions(MINIMAL), path)).toHaveLength(12)
     for (const odd of [[-1], [30 * DAY + 1], ['1'], Array(101).fill(1), 5]) {
-      expect(faultsOf(withValue(path, odd))).toEqual([expect.stringMatching(/^worker\.handlerRetryDelaysMs/)])
+      expect(faultsOf(withValue(path, odd))).toEqual([expect.stringMatching(/^handlers\.retryDelaysMs/)])
     }
   })
 
@@ -228,7 +223,8 @@ describe('faults of options', () => {
     const { app, platform } = MINIMAL
     const options = {
       app: { ...app, clientId: '' },
-      platform: { ...platform, timeoutMs: 1 },
+      platform: { ...platform },
+      bodyLimitBytes: 1,
       deliverySecrets: 'hunter2',
       extra: 'canary',
     }

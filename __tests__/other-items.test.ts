@@ -12,7 +12,7 @@ import { createScene, openMarketplace, startPlatform } from './support/scene.js'
 import { until } from './support/until.js'
 
 const WORKERS = [
-  ['with a worker', { pollMs: 50 }],
+  ['with a worker', true],
   ['without a worker', false],
 ] as const
 const DAY = 24 * 60 * 60 * 1_000
@@ -159,7 +159,7 @@ describe('known subscriptions for other items', () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { app: { purchasableUid: 'misspelt' } })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: 'b1' })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
     await until(
       'the subscription is read',
       async () => (await marketplace.explain('b1')).reason === 'other_app',
@@ -174,7 +174,7 @@ describe('known subscriptions for other items', () => {
       const store = `sqlite:${join(temporaryFolder(), 'db')}`
       const before = openMarketplace(platform, { store })
       const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-      await before.track({ subscription_uid: uid, business_uid: 'b1' })
+      await before.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
       await until('the subscription is read', () => before.isEntitled('b1'))
       await before.close()
       const after = openMarketplace(platform, { store, worker, app: { purchasableUid: 'misspelt' } })

@@ -171,7 +171,7 @@ async function main() {
   const marketplace = createMarketplace(options)
   const before = await marketplace.isEntitled('business-1')
   const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
-  await marketplace.track({ subscription_uid: uid, business_uid: 'business-1' })
+  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 'business-1' })
   console.log(before, await marketplace.isEntitled('business-1'))
   await marketplace.close()
   await platform.close()

@@ -7,6 +7,7 @@ import { postgresStore, storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 import { useEngine } from './support/engines.js'
 import { notice } from './support/events.js'
+import { internals } from './support/internals.js'
 import { createScene, OUR_ITEM } from './support/scene.js'
 import { startProxy } from './support/tcp-proxy.js'
 import { until } from './support/until.js'
@@ -28,7 +29,7 @@ describe('deliveries while the database fails', () => {
     async (_what, strike) => {
       const store = await engine.freshAddress()
       // Work that was under way when the database failed stays leased to a lost claimer until its lease expires.
-      const scene = await createScene({ store, worker: { pollMs: 50, leaseMs: 1_000 } })
+      const scene = await createScene({ store, ...internals({ pollMs: 50, leaseMs: 1_000 }) })
       const { platform, marketplace } = scene
       const handled = new Set<unknown>()
       marketplace.onPurchaseChange((change) => void handled.add(change.business_uid))
@@ -83,7 +84,7 @@ describe('deliveries while the database fails', () => {
 
 describe('a network that drops every packet to the database', () => {
   it('costs deliveries a 503 in time, changes no known answer, and needs no restart afterwards', async () => {
-    const { scene, proxy } = await wired({ receiver: { acceptTimeoutMs: 800 } })
+    const { scene, proxy } = await wired({ ...internals({ acceptTimeoutMs: 800 }) })
     const { platform, marketplace, deliver } = scene
     const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
     await until('the buyer has access', () => marketplace.isEntitled('b1'))

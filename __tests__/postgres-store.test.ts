@@ -4,6 +4,7 @@ import { systemClock } from '../lib/clock.js'
 import { postgresStore, storeFor } from '../lib/store-option.js'
 import { onCleanUp } from './support/clean-up.js'
 import { eventOf } from './support/events.js'
+import { internals } from './support/internals.js'
 import { engine, listeners } from './support/one-postgres.js'
 import { createScene, OUR_ITEM } from './support/scene.js'
 import { until } from './support/until.js'
@@ -26,7 +27,8 @@ describe('a marketplace on PostgreSQL', () => {
   it('stores what PostgreSQL cannot: NUL and lone surrogates in a state and in the error of a handler', async () => {
     const { platform, marketplace } = await createScene({
       store: await engine.freshAddress(),
-      worker: { pollMs: 50, handlerRetryDelaysMs: [] },
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
       platform: {
         async fetch(input, init) {
           const response = await fetch(input, init)

@@ -7,6 +7,7 @@ import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp } from './support/clean-up.js'
 import { startScraping } from './support/exposition.js'
+import { internals } from './support/internals.js'
 import { createScene } from './support/scene.js'
 import { storeOption } from './support/store-option.js'
 import { until } from './support/until.js'
@@ -46,14 +47,14 @@ describe('docs/prometheus.md', () => {
     }
     const { platform, marketplace, deliver, app } = await createScene({
       store: storeOption(store),
-      worker: { pollMs: 20, handlerRetryDelaysMs: [], concurrency: 1 },
-      receiver: { acceptTimeoutMs: 500 },
+      handlers: { retryDelaysMs: [], concurrency: 1 },
+      ...internals({ acceptTimeoutMs: 500, pollMs: 20 }),
     })
     app.get('/paid', marketplace.requireEntitlement({ businessUid: () => 'b1' }))
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.settled()
     marketplace.onPurchaseChange(() => {})
-    await marketplace.idle()
+    await marketplace.settled()
     const calm = await scrape()
     expect(Object.keys(ALERTS).filter((name) => fires(ALERTS[name] as string, calm))).toEqual([])
 
@@ -104,7 +105,7 @@ describe('docs/prometheus.md', () => {
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.settled()
     await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     await fetch(`${url}/paid`)
     const series = [...(await scrape()).keys()].map((each) => each.replace(/\{.*/, ''))
     const named = [...GUIDE.matchAll(/marketplace_webhooks_\w+/g)].map(([name]) => name)

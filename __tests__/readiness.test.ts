@@ -4,6 +4,7 @@ import type { Store } from '../lib/store/store.js'
 import { storeFor } from '../lib/store-option.js'
 import { sampleDelivery } from '../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from './support/clean-up.js'
+import { internals } from './support/internals.js'
 import { createScene } from './support/scene.js'
 import { withStoreFaults } from './support/store-faults.js'
 import { storeOption } from './support/store-option.js'
@@ -53,12 +54,15 @@ describe('readiness()', () => {
   it('stays ready while handlers fail, because they would fail in another instance too', async () => {
     jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     onCleanUp(() => jest.restoreAllMocks())
-    const { marketplace, deliver } = await createScene({ worker: { pollMs: 20, handlerRetryDelaysMs: [] } })
+    const { marketplace, deliver } = await createScene({
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 20 }),
+    })
     marketplace.on('application/installed', () => {
       throw new Error('never')
     })
     await deliver(sampleDelivery('application/installed'))
-    await marketplace.idle()
+    await marketplace.settled()
     expect(await marketplace.health()).toMatchObject({ status: 'degraded' })
     expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
   })

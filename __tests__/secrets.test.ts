@@ -14,6 +14,7 @@ import { createPlatformClient } from '../lib/platform/client.js'
 import { createHttp } from '../lib/platform/http.js'
 import { appToken } from '../lib/platform/token.js'
 import { PLATFORM_DEFAULTS } from './support/defaults.js'
+import { internals } from './support/internals.js'
 
 const CLIENT_SECRET = 'canary-client-7Hq2'
 const TOKEN = 'canary-token-9Zx4'
@@ -46,10 +47,11 @@ describe('secrets', () => {
       cleanUps.push(() => rmSync(folder, { recursive: true, force: true }))
       const marketplace = createMarketplace({
         app: { clientId: 'client', clientSecret: CLIENT_SECRET, purchasableUid: 'p1' },
-        platform: { baseUrl: platform, authUrl: platform, timeoutMs: 500 },
+        platform: { baseUrl: platform, authUrl: platform },
+        ...internals({ callTimeoutMs: 500 }),
         deliverySecrets: DELIVERY_SECRET,
         store: `sqlite:${join(folder, 'm.db')}`,
-        closeGraceMs: 500,
+        closeTimeoutMs: 500,
       })
       cleanUps.push(() => marketplace.close())
       const app = await serve(express().use('/hooks', marketplace.router))
@@ -66,7 +68,7 @@ describe('secrets', () => {
       }
       const shown = [
         replies,
-        await marketplace.refresh('b1'),
+        await marketplace.businesses.refresh('b1'),
         await marketplace.explain('b1'),
         await marketplace.health(),
         await marketplace.journal.list(),

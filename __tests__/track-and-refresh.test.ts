@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { internals } from './support/internals.js'
 import { buy, notice, readsOf } from './support/purchases.js'
 import { createScene, OUR_ITEM } from './support/scene.js'
 import { gate, until } from './support/until.js'
@@ -13,8 +14,8 @@ describe('track and refresh', () => {
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     expect(await marketplace.isEntitled(B1)).toBe(false)
-    expect(await marketplace.refresh(B1)).toMatchObject({ reason: 'unknown_business' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+    expect(await marketplace.businesses.refresh(B1)).toMatchObject({ reason: 'unknown_business' })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     expect(await marketplace.isEntitled(B1)).toBe(true)
   })
 
@@ -22,9 +23,11 @@ describe('track and refresh', () => {
     const { platform, marketplace } = await createScene()
     const { uid } = await buy(platform, marketplace)
     await Promise.all(
-      Array.from({ length: 20 }, () => marketplace.track({ subscription_uid: uid, business_uid: B1 })),
+      Array.from({ length: 20 }, () =>
+        marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 }),
+      ),
     )
-    const { entitled, subscriptions } = await marketplace.refresh(B1)
+    const { entitled, subscriptions } = await marketplace.businesses.refresh(B1)
     expect({ entitled, subscriptions: subscriptions.length }).toEqual({ entitled: true, subscriptions: 1 })
     expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
   })
@@ -35,7 +38,7 @@ describe('track and refresh', () => {
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.cancel(uid)
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect(await marketplace.refresh(B1)).toMatchObject({
+    expect(await marketplace.businesses.refresh(B1)).toMatchObject({
       entitled: false,
       reason: 'not_purchased',
       subscriptions: [{ purchase_state: 'canceled', pending: false }],
@@ -47,11 +50,14 @@ describe('track and refresh', () => {
     const { platform, marketplace } = await createScene({ freshness: { waitMs: 0 } })
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     await until('the first read has begun', () => marketplace.isEntitled(B1))
     platform.cancel(uid)
     platform.faults.add({ on: 'read', kind: 'slow', ms: 150 })
-    expect(await marketplace.refresh(B1)).toMatchObject({ entitled: false, reason: 'not_purchased' })
+    expect(await marketplace.businesses.refresh(B1)).toMatchObject({
+      entitled: false,
+      reason: 'not_purchased',
+    })
   })
 
   it('ignore the failure of a read that began before the refresh', async () => {
@@ -74,9 +80,9 @@ describe('track and refresh', () => {
     isFailing = true
     await deliver(notice({ subscription_uid: uid }))
     await until('the read that will fail has begun', () => failed === 1)
-    const refreshed = marketplace.refresh(B1)
+    const refreshed = marketplace.businesses.refresh(B1)
     // Commits are made in order: when this one has ended, so has the one of `refresh`.
-    await marketplace.track({ subscription_uid: 'another', business_uid: B2 })
+    await marketplace.subscriptions.track({ subscriptionUid: 'another', businessUid: B2 })
     failing.fail(new TypeError('fetch failed'))
     expect(await refreshed).toMatchObject({ entitled: false, reason: 'not_purchased' })
   })
@@ -87,11 +93,11 @@ describe('track and refresh', () => {
   ] as const)(
     'answer with the last known state within a limit if the platform %s',
     async (_what, kind, timeoutMs) => {
-      const { platform, marketplace } = await createScene({ platform: { timeoutMs } })
+      const { platform, marketplace } = await createScene({ ...internals({ callTimeoutMs: timeoutMs }) })
       await buy(platform, marketplace)
       platform.faults.add({ on: 'platform', kind })
       const begun = Date.now()
-      const decision = await marketplace.refresh(B1)
+      const decision = await marketplace.businesses.refresh(B1)
       expect(Date.now() - begun).toBeLessThan(8_000)
       expect(decision).toMatchObject({ entitled: true, subscriptions: [{ pending: true }] })
     },
@@ -108,10 +114,12 @@ describe('track and refresh', () => {
     ['NaN', Number.NaN],
   ])('refuse an invalid identifier: %s', async (_what, odd) => {
     const { marketplace } = await createScene()
-    await expect(marketplace.refresh(odd as string)).rejects.toMatchObject({ code: 'argument_invalid' })
-    const tracked = marketplace.track({ subscription_uid: 's1', business_uid: odd as string })
+    await expect(marketplace.businesses.refresh(odd as string)).rejects.toMatchObject({
+      code: 'argument_invalid',
+    })
+    const tracked = marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: odd as string })
     await expect(tracked).rejects.toMatchObject({ code: 'argument_invalid' })
-    const other = marketplace.track({ subscription_uid: odd as string, business_uid: B1 })
+    const other = marketplace.subscriptions.track({ subscriptionUid: odd as string, businessUid: B1 })
     await expect(other).rejects.toMatchObject({ code: 'argument_invalid' })
   })
 })
@@ -131,10 +139,10 @@ it('D22 track repairs a subscription that moved to another business: one busines
   marketplace.onPurchaseChange(({ business_uid, from, to, entitled }) => {
     handled.push([business_uid, from, to, entitled])
   })
-  await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
+  await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: B1 })
   await until('the first business has access', () => marketplace.isEntitled(B1))
   owner = B2
-  await marketplace.track({ subscription_uid: 's1', business_uid: B2 })
+  await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: B2 })
   await until('the other business has access', () => marketplace.isEntitled(B2))
   expect(await marketplace.isEntitled(B1)).toBe(false)
   await until('both changes are handled', () => handled.length === 3)
@@ -148,7 +156,7 @@ it('D22 track repairs a subscription that moved to another business: one busines
 it('D22 a delivery that names another business for a subscription causes at most one read, and moves nothing', async () => {
   const { platform, marketplace } = await createScene()
   const { uid } = await buy(platform, marketplace)
-  await marketplace.track({ subscription_uid: uid, business_uid: B2 })
+  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B2 })
   await until('the subscription is read', () => readsOf(platform, uid) >= 2)
   expect([await marketplace.isEntitled(B1), await marketplace.isEntitled(B2)]).toEqual([true, false])
 })

@@ -28,7 +28,9 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
     onActivity({ kind: 'installed', business_uid: data.business_id }),
   )
   marketplace.onHealthChange(({ status, problems }) => console.warn(`Health is ${status}`, problems))
-  marketplace.onDead(({ name, error }) => onActivity({ kind: 'dead', name, error }))
+  marketplace.onHandlerError(({ name, error, retryInMs }) => {
+    if (retryInMs === null) onActivity({ kind: 'dead', name, error: String(error) })
+  })
 
   const app = express()
   app.disable('x-powered-by')
@@ -43,7 +45,7 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
     res.json(await marketplace.explain(res.locals.businessUid))
   })
   app.post('/access/refresh', async (_req, res) => {
-    res.json(await marketplace.refresh(res.locals.businessUid))
+    res.json(await marketplace.businesses.refresh(res.locals.businessUid))
   })
   const paid = marketplace.requireEntitlement({ businessUid: (req) => req.res.locals.businessUid })
   app.get('/reports', paid, (_req, res) => {

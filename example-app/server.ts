@@ -25,11 +25,14 @@ const { app, marketplace } = createReportsApp(
       purchasableUid: PURCHASABLE_UID,
       codeName: CODE_NAME,
     },
-    platform: { baseUrl: BASE_URL ?? '', authUrl: AUTH_URL ?? '', timeoutMs: 5_000 },
+    platform: { baseUrl: BASE_URL ?? '', authUrl: AUTH_URL ?? '' },
     deliverySecrets: (DELIVERY_SECRETS ?? '').split(','),
     store: STORE,
     // A short lease, so that the restarted app takes over the work of the killed one after two seconds, not a minute.
-    worker: { leaseMs: 2_000, pollMs: 250 },
+    // Only the demo needs this, so it is no option.
+    ...{
+      [Symbol.for('marketplace-webhooks internals')]: { leaseMs: 2_000, pollMs: 250, callTimeoutMs: 5_000 },
+    },
   },
   (activity) => process.send?.(activity),
 )
@@ -40,10 +43,10 @@ async function begin(error?: Error) {
   if (error) throw error
   const { port } = server.address() as AddressInfo
   await marketplace.start()
-  const targetUrl = marketplace.targetUrl(`http://127.0.0.1:${port}/webhooks/marketplace`)
+  const targetUrl = marketplace.webhooks.targetUrl(`http://127.0.0.1:${port}/webhooks/marketplace`)
   // Registering again is a success, so every start may do it.
   const token = appToken(APP_TOKEN ?? '')
-  await Promise.all(EVENTS.map((event) => marketplace.registerWebhook({ event, targetUrl, token }))).catch(
+  await Promise.all(EVENTS.map((event) => marketplace.webhooks.register({ event, targetUrl, token }))).catch(
     (error) => console.error(error.message),
   )
   process.send?.({ kind: 'ready', port })

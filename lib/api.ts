@@ -1,15 +1,14 @@
 import type { EventDefinitions } from './events/define-event.js'
 import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from './events/registry.js'
-import type { HandlerOptions, RequestListener } from './express/handler.js'
+import type { ListenerOptions, RequestListener } from './express/handler.js'
 import type { Middleware } from './express/receiver.js'
 import type { Guard, RequireEntitlementOptions } from './express/require-entitlement.js'
 import type { AnswersApi } from './operations/answers-api.js'
 import type { HealthListener } from './operations/health-changes.js'
 import type { Health } from './operations/health-check.js'
-import type { DeadEntry, HandlerFailure } from './operations/public-entry.js'
+import type { HandlerFailure } from './operations/public-entry.js'
 import type { Readiness } from './operations/readiness.js'
 import type { RecordsApi } from './operations/records-api.js'
-import type { RefreshAllOptions } from './operations/refresh-all.js'
 import type { WebhookReport } from './operations/webhooks-check.js'
 import type { RegisterResult } from './platform/register-webhook.js'
 import type { Token } from './platform/token.js'
@@ -39,16 +38,42 @@ export type HandlerFor<
   Custom extends EventDefinitions = Record<never, never>,
 > = Handler<MarketplaceEvent<Name, Registry<Custom>>>
 
-/** The type of a handler for `onPurchaseChange`. */
-export type ChangeHandler = Handler<PurchaseChange>
-
 /** The object that `createMarketplace` returns. One with events of its own fits wherever a `Marketplace` is expected. */
 export interface Marketplace<Custom extends EventDefinitions = Record<never, never>>
   extends AnswersApi,
     RecordsApi {
-  /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
-  readonly events: {
-    readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
+  // First: TypeScript then compares `events` of two marketplaces, and so accepts one with more events as a plain one.
+  webhooks: {
+    /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
+    readonly events: {
+      readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
+    }
+    /**
+     * The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret.
+     *
+     * @example const targetUrl = marketplace.webhooks.targetUrl('https://app.example/webhooks/marketplace')
+     */
+    targetUrl(mountUrl: string): string
+    /**
+     * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
+     * `token_kind_not_accepted`. Registering again is a success too.
+     *
+     * @example
+     * const token = await marketplace.fetchAppToken('business-1')
+     * await marketplace.webhooks.register({ event: 'application/installed', targetUrl, token })
+     */
+    register(
+      registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
+    ): Promise<RegisterResult>
+    /**
+     * Counts the events that have arrived: how many, when, and with which delivery secret. The documented calls of the
+     * platform cannot list registrations. The counts include all processes on the store, and survive restarts.
+     *
+     * @example
+     * const { events, secretWrong } = await marketplace.webhooks.check()
+     * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
+     */
+    check(): Promise<WebhookReport>
   }
 
   /**
@@ -65,9 +90,9 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * If `otherwise` throws or rejects, the request gets an empty 500, or its reply is cut off if it has begun. A process
    * warning reports the error, once for each message.
    *
-   * @example createServer(marketplace.handler({ path: '/webhooks/marketplace', otherwise: app })).listen(3000)
+   * @example createServer(marketplace.listener({ path: '/webhooks/marketplace', otherwise: app })).listen(3000)
    */
-  handler(options: HandlerOptions): RequestListener
+  listener(options: ListenerOptions): RequestListener
 
   /**
    * Calls `handler` for each event of this name, at least once, in order per subscription.
@@ -93,18 +118,17 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    *
    * @example marketplace.onPurchaseChange(({ business_uid, entitled }) => setPlan(business_uid, entitled))
    */
-  onPurchaseChange(handler: ChangeHandler): Unsubscribe
+  onPurchaseChange(handler: Handler<PurchaseChange>): Unsubscribe
   /**
-   * Called once, in this process, for an entry whose tries are used up, or that waited too long for a handler.
-   * `journal.replay(id)` revives it.
+   * Called for each failed try of a handler in this process. If `retryInMs` is null it was the last one: the entry is dead,
+   * and `journal.replay(id)` revives it. It is also called so for an entry that is dead without a failed try: it waited too
+   * long for a handler or an answer, or it ended its process again and again.
    *
-   * @example marketplace.onDead(({ id, name, error }) => page(`${name} ${id} is dead: ${error}`))
-   */
-  onDead(listener: (entry: DeadEntry) => void): Unsubscribe
-  /**
-   * Called for each failed try of a handler in this process, also when it is tried again.
-   *
-   * @example marketplace.onHandlerError(({ id, error }) => report(error, { id }))
+   * @example
+   * marketplace.onHandlerError(({ id, name, error, retryInMs }) => {
+   *   report(error, { id })
+   *   if (retryInMs === null) page(`${name} ${id} is dead`)
+   * })
    */
   onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
 
@@ -120,23 +144,6 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   requireEntitlement(options: RequireEntitlementOptions): Guard
 
   /**
-   * The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret.
-   *
-   * @example const targetUrl = marketplace.targetUrl('https://app.example/webhooks/marketplace')
-   */
-  targetUrl(mountUrl: string): string
-  /**
-   * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
-   * `token_kind_not_accepted`. Registering again is a success too.
-   *
-   * @example
-   * const token = await marketplace.fetchAppToken('business-1')
-   * await marketplace.registerWebhook({ event: 'application/installed', targetUrl, token })
-   */
-  registerWebhook(
-    registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
-  ): Promise<RegisterResult>
-  /**
    * Gets a token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or
    * another `platform_…` code if the call fails.
    *
@@ -145,42 +152,23 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   fetchAppToken(businessUid: string | number): Promise<Token<'app'>>
 
   /**
-   * Makes a read of every known subscription due, spread evenly over a quarter of a second for each, but within `withinMs`
-   * (default 10 minutes), for a database that was restored from a backup. The worker of any process on the database reads. Resolves when that is written.
-   * Rejects `argument_invalid`, `store_unavailable`, `closed`.
-   *
-   * @example const { subscriptions } = await marketplace.refreshAll({ withinMs: 600_000 })
-   */
-  refreshAll(options?: RefreshAllOptions): Promise<{ subscriptions: number }>
-  /**
    * Copies the SQLite database into the new file `path` while the app runs. The copy can be used as a store. Rejects
    * `backup_failed`, also for PostgreSQL (use `pg_dump`), and `store_unavailable`.
    *
    * @example await marketplace.backup(`/backups/${new Date().toISOString().slice(0, 10)}.db`)
    */
   backup(path: string): Promise<void>
-  webhooks: {
-    /**
-     * Counts the events that have arrived: how many, when, and with which delivery secret. The documented calls of the
-     * platform cannot list registrations. The counts include all processes on the store, and survive restarts.
-     *
-     * @example
-     * const { events, secretWrong } = await marketplace.webhooks.check()
-     * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
-     */
-    check(): Promise<WebhookReport>
-  }
   /**
    * For tests: resolves when no delivery is being accepted here, and no read and no entry with a handler is due within a
-   * second or under way. It does not wait for later retries, verifications and reconciles. Rejects `not_idle` after
+   * second or under way. It does not wait for later retries, verifications and reconciles. Rejects `not_settled` after
    * `timeoutMs` (default 30 s).
    *
    * @example
    * platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
    * await platform.settled() // delivered
-   * await marketplace.idle() // read and handled
+   * await marketplace.settled() // read and handled
    */
-  idle(options?: { timeoutMs?: number }): Promise<void>
+  settled(options?: { timeoutMs?: number }): Promise<void>
   /**
    * For a readiness probe: whether this process can accept a delivery and answer `isEntitled` now. Never rejects, and answers
    * within a second.
@@ -214,7 +202,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   start(): Promise<void>
   /**
-   * Stops receiving, lets work finish for `closeGraceMs`, closes the store. Safe to call twice. Close the server first and
+   * Stops receiving, lets work finish for `closeTimeoutMs`, closes the store. Safe to call twice. Close the server first and
    * wait for it: requests under way need the gate.
    *
    * @example process.once('SIGTERM', () => server.close(() => marketplace.close()))

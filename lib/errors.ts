@@ -10,7 +10,7 @@ export const ERROR_CODES = {
   event_unknown: { status: 500, retryable: false },
   argument_invalid: { status: 500, retryable: false },
   closed: { status: 503, retryable: false },
-  not_idle: { status: 503, retryable: true },
+  not_settled: { status: 503, retryable: true },
   // Deliveries
   method_not_allowed: { status: 405, retryable: false },
   body_timeout: { status: 408, retryable: true },
@@ -52,6 +52,7 @@ export const ERROR_CODES = {
   // Handlers
   handler_timeout: { status: 500, retryable: true },
   lease_lapsed: { status: 500, retryable: true },
+  entry_dead: { status: 500, retryable: false },
 } as const satisfies Record<string, { status: number; retryable: boolean; refusal?: true }>
 
 /** A code of `ERROR_CODES`. Codes are stable: a new version may add some, and renames none. */
@@ -71,7 +72,7 @@ const HELP_PAGE = 'marketplace-webhooks/docs/errors.md'
  *
  * @example
  * try {
- *   await marketplace.track({ subscription_uid, business_uid })
+ *   await marketplace.subscriptions.track({ subscriptionUid, businessUid })
  * } catch (error) {
  *   if (error instanceof MarketplaceError && error.retryable) return tryLater()
  *   throw error

@@ -22,11 +22,11 @@ export function createLifecycle(options: {
   onOpen(): void
   /** Called before the store is closed. */
   onClose(): void | Promise<void>
-  closeGraceMs: number
+  closeTimeoutMs: number
   clock: Clock
   onOpenFailed(error: unknown): void
 }) {
-  const { store, owner, worker, onOpen, onClose, closeGraceMs, clock, onOpenFailed } = options
+  const { store, owner, worker, onOpen, onClose, closeTimeoutMs, clock, onOpenFailed } = options
   const hold = createHold()
   let starting: Promise<void> | undefined
   let closing: Promise<void> | undefined
@@ -71,7 +71,7 @@ export function createLifecycle(options: {
   async function close() {
     clock.clearTimeout(retry)
     try {
-      await worker?.close(closeGraceMs)
+      await worker?.close(closeTimeoutMs)
     } finally {
       try {
         await onClose()

@@ -6,11 +6,9 @@ import { createSecretCheck, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createWhichSecret } from './express/which-secret.js'
-import { createAnswers } from './operations/answers.js'
 import { createBackup } from './operations/backup.js'
 import { createReadiness } from './operations/readiness.js'
 import { createRecords } from './operations/records.js'
-import { createRefreshAll } from './operations/refresh-all.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createParts } from './parts.js'
 import { appToken } from './platform/token.js'
@@ -30,7 +28,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const parts = createParts(given, options, () => marketplace)
   const { registry, store, clock, rules, platform, entitlements, handlers, listeners, reporting } = parts
   const { whileOpen } = parts.lifecycle
-  const { deliverySecrets, retention } = options
+  const { deliverySecrets, internals } = options
 
   const { isClosed, whyNotOpen } = parts.lifecycle
   const readiness = createReadiness({
@@ -45,13 +43,14 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   })
 
   const marketplace: Marketplace<Custom> = {
-    events: registry,
     ...createDoors({
       isSecret: createSecretCheck(deliverySecrets),
       whichSecret: createWhichSecret(deliverySecrets),
       accept: (...delivery) => reporting.accepting(() => parts.intake.accept(...delivery)),
       verifyDelivery: given.verifyDelivery,
-      ...options.receiver,
+      bodyLimitBytes: options.bodyLimitBytes,
+      bodyTimeoutMs: internals.bodyTimeoutMs,
+      acceptTimeoutMs: internals.acceptTimeoutMs,
       clock,
       count: reporting.delivery,
       onOtherwiseError: reporting.otherwiseFailed,
@@ -64,18 +63,10 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onAny: (handler) => handlers.onAny(handler as AnyHandler),
     onUnrecognised: handlers.onUnrecognised,
     onPurchaseChange: handlers.onChange,
-    onDead: listeners.onDead,
     onHandlerError: listeners.onHandlerError,
 
-    ...createAnswers({
-      store,
-      clock,
-      entitlements,
-      whileOpen,
-      importSubscriptions: parts.imports.importSubscriptions,
-      // Time for a token and a read, after the pause between two reads.
-      refreshTimeoutMs: 2 * options.platform.timeoutMs + SECOND,
-    }),
+    isEntitled: entitlements.isEntitled,
+    explain: entitlements.explain,
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
       purchasableUids: options.app.purchasableUid,
@@ -83,24 +74,35 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       onDenied: reporting.denied,
     }),
 
-    ...createRecords({ store, rules, retention, clock, whileOpen }),
+    ...createRecords({
+      store,
+      rules,
+      explain: entitlements.explain,
+      importSubscriptions: parts.imports.importSubscriptions,
+      // Time for a token and a read, after the pause between two reads.
+      refreshTimeoutMs: 2 * internals.callTimeoutMs + SECOND,
+      clock,
+      whileOpen,
+    }),
 
-    targetUrl: (mountUrl) => targetUrl(mountUrl, deliverySecrets[0] as string),
+    webhooks: {
+      events: registry,
+      targetUrl: (mountUrl) => targetUrl(mountUrl, deliverySecrets[0] as string),
+      register: whileOpen((registration) =>
+        platform.registerWebhook({
+          ...registration,
+          accepts: (event: string) =>
+            Object.hasOwn(registry, event) ? registry[event as EventName].tokens : undefined,
+        }),
+      ),
+      check: whileOpen(parts.check.check),
+    },
     fetchAppToken: whileOpen(async (businessUid) =>
       appToken(await platform.fetchAppToken(requireIdentifier(businessUid, 'business_uid'))),
     ),
-    registerWebhook: whileOpen((registration) =>
-      platform.registerWebhook({
-        ...registration,
-        accepts: (event: string) =>
-          Object.hasOwn(registry, event) ? registry[event as EventName].tokens : undefined,
-      }),
-    ),
-    webhooks: { check: whileOpen(parts.check.check) },
 
-    refreshAll: whileOpen(createRefreshAll({ store })),
     backup: whileOpen(createBackup({ store })),
-    idle: whileOpen(parts.idle.idle),
+    settled: whileOpen(parts.idle.settled),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,
     readiness: () => parts.lifecycle.during(readiness()),

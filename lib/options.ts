@@ -55,10 +55,6 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     authUrl: string
     /** Makes the calls, in place of the global `fetch`: for a proxy, or an agent of your own. */
     fetch?: typeof globalThis.fetch | undefined
-    /** Deadline of one call: connecting, headers and body together. Default 10 s. */
-    timeoutMs?: number | undefined
-    /** Concurrent reads. Default 4. */
-    concurrency?: number | undefined
   }
   /** The last path segment of the address the platform delivers to: one, or several while rotating. */
   deliverySecrets: string | string[]
@@ -85,45 +81,38 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
         maxStaleMs?: number | undefined
       }
     | undefined
-  /** `false`: this process only receives and answers; other processes read and handle. */
-  worker?:
-    | false
+  /** `false`: this process only receives and answers; other processes read and handle. Default true. */
+  worker?: boolean | undefined
+  /** How subscriptions are read from the platform. */
+  reads?:
+    | {
+        /** Concurrent reads. Default 4. */
+        concurrency?: number | undefined
+      }
+    | undefined
+  /** How handlers are called. */
+  handlers?:
     | {
         /** Concurrent handlers. Default 8. */
         concurrency?: number | undefined
         /** Deadline of one call of a handler. Default 30 s. */
-        handlerTimeoutMs?: number | undefined
+        timeoutMs?: number | undefined
         /**
          * Pauses between tries of a handler; after the last one the entry is dead. Default: 12 pauses from 5 s to 24
          * h.
          */
-        handlerRetryDelaysMs?: number[] | undefined
-        /** How long a lease lasts. After it another process takes over the work of a process that died. Default 60 s. */
-        leaseMs?: number | undefined
-        /** Polling interval when no notification arrives. Default 1 s. */
-        pollMs?: number | undefined
+        retryDelaysMs?: number[] | undefined
       }
     | undefined
-  /** Bounds of a delivery. */
-  receiver?:
-    | {
-        /** Largest body, counted after decoding. Default 64 KiB. */
-        bodyLimitBytes?: number | undefined
-        /** How long a body may take to arrive. Default 10 s. */
-        bodyTimeoutMs?: number | undefined
-        /** How long a delivery waits for the disk; after that the reply is 503. Default 3 s. */
-        acceptTimeoutMs?: number | undefined
-      }
-    | undefined
-  /** Retention of finished entries: 7 d for events, 90 d for changes, 30 d for dead entries. */
+  /** Largest body of a delivery, counted after decoding. Default 64 KiB. */
+  bodyLimitBytes?: number | undefined
+  /** Retention of finished entries: 7 d for events, 90 d for changes. Dead entries are kept for 30 d. */
   retention?:
     | {
         /** Events and actions. Default 7 d. */
-        doneMs?: number | undefined
-        /** Changes, of which `history` is made. Default 90 d. */
+        eventsMs?: number | undefined
+        /** Changes, which the history of a business is made of. Default 90 d. */
         changesMs?: number | undefined
-        /** Dead entries. Default 30 d. */
-        deadMs?: number | undefined
       }
     | undefined
   /** A further check of a delivery with a right secret. Anything but true refuses it with 403. */
@@ -131,7 +120,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   /** Events of a later version of the platform, by registration name. */
   events?: Custom | undefined
   /** How long `close()` waits for work under way. Default 10 s. */
-  closeGraceMs?: number | undefined
+  closeTimeoutMs?: number | undefined
   /**
    * pino, `console`, or another logger of that shape. Gets warnings, failures and changes of health as `(fields,
    * message)`.
@@ -143,13 +132,33 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
 
 export type { VerifyDelivery }
 
+/** The key of settings that no app needs to choose. The package's own tests and the demo shorten them. */
+export const INTERNALS: unique symbol = Symbol.for('marketplace-webhooks internals')
+
+const DEFAULT_INTERNALS = {
+  /** Deadline of one call to the platform: connecting, headers and body together. */
+  callTimeoutMs: 10 * SECOND,
+  /** How long a lease lasts. After it another process takes over the work of a process that died. */
+  leaseMs: MINUTE,
+  /** Polling interval when no notification arrives. */
+  pollMs: SECOND,
+  /** How long a body may take to arrive. */
+  bodyTimeoutMs: 10 * SECOND,
+  /** How long a delivery waits for the disk; after that the reply is 503. */
+  acceptTimeoutMs: 3 * SECOND,
+  /** Retention of dead entries, and of changes that nobody handled. */
+  deadMs: 30 * DAY,
+}
+
+export type Internals = typeof DEFAULT_INTERNALS
+
 const text = z.string().min(1, 'expected a text that is not empty')
 const fn = z.custom<(...args: never[]) => unknown>(
   (value) => typeof value === 'function',
   'expected a function',
 )
 
-const HANDLER_RETRY_DELAYS_MS = [
+const RETRY_DELAYS_MS = [
   5 * SECOND,
   30 * SECOND,
   2 * MINUTE,
@@ -169,8 +178,6 @@ const OPTIONS = z.strictObject({
     baseUrl: httpUrl,
     authUrl: httpUrl,
     fetch: fn.optional(),
-    timeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
-    concurrency: count(4, 1, 100),
   }),
   deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults))),
   store: z
@@ -184,40 +191,32 @@ const OPTIONS = z.strictObject({
     reconcileEveryMs: duration(DAY, SECOND, 30 * DAY),
     maxStaleMs: duration(72 * HOUR, SECOND, 365 * DAY),
   }),
-  worker: z.union([
-    z.literal(false),
-    group({
-      concurrency: count(8, 1, 1_000),
-      handlerTimeoutMs: duration(30 * SECOND, 10, HOUR),
-      handlerRetryDelaysMs: z
-        .array(
-          z
-            .number()
-            .min(0)
-            .max(30 * DAY),
-        )
-        .max(100)
-        .default(HANDLER_RETRY_DELAYS_MS),
-      leaseMs: duration(60 * SECOND, SECOND, HOUR),
-      pollMs: duration(SECOND, 10, MINUTE),
-    }),
-  ]),
-  receiver: group({
-    bodyLimitBytes: count(64 * 1024, 1_024, 16 * 1024 * 1024, ' bytes'),
-    bodyTimeoutMs: duration(10 * SECOND, 10, 10 * MINUTE),
-    acceptTimeoutMs: duration(3 * SECOND, 10, MINUTE),
+  worker: z.boolean('expected true or false').default(true),
+  reads: group({ concurrency: count(4, 1, 100) }),
+  handlers: group({
+    concurrency: count(8, 1, 1_000),
+    timeoutMs: duration(30 * SECOND, 10, HOUR),
+    retryDelaysMs: z
+      .array(
+        z
+          .number()
+          .min(0)
+          .max(30 * DAY),
+      )
+      .max(100)
+      .default(RETRY_DELAYS_MS),
   }),
+  bodyLimitBytes: count(64 * 1024, 1_024, 16 * 1024 * 1024, ' bytes'),
   retention: group({
-    doneMs: duration(7 * DAY, MINUTE, 3_650 * DAY),
+    eventsMs: duration(7 * DAY, MINUTE, 3_650 * DAY),
     changesMs: duration(90 * DAY, MINUTE, 3_650 * DAY),
-    deadMs: duration(30 * DAY, MINUTE, 3_650 * DAY),
   }),
   verifyDelivery: fn.optional(),
   events: z
     .custom<EventDefinitions>(isObject, 'expected definitions by name')
     .superRefine(without(eventFaults))
     .optional(),
-  closeGraceMs: duration(10 * SECOND, 0, 10 * MINUTE),
+  closeTimeoutMs: duration(10 * SECOND, 0, 10 * MINUTE),
   logger: z.custom<Logger>(isLogger, 'expected a logger with warn(fields, message) and error').optional(),
   clock: z
     .custom<Clock>(isClock, 'expected a Clock: now, setTimeout and clearTimeout')
@@ -228,9 +227,13 @@ const OPTIONS = z.strictObject({
 /** The options with every default in place. Throws a `ConfigError` that names all faults at once. */
 export function readOptions(options: unknown) {
   const result = OPTIONS.safeParse(options)
-  if (result.success) return result.data
+  if (result.success) return { ...result.data, internals: internalsOf(options as object) }
   // A fault has a path and a rule, never the value, which may be a secret.
   throw new ConfigError(sentences(result.error.issues))
+}
+
+function internalsOf(options: { [INTERNALS]?: Partial<Internals> }): Internals {
+  return { ...DEFAULT_INTERNALS, ...options[INTERNALS] }
 }
 
 export type ResolvedOptions = ReturnType<typeof readOptions>

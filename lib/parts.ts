@@ -38,7 +38,7 @@ export function createParts<Custom extends EventDefinitions>(
   options: ResolvedOptions,
   marketplace: () => unknown,
 ) {
-  const { app, freshness } = options
+  const { app, freshness, internals } = options
   const { purchasableUid: purchasableUids, codeName: codeNames } = app
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
@@ -47,6 +47,8 @@ export function createParts<Custom extends EventDefinitions>(
   const store = storeFor(options.store, clock, telemetry.warn)
   const platform = createPlatformClient({
     ...options.platform,
+    timeoutMs: internals.callTimeoutMs,
+    concurrency: options.reads.concurrency,
     clientId: app.clientId,
     clientSecret: app.clientSecret,
     fetch: given.platform.fetch,
@@ -87,7 +89,7 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
   })
   const replies = createDeliveryReplies(clock)
-  const overdueWork = createOverdueWork({ hasWorker: Boolean(options.worker), clock })
+  const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
   const reporting = createReporting({ telemetry, check, replies, idle, clock })
   const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { onAccepted } = reporting
@@ -100,8 +102,14 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
     onAccepted,
   })
+  const retention = {
+    doneMs: options.retention.eventsMs,
+    changesMs: options.retention.changesMs,
+    deadMs: internals.deadMs,
+  }
   const worker = workerFor(options, {
     store,
+    retention,
     clock,
     telemetry,
     platform,
@@ -131,13 +139,13 @@ export function createParts<Custom extends EventDefinitions>(
       platform.close()
       await check.close()
     },
-    closeGraceMs: options.closeGraceMs,
+    closeTimeoutMs: options.closeTimeoutMs,
     clock,
     onOpenFailed: reporting.openFailed,
   })
   const { during, isClosed, whyNotOpen } = lifecycle
   const problemOfStore = async () => {
-    const problem = await store.problem(options.receiver.acceptTimeoutMs)
+    const problem = await store.problem(internals.acceptTimeoutMs)
     replies.storeProblem(problem)
     return problem
   }
@@ -174,6 +182,7 @@ export function createParts<Custom extends EventDefinitions>(
     store,
     clock,
     rules,
+    retention,
     platform,
     entitlements,
     handlers,

@@ -8,12 +8,12 @@ export const WARNINGS = {
   store_adopted:
     'adoptStore is set, so this app takes over the store, even from another app. Remove the option after one start',
   handler_failed:
-    'It is called again after each pause of worker.handlerRetryDelaysMs. onHandlerError() gets every failed try',
+    'It is called again after each pause of handlers.retryDelaysMs. onHandlerError() gets every failed try',
   entitled_when_failed:
     'The option entitledWhen gave no answer, so access is denied with the reason entitled_when_failed, and the gate replies ' +
     '503. It must return true or false at once. health() is degraded until the rule answers',
   otherwise_failed:
-    'The `otherwise` of handler() threw or rejected. The request got a 500, or its reply was cut off. Handle the error in your app',
+    'The `otherwise` of listener() threw or rejected. The request got a 500, or its reply was cut off. Handle the error in your app',
   listen_unavailable:
     'Notifications of PostgreSQL do not arrive here (a pooler in transaction mode?). This instance sees changes made ' +
     'by others within five seconds instead of at once. Nothing is lost. For changes at once, connect directly',

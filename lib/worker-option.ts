@@ -7,7 +7,7 @@ import type { createReporting } from './operations/reporting.js'
 import type { ResolvedOptions } from './options.js'
 import type { createPlatformClient } from './platform/client.js'
 import { storable } from './record.js'
-import type { Store } from './store/store.js'
+import type { Retention, Store } from './store/store.js'
 import type { Telemetry } from './telemetry/telemetry.js'
 import type { Handlers } from './work/handlers.js'
 import type { createIntake } from './work/intake.js'
@@ -15,11 +15,12 @@ import { createPayloads } from './work/payloads.js'
 import { createPresentAnswer } from './work/present-answer.js'
 import { createWorker } from './work/worker.js'
 
-/** The worker that the option `worker` means; undefined when it is `false`. */
+/** The worker of a marketplace; undefined when the option `worker` is `false`. */
 export function workerFor(
-  { worker: settings, platform: { concurrency }, freshness, retention }: ResolvedOptions,
+  options: ResolvedOptions,
   parts: {
     store: Store
+    retention: Retention
     clock: Clock
     telemetry: Telemetry
     platform: ReturnType<typeof createPlatformClient>
@@ -32,19 +33,32 @@ export function workerFor(
     marketplace(): unknown
   },
 ) {
-  if (!settings) return undefined
-  const { store, clock, telemetry, platform, rules, classify, handlers, reporting, listeners, intake } = parts
+  const { freshness, internals } = options
+  if (!options.worker) return undefined
+  const {
+    store,
+    retention,
+    clock,
+    telemetry,
+    platform,
+    rules,
+    classify,
+    handlers,
+    reporting,
+    listeners,
+    intake,
+  } = parts
   return createWorker({
     store,
-    leaseMs: settings.leaseMs,
-    pollMs: settings.pollMs,
+    leaseMs: internals.leaseMs,
+    pollMs: internals.pollMs,
     clock,
     retention,
     reading: {
       read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
       isWaitingForToken: platform.isWaitingForToken,
       stateOf: (record) => canonicalState(storable(record.purchase_state)),
-      concurrency,
+      concurrency: options.reads.concurrency,
       // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
       reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
       maxStaleMs: freshness.maxStaleMs,
@@ -61,9 +75,7 @@ export function workerFor(
         createPresentAnswer({ store, answerOf: (rows) => answerOf(rows, rules, clock.now()) }),
       ),
       marketplace: parts.marketplace,
-      concurrency: settings.concurrency,
-      timeoutMs: settings.handlerTimeoutMs,
-      retryDelaysMs: settings.handlerRetryDelaysMs,
+      ...options.handlers,
       around: reporting.handling,
       onHandled: reporting.handled,
       onDead: listeners.died,

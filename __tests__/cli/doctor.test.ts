@@ -159,7 +159,7 @@ describe('doctor', () => {
     platform.confirmPayment(uid)
     await platform.settled()
     await until('the subscription is read', () => marketplace.isEntitled('b1'))
-    await marketplace.idle()
+    await marketplace.settled()
     return { platform, marketplace, url, env: settingsFor(platform, store) }
   }
 })
@@ -172,7 +172,7 @@ describe.each(ENGINE_NAMES)('doctor on %s', (name) => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded', subscription_uid: 's1' })
-    await marketplace.track({ subscription_uid: 's1', business_uid: 'b1' })
+    await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: 'b1' })
     await until('the subscription is read', () => marketplace.isEntitled('b1'))
     await marketplace.close()
     const { code, checks } = await examine(['doctor'], settingsFor(platform, store))

@@ -103,7 +103,7 @@ describe('the command line and secrets', () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store })
     const bad = 'b\u001b]0;title\u0007\u001b[2J\u202e'
-    await marketplace.journal.recordAction({ actor: bad, action: 'refresh', business_uid: 'b1', reason: bad })
+    await marketplace.journal.recordAction({ actor: bad, action: 'refresh', businessUid: 'b1', reason: bad })
     const env = settingsFor(platform, store)
     const [entry] = jsonLines<JournalEntry>((await runCli(['journal', 'list', '--json'], { env })).stdout)
     const commands = [
@@ -129,7 +129,7 @@ describe('the command line and secrets', () => {
     platform.install('b1')
     platform.purchase({ business_uid: 'b1', payment: 'succeeded', subscription_uid: 's1' })
     await platform.settled()
-    await marketplace.idle()
+    await marketplace.settled()
     const { id } = await deliver({ odd: true })
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'customers.csv'), 'subscription_uid,business_uid\ns1,b1\n')

@@ -13,6 +13,7 @@ import {
   startInTerminal,
 } from '../support/cli.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { internals } from '../support/internals.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -260,7 +261,7 @@ export default {
   /** A database with two businesses, one of them suspended. The app that wrote it is closed. */
   async function seeded({ failing = false } = {}): Promise<Seeded> {
     const store = await engine.freshAddress()
-    const options = { store, worker: { pollMs: 50, handlerRetryDelaysMs: [] } }
+    const options = { store, handlers: { retryDelaysMs: [] }, ...internals({ pollMs: 50 }) }
     const scene = await createScene(options)
     const { platform } = scene
     scene.marketplace.onPurchaseChange(() => {
@@ -276,7 +277,7 @@ export default {
     platform.paymentIssue(uid)
     await platform.settled()
     await until('the suspension is read', async () => !(await scene.marketplace.isEntitled('b-late')))
-    await scene.marketplace.idle()
+    await scene.marketplace.settled()
     await scene.marketplace.close()
     const env = settingsFor(platform, store)
     return {

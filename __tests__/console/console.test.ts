@@ -198,7 +198,7 @@ describe('consoleRouter', () => {
         },
         refresh: async (uid: string) => {
           isRead = true
-          return marketplace.refresh(uid)
+          return marketplace.businesses.refresh(uid)
         },
       }
       mountConsole(app, broken)
@@ -221,7 +221,7 @@ describe('consoleRouter', () => {
     expect((await operator.act('replay', { status: 'dead' })).body.code).toBe('reason_missing')
     expect((await operator.act('replay', { status: 'dead', entry_id: 'x', reason: 'y' })).status).toBe(400)
     expect((await operator.act('replay', { entry_id: 'x', reason: 'y' })).body.code).toBe('entry_gone')
-    expect(await marketplace.history('business-1')).not.toEqual([])
+    expect(await marketplace.businesses.history('business-1')).not.toEqual([])
   })
 
   it('sends every reply with no-store, nosniff and no framing, and the page with only its own script', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { CALLS } from '../../lib/console/index.js'
 import { consoleCaller, mountConsole, type RoleName } from '../support/console.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { internals } from '../support/internals.js'
 import { CLIENT, createScene, DELIVERY_SECRET } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -53,7 +54,8 @@ describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => 
 async function everyAnswer(role: RoleName, store: string): Promise<Record<string, string>> {
   const { platform, marketplace, app, url, target, deliver } = await createScene({
     store,
-    worker: { pollMs: 50, handlerRetryDelaysMs: [] },
+    handlers: { retryDelaysMs: [] },
+    ...internals({ pollMs: 50 }),
   })
   await platform.register('purchasable_subscription/updated', target)
   // The app's own handlers put everything into their errors.

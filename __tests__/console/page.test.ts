@@ -145,7 +145,7 @@ describe('the page of the console', () => {
       await deliver({ entity_name: 'invoice', event_type: 'paid', data: { id: `i-${n}` } })
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
     await platform.settled()
-    await marketplace.idle()
+    await marketplace.settled()
     await fetch(`${target}x`, { method: 'POST', body: '{}' })
     const page = await open(url, 'support', '#/attention')
     await page.getByText('2 times').waitFor()
@@ -227,7 +227,9 @@ describe('the page of the console', () => {
     const { url, marketplace } = await createStage({ worker: false })
     const lines = Array.from({ length: 10_000 }, (_, n) => `s-${String(n).padStart(5, '0')}`)
     await Promise.all(
-      lines.map((uid) => marketplace.track({ subscription_uid: uid, business_uid: 'business-large' })),
+      lines.map((uid) =>
+        marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 'business-large' }),
+      ),
     )
     const page = await open(url, 'support')
     await page.locator('#browsed li').nth(49).waitFor()
@@ -331,7 +333,8 @@ interface Stage extends Omit<Scene, 'url'> {
 /** An app with a console behind its own path. `isBroken`: its handler of installs fails until it is repaired. */
 async function createStage(options: { isBroken?: boolean; worker?: false } = {}): Promise<Stage> {
   const scene = await createScene({
-    worker: options.worker ?? { pollMs: 50, handlerRetryDelaysMs: [] },
+    worker: options.worker,
+    handlers: { retryDelaysMs: [] },
   })
   let isBroken = options.isBroken ?? false
   if (options.worker !== false)

@@ -174,7 +174,9 @@ describe('C6 while the disk cannot be synced', () => {
       expect(await marketplace.isEntitled('b1')).toBe(true)
       expect(await marketplace.isEntitled('b2')).toBe(false)
     }
-    await expect(marketplace.track({ subscription_uid: 's9', business_uid: 'b9' })).rejects.toMatchObject({
+    await expect(
+      marketplace.subscriptions.track({ subscriptionUid: 's9', businessUid: 'b9' }),
+    ).rejects.toMatchObject({
       code: 'store_unavailable',
     })
 
@@ -191,7 +193,7 @@ describe('C6 while the disk cannot be synced', () => {
 })
 
 function settingsFor({ baseUrl, authUrl }: Simulator, store: string): ChildSettings {
-  return { store, baseUrl, authUrl, works: true, handler: 'returns', closeGraceMs: 500, leaseMs: 1_000 }
+  return { store, baseUrl, authUrl, works: true, handler: 'returns', closeTimeoutMs: 500, leaseMs: 1_000 }
 }
 
 async function missingIn(receiver: ReceiverProcess, acknowledged: ReadonlySet<string>): Promise<string[]> {

@@ -40,7 +40,7 @@ describe.each(ENGINE_NAMES)('K25 a process on %s', (name) => {
     const script = runScript(
       { store: await engine.freshAddress(), platform },
       `const marketplace = createMarketplace({ ...settings, worker: false, freshness: { waitMs: 1500 } })
-       await marketplace.track({ subscription_uid: '${uid}', business_uid: 'b1' })
+       await marketplace.subscriptions.track({ subscriptionUid: '${uid}', businessUid: 'b1' })
        print('tracked')
        print('entitled', await marketplace.isEntitled('b1'))
        print('reason', (await marketplace.explain('b1')).reason)
@@ -61,30 +61,30 @@ describe('K25 a script without a worker', () => {
     async (store) => {
       const script = runScript(
         { store },
-        `const of = { subscription_uid: 's1', business_uid: 'b1' }
+        `const of = { subscriptionUid: 's1', businessUid: 'b1' }
          const callsOf = (marketplace, { journal, subscriptions, webhooks } = marketplace) => ({
            isEntitled: () => marketplace.isEntitled('b1'),
            explain: () => marketplace.explain('b1'),
            guard: () => new Promise((onDenied) =>
              marketplace.requireEntitlement({ businessUid: () => 'b1', onDenied })({}, {}, onDenied)),
-           track: () => marketplace.track(of),
-           import: () => marketplace.importSubscriptions([of]),
-           refresh: () => marketplace.refresh('b1'),
+           track: () => marketplace.subscriptions.track(of),
+           import: () => marketplace.subscriptions.import([of]),
+           refresh: () => marketplace.businesses.refresh('b1'),
            fetchAppToken: () => marketplace.fetchAppToken('b1'),
            list: () => journal.list({}),
            get: () => journal.get('e1'),
            replay: () => journal.replay('e1'),
            replayAll: () => journal.replayAll({ status: 'dead' }),
-           recordAction: () => journal.recordAction({ name: 'look', actor: 'me', business_uid: 'b1' }),
+           recordAction: () => journal.recordAction({ name: 'look', actor: 'me', businessUid: 'b1' }),
            subscriptions: () => subscriptions.list({}),
            subscription: () => subscriptions.get('s1'),
-           history: () => marketplace.history('b1'),
-           exportData: () => marketplace.exportData('b1'),
-           erase: () => marketplace.erase('b1', { actor: 'me' }),
+           history: () => marketplace.businesses.history('b1'),
+           export: () => marketplace.businesses.export('b1'),
+           erase: () => marketplace.businesses.erase('b1', { actor: 'me' }),
            check: () => webhooks.check(),
            backup: () => marketplace.backup('/no/such/folder/backup.db'),
            readiness: () => marketplace.readiness(),
-           idle: () => marketplace.idle({ timeoutMs: 100 }),
+           settled: () => marketplace.settled({ timeoutMs: 100 }),
            health: () => marketplace.health(),
            start: () => marketplace.start(),
            close: () => marketplace.close(),
@@ -144,12 +144,12 @@ describe('K25 a process on PostgreSQL', () => {
        print('started')
        for (;;) {
          await new Promise((resolve) => setTimeout(resolve, 100).unref())
-         if (await marketplace.track({ subscription_uid: '${uid}', business_uid: 'b1' }).then(() => true, () => false)) {
+         if (await marketplace.subscriptions.track({ subscriptionUid: '${uid}', businessUid: 'b1' }).then(() => true, () => false)) {
            if (await marketplace.isEntitled('b1')) break
          }
        }
        print('entitled')
-       marketplace.onDead(() => {})`,
+       marketplace.onHandlerError(() => {})`,
     )
     await script.prints('entitled')
     await engine.server().stop('immediate')
@@ -236,7 +236,7 @@ describe('K27 the shutdown of the quickstart', () => {
        const server = app.listen(0, '127.0.0.1', () => {
          const body = JSON.stringify({ entity_name: 'application', event_type: 'installed', data: INSTALL })
          const headers = { 'content-type': 'application/json' }
-         fetch(marketplace.targetUrl('http://127.0.0.1:' + server.address().port + '/hooks'), { method: 'POST', headers, body })
+         fetch(marketplace.webhooks.targetUrl('http://127.0.0.1:' + server.address().port + '/hooks'), { method: 'POST', headers, body })
        })
        ${shutdownOfQuickstart()}`.replace(
         'INSTALL',
@@ -279,8 +279,8 @@ describe('K27 the shutdown of the quickstart', () => {
     const script = runScript(
       { store: 'sqlite::memory:', platform: await platform.start() },
       `const marketplace = createMarketplace(settings)
-       await marketplace.track({ subscription_uid: '${uid}', business_uid: 'b1' })
-       await marketplace.idle()
+       await marketplace.subscriptions.track({ subscriptionUid: '${uid}', businessUid: 'b1' })
+       await marketplace.settled()
        const app = require('express')()
        app.get('/slow', (_req, res) => {
          print('a request is under way')

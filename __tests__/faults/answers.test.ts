@@ -14,7 +14,7 @@ describe('the answer after a new announcement', () => {
     let reads = 0
     const marketplace = openMarketplace(urls, {
       store: storeOption({ ...store, close: async () => {} }),
-      closeGraceMs: 50,
+      closeTimeoutMs: 50,
       platform: {
         async fetch(input, init) {
           const url = new URL(String(input))
@@ -54,10 +54,10 @@ describe('D22 an event that names another business', () => {
         },
       },
     })
-    await marketplace.track({ subscription_uid: 's1', business_uid: 'b1' })
+    await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: 'b1' })
     await until('the subscription is read', () => marketplace.isEntitled('b1'))
     isRefused = true
-    await marketplace.track({ subscription_uid: 's1', business_uid: 'b2' })
+    await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: 'b2' })
     await until('it was read for the other business several times over minutes', () => {
       jump(MINUTE)
       return candidateReads >= 4
@@ -88,9 +88,13 @@ describe('J21 a number as an identifier', () => {
     const { marketplace } = await createScene()
     for (const odd of [72.5, Number.NaN, 2 ** 60]) {
       const refused = expect.objectContaining({ code: 'argument_invalid' })
-      await expect(marketplace.refresh(odd)).rejects.toEqual(refused)
-      await expect(marketplace.track({ subscription_uid: odd, business_uid: 72 })).rejects.toEqual(refused)
-      await expect(marketplace.track({ subscription_uid: 72, business_uid: odd })).rejects.toEqual(refused)
+      await expect(marketplace.businesses.refresh(odd)).rejects.toEqual(refused)
+      await expect(
+        marketplace.subscriptions.track({ subscriptionUid: odd, businessUid: 72 }),
+      ).rejects.toEqual(refused)
+      await expect(
+        marketplace.subscriptions.track({ subscriptionUid: 72, businessUid: odd }),
+      ).rejects.toEqual(refused)
     }
   })
 

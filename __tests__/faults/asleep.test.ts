@@ -367,7 +367,7 @@ async function bought(options: Parameters<typeof openMarketplace>[1]) {
   const { platform, marketplace } = scene
   await marketplace.start()
   const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-  await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
   await until('the purchase is seen', () => marketplace.isEntitled(B1))
   return scene
 }

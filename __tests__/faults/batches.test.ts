@@ -5,6 +5,7 @@ import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { eventOf, notice } from '../support/events.js'
 import { disk } from '../support/failing-disk.js'
+import { internals } from '../support/internals.js'
 import { loadReceiver } from '../support/receiver-process.js'
 import { createScene, deliver, openMarketplace, startPlatform } from '../support/scene.js'
 import { OUR_ITEM } from '../support/settings.js'
@@ -37,7 +38,7 @@ describe('C8 while a sync of the disk is slow', () => {
         authUrl: platform.authUrl,
         works: false,
         handler: 'returns',
-        closeGraceMs: 500,
+        closeTimeoutMs: 500,
       },
       [
         // Calls are counted per thread. The first ones, which opening makes, are not delayed.
@@ -97,7 +98,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     const { deliver } = await createScene({
       store: storeOption(store),
       worker: false,
-      receiver: { acceptTimeoutMs: 200 },
+      ...internals({ acceptTimeoutMs: 200 }),
     })
     const standstill = {
       SQLite: { begin: disk.hold, end: disk.release },

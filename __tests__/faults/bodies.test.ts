@@ -92,7 +92,7 @@ describe.each([
         res.end()
       })
       const url = await serve(app)
-      const target = marketplace.targetUrl(`${url}/hooks`)
+      const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
       for (const contentType of ['application/json', 'text/plain', '']) {
         const body = JSON.stringify(noticeOf(`s ${contentType}`))
         const init = { method: 'POST', headers: { 'content-type': contentType }, body }

@@ -1,12 +1,14 @@
 import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { DAY, HOUR, systemClock } from '../../lib/clock.js'
+import { messageOf } from '../../lib/errors.js'
 import type { HandlerFailure, Marketplace, PurchaseChange } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { consoleCaller, mountConsole } from '../support/console.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { buy } from '../support/purchases.js'
 import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
@@ -15,14 +17,14 @@ import { storeOption } from '../support/store-option.js'
 import { gate, until } from '../support/until.js'
 
 const B1 = 'business-one'
-const QUICK = { pollMs: 50, handlerRetryDelaysMs: [50, 50, 50] }
+const QUICK = { handlers: { retryDelaysMs: [50, 50, 50] }, ...internals({ pollMs: 50 }) }
 
 describe.each(ENGINE_NAMES)('H70 a change says whether the business may use the app now, on %s', (name) => {
   const engine = useEngine(name)
 
   it('H70 at a retry, and in the change that came while the handler ran', async () => {
     const store = await engine.freshAddress()
-    const { platform, marketplace } = await createScene({ store, worker: QUICK })
+    const { platform, marketplace } = await createScene({ store, ...QUICK })
     const { handled, first, meanwhile } = failsOnce(marketplace)
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await first.opened
@@ -89,12 +91,12 @@ describe.each(ENGINE_NAMES)(
 
     it('H74 the handler that ends last writes what is true, also with two instances', async () => {
       const store = await engine.freshAddress()
-      const { platform, marketplace } = await createScene({ store, worker: QUICK })
+      const { platform, marketplace } = await createScene({ store, ...QUICK })
       const { uid } = await buy(platform, marketplace)
       const open = new Map<string, boolean>()
       const called: string[] = []
       const held = gate()
-      const other = openMarketplace(platform, { store, worker: QUICK })
+      const other = openMarketplace(platform, { store, ...QUICK })
       for (const each of [marketplace, other])
         each.onPurchaseChange(async ({ business_uid, to, entitled }) => {
           called.push(String(to))
@@ -120,7 +122,7 @@ describe('H70 a change of a subscription that moved to another business', () => 
     const { uid } = await buy(platform, marketplace)
     platform.addBusiness('business-two')
     platform.set(uid, { business_uid: 'business-two' })
-    await marketplace.track({ subscription_uid: uid, business_uid: 'business-two' })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 'business-two' })
     await until('the other business has access', () => marketplace.isEntitled('business-two'))
     const changes: unknown[] = []
     marketplace.onPurchaseChange(({ business_uid, gone, entitled }) =>
@@ -137,11 +139,11 @@ describe('H70 a change of a subscription that moved to another business', () => 
 
 describe('H70 a business that was erased', () => {
   it('H70 is not reported as one with access, and its waiting changes are gone', async () => {
-    const { platform, marketplace } = await createScene({ worker: QUICK })
+    const { platform, marketplace } = await createScene({ ...QUICK })
     const { handled, first, meanwhile } = failsOnce(marketplace)
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await first.opened
-    await marketplace.erase(B1, { actor: 'ada' })
+    await marketplace.businesses.erase(B1, { actor: 'ada' })
     meanwhile.open()
     platform.purchase({ business_uid: 'business-two', payment: 'succeeded' })
     await until('the change of another business is handled', () => handled.length >= 2)
@@ -158,7 +160,8 @@ describe('H71 when the store cannot be read before a handler is called', () => {
     const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
     const { platform, marketplace } = await createScene({
       store: storeOption(store),
-      worker: { pollMs: 50, handlerRetryDelaysMs: [] },
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
     })
     const failures: HandlerFailure[] = []
     marketplace.onHandlerError((failure) => failures.push(failure))
@@ -193,7 +196,8 @@ describe.each(ENGINE_NAMES)('H73 when the answer is not known before a handler i
     const rule = { isBroken: true }
     const { platform, marketplace } = await createScene({
       store: await engine.freshAddress(),
-      worker: { pollMs: 50, handlerRetryDelaysMs: [] },
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
       entitledWhen({ business_uid, purchase_state }) {
         if (rule.isBroken && business_uid === B1) throw new Error('a mistake')
         return purchase_state === 'purchased'
@@ -263,7 +267,7 @@ describe('H73 after four days without a read', () => {
     const later = openMarketplace(platform, {
       store,
       clock,
-      worker: { pollMs: 50 },
+      ...internals({ pollMs: 50 }),
       platform: {
         async fetch(address, init) {
           if (String(address).includes(uid)) await read.opened
@@ -285,18 +289,20 @@ describe('H73 after four days without a read', () => {
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({
       clock,
-      worker: { pollMs: 50 },
+      ...internals({ pollMs: 50 }),
       retention: { changesMs: 3 * DAY },
       entitledWhen() {
         throw new Error('a mistake')
       },
     })
     const dead: unknown[] = []
-    marketplace.onDead(({ business_uid, attempts, error }) => dead.push([business_uid, attempts, error]))
+    marketplace.onHandlerError(({ business_uid, attempt, error }) =>
+      dead.push([business_uid, attempt, messageOf(error)]),
+    )
     const handled = handledBy(marketplace)
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const isPutOff = async () =>
-      (await marketplace.history(B1)).some(
+      (await marketplace.businesses.history(B1)).some(
         ({ kind, at }) => kind === 'handled' && clock.now() - Date.parse(at) < HOUR,
       )
     await until('it was put off', isPutOff)

@@ -58,7 +58,7 @@ describe.each(ENGINE_NAMES)('D81 after the wall clock was set, on %s', (engineNa
       const { id } = await deliver(notice('b1', 's1'))
       const entry = await marketplace.journal.get(id)
       const subscription = await marketplace.subscriptions.get('s1')
-      const [item] = await marketplace.history('b1', { limit: 1 })
+      const [item] = await marketplace.businesses.history('b1', { limit: 1 })
       const times = [entry?.receivedAt, subscription?.requestedAt, subscription?.createdAt, item?.at].map(
         (time) => Date.parse(String(time)),
       )

@@ -119,7 +119,6 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     openMarketplace(PLATFORM, {
       store: storeOption(store),
       platform: {
-        concurrency: 4,
         async fetch(input) {
           const url = new URL(String(input))
           if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
@@ -136,6 +135,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
           return Response.json({ data: { subscriptions: [record] } })
         },
       },
+      reads: { concurrency: 4 },
     })
     await until('the refresher is busy', () => begun.length >= 20, 30_000)
     const waits: number[] = []
@@ -165,7 +165,6 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     openMarketplace(PLATFORM, {
       store: storeOption(store),
       platform: {
-        concurrency: 4,
         async fetch(input) {
           const url = new URL(String(input))
           if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
@@ -174,6 +173,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
           return Response.json({ data: { subscriptions: [] } })
         },
       },
+      reads: { concurrency: 4 },
     })
     await until('some rows are read', () => begun.length >= 40, 30_000)
     expect(begun.slice(0, 8)).toContain('purchased')

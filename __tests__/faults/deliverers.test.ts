@@ -19,6 +19,7 @@ import type { Store } from '../../lib/store/store.js'
 import { type Simulator, sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { noticeOf } from '../support/events.js'
+import { internals } from '../support/internals.js'
 import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from '../support/scene.js'
 import { storeOption } from '../support/store-option.js'
 import { until } from '../support/until.js'
@@ -34,7 +35,7 @@ describe('a sender without the secret', () => {
     const marketplace = openMarketplace(platform, { store: storeOption(store), worker: false })
     await marketplace.start()
     const url = await serve(express5().use('/hooks', marketplace.router))
-    const target = marketplace.targetUrl(`${url}/hooks`)
+    const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
     const lines = captureDebug()
     calls.length = 0
     for (const path of [
@@ -136,7 +137,7 @@ describe('a sender with the secret', () => {
         })
         expect(await deliver({ ...sample, event_type })).toMatchObject({ status: 200 })
         expect(await marketplace.isEntitled(business_uid)).toBe(false)
-        expect((await marketplace.refresh(business_uid)).entitled).toBe(false)
+        expect((await marketplace.businesses.refresh(business_uid)).entitled).toBe(false)
       }
       const changes = await marketplace.journal.list({ kind: 'change' })
       expect(changes.map(({ payload }) => (payload as { to: string }).to)).toEqual(['suspended'])
@@ -163,7 +164,7 @@ describe('the record of another business', () => {
       { baseUrl: platform, authUrl: platform },
       { store: `sqlite:${join(folder, 'm.db')}` },
     )
-    await marketplace.track({ subscription_uid: 's1', business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: B1 })
     const decision = await until('the subscription is read', async () => {
       const decision = await marketplace.explain(B1)
       return decision.subscriptions[0]?.failure && decision
@@ -184,9 +185,9 @@ describe('the record of another business', () => {
 describe('a sender on a bad connection', () => {
   it('A13 that sends one byte a second gets 408 at the deadline, and its socket is closed', async () => {
     const platform = await startPlatform()
-    const marketplace = openMarketplace(platform, { receiver: { bodyTimeoutMs: 2_500 } })
+    const marketplace = openMarketplace(platform, { ...internals({ bodyTimeoutMs: 2_500 }) })
     const ends = [express4, express5].map(async (express) => {
-      const url = new URL(marketplace.targetUrl(await serve(express().use(marketplace.router))))
+      const url = new URL(marketplace.webhooks.targetUrl(await serve(express().use(marketplace.router))))
       const socket = connect(Number(url.port), url.hostname)
       onCleanUp(() => socket.destroy())
       let reply = ''
@@ -216,7 +217,7 @@ describe('a sender on a bad connection', () => {
     const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
     const marketplace = openMarketplace(platform, { store, worker: false })
     await marketplace.start()
-    const url = new URL(marketplace.targetUrl(await serve(express5().use(marketplace.router))))
+    const url = new URL(marketplace.webhooks.targetUrl(await serve(express5().use(marketplace.router))))
     for (let i = 0; i < 5; i++) {
       const body = JSON.stringify(noticeOf(`s${i}`))
       const socket = connect(Number(url.port), url.hostname)

@@ -8,6 +8,7 @@ import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace, serve, startPlatform } from '../support/scene.js'
 import { storeOption } from '../support/store-option.js'
@@ -29,7 +30,7 @@ const eatsBody: express.RequestHandler = (req, _res, next) => void req.on('end',
 const REFUSALS: Record<string, Refusal> = {
   bodies_already_read: { before: eatsBody, status: 500, message: '500 body_already_read' },
   bodies_too_large: {
-    options: { receiver: { bodyLimitBytes: 1_024 } },
+    options: { bodyLimitBytes: 1_024 },
     request: { body: JSON.stringify('x'.repeat(2_000)) },
     status: 413,
     message: '413 body_too_large',
@@ -61,7 +62,7 @@ describe('K63 deliveries that are all refused', () => {
     onCleanUp(() => jest.restoreAllMocks())
     const marketplace = openMarketplace(await startPlatform(), { worker: false, ...options })
     const url = await serve(express().use('/hooks', before, marketplace.router))
-    const target = marketplace.targetUrl(`${url}/hooks`)
+    const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
     const post = () => fetch(target, { method: 'POST', headers: JSON_TYPE, body: DELIVERY, ...request })
     for (let i = 0; i < 5; i++) expect((await post()).status).toBe(status)
     expect(await marketplace.health()).toMatchObject({
@@ -161,7 +162,7 @@ describe('K61 deliveries that are not stored in time', () => {
       store: storeOption(store),
       clock,
       worker: false,
-      receiver: { acceptTimeoutMs: 100 },
+      ...internals({ acceptTimeoutMs: 100 }),
     })
     for (let i = 0; i < 3; i++) expect((await deliver(DELIVERY)).status).toBe(503)
     const failing = {

@@ -7,6 +7,7 @@ import { storeFor } from '../../lib/store-option.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
+import { internals } from '../support/internals.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { storeOption } from '../support/store-option.js'
 import { gate, until } from '../support/until.js'
@@ -31,19 +32,19 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       let isDead = false
       const first = openMarketplace(platform, {
         store: storeOption(endingBeforeNoted(store, () => isDead)),
-        worker: { pollMs: 50, leaseMs: 1_000 },
+        ...internals({ pollMs: 50, leaseMs: 1_000 }),
       })
       first.onPurchaseChange(({ id }, { attempt }) => {
         isDead = true
         mails.push({ id, attempt, by: 'first' })
       })
       const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-      await first.track({ subscription_uid: uid, business_uid: B1 })
+      await first.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
       await until('the side effect has happened', () => mails.length === 1)
 
       const second = openMarketplace(platform, {
         store: storeOption(store),
-        worker: { pollMs: 50, leaseMs: 1_000 },
+        ...internals({ pollMs: 50, leaseMs: 1_000 }),
       })
       second.onPurchaseChange(({ id }, { attempt }) => void mails.push({ id, attempt, by: 'second' }))
       await until('the result is recorded', async () => (await pendingChanges(second)) === 0)
@@ -66,7 +67,8 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const marketplaces = [1, 2].map(() =>
         openMarketplace(platform, {
           store: storeOption(store),
-          worker: { pollMs: 20, concurrency: 2, handlerRetryDelaysMs: [10, 10] },
+          handlers: { concurrency: 2, retryDelaysMs: [10, 10] },
+          ...internals({ pollMs: 20 }),
         }),
       )
       const [reader] = marketplaces as [Marketplace]
@@ -109,7 +111,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     let notify: Parameters<Store['subscribe']>[0] = () => {}
     const claimedAt = new Map<string, number>()
     const marketplace = openMarketplace(platform, {
-      worker: { leaseMs },
+      ...internals({ leaseMs }),
       store: storeOption({
         ...inner,
         subscribe(listener) {
@@ -153,7 +155,7 @@ async function bringAbout(
   const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
   for (const [at, state] of states.entries()) {
     if (at > 0) platform.set(uid, { purchase_state: state })
-    await marketplace.track({ subscription_uid: uid, business_uid })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
     await until(`${state} is seen`, async () => {
       const { subscriptions } = await marketplace.explain(business_uid)
       return subscriptions[0]?.purchase_state === state

@@ -8,6 +8,7 @@ import type { Store } from '../../lib/store/store.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { useEngine } from '../support/engines.js'
 import { noticeOf } from '../support/events.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { storeOption } from '../support/store-option.js'
@@ -56,8 +57,7 @@ describe('health', () => {
   it('K6 does not fail while every handler is slow', async () => {
     const { clock, jump } = jumpingClock()
     const platform = await startPlatform()
-    const worker = { concurrency: 2, pollMs: 50 }
-    const marketplace = openMarketplace(platform, { clock, worker, closeGraceMs: 0 })
+    const marketplace = openMarketplace(platform, { clock, handlers: { concurrency: 2 }, closeTimeoutMs: 0 })
     let handling = 0
     marketplace.onPurchaseChange(() => {
       handling++
@@ -65,7 +65,7 @@ describe('health', () => {
     })
     for (const business_uid of ['b1', 'b2', 'b3']) {
       const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
-      await marketplace.track({ subscription_uid: uid, business_uid })
+      await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
     }
     await until('all handlers are running', () => handling === 2)
     for (let i = 0; i < 3; i++) {
@@ -95,7 +95,7 @@ describe('health', () => {
 
   it('K6 does not fail between two polls that are a minute apart, which is allowed', async () => {
     const { clock, jump } = jumpingClock()
-    const marketplace = openMarketplace(await startPlatform(), { clock, worker: { pollMs: MINUTE } })
+    const marketplace = openMarketplace(await startPlatform(), { clock, ...internals({ pollMs: MINUTE }) })
     await marketplace.start()
     await until('health is ok', async () => (await marketplace.health()).status === 'ok')
     jump(1.2 * MINUTE)
@@ -166,7 +166,8 @@ describe('the log', () => {
       store: storeOption(store),
       clock,
       freshness: { waitMs: 0 },
-      worker: { pollMs: 10, handlerRetryDelaysMs: Array(100).fill(100) },
+      handlers: { retryDelaysMs: Array(100).fill(100) },
+      ...internals({ pollMs: 10 }),
     })
     let thrown = 0
     marketplace.onPurchaseChange(() => {

@@ -42,7 +42,9 @@ describe('identifiers', () => {
     const marketplace = openMarketplace({ baseUrl, authUrl })
     const url = await serve(express5().use(marketplace.router))
     for (const id of [...ODD, ...NEVER]) {
-      expect((await deliver(marketplace.targetUrl(url), noticeOf(id, `${id}!`.slice(-256)))).status).toBe(200)
+      expect(
+        (await deliver(marketplace.webhooks.targetUrl(url), noticeOf(id, `${id}!`.slice(-256)))).status,
+      ).toBe(200)
     }
     const reads = () => asked.filter(({ at }) => at === 'base')
     await until(

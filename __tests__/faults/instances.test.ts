@@ -6,6 +6,7 @@ import { postgresStore, storeFor } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from '../support/engines.js'
 import { notice } from '../support/events.js'
+import { internals } from '../support/internals.js'
 import { childSettings, loadReceiver } from '../support/receiver-process.js'
 import { createScene, deliver, openMarketplace, startPlatform } from '../support/scene.js'
 import { itWhereShared } from '../support/sharing.js'
@@ -141,7 +142,7 @@ describe('instances on PostgreSQL', () => {
     onCleanUp(() => pool.end())
     const platform = await startPlatform()
     const store = storeFor(postgresStore(pool), systemClock)
-    const listening = openMarketplace(platform, { store: storeOption(store), worker: { pollMs: 300 } })
+    const listening = openMarketplace(platform, { store: storeOption(store), ...internals({ pollMs: 300 }) })
     // Another process of the same app, whose notifications the test sends.
     const { baseUrl, authUrl } = platform
     const scene = await createScene({ store: address, worker: false, platform: { baseUrl, authUrl } })

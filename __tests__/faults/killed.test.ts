@@ -41,7 +41,7 @@ describe.each(ENGINE_NAMES)('a receiver on %s that is killed', (engineName) => {
       authUrl: platform.authUrl,
       works: false,
       handler: 'returns',
-      closeGraceMs: 500,
+      closeTimeoutMs: 500,
       ...(dies && { dies }),
     })
     await receiver.begin()

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { DAY, MINUTE } from '../../lib/clock.js'
-import type { DeadEntry, Marketplace } from '../../lib/index.js'
+import type { HandlerFailure, Marketplace } from '../../lib/index.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { jumpingClock } from '../support/jumping-clock.js'
@@ -46,7 +46,7 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     await age(address, 2 * MINUTE)
     const next = openMarketplace(scene.platform, { store: address })
     await next.start()
-    await next.idle()
+    await next.settled()
     const seen: string[] = []
     next.on('application/installed', ({ id }) => void seen.push(id))
     await until('the event is handled', () => seen.length > 0)
@@ -61,14 +61,14 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     await until('the event is unhandled', async () => (await unhandled(scene.marketplace)).length === 1)
     jump(MINUTE)
     scene.marketplace.on('application/uninstalled', () => {})
-    await scene.marketplace.idle()
+    await scene.marketplace.settled()
     await scene.marketplace.close()
     await age(address, 2 * MINUTE)
     const next = openMarketplace(scene.platform, { store: address })
     const seen: string[] = []
     next.on('application/installed', ({ id }) => void seen.push(id))
     await next.start()
-    await next.idle()
+    await next.settled()
     expect(await unhandled(next)).toEqual([old])
     await next.journal.replay(String(old))
     await until('the replay is handled', () => seen.length === 1)
@@ -82,8 +82,8 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     await asking.close()
     await age(address, 91 * DAY)
     const next = openMarketplace(platform, { store: address })
-    const dead: DeadEntry[] = []
-    next.onDead((entry) => void dead.push(entry))
+    const dead: HandlerFailure[] = []
+    next.onHandlerError((failure) => void (failure.retryInMs === null && dead.push(failure)))
     await until('the change has ended', async () => (await changes(next, 'unhandled')).length === 1, 15_000)
     const recent = await bought(next, platform, 'b2')
     expect(await next.health()).toMatchObject({
@@ -91,7 +91,7 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       problems: [],
       counts: { dead: 0, pending: 1, oldestPendingMs: null },
     })
-    expect(await next.history('b1')).toContainEqual(
+    expect(await next.businesses.history('b1')).toContainEqual(
       expect.objectContaining({ entry_id: old, kind: 'handled', outcome: 'unhandled' }),
     )
     // The first handler gets what waits, and the rest by a replay.
@@ -122,7 +122,7 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       if (kind === 'onPurchaseChange') await bought(first.marketplace, first.platform, 'b1')
       else await delivered(first, 1)
       await until('the topics are known', () => seen.length > 0)
-      await first.marketplace.idle()
+      await first.marketplace.settled()
       await first.marketplace.close()
       seen.length = 0
       await age(address, 4 * MINUTE)
@@ -184,8 +184,8 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       await second.marketplace.close()
       await age(address, 91 * DAY)
       const third = openMarketplace(second.platform, { store: address, adoptStore: true })
-      const dead: DeadEntry[] = []
-      third.onDead((entry) => void dead.push(entry))
+      const dead: HandlerFailure[] = []
+      third.onHandlerError((failure) => void (failure.retryInMs === null && dead.push(failure)))
       await until('it is dead', async () => (await third.journal.get(id))?.status === 'dead', 15_000)
       expect(dead.map((entry) => entry.id)).toContain(id)
       const seen: string[] = []
@@ -210,7 +210,7 @@ async function delivered({ deliver }: Awaited<ReturnType<typeof createScene>>, c
 /** Buys, and returns the id of the change. */
 async function bought(marketplace: Marketplace, platform: { purchase: Purchase }, business_uid: string) {
   const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
-  await marketplace.track({ subscription_uid: uid, business_uid })
+  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
   const [change] = await until('the change is written', async () => {
     const found = await marketplace.journal.list({ kind: 'change', businessUid: business_uid })
     return found.length > 0 && found

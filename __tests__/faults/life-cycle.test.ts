@@ -20,7 +20,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     const store = await engine.freshAddress()
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const first = openMarketplace(platform, { store })
-    await first.track({ subscription_uid: uid, business_uid: B1 })
+    await first.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     await until('the subscription is read', () => first.isEntitled(B1))
     await first.close()
 
@@ -50,8 +50,11 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     const attempts: number[] = []
     // There are more deployments than tries, and then a handler that returns.
     for (let deployment = 0; deployment < 5; deployment++) {
-      const settings = { handlerRetryDelaysMs: [1, 1] }
-      const marketplace = openMarketplace(platform, { store, worker: settings, closeGraceMs: 500 })
+      const marketplace = openMarketplace(platform, {
+        store,
+        handlers: { retryDelaysMs: [1, 1] },
+        closeTimeoutMs: 500,
+      })
       const called = gate()
       marketplace.onPurchaseChange((_change, { attempt, signal }) => {
         attempts.push(attempt)
@@ -61,7 +64,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
           signal.addEventListener('abort', () => reject(signal.reason)),
         )
       })
-      if (deployment === 0) await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+      if (deployment === 0) await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
       await called.opened
       await marketplace.close()
     }
@@ -83,7 +86,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
       authUrl,
       works: true,
       handler: 'never returns',
-      closeGraceMs: 300,
+      closeTimeoutMs: 300,
     } as const
     const receiver = loadReceiver(settings)
     await receiver.begin()
@@ -119,7 +122,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
       throw new Error('not yet')
     })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
     await called.opened
     expect(await marketplace.isEntitled(B1)).toBe(true)
     expect(armed()).toBeGreaterThan(0)

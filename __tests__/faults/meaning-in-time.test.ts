@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { DAY, HOUR, MINUTE, SECOND } from '../../lib/clock.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { noticeOf } from '../support/events.js'
+import { internals } from '../support/internals.js'
 import { createReceiverLives } from '../support/receiver-lives.js'
 import { serve } from '../support/scene.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
@@ -90,8 +91,8 @@ async function virtual({ pollMs = MINUTE, reconcileEveryMs = DAY } = {}) {
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
       deliverySecrets: DELIVERY_SECRET,
       freshness: { waitMs: 0, reconcileEveryMs, maxStaleMs: 30 * DAY },
-      worker: { pollMs },
-      closeGraceMs: 1_000,
+      ...internals({ pollMs }),
+      closeTimeoutMs: 1_000,
     },
   })
   const { platform } = lives

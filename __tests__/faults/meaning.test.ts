@@ -6,6 +6,7 @@ import { storeFor } from '../../lib/store-option.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { noticeOf } from '../support/events.js'
+import { internals } from '../support/internals.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { storeOption } from '../support/store-option.js'
 import { gate, until } from '../support/until.js'
@@ -29,7 +30,8 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const store = storeFor(await storeAddress(), systemClock)
       const { platform, marketplace, deliver } = await createScene({
         store: storeOption(store),
-        platform: { fetch: reads.fetch, timeoutMs: 120_000 },
+        platform: { fetch: reads.fetch },
+        ...internals({ callTimeoutMs: 120_000 }),
         freshness: { waitMs: 0 },
       })
       platform.faults.add({ on: 'delivery', kind: 'drop' })
@@ -166,19 +168,19 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
           }),
         ),
         clock,
-        platform: { fetch: reads.fetch, timeoutMs: 60_000 },
-        worker: { pollMs: 50, leaseMs: 1_000 },
+        platform: { fetch: reads.fetch },
+        ...internals({ pollMs: 50, leaseMs: 1_000, callTimeoutMs: 60_000 }),
       })
       const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
       reads.hold()
-      await slow.track({ subscription_uid: uid, business_uid: B1 })
+      await slow.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
       await until('the slow read has begun', () => reads.held() === 1)
       freeze()
 
       platform.paymentIssue(uid)
       const quick = openMarketplace(platform, {
         store: storeOption(store),
-        worker: { pollMs: 50, leaseMs: 60_000 },
+        ...internals({ pollMs: 50, leaseMs: 60_000 }),
       })
       const newer = await until('the newer read is written', async () => {
         const [row] = await store.subscriptionsOf(B1)

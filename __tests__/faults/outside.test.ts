@@ -205,13 +205,13 @@ describe('K24 a plug-in of the app', () => {
          setTimeout: (callback, ms) => { if (Math.random() < 0.1) throw new Error('no timer'); return setTimeout(callback, ms) },
          clearTimeout: (timer) => clearTimeout(timer),
        }
-       const marketplace = createMarketplace({ ...settings, clock, worker: { pollMs: 10, handlerRetryDelaysMs: [] } })
+       const marketplace = createMarketplace({ ...settings, clock, handlers: { retryDelaysMs: [] }, [Symbol.for('marketplace-webhooks internals')]: { pollMs: 10 } })
        process.once('SIGUSR2', () => marketplace.close())
        marketplace.onPurchaseChange(() => { throw null })
-       marketplace.onDead(() => { throw new Error('no listener') })
+       marketplace.onHandlerError(() => { throw new Error('no listener') })
        await marketplace.start()
        for (let i = 0; i < 30; i++) {
-         await marketplace.track({ subscription_uid: 's' + i, business_uid: 'b' + i }).catch((error) => print(error.code))
+         await marketplace.subscriptions.track({ subscriptionUid: 's' + i, businessUid: 'b' + i }).catch((error) => print(error.code))
          await marketplace.isEntitled('b' + i % 3)
        }
        await new Promise((resolve) => setTimeout(resolve, 1000))

@@ -5,6 +5,7 @@ import type { Marketplace } from '../../lib/index.js'
 import { createOverdueWork } from '../../lib/operations/overdue-work.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
@@ -70,8 +71,8 @@ describe('K66 a process that was down for a day', () => {
     const { platform, marketplace, deliver } = await createScene({
       clock,
       store,
-      closeGraceMs: 10,
-      worker: { pollMs: 20 },
+      closeTimeoutMs: 10,
+      ...internals({ pollMs: 20 }),
     })
     const again = gate()
     let calls = 0
@@ -85,15 +86,16 @@ describe('K66 a process that was down for a day', () => {
     await marketplace.close()
     const receiving = openMarketplace(platform, { clock, store, worker: false })
     platform.purchase({ business_uid: 'b1', subscription_uid: 's1', payment: 'succeeded' })
-    await receiving.track({ subscription_uid: 's1', business_uid: 'b1' })
+    await receiving.subscriptions.track({ subscriptionUid: 's1', businessUid: 'b1' })
     jump(12 * HOUR)
     // No worker begins with this process.
     expect(await codesOf(receiving)).toEqual(['entries_overdue', 'requests_overdue', 'reads_overdue'])
     await receiving.close()
 
     const next = openMarketplace(platform, {
-      ...{ clock, store, closeGraceMs: 10, worker: { pollMs: 20 } },
-      platform: { fetch: (...call) => again.opened.then(() => fetch(...call)), timeoutMs: 10 * MINUTE },
+      ...{ clock, store, closeTimeoutMs: 10, ...internals({ pollMs: 20 }) },
+      platform: { fetch: (...call) => again.opened.then(() => fetch(...call)) },
+      ...internals({ callTimeoutMs: 10 * MINUTE }),
     })
     next.on('application/installed', handle)
     const overdue = async () => (await codesOf(next)).filter((code) => code.endsWith('_overdue'))
@@ -150,7 +152,8 @@ describe('K67 an entry that is old', () => {
     const { clock, jump } = jumpingClock()
     const { marketplace, deliver } = await createScene({
       clock,
-      worker: { pollMs: 20, handlerRetryDelaysMs: [5 * HOUR, 5 * HOUR] },
+      handlers: { retryDelaysMs: [5 * HOUR, 5 * HOUR] },
+      ...internals({ pollMs: 20 }),
     })
     const again = gate()
     let calls = 0
@@ -186,7 +189,8 @@ describe('K67 an entry that is old', () => {
       const { clock, jump } = jumpingClock()
       const { marketplace, deliver } = await createScene({
         clock,
-        worker: { pollMs: 20, handlerRetryDelaysMs, handlerTimeoutMs: HOUR },
+        handlers: { retryDelaysMs: handlerRetryDelaysMs, timeoutMs: HOUR },
+        ...internals({ pollMs: 20 }),
       })
       const again = gate()
       onCleanUp(() => again.open())
@@ -220,7 +224,8 @@ describe('K67 an entry that is old', () => {
     const { platform, marketplace, deliver } = await createScene({
       clock,
       store,
-      worker: { pollMs: 20, handlerRetryDelaysMs: [] },
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 20 }),
     })
     marketplace.on('application/installed', () => {
       throw new Error('never')
@@ -279,7 +284,7 @@ async function withCustomer() {
   })
   jump(HOUR)
   await until('nothing is due', async () => (await marketplace.health()).counts?.oldestOverdueMs === null)
-  await marketplace.refresh('b1')
+  await marketplace.businesses.refresh('b1')
   await marketplace.close()
   return {
     jump,

@@ -44,7 +44,7 @@ describe("J70 the app's own rule", () => {
       expect(await status()).toBe(200)
 
       isBroken(true)
-      await marketplace.refresh(B1)
+      await marketplace.businesses.refresh(B1)
       await until('the answer is denied', async () => !(await marketplace.isEntitled(B1)))
       const decision = await marketplace.explain(B1)
       expect(decision).toMatchObject({ entitled: false, known: false, reason: 'entitled_when_failed' })
@@ -52,7 +52,7 @@ describe("J70 the app's own rule", () => {
       expect(decision.explanation).not.toMatch(/another state than purchased/)
       expect(decision.explanation.length).toBeLessThan(600)
       expect(await status()).toBe(503)
-      expect(await marketplace.history(B1)).toContainEqual(
+      expect(await marketplace.businesses.history(B1)).toContainEqual(
         expect.objectContaining({ kind: 'change', entitledAfter: null }),
       )
     },
@@ -69,7 +69,7 @@ describe("J70 the app's own rule", () => {
     isBroken(true)
     for (const rule of [mistake.rule, () => 1]) {
       mistake.rule = rule
-      for (const business of [B1, 'business-two', B1]) await marketplace.refresh(business)
+      for (const business of [B1, 'business-two', B1]) await marketplace.businesses.refresh(business)
     }
     const { status, problems } = await marketplace.health()
     expect([status, problems]).toEqual([
@@ -88,7 +88,7 @@ describe("J70 the app's own rule", () => {
     )
     expect(codes).toHaveLength(2)
     isBroken(false)
-    for (const business of [B1, 'business-two']) await marketplace.refresh(business)
+    for (const business of [B1, 'business-two']) await marketplace.businesses.refresh(business)
     await until('health is ok', async () => (await marketplace.health()).status === 'ok')
     expect(await marketplace.explain(B1)).toMatchObject({ reason: 'purchased' })
   })

@@ -30,7 +30,6 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
     openMarketplace(platform, {
       store: storeOption(store),
       platform: {
-        concurrency: 4,
         async fetch(input) {
           const url = new URL(String(input))
           const kind = url.pathname === '/oauth/token' ? 'token' : 'read'
@@ -47,6 +46,7 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
           return Response.json({ data: { subscriptions: [recordOf(uid)] } })
         },
       },
+      reads: { concurrency: 4 },
     })
     // All of them would take 20 s here. A fifth of them passes through every phase, including the outage and its
     // retries.

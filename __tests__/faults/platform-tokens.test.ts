@@ -4,6 +4,7 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../lib/clock.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, OUR_ITEM } from '../support/scene.js'
 import { looks, until } from '../support/until.js'
@@ -82,7 +83,7 @@ describe('F8 tokens', () => {
 describe('F9 a token endpoint that does not answer', () => {
   it('does not stop known businesses with a token while new ones wait for theirs', async () => {
     const { platform, marketplace, deliver } = await createScene({
-      platform: { timeoutMs: 20_000 },
+      ...internals({ callTimeoutMs: 20_000 }),
       freshness: { waitMs: 0 },
     })
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
@@ -100,7 +101,7 @@ describe('F9 a token endpoint that does not answer', () => {
 
   it('does not stop known businesses with a token while other known ones wait for theirs', async () => {
     const { platform, marketplace, deliver } = await createScene({
-      platform: { timeoutMs: 20_000 },
+      ...internals({ callTimeoutMs: 20_000 }),
       freshness: { waitMs: 0 },
     })
     const others = Array.from({ length: 12 }, (_, at) => `known-${at}`)
@@ -111,7 +112,7 @@ describe('F9 a token endpoint that does not answer', () => {
     }
     // All tokens have expired, and one business has a new one.
     platform.faults.expireTokens()
-    await marketplace.refresh(B1)
+    await marketplace.businesses.refresh(B1)
     const slow = platform.faults.add({ on: 'token', kind: 'slow', ms: 15_000 })
     for (const business of others) await deliver(notice(uids.get(business) as string, business))
     await until('four calls wait for a token', () => slow.strikes >= 4)
@@ -151,7 +152,7 @@ describe('K68 credentials that are refused at a regular read', () => {
       expect(await codes()).toContain('credentials_refused')
     }
     refusal.remove()
-    expect((await marketplace.refresh('b1')).entitled).toBe(true)
+    expect((await marketplace.businesses.refresh('b1')).entitled).toBe(true)
     await until('health is ok', async () => (await marketplace.health()).status === 'ok')
   })
 })

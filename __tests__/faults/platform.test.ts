@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { looks, until } from '../support/until.js'
@@ -26,12 +27,12 @@ describe('a platform, or its token endpoint,', () => {
     const [base, auth] = [await proxyTo(platform.baseUrl), await proxyTo(platform.authUrl)]
     const marketplace = openMarketplace(
       { baseUrl: base.url, authUrl: auth.url },
-      { platform: { timeoutMs: 300 }, freshness: { waitMs: 0 } },
+      { ...internals({ callTimeoutMs: 300 }), freshness: { waitMs: 0 } },
     )
     const failureOf = async (business: string) =>
       (await marketplace.explain(business)).subscriptions[0]?.failure
     const known = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: known.uid, business_uid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: known.uid, businessUid: B1 })
     await until('the purchase is seen', () => marketplace.isEntitled(B1))
 
     await Promise.all([base.be(mode), auth.be(mode)])
@@ -39,8 +40,8 @@ describe('a platform, or its token endpoint,', () => {
     platform.cancel(known.uid)
     const other = platform.purchase({ business_uid: B2, payment: 'succeeded' })
     const begun = Date.now()
-    await marketplace.track({ subscription_uid: known.uid, business_uid: B1 })
-    await marketplace.track({ subscription_uid: other.uid, business_uid: B2 })
+    await marketplace.subscriptions.track({ subscriptionUid: known.uid, businessUid: B1 })
+    await marketplace.subscriptions.track({ subscriptionUid: other.uid, businessUid: B2 })
     const failures = [
       await until('a read has failed', () => failureOf(B1)),
       await until('a token call has failed', () => failureOf(B2)),
@@ -122,7 +123,7 @@ describe('E23 a platform that refuses every business', () => {
       await until('the purchase is seen', () => marketplace.isEntitled(business_uid))
     }
     const refusal = platform.faults.add({ on: 'read', kind: 'status', status: 404 })
-    for (const business of businesses) await marketplace.refresh(business)
+    for (const business of businesses) await marketplace.businesses.refresh(business)
     const health = await marketplace.health()
     expect(health).toMatchObject({ status: 'degraded', counts: { active: 4, refused: 4 } })
     expect(health.problems).toContainEqual({

@@ -9,6 +9,7 @@ import { createHandlers } from '../../lib/work/handlers.js'
 import { createPayloads } from '../../lib/work/payloads.js'
 import { EVERY_TOPIC, eventOf, handling } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { storeOption } from '../support/store-option.js'
@@ -24,10 +25,10 @@ describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
 
   it('H20 loses, ends and delays no event when a process without handlers runs', async () => {
     const store = storeFor(await engine.freshAddress(), systemClock)
-    const retries = { pollMs: 20, handlerRetryDelaysMs: [200, 200, 200] }
+    const retries = { handlers: { retryDelaysMs: [200, 200, 200] }, ...internals({ pollMs: 20 }) }
     const { platform, marketplace, deliver } = await createScene({
       store: storeOption(store),
-      worker: retries,
+      ...retries,
     })
     let calls = 0
     marketplace.on('application/installed', () => {
@@ -35,7 +36,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
     })
     const { id } = await deliver(sampleDelivery('application/installed'))
     await until('the first try', () => calls === 1)
-    const script = openMarketplace(platform, { store: storeOption(store), worker: { pollMs: 20 } })
+    const script = openMarketplace(platform, { store: storeOption(store), ...internals({ pollMs: 20 }) })
     await script.start()
     await until('the event is handled', () => calls === 3)
     await until(
@@ -140,7 +141,8 @@ describe('H24 a wall clock that leaps', () => {
 describe('H25 a handler that fails', () => {
   it('is reported at each try, causes one warning, and is shown by health while it is retried', async () => {
     const { marketplace, deliver } = await createScene({
-      worker: { pollMs: 20, handlerRetryDelaysMs: [10, HOUR] },
+      handlers: { retryDelaysMs: [10, HOUR] },
+      ...internals({ pollMs: 20 }),
     })
     const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const failures: HandlerFailure[] = []

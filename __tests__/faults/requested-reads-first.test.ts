@@ -4,6 +4,7 @@ import type { Store } from '../../lib/store/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { ENGINE_NAMES, ENGINES } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
+import { internals } from '../support/internals.js'
 import { OUR_ITEM, openMarketplace } from '../support/scene.js'
 import { storeOption } from '../support/store-option.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
@@ -20,7 +21,6 @@ it('E22 a requested read begins within a second while very many forged rows name
     {
       store: storeOption(store),
       platform: {
-        concurrency: 4,
         async fetch(input) {
           const url = new URL(String(input))
           if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
@@ -30,6 +30,7 @@ it('E22 a requested read begins within a second while very many forged rows name
           return Response.json({ data: { subscriptions: isReal ? [record] : [] } })
         },
       },
+      reads: { concurrency: 4 },
     },
   )
   await store.accept([eventOf('real', 'b1')])
@@ -57,8 +58,6 @@ it('E22 a requested read begins within a second while overdue reconciles hang', 
     {
       store: storeOption(store),
       platform: {
-        concurrency: 4,
-        timeoutMs: 10_000,
         async fetch(input, init) {
           const url = new URL(String(input))
           if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
@@ -69,6 +68,8 @@ it('E22 a requested read begins within a second while overdue reconciles hang', 
           return Response.json({ data: { subscriptions: [record] } })
         },
       },
+      reads: { concurrency: 4 },
+      ...internals({ callTimeoutMs: 10_000 }),
     },
   )
   const uids = Array.from({ length: 8 }, (_, i) => `s${i}`)
@@ -90,7 +91,7 @@ it.each(ENGINE_NAMES)(
     const store = storeFor(await engines[name].freshAddress(), systemClock)
     const marketplace = openMarketplace(
       { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
-      { store: storeOption(store), platform: { concurrency: 4, fetch: slowPlatform } },
+      { store: storeOption(store), platform: { fetch: slowPlatform }, reads: { concurrency: 4 } },
     )
     await marketplace.start()
     const made = (what: string) =>
@@ -102,9 +103,9 @@ it.each(ENGINE_NAMES)(
     await until('the visitor is let in', () => marketplace.isEntitled('b1'), 20_000)
     expect(performance.now() - begun).toBeLessThan(1_000)
     for (let i = 0; i < 600; i++)
-      await marketplace.track({ subscription_uid: `imported ${i}`, business_uid: `i${i}` })
+      await marketplace.subscriptions.track({ subscriptionUid: `imported ${i}`, businessUid: `i${i}` })
     const asked = performance.now()
-    expect(await marketplace.refresh('b1')).toMatchObject({ entitled: true })
+    expect(await marketplace.businesses.refresh('b1')).toMatchObject({ entitled: true })
     expect(performance.now() - asked).toBeLessThan(1_500)
   },
   60_000,

@@ -22,7 +22,7 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
     const { platform, file, backup, before } = await backedUp()
     const receiver = loadReceiver({
       ...{ store: `sqlite:${file}`, baseUrl: platform.baseUrl, authUrl: platform.authUrl },
-      ...{ works: false, handler: 'returns', closeGraceMs: 500 },
+      ...{ works: false, handler: 'returns', closeTimeoutMs: 500 },
     })
     await receiver.begin()
     const after: string[] = []
@@ -52,7 +52,7 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
     const env = settingsFor(platform, `sqlite:${file}`)
     const receiver = loadReceiver({
       ...{ store: `sqlite:${file}`, baseUrl: platform.baseUrl, authUrl: platform.authUrl },
-      ...{ works: false, handler: 'returns', closeGraceMs: 500 },
+      ...{ works: false, handler: 'returns', closeTimeoutMs: 500 },
     })
     await receiver.begin()
     const { id } = await deliver(receiver.target(), notice('b1', 'later'))
@@ -187,10 +187,10 @@ describe.each(ENGINE_NAMES)('C66 refreshAll on %s', (name) => {
     }
     // Unlike an event, this causes no further reads.
     for (const [i, uid] of uids.entries())
-      await marketplace.track({ subscription_uid: uid, business_uid: `b${i}` })
+      await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: `b${i}` })
     await until('all are read', async () => (await entitled()) === 8)
     for (const uid of uids) platform.cancel(uid)
-    expect(await marketplace.refreshAll()).toEqual({ subscriptions: 8 })
+    expect(await marketplace.subscriptions.refreshAll()).toEqual({ subscriptions: 8 })
     await until('all are read again', async () => (await entitled()) === 0, 20_000)
   }, 60_000)
 })
@@ -211,7 +211,7 @@ async function backedUp() {
     const answers = await Promise.all(uids.map((_, i) => scene.marketplace.isEntitled(`b${i}`)))
     return answers.every(Boolean)
   })
-  await scene.marketplace.idle()
+  await scene.marketplace.settled()
   await scene.marketplace.backup(backup)
   const before = (await scene.marketplace.journal.list({ kind: 'event', limit: 1000 })).map(({ id }) => id)
   await scene.marketplace.close()

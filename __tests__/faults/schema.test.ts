@@ -5,6 +5,7 @@ import { describe, expect, it } from '@jest/globals'
 import { createMarketplace, type MarketplaceOptions } from '../../lib/index.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { internals } from '../support/internals.js'
 import { dumpOf, load, query, RELEASES } from '../support/releases/load.js'
 import { platformOf, RELEASE_ADDRESSES, RELEASE_APP, RELEASE_SECRET } from '../support/releases/platform.js'
 import { dumpOfThisVersion } from '../support/releases/write.js'
@@ -148,7 +149,7 @@ async function expectWhole(address: string, notDue: readonly string[]) {
     handled.push(`${business_uid} ${from} ${to}`)
   })
   await first.start()
-  for (const business of notDue) await first.refresh(business)
+  for (const business of notDue) await first.businesses.refresh(business)
   for (const business of ['salon', 'gym'])
     await until(`${business} has access`, () => first.isEntitled(business))
   await until('the bakery is read again', async () => !(await first.isEntitled('bakery')))
@@ -178,7 +179,7 @@ function open(store: string, options: Partial<MarketplaceOptions> = {}) {
     platform: { ...RELEASE_ADDRESSES, fetch: platformOf(NOW) },
     deliverySecrets: RELEASE_SECRET,
     store,
-    worker: { pollMs: 50 },
+    ...internals({ pollMs: 50 }),
     ...options,
   })
   onCleanUp(() => marketplace.close())

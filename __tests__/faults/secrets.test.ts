@@ -24,6 +24,7 @@ import {
 import { appToken } from '../../lib/platform/token.js'
 import { SPANS } from '../../lib/telemetry/instruments.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { internals } from '../support/internals.js'
 import { serve } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -177,11 +178,13 @@ async function provokeEverything() {
   const folder = temporaryFolder()
   const options: MarketplaceOptions = {
     app: { clientId: 'client', clientSecret: CLIENT_SECRET, purchasableUid: 'p1' },
-    platform: { baseUrl: platform, authUrl: platform, timeoutMs: 250, concurrency: 20 },
+    platform: { baseUrl: platform, authUrl: platform },
+    reads: { concurrency: 20 },
+    ...internals({ pollMs: 50, callTimeoutMs: 250 }),
     deliverySecrets: [DELIVERY_SECRET, 'canary-delivery-Pq61vbXc40Tr'],
     store: `sqlite:${join(folder, 'm.db')}`,
-    closeGraceMs: 500,
-    worker: { pollMs: 50, handlerRetryDelaysMs: [] },
+    closeTimeoutMs: 500,
+    handlers: { retryDelaysMs: [] },
     freshness: { waitMs: 0 },
     logger: loggerInto(lines),
   }
@@ -191,7 +194,7 @@ async function provokeEverything() {
   const errors: unknown[] = []
   marketplace.onAny((event, also) => void given.push(event, also))
   marketplace.onUnrecognised((delivery) => void given.push(delivery))
-  marketplace.onDead((entry) => void given.push(entry))
+  marketplace.onHandlerError((failure) => void (failure.retryInMs === null && given.push(failure)))
   marketplace.onPurchaseChange((change, also) => {
     given.push(change, also)
     throw new Error('the app cannot')
@@ -203,7 +206,7 @@ async function provokeEverything() {
   const slow = createMarketplace({
     ...options,
     store: 'sqlite::memory:',
-    receiver: { bodyTimeoutMs: 50 },
+    ...internals({ bodyTimeoutMs: 50 }),
     verifyDelivery: () => false,
   })
   onCleanUp(() => slow.close())
@@ -239,7 +242,7 @@ async function provokeEverything() {
     }
     await until(`${business} has been read`, known)
     await send(`/guarded/${business}`)
-    given.push(await marketplace.explain(business), await marketplace.refresh(business))
+    given.push(await marketplace.explain(business), await marketplace.businesses.refresh(business))
   }
   await send('/unknown/good')
   await send('/guarded/nobody')
@@ -260,13 +263,19 @@ async function provokeEverything() {
     })
   }
   const registration = { event: 'application/installed', token: appToken(TOKEN) } as const
-  const targetUrl = marketplace.targetUrl(`${url}/hooks`)
-  await fails(() => marketplace.registerWebhook({ ...registration, targetUrl }))
+  const targetUrl = marketplace.webhooks.targetUrl(`${url}/hooks`)
+  await fails(() => marketplace.webhooks.register({ ...registration, targetUrl }))
   await fails(() =>
-    marketplace.registerWebhook({ ...registration, targetUrl, event: 'app_subscription/installed' } as never),
+    marketplace.webhooks.register({
+      ...registration,
+      targetUrl,
+      event: 'app_subscription/installed',
+    } as never),
   )
-  await fails(() => marketplace.targetUrl(`ftp://user:${PASSWORD}@x/${DELIVERY_SECRET}`))
-  await fails(() => marketplace.track({ subscription_uid: `${TOKEN}\0`, business_uid: DELIVERY_SECRET }))
+  await fails(() => marketplace.webhooks.targetUrl(`ftp://user:${PASSWORD}@x/${DELIVERY_SECRET}`))
+  await fails(() =>
+    marketplace.subscriptions.track({ subscriptionUid: `${TOKEN}\0`, businessUid: DELIVERY_SECRET }),
+  )
   await fails(() => without.start())
   await fails(() =>
     createMarketplace({ ...options, app: CLIENT_SECRET, deliverySecrets: 'canary-' } as never),

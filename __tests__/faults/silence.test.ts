@@ -8,6 +8,7 @@ import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { claimed, eventOf, named, shows } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { internals } from '../support/internals.js'
 import { createReceiverLives } from '../support/receiver-lives.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 import { openStoreWithSql } from '../support/store-with-sql.js'
@@ -56,26 +57,26 @@ describe('D70 each change has a cause', () => {
   it('D70 request and import; an event counts more than either', async () => {
     const world = await businesses(1)
     await world.change(1, { isLost: true })
-    void world.marketplace().refresh('b1')
+    void world.marketplace().businesses.refresh('b1')
     await world.advance(HOUR)
     world.platform.step('s2', 'b2', 'User purchases an app', 'Payment succeeded')
-    await world.marketplace().track({ subscription_uid: 's2', business_uid: 'b2' })
+    await world.marketplace().subscriptions.track({ subscriptionUid: 's2', businessUid: 'b2' })
     await world.advance(HOUR)
     world.platform.step('s3', 'b3', 'User purchases an app', 'Payment succeeded')
     const imported = world
       .marketplace()
-      .importSubscriptions([{ subscription_uid: 's3', business_uid: 'b3' }], {
+      .subscriptions.import([{ subscriptionUid: 's3', businessUid: 'b3' }], {
         announce: true,
       })
     await world.advance(HOUR)
     await imported
     await world.change(1)
-    void world.marketplace().refresh('b1')
+    void world.marketplace().businesses.refresh('b1')
     await world.advance(HOUR)
     expect(world.causes()).toEqual(['event', 'request', 'request', 'import', 'event'])
     const changes = await world.marketplace().journal.list({ kind: 'change' })
     expect(changes.map(({ cause }) => cause).reverse()).toEqual(world.causes())
-    const history = await world.marketplace().history('b1')
+    const history = await world.marketplace().businesses.history('b1')
     expect(history.flatMap((item) => (item.kind === 'change' ? item.cause : []))).toEqual([
       'event',
       'request',
@@ -154,14 +155,14 @@ describe('D71 when changes come without events', () => {
     const world = await businesses(6)
     for (const i of [1, 2, 3, 4]) {
       await world.change(i, { isLost: true })
-      void world.marketplace().refresh(`b${i}`)
+      void world.marketplace().businesses.refresh(`b${i}`)
     }
     await world.advance(HOUR / 2)
     expect(world.causes().slice(6)).toEqual(Array(4).fill('request'))
     expect(await world.health()).toEqual(['ok'])
     for (const i of [5, 6]) {
       await world.change(i, { isLost: true })
-      void world.marketplace().refresh(`b${i}`)
+      void world.marketplace().businesses.refresh(`b${i}`)
     }
     await world.advance(2 * HOUR)
     expect(await world.health()).toEqual(SILENT)
@@ -175,7 +176,7 @@ describe('D71 when changes come without events', () => {
     const world = await businesses(4)
     for (const i of [1, 2, 3, 4]) {
       await world.change(i, { isLost: true })
-      void world.marketplace().refresh(`b${i}`)
+      void world.marketplace().businesses.refresh(`b${i}`)
     }
     await world.advance(MINUTE)
     expect(world.causes().slice(4)).toEqual(Array(4).fill('request'))
@@ -192,18 +193,18 @@ describe('D71 when changes come without events', () => {
     for (const i of uids) world.platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
     const imported = world
       .marketplace()
-      .importSubscriptions(uids.map((i) => ({ subscription_uid: `s${i}`, business_uid: `b${i}` })))
+      .subscriptions.import(uids.map((i) => ({ subscriptionUid: `s${i}`, businessUid: `b${i}` })))
     await world.advance(HOUR)
     await imported
     for (const i of [6, 7, 8, 9]) {
       world.platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
-      await world.marketplace().track({ subscription_uid: `s${i}`, business_uid: `b${i}` })
+      await world.marketplace().subscriptions.track({ subscriptionUid: `s${i}`, businessUid: `b${i}` })
     }
     await world.advance(3 * HOUR)
     expect(new Set(world.causes())).toEqual(new Set(['import', 'request']))
     expect(await world.health()).toEqual(['ok'])
     for (const i of [6, 7, 8, 9]) await world.change(i, { isLost: true })
-    await world.marketplace().refreshAll()
+    await world.marketplace().subscriptions.refreshAll()
     await world.advance(3 * HOUR)
     expect(world.causes().slice(-4)).toEqual(Array(4).fill('import'))
     expect(await world.health()).toEqual(['ok'])
@@ -251,8 +252,8 @@ async function businesses(count: number) {
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
       deliverySecrets: DELIVERY_SECRET,
       freshness: { waitMs: 0 },
-      worker: { pollMs: MINUTE },
-      closeGraceMs: 1_000,
+      ...internals({ pollMs: MINUTE }),
+      closeTimeoutMs: 1_000,
     },
   })
   onCleanUp(() => lives.end())
@@ -266,7 +267,7 @@ async function businesses(count: number) {
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`
   const open = () => {
-    receive = marketplace().handler({ path: '/hooks' })
+    receive = marketplace().listener({ path: '/hooks' })
   }
   open()
 

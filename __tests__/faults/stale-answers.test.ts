@@ -47,7 +47,7 @@ describe.each(ENGINE_NAMES)('K71 the platform is down for longer than maxStaleMs
       else open.push(instance)
     }
     outage.remove()
-    for (const business of businesses) await open.at(-1)?.refresh(business)
+    for (const business of businesses) await open.at(-1)?.businesses.refresh(business)
     for (const instance of open) {
       await until('payers have access again', () => are(instance, 'purchased'))
       await until('the problem has ended', async () => (await instance.health()).status === 'ok')

@@ -32,7 +32,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     expect(error).toMatchObject({ code: 'store_of_another_app', status: 500, retryable: false })
     expect(error.message).toMatch(/other-app at http:\/\/127\.0\.0\.1:\d+\..*of its own.*adoptStore: true/)
     // The two stores are independent.
-    const target = other.targetUrl(`${await serve(express().use('/hooks', other.router))}/hooks`)
+    const target = other.webhooks.targetUrl(`${await serve(express().use('/hooks', other.router))}/hooks`)
     expect((await deliver(target, notice('made-up'))).status).toBe(503)
     expect(await other.isEntitled('b1')).toBe(false)
     expect(await other.health()).toMatchObject({
@@ -54,7 +54,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const before = openMarketplace(platform, { store: address })
-    await before.track({ subscription_uid: uid, business_uid: 'b1' })
+    await before.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
     await until('the subscription is read', () => before.isEntitled('b1'))
     await before.close()
 
@@ -79,11 +79,11 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     const platform = await startPlatform()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const wrong = openMarketplace(platform, { store: address, platform: { baseUrl: 'http://127.0.0.1:1' } })
-    await wrong.track({ subscription_uid: uid, business_uid: 'b1' })
+    await wrong.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
     await until('the read was tried', async () => (await wrong.explain('b1')).subscriptions[0]?.failure)
     await wrong.close()
     const right = openMarketplace(platform, { store: address })
-    await right.refresh('b1')
+    await right.businesses.refresh('b1')
     await until('the subscription is read', () => right.isEntitled('b1'))
   })
 

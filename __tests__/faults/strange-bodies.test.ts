@@ -79,11 +79,11 @@ describe('a strange body', () => {
   })
 
   it('B9 nested 500,000 levels deep is stored, alone or in an event, and the next one is served', async () => {
-    const { marketplace, target } = await receiving({ receiver: { bodyLimitBytes: 2 * MiB } })
+    const { marketplace, target } = await receiving({ bodyLimitBytes: 2 * MiB })
     const parsed = express5()
       .use(express5.json({ limit: '2mb', strict: false }))
       .use(marketplace.router)
-    const behind = marketplace.targetUrl(await serve(parsed))
+    const behind = marketplace.webhooks.targetUrl(await serve(parsed))
     const deep = '['.repeat(500_000) + ']'.repeat(500_000)
     const event = JSON.stringify(noticeOf('s1')).replace(
       '"data":{',

@@ -30,7 +30,7 @@ it.each(['a cancellation', 'an erasure'])(
     marketplace.onPurchaseChange(({ to }) => {
       if (to === 'canceled') told.open()
     })
-    if (what === 'an erasure') await marketplace.erase('b1')
+    if (what === 'an erasure') await marketplace.businesses.erase('b1')
     else {
       platform.cancel(uid)
       await told.opened

@@ -73,7 +73,7 @@ describe.each(ENGINE_NAMES)('work that ends its process, on %s', (engineName) =>
     const uids: string[] = []
     for (const business_uid of SEVEN) {
       const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
-      await asking.track({ subscription_uid: uid, business_uid })
+      await asking.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
       uids.push(uid)
     }
     await asking.close()
@@ -115,11 +115,11 @@ async function changed(
   const uids: string[] = []
   for (const business_uid of businesses) {
     const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
-    await marketplace.track({ subscription_uid: uid, business_uid })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
     uids.push(uid)
   }
   make()
-  if (businesses.length === 0) await marketplace.refresh('b0')
+  if (businesses.length === 0) await marketplace.businesses.refresh('b0')
   const count = before + Math.max(1, businesses.length)
   await until(
     'the changes wait',

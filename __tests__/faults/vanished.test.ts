@@ -1,6 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals'
 import { HOUR, MINUTE } from '../../lib/clock.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { internals } from '../support/internals.js'
 import { createReceiverLives } from '../support/receiver-lives.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 
@@ -67,14 +68,15 @@ async function fiveBusinesses() {
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
       deliverySecrets: DELIVERY_SECRET,
       freshness: { waitMs: 0, reconcileEveryMs: HOUR, maxStaleMs: 12 * HOUR },
-      worker: { pollMs: MINUTE },
-      closeGraceMs: 1_000,
+      ...internals({ pollMs: MINUTE }),
+      closeTimeoutMs: 1_000,
     },
   })
   onCleanUp(() => lives.end())
   const { clock, marketplace, platform } = lives
   const track = async () => {
-    for (const i of NUMBERS) await marketplace().track({ subscription_uid: `s${i}`, business_uid: `b${i}` })
+    for (const i of NUMBERS)
+      await marketplace().subscriptions.track({ subscriptionUid: `s${i}`, businessUid: `b${i}` })
   }
   for (const i of NUMBERS) platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
   await track()

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../lib/clock.js'
 import type { Marketplace } from '../../lib/index.js'
+import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { buy, notice, readsOf } from '../support/purchases.js'
 import { createScene } from '../support/scene.js'
@@ -47,7 +48,7 @@ describe('J84 refresh() during a flood that adds a request during each read', ()
   it('waits for its own request only', async () => {
     const { platform, marketplace, deliver } = await createScene({
       freshness: { waitMs: 500 },
-      platform: { timeoutMs: 10_000 },
+      ...internals({ callTimeoutMs: 10_000 }),
     })
     const { uid } = await buy(platform, marketplace)
     platform.faults.add({ on: 'read', kind: 'slow', ms: 200 })
@@ -55,7 +56,7 @@ describe('J84 refresh() during a flood that adds a request during each read', ()
     await until('a read is under way', () => readsOf(platform, uid) > 1)
     for (let i = 0; i < 2; i++) {
       const begun = performance.now()
-      expect(await marketplace.refresh(B1)).toMatchObject({ entitled: true })
+      expect(await marketplace.businesses.refresh(B1)).toMatchObject({ entitled: true })
       expect(performance.now() - begun).toBeLessThan(7 * SECOND)
     }
     await flood.end()

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { createSecretCheck } from '../../lib/express/delivery-secret.js'
-import { createHandler, type HandlerOptions } from '../../lib/express/handler.js'
+import { createListener, type ListenerOptions } from '../../lib/express/handler.js'
 import { onCleanUp } from './clean-up.js'
 import { RECEIVER_DEFAULTS } from './defaults.js'
 import { until } from './until.js'
@@ -18,11 +18,11 @@ export const OPTIONS = {
 
 export const seenBy = new WeakMap<Server, string[]>()
 
-export async function serve(options: HandlerOptions) {
+export async function serve(options: ListenerOptions) {
   const kept: unknown[] = []
   const errors: unknown[] = []
   const seen: string[] = []
-  const handler = createHandler(
+  const handler = createListener(
     {
       ...OPTIONS,
       accept: (envelopes) => {

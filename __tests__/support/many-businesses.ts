@@ -10,6 +10,7 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
+import { internals } from './internals.js'
 import { type CallFault, createPlatform } from './platform.js'
 import { DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { knock } from './simulation/door.js'
@@ -117,8 +118,8 @@ export async function createBusinesses(
       app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM, codeName: 'ours' },
       deliverySecrets: DELIVERY_SECRET,
       freshness: { waitMs: 0, reconcileEveryMs: DAY, ...freshness },
-      worker: { pollMs: MINUTE },
-      closeGraceMs: 1_000,
+      ...internals({ pollMs: MINUTE }),
+      closeTimeoutMs: 1_000,
       ...rest,
       store: storeOption(store),
       clock: own,
@@ -187,13 +188,13 @@ export async function createBusinesses(
     track: (i: number, uid = `s${i}`) =>
       ask(
         first()
-          .track({ subscription_uid: uid, business_uid: `b${i}` })
+          .subscriptions.track({ subscriptionUid: uid, businessUid: `b${i}` })
           .catch(() => {}),
       ),
     refresh: (i: number) =>
       ask(
         first()
-          .refresh(`b${i}`)
+          .businesses.refresh(`b${i}`)
           .catch(() => {}),
       ),
     reads: () => reads,

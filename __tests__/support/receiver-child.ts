@@ -15,6 +15,7 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { Store } from '../../lib/store/store.js'
 import { run } from '../../lib/store/writes.js'
 import { storeFor } from '../../lib/store-option.js'
+import { internals } from './internals.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { storeOption } from './store-option.js'
 
@@ -26,7 +27,7 @@ export interface ChildSettings {
   works: boolean
   /** What its handler of changes does. */
   handler: 'returns' | 'never returns' | 'kills its process'
-  closeGraceMs: number
+  closeTimeoutMs: number
   /** The process kills itself in the handler of these changes: of a business, or of a business to a state. */
   deadlyChanges?: readonly string[]
   /** The process kills itself when its rule is asked about a record of one of these businesses. */
@@ -56,24 +57,24 @@ process.once('message', (settings: ChildSettings) => begin(settings))
 process.send?.({ is: 'loaded', pid: process.pid })
 
 function begin(settings: ChildSettings) {
-  const { baseUrl, authUrl, works, handler, closeGraceMs, timeoutMs = 5_000, leaseMs } = settings
+  const { baseUrl, authUrl, works, handler, closeTimeoutMs, timeoutMs = 5_000, leaseMs } = settings
   const delays = monitorEventLoopDelay({ resolution: 5 })
   const marketplace = createMarketplace({
     app: { ...CLIENT, purchasableUid: OUR_ITEM },
     platform: {
       baseUrl,
       authUrl,
-      timeoutMs,
       fetch(address, init) {
         if (settings.deadlyReads?.some((uid) => String(address).includes(uid)))
           process.kill(process.pid, 'SIGKILL')
         return fetch(address as string, init as RequestInit)
       },
     },
+    ...internals({ callTimeoutMs: timeoutMs, pollMs: 50, ...(leaseMs && { leaseMs }) }),
     deliverySecrets: DELIVERY_SECRET,
     store: storeOf(settings),
-    closeGraceMs,
-    worker: works && { pollMs: 50, leaseMs },
+    closeTimeoutMs,
+    worker: works,
     entitledWhen({ business_uid, purchase_state }) {
       if (settings.deadlyRule?.some((each) => each === business_uid)) process.kill(process.pid, 'SIGKILL')
       return purchase_state === 'purchased'

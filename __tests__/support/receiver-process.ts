@@ -109,7 +109,7 @@ export function childSettings(
     authUrl,
     works: true,
     handler: 'returns',
-    closeGraceMs: 500,
+    closeTimeoutMs: 500,
     leaseMs: LEASE_MS,
     ...more,
   }

@@ -2,8 +2,10 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { createMarketplace, type Marketplace, type MarketplaceOptions } from '../../lib/index.js'
+import { INTERNALS } from '../../lib/options.js'
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
+import { internals } from './internals.js'
 import { CLIENT, DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM } from './settings.js'
 
 export { CLIENT, DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM }
@@ -36,7 +38,7 @@ export async function createScene(
   const marketplace = openMarketplace(platform, options)
   const app = express().use('/hooks', marketplace.router)
   const url = await serve(app)
-  const target = marketplace.targetUrl(`${url}/hooks`)
+  const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
   for (const event of REGISTERED) await platform.register(event, target)
   return { platform, marketplace, app, url, target, deliver: (body) => deliver(target, body) }
 }
@@ -70,11 +72,11 @@ export function openMarketplace(
   const marketplace = createMarketplace({
     store: 'sqlite::memory:',
     deliverySecrets: DELIVERY_SECRET,
-    closeGraceMs: 500,
+    closeTimeoutMs: 500,
     ...rest,
+    ...internals({ callTimeoutMs: 2_000, pollMs: 50, ...(rest as { [INTERNALS]?: object })[INTERNALS] }),
     app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours', ...app },
-    platform: { baseUrl, authUrl, timeoutMs: 2_000, ...platformOptions },
-    worker: rest.worker ?? { pollMs: 50 },
+    platform: { baseUrl, authUrl, ...platformOptions },
   })
   onCleanUp(() => marketplace.close())
   return marketplace

@@ -31,7 +31,7 @@ export function runScript(
     platform: { baseUrl, authUrl },
     deliverySecrets: DELIVERY_SECRET,
     store,
-    closeGraceMs: 500,
+    closeTimeoutMs: 500,
   }
   const lib = join(__dirname, '..', '..', 'lib', 'index.ts')
   const source = `

@@ -41,7 +41,7 @@ app.use('/webhooks/marketplace', marketplace.router)
 const paid = marketplace.requireEntitlement({ businessUid: (req) => req.session?.business_uid })
 app.get('/reports', paid, (_req, res) => void res.json({ visitors: 42 }))
 app.use('/downloads', paid)
-export const listener = marketplace.handler({ path: '/webhooks/marketplace', otherwise: app })
+export const listener = marketplace.listener({ path: '/webhooks/marketplace', otherwise: app })
 export const entitled: Promise<boolean> = marketplace.isEntitled('business-1')
 export const codes = Object.keys(ERROR_CODES) as ErrorCode[]
 export const helpOf = (error: unknown): string => (error instanceof MarketplaceError ? error.help : '')
@@ -54,6 +54,6 @@ export const grants: string = postgresStore({ connectionString: 'postgres://db/a
 // @ts-expect-error: a pool alone is no store
 createMarketplace({ store: { connect() {}, on() {}, off() {} } })
 // @ts-expect-error: an app's token cannot register this event
-marketplace.registerWebhook({ event: 'app_subscription/installed', targetUrl: '', token: appToken('t') })
+marketplace.webhooks.register({ event: 'app_subscription/installed', targetUrl: '', token: appToken('t') })
 // @ts-expect-error: there is no such option
 createMarketplace({ deliverySecret: '' })

@@ -82,9 +82,10 @@ async function startServer({ folder, platformUrl, runtimes, cores, postgres }, e
       handlers: 'failing-and-hung',
       watchLoop: true,
       options: {
-        worker: { concurrency: 32, handlerTimeoutMs: hour, handlerRetryDelaysMs: [hour] },
-        receiver: { bodyLimitBytes: 1_048_576, acceptTimeoutMs: 60_000 },
+        handlers: { concurrency: 32, timeoutMs: hour, retryDelaysMs: [hour] },
+        bodyLimitBytes: 1_048_576,
       },
+      internals: { acceptTimeoutMs: 60_000 },
     },
     { node: runtimes.judged.path, cores: cores?.server },
   )

@@ -116,7 +116,7 @@ async function watchInstances({ runtimes, quick, postgres, note }) {
     store,
     platformUrl,
     front: 'watched',
-    options: { platform: { baseUrl: platformUrl, authUrl: platformUrl, concurrency: 25 } },
+    options: { platform: { baseUrl: platformUrl, authUrl: platformUrl }, reads: { concurrency: 25 } },
   }
   const instances = []
   try {

@@ -18,7 +18,6 @@ const answers = {
       platform: {
         baseUrl: platformUrl,
         authUrl: platformUrl,
-        concurrency,
         async fetch(...call) {
           const reply = await fetch(...call)
           // A token and a record for each subscription.
@@ -26,6 +25,7 @@ const answers = {
           return reply
         },
       },
+      reads: { concurrency },
       deliverySecrets: SECRET,
       store,
     })
@@ -36,7 +36,10 @@ const answers = {
       const numbers = Array.from({ length: Math.min(500, count - i) }, (_, k) => first + i + k)
       await Promise.all(
         numbers.map((number) =>
-          marketplace.track({ subscription_uid: subscriptionOf(number), business_uid: businessOf(number) }),
+          marketplace.subscriptions.track({
+            subscriptionUid: subscriptionOf(number),
+            businessUid: businessOf(number),
+          }),
         ),
       )
     }

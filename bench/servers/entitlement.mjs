@@ -11,7 +11,8 @@ const CALLS = 200_000
 
 const marketplace = createMarketplace({
   app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: PURCHASABLE_UID },
-  platform: { baseUrl: settings.platformUrl, authUrl: settings.platformUrl, concurrency: 16 },
+  platform: { baseUrl: settings.platformUrl, authUrl: settings.platformUrl },
+  reads: { concurrency: 16 },
   deliverySecrets: SECRET,
   store: settings.store,
 })
@@ -41,7 +42,10 @@ async function prepare() {
   await Promise.all(
     businesses.map((business_uid, i) => {
       cache.set(business_uid, true)
-      return marketplace.track({ subscription_uid: subscriptionOf(i), business_uid })
+      return marketplace.subscriptions.track({
+        subscriptionUid: subscriptionOf(i),
+        businessUid: business_uid,
+      })
     }),
   )
   await warm(30_000)

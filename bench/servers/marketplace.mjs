@@ -7,11 +7,11 @@ import { answer, mountedAtX, serve, settings } from './serve.mjs'
 
 /**
  * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, `watched`, or
- * `none`), `handlers`, `options` for `createMarketplace`. Handlers are `none` (only for changes), `at-once`,
+ * `none`), `handlers`, `options` for `createMarketplace`, `internals`. Handlers are `none` (only for changes), `at-once`,
  * `failing-and-hung` (handlers of updates return at once, of installs fail, of uninstalls never return), `hung` or
  * `draining` (of uninstalls).
  */
-const { platformUrl, front = 'express', handlers = 'none', options = {} } = settings
+const { platformUrl, front = 'express', handlers = 'none', options = {}, internals = {} } = settings
 const beganAt = performance.now()
 const store = storeFor(settings.store, systemClock)
 const marketplace = createMarketplace({
@@ -20,8 +20,9 @@ const marketplace = createMarketplace({
   deliverySecrets: SECRET,
   // The store that is also called directly.
   store: { [CREATE_STORE]: () => store },
-  closeGraceMs: 500,
+  closeTimeoutMs: 500,
   ...options,
+  [Symbol.for('marketplace-webhooks internals')]: internals,
 })
 let handled = 0
 let firstAt = 0
@@ -60,7 +61,10 @@ const answers = {
       const numbers = Array.from({ length: Math.min(500, count + 1 - first) }, (_, i) => first + i)
       await Promise.all(
         numbers.map((number) =>
-          marketplace.track({ subscription_uid: subscriptionOf(number), business_uid: businessOf(number) }),
+          marketplace.subscriptions.track({
+            subscriptionUid: subscriptionOf(number),
+            businessUid: businessOf(number),
+          }),
         ),
       )
     }

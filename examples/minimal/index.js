@@ -19,7 +19,7 @@ const server = express()
 const url = `http://127.0.0.1:${server.address().port}`
 const visit = () => fetch(`${url}/reports`, { headers: { 'x-business': 'business-1' } })
 
-await platform.registerAll(marketplace.targetUrl(`${url}/webhooks/marketplace`))
+await platform.registerAll(marketplace.webhooks.targetUrl(`${url}/webhooks/marketplace`))
 console.log('before the purchase:', (await visit()).status)
 const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
 await platform.settled() // every webhook is delivered

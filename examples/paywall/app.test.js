@@ -17,7 +17,7 @@ before(async () => {
   marketplace = created.marketplace
   server = created.app.listen(0)
   url = `http://127.0.0.1:${server.address().port}`
-  await platform.registerAll(marketplace.targetUrl(`${url}/webhooks/marketplace`))
+  await platform.registerAll(marketplace.webhooks.targetUrl(`${url}/webhooks/marketplace`))
   platform.purchase({ business_uid: 'basic', purchasable_uid: 'plan-basic', payment: 'succeeded' })
   platform.purchase({ business_uid: 'pro', purchasable_uid: 'plan-pro', payment: 'succeeded' })
   await platform.settled()

@@ -10,7 +10,7 @@ const platform = createSimulator({
 const { app, marketplace } = createApp(await platform.start(), credentials)
 const server = app.listen(Number(process.env.PORT ?? 3000), async () => {
   const url = `http://localhost:${server.address().port}`
-  await platform.registerAll(marketplace.targetUrl(`${url}/webhooks/marketplace`))
+  await platform.registerAll(marketplace.webhooks.targetUrl(`${url}/webhooks/marketplace`))
   platform.purchase({ business_uid: 'basic', purchasable_uid: 'plan-basic', payment: 'succeeded' })
   platform.purchase({ business_uid: 'pro', purchasable_uid: 'plan-pro', payment: 'succeeded' })
   for (const business of ['basic', 'pro', 'nobody']) console.log(`${url}/sign-in?business=${business}`)

@@ -24,7 +24,7 @@ describe('GET /reports', () => {
     server = createServer(createApp(marketplace, (req) => req.get('x-business')))
     await new Promise<void>((resolve) => server.listen(0, resolve))
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    await platform.registerAll(marketplace.targetUrl(`${url}/webhooks/marketplace`))
+    await platform.registerAll(marketplace.webhooks.targetUrl(`${url}/webhooks/marketplace`))
   })
   afterEach(async () => {
     server.close()

@@ -18,8 +18,8 @@ export interface CommonOptions {
 
 export interface Action {
   action: string
-  business_uid?: string
-  entry_id?: string
+  businessUid?: string
+  entryId?: string
   /** The object of the action. The journal gets it as the reason if the person gave none. */
   about?: string
 }

@@ -17,17 +17,17 @@ export async function startDevReceiver(options: {
     platform,
     deliverySecrets: randomBytes(24).toString('base64url'),
     store: 'sqlite::memory:',
-    closeGraceMs: 500,
+    closeTimeoutMs: 500,
   })
   marketplace.onPurchaseChange(log.answer)
   try {
     await marketplace.start()
-    const server = createServer(marketplace.handler({ path: '/' }))
+    const server = createServer(marketplace.listener({ path: '/' }))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     return {
-      target: marketplace.targetUrl(`http://127.0.0.1:${port}/`),
+      target: marketplace.webhooks.targetUrl(`http://127.0.0.1:${port}/`),
       async close() {
         server.close()
         server.closeAllConnections()

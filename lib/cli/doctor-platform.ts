@@ -46,14 +46,15 @@ export async function checkRead(
   createProbe: (replaced: Partial<MarketplaceOptions>) => Promise<Marketplace>,
   named: { subscription_uid: string; business_uid: string },
 ): Promise<Finding> {
-  const probe = await createProbe({ store: 'sqlite::memory:', adoptStore: false, worker: { pollMs: 50 } })
+  const probe = await createProbe({ store: 'sqlite::memory:', adoptStore: false, worker: true })
   try {
     await probe.start()
   } catch (error) {
     return skipped(`the trial read needs a database in memory, which did not open: ${stopFor(error).message}`)
   }
-  await probe.track(named)
-  return findingOf(await probe.refresh(named.business_uid), named.subscription_uid)
+  const { subscription_uid: subscriptionUid, business_uid: businessUid } = named
+  await probe.subscriptions.track({ subscriptionUid, businessUid })
+  return findingOf(await probe.businesses.refresh(businessUid), subscriptionUid)
 }
 
 function findingOf({ subscriptions }: Decision, uid: string): Finding {

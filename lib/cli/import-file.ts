@@ -55,7 +55,10 @@ export async function openCustomers(file: string, stdin: NodeJS.ReadableStream):
       for await (const { number, fault, value } of rows) {
         places.set(++nth, { number, fault })
         // Any values: the import checks them.
-        yield value as unknown as TrackedSubscription
+        yield {
+          subscriptionUid: value.subscription_uid,
+          businessUid: value.business_uid,
+        } as TrackedSubscription
       }
     },
     placeOf(nth) {

@@ -1,12 +1,12 @@
-import type { ImportLine, ImportProgress, ImportSummary } from '../index.js'
+import type { ImportSummary } from '../index.js'
 import type { Customers } from './import-file.js'
 import type { Output } from './output.js'
 
 /** Shows the results of an import. */
 export interface Reporter {
   /** Shows a line with its result. A person sees only the lines that need attention. */
-  line(line: Omit<ImportLine, 'result'> & { result: string }): void
-  progress(progress: Partial<ImportProgress> & { done: number }): void
+  line(line: Omit<ImportSummary['notRead'][number], 'result'> & { result: string }): void
+  progress(progress: Partial<ImportSummary> & { done: number }): void
   summary(summary: Partial<ImportSummary> & { explanation: string }): void
 }
 

@@ -9,8 +9,8 @@ const BATCH = 50
 
 interface Given {
   line: number
-  subscription_uid: unknown
-  business_uid: unknown
+  subscriptionUid: unknown
+  businessUid: unknown
 }
 
 /** Requests the read of each line, and does not wait for it. */
@@ -21,9 +21,11 @@ export async function trackOnly(
 ): Promise<ExitCode> {
   return eachLine(customers, {
     reporter,
-    async resultFor({ subscription_uid, business_uid }) {
+    async resultFor({ subscriptionUid, businessUid }) {
       // Any value of the file: `track` checks it.
-      await marketplace.track({ subscription_uid, business_uid } as TrackedSubscription, { announce })
+      await marketplace.subscriptions.track({ subscriptionUid, businessUid } as TrackedSubscription, {
+        announce,
+      })
       return 'requested'
     },
     explanation: ({ requested = 0, invalid = 0 }) =>
@@ -40,10 +42,10 @@ export async function dryRun(
   const seen = new Set<string>()
   return eachLine(customers, {
     reporter,
-    async resultFor({ subscription_uid, business_uid }) {
-      const uid = subscription_uid as string
+    async resultFor({ subscriptionUid, businessUid }) {
+      const uid = subscriptionUid as string
       // This lookup checks the uid of the business by the rule of the package. An undefined filter would match everything.
-      await marketplace.subscriptions.list({ businessUid: (business_uid ?? '') as string, limit: 1 })
+      await marketplace.subscriptions.list({ businessUid: (businessUid ?? '') as string, limit: 1 })
       const known = await marketplace.subscriptions.get(uid)
       const isRepeated = seen.has(String(uid))
       seen.add(String(uid))
@@ -69,13 +71,13 @@ async function eachLine(
   /** Runs one batch at once, and reports its results in the order of its lines. */
   async function all(batch: readonly Given[]) {
     const found = await Promise.all(batch.map((given) => resultFor(given).then(asResult, asInvalid)))
-    batch.forEach(({ line, subscription_uid, business_uid }, i) => {
+    batch.forEach(({ line, subscriptionUid, businessUid }, i) => {
       const { result, why } = found[i] as Found
       counts[result] = (counts[result] ?? 0) + 1
       reporter.line({
         line,
-        subscription_uid: textOf(subscription_uid),
-        business_uid: textOf(business_uid),
+        subscription_uid: textOf(subscriptionUid),
+        business_uid: textOf(businessUid),
         result,
         why,
       })

@@ -20,7 +20,7 @@ export function createActs(options: {
   function record(
     { name, role }: Person,
     action: string,
-    about: { business_uid?: string; entry_id?: string },
+    about: { businessUid?: string; entryId?: string },
     ...why: (string | undefined)[]
   ) {
     const reason = why.filter((part) => part !== undefined && part !== '').join('; ')
@@ -34,18 +34,21 @@ export function createActs(options: {
 
   return {
     async refresh(person: Person, { business_uid, reason }: Inputs['refresh']): Promise<Replies['refresh']> {
-      await record(person, 'refresh', { business_uid }, reason)
-      return business(person, { business_uid }, await marketplace.refresh(business_uid))
+      await record(person, 'refresh', { businessUid: business_uid }, reason)
+      return business(person, { business_uid }, await marketplace.businesses.refresh(business_uid))
     },
 
     async track(
       person: Person,
       { business_uid, subscription_uid, announce = true, reason }: Inputs['track'],
     ): Promise<Replies['track']> {
-      await record(person, 'track', { business_uid }, `subscription ${subscription_uid}`, reason)
-      await marketplace.track({ subscription_uid, business_uid }, { announce })
+      await record(person, 'track', { businessUid: business_uid }, `subscription ${subscription_uid}`, reason)
+      await marketplace.subscriptions.track(
+        { subscriptionUid: subscription_uid, businessUid: business_uid },
+        { announce },
+      )
       // Waits for the read, so that the person sees the result.
-      return business(person, { business_uid }, await marketplace.refresh(business_uid))
+      return business(person, { business_uid }, await marketplace.businesses.refresh(business_uid))
     },
 
     async replay(person: Person, { reason, ...selection }: Inputs['replay']): Promise<Replies['replay']> {
@@ -58,13 +61,13 @@ export function createActs(options: {
         )
       const { ids, which } = await attention.selected(selection)
       const about = entry_id === undefined ? `${ids.length} entries ${which}` : undefined
-      await record(person, 'replay', entry_id === undefined ? {} : { entry_id }, about, reason)
+      await record(person, 'replay', entry_id === undefined ? {} : { entryId: entry_id }, about, reason)
       return attention.replay(selection)
     },
 
     async export(person: Person, { business_uid, reason }: Inputs['export']): Promise<Replies['export']> {
-      await record(person, 'export', { business_uid }, reason)
-      const data = await marketplace.exportData(business_uid)
+      await record(person, 'export', { businessUid: business_uid }, reason)
+      const data = await marketplace.businesses.export(business_uid)
       return { fileName: `business-${business_uid.replace(/[^\w-]/g, '_').slice(0, 60)}.json`, data }
     },
 
@@ -77,7 +80,7 @@ export function createActs(options: {
         )
       // The action has no business_uid: otherwise the erasure would delete it too.
       await record(person, 'erase requested', {}, `business ${business_uid}`, reason)
-      return marketplace.erase(business_uid, { actor: `${person.name} (${person.role})` })
+      return marketplace.businesses.erase(business_uid, { actor: `${person.name} (${person.role})` })
     },
   }
 }

@@ -30,7 +30,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
   async function isKnown(business_uid: string): Promise<boolean> {
     const [subscription] = await marketplace.subscriptions.list({ businessUid: business_uid, limit: 1 })
     if (subscription) return true
-    const items = await marketplace.history(business_uid, { limit: 10 })
+    const items = await marketplace.businesses.history(business_uid, { limit: 10 })
     return items.some(({ kind }) => kind !== 'action')
   }
 
@@ -64,7 +64,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
     person: Person,
     { business_uid, before }: { business_uid: string; before?: string | undefined },
   ): Promise<Replies['history']> {
-    const items = await marketplace.history(business_uid, {
+    const items = await marketplace.businesses.history(business_uid, {
       limit: ITEMS_A_PAGE,
       ...(before === undefined ? {} : { before }),
     })

@@ -3,16 +3,5 @@ import type { Marketplace } from '../index.js'
 /** The public methods of a marketplace that the console calls. */
 export type ConsoleMarketplace = Pick<
   Marketplace,
-  | 'explain'
-  | 'refresh'
-  | 'track'
-  | 'history'
-  | 'subscriptions'
-  | 'journal'
-  | 'exportData'
-  | 'erase'
-  | 'webhooks'
-  | 'health'
-  | 'readiness'
-  | 'targetUrl'
+  'explain' | 'subscriptions' | 'businesses' | 'journal' | 'webhooks' | 'health' | 'readiness'
 >

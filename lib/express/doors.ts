@@ -1,4 +1,4 @@
-import { createHandler, type HandlerOptions } from './handler.js'
+import { createListener, type ListenerOptions } from './handler.js'
 import { createReceiver } from './receiver.js'
 import type { ReceiverOptions } from './take-delivery.js'
 
@@ -12,6 +12,6 @@ export function createDoors(
   const { onOtherwiseError, ...receiver } = options
   return {
     router: createReceiver(receiver),
-    handler: (where: HandlerOptions) => createHandler({ ...receiver, onError: onOtherwiseError }, where),
+    listener: (where: ListenerOptions) => createListener({ ...receiver, onError: onOtherwiseError }, where),
   }
 }

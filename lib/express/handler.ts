@@ -8,9 +8,9 @@ import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 /**
  * Where deliveries arrive, and which listener answers all other requests.
  *
- * @example marketplace.handler({ path: '/webhooks/marketplace', otherwise: app })
+ * @example marketplace.listener({ path: '/webhooks/marketplace', otherwise: app })
  */
-export interface HandlerOptions {
+export interface ListenerOptions {
   /** The path before the delivery secret, such as `/webhooks/marketplace`. It is case-sensitive. */
   path: string
   /** Answers every request outside of `path`, and receives it unchanged. Without it they get 404. */
@@ -31,9 +31,9 @@ export type RequestListener = (req: any, res: any) => unknown
  *
  * Throws `argument_invalid` at once when an option is wrong.
  */
-export function createHandler(
+export function createListener(
   receiver: ReceiverOptions & { onError?: ((error: unknown) => void) | undefined },
-  options: HandlerOptions,
+  options: ListenerOptions,
 ): RequestListener {
   const { clock, onError = () => {} } = receiver
   const mount = mountPath(options)
@@ -79,7 +79,7 @@ function isThenable(result: unknown): result is PromiseLike<unknown> {
 function mountPath(options: unknown): string {
   const { path, otherwise } = (options ?? {}) as Record<string, unknown>
   const refuse = (why: string) =>
-    new MarketplaceError('argument_invalid', `Cannot create the handler: ${why}`)
+    new MarketplaceError('argument_invalid', `Cannot create the listener: ${why}`)
   if (typeof path !== 'string' || !path.startsWith('/')) throw refuse('path must begin with /')
   if (/[?#]/.test(path)) throw refuse('path must have no query and no fragment')
   if (!URL.canParse(path, 'http://host') || new URL(path, 'http://host').pathname !== path) {

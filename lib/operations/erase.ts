@@ -6,16 +6,6 @@ import { checked } from '../store/entry-filter.js'
 import type { Store } from '../store/store.js'
 import { isoOf } from './subscriptions.js'
 
-/**
- * What `erase` keeps beside the date.
- *
- * @example await marketplace.erase('business-1', { actor: 'ada@example.com' })
- */
-export interface EraseOptions {
-  /** Who requested the erasure. The journal records it. */
-  actor?: string
-}
-
 /** What `erase` did. */
 export interface EraseSummary {
   business_uid: string
@@ -32,7 +22,7 @@ const OPTIONS = z.strictObject({ actor: text.optional() })
 export function createErase({ store, clock }: { store: Pick<Store, 'erase'>; clock: Clock }) {
   return async function erase(
     businessUid: string | number,
-    options: EraseOptions = {},
+    options: { actor?: string } = {},
   ): Promise<EraseSummary> {
     const business_uid = requireIdentifier(businessUid, 'business_uid')
     const { actor } = checked(OPTIONS, options, 'erase the business')

@@ -46,7 +46,7 @@ export type HistoryItem = {
 /**
  * Which page of a business's history.
  *
- * @example await marketplace.history('business-1', { limit: 20, before: id })
+ * @example await marketplace.businesses.history('business-1', { limit: 20, before: id })
  */
 export interface HistoryOptions {
   /** Only items before the item with this `id` (the last one of the previous page), or before this time. */

@@ -10,8 +10,8 @@ const POLL_MS = 100
 const TIMEOUT_MS = 30 * SECOND
 
 /**
- * Idle means: this process accepts no delivery at the moment, and in no process on the store is a read, or an entry with
- * a handler, under way or due within a second. So `idle` waits for a first read, for the handlers of the change it found,
+ * Settled means: this process accepts no delivery at the moment, and in no process on the store is a read, or an entry with
+ * a handler, under way or due within a second. So `settled` waits for a first read, for the handlers of the change it found,
  * and for a retry within a second. It does not wait for a later retry, verification or reconcile, nor for changes without
  * a handler.
  */
@@ -36,7 +36,7 @@ export function createIdle(options: {
     progress()
   }
 
-  async function idle({ timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {}): Promise<void> {
+  async function settled({ timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {}): Promise<void> {
     const until = clock.monotonic() + timeoutMs
     const recheck = createRecheck(clock, POLL_MS)
     const unsubscribe = store.subscribe(recheck.end)
@@ -48,7 +48,7 @@ export function createIdle(options: {
         const due = await look()
         if (due === undefined) return
         if (clock.monotonic() >= until)
-          throw new MarketplaceError('not_idle', `Cannot become idle within ${timeoutMs} ms: ${due}`)
+          throw new MarketplaceError('not_settled', `Cannot settle within ${timeoutMs} ms: ${due}`)
         await pause
       }
     } finally {
@@ -58,7 +58,7 @@ export function createIdle(options: {
     }
   }
 
-  /** The reason to wait, as a phrase; undefined when idle. */
+  /** The reason to wait, as a phrase; undefined when settled. */
   async function look(): Promise<string | undefined> {
     if (accepting > 0) return 'a delivery is being accepted'
     if (!areTopicsKnown()) return 'the store does not know a new handler yet'
@@ -69,7 +69,7 @@ export function createIdle(options: {
   }
 
   return {
-    idle,
+    settled,
     /** To be called after a read or a handler: everyone who waits looks again. */
     progress,
     /** Counts a delivery while it is being accepted. */

@@ -79,7 +79,7 @@ function iteratorOf(lines: unknown): Iterator<unknown> | AsyncIterator<unknown> 
   if (iterator) return iterator
   throw new MarketplaceError(
     'argument_invalid',
-    'Cannot import subscriptions: expected an iterable or an async iterable of { subscription_uid, business_uid }',
+    'Cannot import subscriptions: expected an iterable or an async iterable of { subscriptionUid, businessUid }',
   )
 }
 
@@ -88,15 +88,15 @@ function givenLine(value: unknown, line: number): GivenLine {
   try {
     return {
       line,
-      subscription_uid: requireIdentifier(given.subscription_uid, 'subscription_uid'),
-      business_uid: requireIdentifier(given.business_uid, 'business_uid'),
+      subscription_uid: requireIdentifier(given.subscriptionUid, 'subscriptionUid'),
+      business_uid: requireIdentifier(given.businessUid, 'businessUid'),
       fault: null,
     }
   } catch (error) {
     return {
       line,
-      subscription_uid: identifierOf(given.subscription_uid),
-      business_uid: identifierOf(given.business_uid),
+      subscription_uid: identifierOf(given.subscriptionUid),
+      business_uid: identifierOf(given.businessUid),
       fault: `Line ${line}: ${messageOf(error)}`,
     }
   }

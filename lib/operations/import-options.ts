@@ -2,11 +2,11 @@ import { MarketplaceError } from '../errors.js'
 import type { ImportLine, ImportProgress } from './import-results.js'
 
 /**
- * How `importSubscriptions` goes through its lines.
+ * How `subscriptions.import` goes through its lines.
  *
  * @example
  * const onProgress = ({ done, total }) => console.log(done, 'of', total)
- * await marketplace.importSubscriptions(lines, { announce: false, onProgress, signal: AbortSignal.timeout(60_000) })
+ * await marketplace.subscriptions.import(lines, { announce: false, onProgress, signal: AbortSignal.timeout(60_000) })
  */
 export interface ImportOptions {
   /** False: the changes these reads find do not reach `onPurchaseChange`. See `track`. Default true. */

@@ -24,9 +24,9 @@ export interface Action {
   actor: string
   /** The name of the action, such as `replay` or `refresh`. `erase` is reserved for erasures. */
   action: string
-  business_uid?: string | number
-  /** The entry the action concerns. Without `business_uid`, the action belongs to the business of this entry. */
-  entry_id?: string
+  businessUid?: string | number
+  /** The entry the action concerns. Without `businessUid`, the action belongs to the business of this entry. */
+  entryId?: string
   reason?: string
 }
 
@@ -37,8 +37,8 @@ const text = z.string().min(1).max(500).transform(storable)
 const ACTION = z.strictObject({
   actor: text,
   action: text,
-  business_uid: identifier.optional(),
-  entry_id: text.optional(),
+  businessUid: identifier.optional(),
+  entryId: text.optional(),
   reason: text.optional(),
 })
 const REPLAY = z.strictObject({ limit: limit.optional(), dryRun: z.boolean().optional() })
@@ -89,19 +89,19 @@ export function createJournalOperations(options: {
     },
 
     async recordAction(given: Action): Promise<{ id: string }> {
-      const { actor, action, business_uid, entry_id, reason } = checked(ACTION, given, 'record the action')
+      const { actor, action, businessUid, entryId, reason } = checked(ACTION, given, 'record the action')
       if (action === 'erase')
         throw new MarketplaceError(
           'argument_invalid',
-          'Cannot record the action: the name erase is reserved for erase()',
+          'Cannot record the action: the name erase is reserved for businesses.erase()',
         )
-      const entry = entry_id === undefined ? undefined : await store.getEntry(entry_id)
+      const entry = entryId === undefined ? undefined : await store.getEntry(entryId)
       const id = newId(clock.now())
       await store.recordAction({
         id,
         name: action,
-        businessUid: business_uid ?? entry?.businessUid ?? null,
-        payload: JSON.stringify({ actor, action, reason: reason ?? null, entry_id: entry_id ?? null }),
+        businessUid: businessUid ?? entry?.businessUid ?? null,
+        payload: JSON.stringify({ actor, action, reason: reason ?? null, entry_id: entryId ?? null }),
       })
       return { id }
     },

@@ -1,16 +1,14 @@
-import type { DeadEntry as DeadInStore } from '../store/store.js'
+import type { DeadEntry } from '../store/store.js'
 import type { HandlerFailure as FailureInWorker } from '../work/call-handlers.js'
 import { createListeners } from '../work/listeners.js'
-import { type DeadEntry, type HandlerFailure, publicDeath, publicFailure } from './public-entry.js'
+import { type HandlerFailure, publicDeath, publicFailure } from './public-entry.js'
 
-/** The app's listeners for dead entries and failed tries. */
+/** The app's listeners for failed tries, and for entries that became dead without one. */
 export function createOutcomeListeners(onError: (error: unknown) => void) {
-  const dead = createListeners<DeadEntry>(onError)
   const failures = createListeners<HandlerFailure>(onError)
   return {
-    onDead: dead.add,
     onHandlerError: failures.add,
-    died: (entry: DeadInStore) => dead.call(publicDeath(entry)),
+    died: (entry: DeadEntry) => failures.call(publicDeath(entry)),
     failed: (failure: FailureInWorker) => failures.call(publicFailure(failure)),
   }
 }

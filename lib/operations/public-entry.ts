@@ -1,10 +1,5 @@
-import type {
-  Cause,
-  DeadEntry as DeadInStore,
-  EntryKind,
-  EntryStatus,
-  JournalEntry as InStore,
-} from '../store/store.js'
+import { MarketplaceError } from '../errors.js'
+import type { Cause, DeadEntry, EntryKind, EntryStatus, JournalEntry as InStore } from '../store/store.js'
 import type { HandlerFailure as FailureInWorker } from '../work/call-handlers.js'
 import type { StoredChange } from '../work/purchase-change.js'
 
@@ -34,28 +29,20 @@ export interface JournalEntry extends Named {
   dueAt: string | null
 }
 
-/** An entry whose tries are used up, or that waited too long for a handler. */
-export interface DeadEntry extends Named {
-  id: string
-  kind: EntryKind
-  name: string
-  attempts: number
-  error: string
-}
-
-/** One failed try of one handler. */
+/** One failed try of one handler, or the end of an entry that is dead without a failed try. */
 export interface HandlerFailure extends Named {
   id: string
   kind: EntryKind
   name: string
-  /** 1 at the first try. */
+  /** 1 at the first try; 0 without any. */
   attempt: number
   /**
-   * The error of the handler, or a `MarketplaceError`: `handler_timeout`, or `store_unavailable` if the store could not be
-   * read to compute `entitled` of a change. Then no handler was called, and this is not the last try.
+   * The error of the handler, or a `MarketplaceError`: `handler_timeout`; `store_unavailable` if the store could not be
+   * read to compute `entitled` of a change (then no handler was called, and this is not the last try); `entry_dead` if the
+   * entry waited too long, or ended its process again and again.
    */
   error: unknown
-  /** Time until the next try; null after the last try, when the entry is dead. */
+  /** Time until the next try; null: there is none, and the entry is dead. */
   retryInMs: number | null
 }
 
@@ -70,7 +57,12 @@ export const publicEntry = ({ id, kind, name, status, ...entry }: InStore): Jour
 
 export const publicEntries = (entries: readonly InStore[]): JournalEntry[] => entries.map(publicEntry)
 
-export const publicDeath = (entry: DeadInStore): DeadEntry => withPlatformNames(entry)
+export const publicDeath = ({ attempts, error, ...entry }: DeadEntry): HandlerFailure => ({
+  ...withPlatformNames(entry),
+  attempt: attempts,
+  error: new MarketplaceError('entry_dead', `Cannot hand over the ${entry.kind} ${entry.id}: ${error}`),
+  retryInMs: null,
+})
 
 export const publicFailure = (failure: FailureInWorker): HandlerFailure => withPlatformNames(failure)
 

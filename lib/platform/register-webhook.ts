@@ -18,7 +18,7 @@ export interface Registration {
 }
 
 /**
- * Returns `registerWebhook(registration)`: POST {base_url}/platform/v1/webhook/subscribe. It rejects `event_unknown`,
+ * Returns `webhooks.register(registration)`: POST {base_url}/platform/v1/webhook/subscribe. It rejects `event_unknown`,
  * `token_kind_not_accepted`, `argument_invalid`, `platform_refused`, `platform_throttled`, `platform_failing`,
  * `platform_reply_invalid` (a page instead of JSON), or as `send` does.
  */

@@ -31,7 +31,7 @@ export interface Faults {
  * interface document does not define. All methods throw `closed` after `close()`.
  *
  * @example
- * await platform.registerAll(marketplace.targetUrl('http://localhost:3000/webhooks'))
+ * await platform.registerAll(marketplace.webhooks.targetUrl('http://localhost:3000/webhooks'))
  * const { uid } = platform.purchase({ business_uid: 'bakery', payment: 'succeeded' })
  * await platform.settled() // delivered
  * platform.paymentIssue(uid)

@@ -132,7 +132,7 @@ function leaseLost() {
 function tooLate(timeoutMs: number) {
   const why =
     `it has not ended after ${timeoutMs / SECOND} s. Make it faster, let it end when context.signal aborts, ` +
-    'or raise worker.handlerTimeoutMs'
+    'or raise handlers.timeoutMs'
   return new MarketplaceError('handler_timeout', `Cannot finish the handler: ${why}`)
 }
 

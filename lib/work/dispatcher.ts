@@ -44,6 +44,7 @@ export function createDispatcher(
     pollMs: number
     clock: Clock
     onHandled?(entry: Entry, result: EntryEnd['result']): void
+    /** Called for an entry that became dead without a failed try. */
     onDead(entry: DeadEntry): void
     onError(error: unknown): void
   },
@@ -130,6 +131,7 @@ export function createDispatcher(
     if (result.kind === 'retry' && result.isUntried) return
     onHandled(entry, result)
     if (result.kind !== 'dead') return
+    if (result.report) return result.report()
     const { id, kind, name, businessUid, subscriptionUid, attempt: attempts } = entry
     onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
   }

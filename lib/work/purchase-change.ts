@@ -9,7 +9,7 @@ export interface PurchaseChange extends StoredChange {
   /**
    * Whether the business may use the app now: computed from the store for each call of the handler, also at a retry, a
    * replay, and for a handler that was registered later. So it may differ from `to`, which a later change may have
-   * replaced. It is the answer of `isEntitled(business_uid)`: one subscription of any item of the app is enough. While the
+   * replaced. It is the answer of `isEntitled(businessUid)`: one subscription of any item of the app is enough. While the
    * answer is not known, no handler is called. For one item of several, call `isEntitled` with `purchasableUid`.
    */
   entitled: boolean
@@ -31,7 +31,7 @@ export interface StoredChange {
   gone: Gone | 'moved' | null
   /**
    * Why the subscription was read. `event`: an event named it or its business. `request`: `track` or `refresh`. `import`:
-   * an import, `refreshAll`, or the first read after a restore or a migration. `reconcile`: the regular read, so no event
+   * an import, `subscriptions.refreshAll`, or the first read after a restore or a migration. `reconcile`: the regular read, so no event
    * had announced the change. A retry and a verification have the cause of the read that they follow.
    */
   cause: Cause

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
 import type { Entry } from '../store/store.js'
 
-/** `idle()` waits for what is due within a second, and most answers are known by then. */
+/** `settled()` waits for what is due within a second, and most answers are known by then. */
 const LEAST_MS = SECOND
 const MOST_MS = MINUTE
 /** Between two entries that are put off: in an outage of the platform that lasts for days there may be very many. */

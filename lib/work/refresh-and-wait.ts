@@ -4,7 +4,7 @@ import type { Store } from '../store/store.js'
 import { createRecheck } from '../waiting.js'
 
 /**
- * Returns `refresh(businessUid)`: requests a read of all its subscriptions and waits until they are read, have
+ * Returns `businesses.refresh(businessUid)`: requests a read of all its subscriptions and waits until they are read, have
  * failed, or time is up.
  */
 export function createRefreshAndWait<Decision>(options: {

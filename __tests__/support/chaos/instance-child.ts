@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { createMarketplace } from '../../../lib/index.js'
 import { seeded } from '../../../lib/testing/random.js'
+import { internals } from '../internals.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
 import { now } from './clock.js'
 
@@ -45,12 +46,13 @@ function begin(settings: InstanceSettings) {
 
   const marketplace = createMarketplace({
     app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours' },
-    platform: { baseUrl, authUrl, timeoutMs: 2_000 },
+    platform: { baseUrl, authUrl },
+    ...internals({ leaseMs, callTimeoutMs: 2_000 }),
     deliverySecrets: DELIVERY_SECRET,
     store,
     freshness: { maxStaleMs, reconcileEveryMs },
     // More tries than a run needs, so an entry becomes dead only because of a mistake.
-    worker: { leaseMs, handlerRetryDelaysMs: Array<number>(100).fill(300) },
+    handlers: { retryDelaysMs: Array<number>(100).fill(300) },
   })
 
   async function handle({ id }: { id: string }, context: { signal: AbortSignal; attempt: number }) {

@@ -177,7 +177,7 @@ const FAULTS_OF_OPERATORS = {
     async live(world) {
       const { time, app, buyers, ledger, verdict } = world
       // These are shorter than the tries of a handler, so the tries decide.
-      const retention = { changesMs: 2 * DAY, doneMs: 2 * DAY, deadMs: 20 * DAY }
+      const retention = { changesMs: 2 * DAY, eventsMs: 2 * DAY }
       await app.redeploy({ retention })
       const before = ledger.dead()
       app.now.fails = ({ business }) => business === 'poison'
@@ -337,7 +337,7 @@ export async function tracked({ time, app, platform, deliveries, buyers }: World
     else platform.set(uid, business, 'purchased')
     buyers.businesses.add(business)
     deliveries.learn(uid)
-    await time.until(app.marketplace().track({ subscription_uid: uid, business_uid: business }))
+    await time.until(app.marketplace().subscriptions.track({ subscriptionUid: uid, businessUid: business }))
   }
   // Otherwise the clock may doze until the fault begins, and nothing was read before.
   time.lookClosely(MINUTE)

@@ -6,6 +6,7 @@ import { createMarketplace, type MarketplaceOptions } from '../../../lib/index.j
 import { postgresDialect } from '../../../lib/postgres/dialect.js'
 import { MIGRATIONS } from '../../../lib/store/migrations.js'
 import type { Connection } from '../../../lib/store/sql.js'
+import { internals } from '../internals.js'
 import { until } from '../until.js'
 import { platformOf, RELEASE_ADDRESSES, RELEASE_APP, RELEASE_SECRET } from './platform.js'
 
@@ -20,7 +21,7 @@ export async function dumpOfThisVersion(address: string): Promise<string> {
  * bakery was handled. That of the salon is tried again, because its handler fails.
  */
 async function live(store: string) {
-  const app = open(store, { worker: { pollMs: 50 } })
+  const app = open(store, { ...internals({ pollMs: 50 }) })
   app.marketplace.onPurchaseChange(({ business_uid }) => {
     if (business_uid === 'salon') throw new Error('the handler fails')
   })
@@ -57,9 +58,9 @@ function open(store: string, options: Partial<MarketplaceOptions>) {
     store,
     ...options,
   })
-  const server = createServer(marketplace.handler({ path: '/hooks' })).listen(0)
+  const server = createServer(marketplace.listener({ path: '/hooks' })).listen(0)
   const target = () =>
-    marketplace.targetUrl(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`)
+    marketplace.webhooks.targetUrl(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`)
   return {
     marketplace,
     async deliver(envelope: object) {

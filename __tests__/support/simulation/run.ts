@@ -1,6 +1,7 @@
 import type { AnyEvent, PurchaseChange } from '../../../lib/index.js'
 import type { LaneClaim, Store } from '../../../lib/store/store.js'
 import { nextAct, PAID_AT_ONCE, standingOf } from '../businesses.js'
+import { internals } from '../internals.js'
 import type { Subscription } from '../platform.js'
 import { DELIVERY_SECRET } from '../settings.js'
 import { createVirtualClock } from '../virtual-clock.js'
@@ -126,21 +127,13 @@ export async function simulate(
       fetchFor: platform.fetchFor,
       settings: {
         app: { clientId: 'client', clientSecret: 'secret', purchasableUid: ITEM, codeName: 'ours' },
-        platform: {
-          baseUrl: 'https://platform.test',
-          authUrl: 'https://auth.test',
-          timeoutMs: 5_000,
-          concurrency: profile.concurrency,
-        },
+        platform: { baseUrl: 'https://platform.test', authUrl: 'https://auth.test' },
+        reads: { concurrency: profile.concurrency },
+        ...internals({ pollMs: profile.pollMs, leaseMs, callTimeoutMs: 5_000 }),
         deliverySecrets: DELIVERY_SECRET,
         freshness: { waitMs: profile.waitMs, reconcileEveryMs: profile.reconcileEveryMs, maxStaleMs },
-        worker: {
-          pollMs: profile.pollMs,
-          leaseMs,
-          handlerTimeoutMs: 5_000,
-          handlerRetryDelaysMs: RETRY_DELAYS_MS,
-        },
-        closeGraceMs: 1_000,
+        handlers: { timeoutMs: 5_000, retryDelaysMs: RETRY_DELAYS_MS },
+        closeTimeoutMs: 1_000,
       },
       secret: DELIVERY_SECRET,
       isWell: () => isWell,
@@ -376,7 +369,7 @@ export async function simulate(
         return ask(businessUid)
       case 'refresh': {
         const process = fate.pick(slots)
-        return process?.run(() => void process.marketplace.refresh(businessUid).catch(() => {}))
+        return process?.run(() => void process.marketplace.businesses.refresh(businessUid).catch(() => {}))
       }
       case 'track': {
         const [subscription_uid] = platform.uidsOf(businessUid)
@@ -384,7 +377,9 @@ export async function simulate(
         if (!subscription_uid) return
         return process?.run(
           () =>
-            void process.marketplace.track({ subscription_uid, business_uid: businessUid }).catch(() => {}),
+            void process.marketplace.subscriptions
+              .track({ subscriptionUid: subscription_uid, businessUid })
+              .catch(() => {}),
         )
       }
     }

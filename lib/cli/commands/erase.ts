@@ -20,13 +20,13 @@ export function addErase(program: Command, act: Act) {
       act(async (context, business: string, { yes }: { yes?: string }) => {
         const { out, actor } = context
         const marketplace = await context.open()
-        const { subscriptions, journal } = await marketplace.exportData(business)
+        const { subscriptions, journal } = await marketplace.businesses.export(business)
         const what = `${plural(subscriptions.length, 'subscription')} and ${plural(journal.length, 'journal entry', 'journal entries')}`
         const warning = `This deletes ${what} of ${business}. It cannot be undone.`
         const confirmed = yes ?? (await typedUid(context, warning))
         if (confirmed.trim() !== business)
           throw new Stop(USAGE, 'Nothing was erased: the two uids are not the same')
-        const summary = await marketplace.erase(business, { actor })
+        const summary = await marketplace.businesses.erase(business, { actor })
         out.result(summary, () => `Erased ${what} of ${business}.`)
         return DONE
       }),

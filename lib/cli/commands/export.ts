@@ -17,8 +17,8 @@ export function addExport(program: Command, act: Act) {
       act(async (context, business: string, { out: file }: { out?: string }) => {
         const { out } = context
         const marketplace = await context.open()
-        await context.record(marketplace, { action: 'export', business_uid: business })
-        const data = await marketplace.exportData(business)
+        await context.record(marketplace, { action: 'export', businessUid: business })
+        const data = await marketplace.businesses.export(business)
         const text = JSON.stringify(data, null, 2)
         if (file === undefined) {
           out.result(data, () => text)

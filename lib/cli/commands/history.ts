@@ -22,7 +22,7 @@ export function addHistory(program: Command, act: Act) {
         const { out } = context
         const { paint } = out
         const marketplace = await context.open()
-        const items = await marketplace.history(business, { limit, ...(before ? { before } : {}) })
+        const items = await marketplace.businesses.history(business, { limit, ...(before ? { before } : {}) })
         if (out.isJson) for (const item of items) out.result(item, () => '')
         else if (items.length > 0) out.result(items, () => textOf(items))
         if (items.length === 0)

@@ -70,7 +70,7 @@ async function importAll(
     NOTE_AFTER_MS,
   )
   try {
-    const summary = await marketplace.importSubscriptions(customers.lines(), {
+    const summary = await marketplace.subscriptions.import(customers.lines(), {
       announce,
       signal: abort.signal,
       answerTimeoutMs: Math.max(1, waitMs),

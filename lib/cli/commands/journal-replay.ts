@@ -47,7 +47,7 @@ async function replayOne(context: Context, id: string, { dryRun }: ReplayOptions
   if (entry.kind === 'action')
     throw new Stop(USAGE, 'Cannot replay the entry: it is an action of a person, and no handler gets actions')
   if (!dryRun) {
-    await context.record(marketplace, { action: 'replay', entry_id: id })
+    await context.record(marketplace, { action: 'replay', entryId: id })
     if (!(await marketplace.journal.replay(id))) throw notFound(id)
   }
   const preview = dryRun ? await answersFor(context, marketplace, [id]) : {}

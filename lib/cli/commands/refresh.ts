@@ -44,7 +44,7 @@ export function addRefresh(program: Command, act: Act) {
           })
         if (business === undefined) return refreshAll(context, within)
         const marketplace = await context.open()
-        await context.record(marketplace, { action: 'refresh', business_uid: business })
+        await context.record(marketplace, { action: 'refresh', businessUid: business })
         const decision = await refreshWithin(marketplace, business, wait * 1_000)
         const isRead = !isWaiting(decision)
         out.result({ ...decision, isRead }, () => verdictText(decision, out))
@@ -62,7 +62,7 @@ async function refreshAll(context: Context, minutes: number): Promise<ExitCode> 
   const { out } = context
   const marketplace = await context.open()
   await context.record(marketplace, { action: 'refresh', about: `all within ${minutes} min` })
-  const { subscriptions } = await marketplace.refreshAll({ withinMs: minutes * 60_000 })
+  const { subscriptions } = await marketplace.subscriptions.refreshAll({ withinMs: minutes * 60_000 })
   out.result(
     { subscriptions, withinMinutes: minutes },
     () => `The running app reads ${subscriptions} subscriptions within ${minutes} minutes.`,
@@ -77,7 +77,7 @@ async function refreshWithin(marketplace: Marketplace, business: string, ms: num
   const timeout = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), ms)
   })
-  let decision = await Promise.race([marketplace.refresh(business), timeout])
+  let decision = await Promise.race([marketplace.businesses.refresh(business), timeout])
   clearTimeout(timer)
   // `refresh` has its own waiting time, which may be shorter.
   while (decision !== undefined && isWaiting(decision) && Date.now() < deadline) {

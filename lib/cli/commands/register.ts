@@ -60,12 +60,12 @@ export function addRegister(program: Command, act: Act) {
       act(async (context, url: string, given: RegisterOptions) => {
         const { out } = context
         const marketplace = await context.create({ store: 'sqlite::memory:', worker: false })
-        const targetUrl = marketplace.targetUrl(url)
+        const targetUrl = marketplace.webhooks.targetUrl(url)
         const events = given.event ?? NEEDED_EVENTS
-        const unknown = events.filter((event) => !(event in marketplace.events))
+        const unknown = events.filter((event) => !(event in marketplace.webhooks.events))
         if (unknown.length > 0)
           throw new Stop(USAGE, `Unknown event: ${unknown.join(', ')}`, {
-            fix: `The events are ${Object.keys(marketplace.events).join(', ')}.`,
+            fix: `The events are ${Object.keys(marketplace.webhooks.events).join(', ')}.`,
           })
         if (!url.startsWith('https:'))
           out.warning('the address is not https, so the delivery secret is sent without encryption')
@@ -114,7 +114,7 @@ async function register(
   const { event } = registration
   try {
     // The call itself checks the kind of the token.
-    const { status } = await marketplace.registerWebhook(registration as never)
+    const { status } = await marketplace.webhooks.register(registration as never)
     return { event, status, code: null, why: null }
   } catch (error) {
     if (!(error instanceof MarketplaceError)) throw error

@@ -74,7 +74,7 @@ export async function addressWith(
     worker: false,
   })
   try {
-    return marketplace.targetUrl(mountUrl)
+    return marketplace.webhooks.targetUrl(mountUrl)
   } finally {
     await marketplace.close()
   }

@@ -15,21 +15,21 @@ export function addTrack(program: Command, act: Act) {
     .option('--quiet', 'do not call handlers for the change that the first read finds')
     .addHelpText('after', examples('track subscription-1 --business business-1'))
     .action(
-      act(async (context, subscription_uid: string, given: { business: string; quiet?: true }) => {
+      act(async (context, subscriptionUid: string, given: { business: string; quiet?: true }) => {
         const { out } = context
-        const { business: business_uid, quiet = false } = given
+        const { business: businessUid, quiet = false } = given
         const marketplace = await context.open()
         await context.record(marketplace, {
           action: 'track',
-          business_uid,
-          about: `subscription ${subscription_uid}`,
+          businessUid,
+          about: `subscription ${subscriptionUid}`,
         })
-        await marketplace.track({ subscription_uid, business_uid }, { announce: !quiet })
+        await marketplace.subscriptions.track({ subscriptionUid, businessUid }, { announce: !quiet })
         out.result(
-          { tracked: true, subscription_uid, business_uid, announce: !quiet },
-          () => `${subscription_uid} of ${business_uid} is added, and its read is requested.`,
+          { tracked: true, subscription_uid: subscriptionUid, business_uid: businessUid, announce: !quiet },
+          () => `${subscriptionUid} of ${businessUid} is added, and its read is requested.`,
         )
-        out.note(`When the app runs, see the outcome with: marketplace-webhooks explain ${business_uid}`)
+        out.note(`When the app runs, see the outcome with: marketplace-webhooks explain ${businessUid}`)
         return DONE
       }),
     )
