@@ -17,7 +17,7 @@ import { createOverdueWork } from './operations/overdue-work.js'
 import { createReporting } from './operations/reporting.js'
 import { silenceProblems } from './operations/silence.js'
 import { staleAnswers } from './operations/stale-answers.js'
-import { createWebhooksCheck } from './operations/webhooks-check.js'
+import { createWebhooksCheck, fingerprintsOf } from './operations/webhooks-check.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { ownerOf } from './store/store-owner.js'
@@ -70,13 +70,13 @@ export function createParts<Custom extends EventDefinitions>(
     during: (query) => lifecycle.during(query),
   })
 
+  const fingerprints = fingerprintsOf(options.deliverySecrets, app.clientSecret)
   const check = createWebhooksCheck({
     store,
     events: Object.keys(registry),
-    deliverySecrets: options.deliverySecrets,
-    key: app.clientSecret,
+    fingerprints,
+    retention: options.retention,
     clock,
-    onError: (error) => telemetry.failure('receiving', error),
   })
 
   const handlers = createHandlers({ onTopicsChange: () => worker?.handlersChanged() })
@@ -97,6 +97,7 @@ export function createParts<Custom extends EventDefinitions>(
     purchasableUids,
     codeNames,
     isAccess: access,
+    secrets: fingerprints,
     clock,
     onAccepted,
   })
@@ -129,7 +130,6 @@ export function createParts<Custom extends EventDefinitions>(
       imports.close()
       entitlements.close()
       platform.close()
-      await check.close()
     },
     closeGraceMs: options.closeGraceMs,
     clock,

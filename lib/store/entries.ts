@@ -46,6 +46,8 @@ export interface NewEvent {
   payload: string
   /** Why it was not recognised: a sentence for each fault. */
   issues: readonly string[] | null
+  /** The fingerprint of the delivery secret with which it came. */
+  secret?: string | null
   refresh: RefreshRequest | null
 }
 

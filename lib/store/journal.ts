@@ -39,9 +39,9 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
     NEW_COLUMNS,
     ({ insert, of }) => sql`
       insert into journal
-        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, status, attempts, received_at, settled_at)
+        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, secret, status, attempts, received_at, settled_at)
       ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
-        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('status')}, 0, ${of('now')},
+        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('secret')}, ${of('status')}, 0, ${of('now')},
         case when ${of('status')} = 'waiting' then ${of('now')} end`)}
       on conflict (id) do nothing`,
   )
@@ -62,6 +62,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
       payload: entry.payload,
       issues: entry.issues && JSON.stringify(entry.issues),
       cause: entry.cause ?? null,
+      secret: entry.secret ?? null,
       status: statusOf(topics[i] as Topic, entry.kind),
     }))
     yield* lanes.enter(rows.filter(({ status }) => status === 'pending'))
@@ -129,7 +130,7 @@ export function createJournal(engine: Engine, lanes: Lanes, handled: HandledTopi
 type NewEntry = Pick<
   NewEvent,
   'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
-> & { kind: EntryKind; cause?: NewChange['cause'] }
+> & { kind: EntryKind; cause?: NewChange['cause']; secret?: string | null }
 
 /** Consecutive entries of one name share their topic, which saves making the text anew for each. */
 function topicsOf(entries: readonly NewEntry[]): Topic[] {
@@ -152,6 +153,7 @@ const NEW_COLUMNS = {
   payload: 'text',
   issues: 'text',
   cause: 'text',
+  secret: 'text',
   status: 'text',
 } as const
 

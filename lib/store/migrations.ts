@@ -101,6 +101,7 @@ function tables(engine: Dialect): Sql[] {
       settled_at bigint,
       issues text,
       cause text,
+      secret text,
       payload text not null
     ) ${engine.busyTable}`,
     sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,
@@ -134,16 +135,6 @@ function tables(engine: Dialect): Sql[] {
     sql`create index lanes_leased on lanes (due_at) where lease_token is not null`,
     sql`create index lanes_suspect on lanes (lapses, due_at) where suspect = 1`,
     sql`create table handlers (topic ${engine.sortedText} primary key, seen_at bigint not null, ready integer not null)`,
-    // A row for each event and delivery secret, written every few seconds at most.
-    sql`create table tallies (
-      kind ${engine.sortedText} not null,
-      name ${engine.sortedText} not null,
-      secret ${engine.sortedText} not null,
-      count bigint not null,
-      first_at bigint not null,
-      last_at bigint not null,
-      primary key (kind, name, secret)
-    )`,
     // The rows to lock from the start: changes wait for a handler, and all entries for the first worker.
     sql`insert into handlers values ('change', 0, 0), (${sql.lit(WORKER)}, 0, 0)`,
   ]

@@ -631,8 +631,7 @@ export function createTables(): Database & {
         prune: async () => ({ rows: 0, dead: [] }),
         counts: () => Promise.reject(new Error('not used in a run')),
         // No answer and no change depends on the delivered payload.
-        addTallies: async () => {},
-        tallies: async () => [],
+        arrivals: async () => ({ arrivals: [], completeSince: null }),
         dueWork: () => Promise.reject(new Error('not used in a run')),
         schemaVersion: async () => 1,
         subscribe(listener) {
