@@ -67,10 +67,11 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     ): Promise<RegisterResult>
     /**
      * Counts the events that have arrived: how many, when, and with which delivery secret. The documented calls of the
-     * platform cannot list registrations. The counts include all processes on the store, and survive restarts.
+     * platform cannot list registrations. The counts are those of the journal, at most its newest 100,000 entries; `since`
+     * says from when on they are complete.
      *
      * @example
-     * const { events, secretWrong } = await marketplace.webhooks.check()
+     * const { since, events } = await marketplace.webhooks.check()
      * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
      */
     check(): Promise<WebhookReport>

@@ -17,7 +17,7 @@ import { createOverdueWork } from './operations/overdue-work.js'
 import { createReporting } from './operations/reporting.js'
 import { silenceProblems } from './operations/silence.js'
 import { staleAnswers } from './operations/stale-answers.js'
-import { createWebhooksCheck } from './operations/webhooks-check.js'
+import { createWebhooksCheck, fingerprintsOf } from './operations/webhooks-check.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
 import { ownerOf } from './store/store-owner.js'
@@ -72,13 +72,14 @@ export function createParts<Custom extends EventDefinitions>(
     during: (query) => lifecycle.during(query),
   })
 
+  const retention = { ...options.retention, deadMs: internals.deadMs }
+  const fingerprints = fingerprintsOf(options.deliverySecrets, app.clientSecret)
   const check = createWebhooksCheck({
     store,
     events: Object.keys(registry),
-    deliverySecrets: options.deliverySecrets,
-    key: app.clientSecret,
+    fingerprints,
+    retention,
     clock,
-    onError: (error) => telemetry.failure('receiving', error),
   })
 
   const handlers = createHandlers({ onTopicsChange: () => worker?.handlersChanged() })
@@ -99,14 +100,10 @@ export function createParts<Custom extends EventDefinitions>(
     purchasableUids,
     codeNames,
     isAccess: access,
+    secrets: fingerprints,
     clock,
     onAccepted,
   })
-  const retention = {
-    doneMs: options.retention.eventsMs,
-    changesMs: options.retention.changesMs,
-    deadMs: internals.deadMs,
-  }
   const worker = workerFor(options, {
     store,
     retention,
@@ -137,7 +134,6 @@ export function createParts<Custom extends EventDefinitions>(
       imports.close()
       entitlements.close()
       platform.close()
-      await check.close()
     },
     closeTimeoutMs: options.closeTimeoutMs,
     clock,

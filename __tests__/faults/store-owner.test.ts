@@ -138,7 +138,6 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
         () => before.accept([]),
         () => before.claimLanes({ limit: 1, entryLimit: 1, leaseMs: 1, topics: ['change'], exceptKeys: [] }),
         () => before.counts(),
-        () => before.tallies(),
         () => before.backup('/nowhere/backup.db'),
       ]
       for (const call of calls) await expect(call()).rejects.toMatchObject({ code: 'store_of_another_app' })

@@ -25,7 +25,7 @@ const startMs = performance.now() - beganAt
 const STEP = 7_919
 let asked = 0
 const YEAR_MS = 365 * 24 * 3_600_000
-const KEEP_ALL = { doneMs: YEAR_MS, changesMs: YEAR_MS, deadMs: YEAR_MS }
+const KEEP_ALL = { eventsMs: YEAR_MS, changesMs: YEAR_MS, deadMs: YEAR_MS }
 
 function nextBusiness() {
   asked++
@@ -61,7 +61,7 @@ const answers = {
     return {
       sweepMs: await medianMs(count, () => store.prune(KEEP_ALL)),
       deleteMs: await medianMs(count, async () => {
-        const { rows } = await store.prune({ ...KEEP_ALL, doneMs: 0 })
+        const { rows } = await store.prune({ ...KEEP_ALL, eventsMs: 0 })
         if (rows !== 100) throw new Error(`a step of the sweep deleted ${rows} entries instead of 100`)
       }),
     }

@@ -13,8 +13,8 @@ import type { WebhooksCheck } from './webhooks-check.js'
 /** Turns what the parts report into metrics, spans, log lines and warnings for the app's operator. */
 export function createReporting(options: {
   telemetry: Telemetry
-  /** Counts deliveries. */
-  check: Pick<WebhooksCheck, 'note'>
+  /** Counts requests with a wrong secret. */
+  check: Pick<WebhooksCheck, 'noteWrongSecret'>
   /** Judges what the senders of deliveries got. */
   replies: Pick<DeliveryReplies, 'note'>
   idle: Pick<Idle, 'accepting' | 'progress'>
@@ -29,7 +29,7 @@ export function createReporting(options: {
       count('deliveries', { outcome })
       replies.note(outcome, isDelivery)
       if (error?.cause) failure('receiving', error.cause)
-      if (outcome === 'secret_wrong') check.note('secret_wrong')
+      if (outcome === 'secret_wrong') check.noteWrongSecret()
     },
 
     accepting<T>(call: () => Promise<T>): Promise<T> {
@@ -41,11 +41,9 @@ export function createReporting(options: {
     },
 
     /** To be called within the span of the delivery. */
-    onAccepted({ id, kind, name, subscriptionUid }: NewEvent, item: NamedItem | undefined, secret: number) {
+    onAccepted({ id, subscriptionUid }: NewEvent, item: NamedItem | undefined) {
       telemetry.rememberDelivery([id, subscriptionUid])
       if (item) count('notices', { item })
-      check.note(kind, name, secret)
-      if (item === 'other') check.note('other_item', name, secret)
     },
 
     ...createReadReports({ telemetry, idle, clock, timed }),

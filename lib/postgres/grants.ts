@@ -25,15 +25,7 @@ export async function mayUseTables(db: Connection, schema: string): Promise<bool
 }
 
 // Named, because the schema may also contain tables of the app.
-const TABLES = [
-  'marketplace_schema',
-  'store_owner',
-  'subscriptions',
-  'journal',
-  'lanes',
-  'handlers',
-  'tallies',
-]
+const TABLES = ['marketplace_schema', 'store_owner', 'subscriptions', 'journal', 'lanes', 'handlers']
 
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`

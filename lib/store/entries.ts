@@ -48,6 +48,8 @@ export interface NewEvent {
   payload: string
   /** Why it was not recognised: a sentence for each fault. */
   issues: readonly string[] | null
+  /** The fingerprint of the delivery secret with which it came. */
+  secret?: string | null
   refresh: RefreshRequest | null
 }
 
@@ -152,7 +154,7 @@ export interface JournalEntry {
  * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival or its replay; of a
  * subscription, from its last request.
  */
-export type Retention = Record<'doneMs' | 'changesMs' | 'deadMs', number>
+export type Retention = Record<'eventsMs' | 'changesMs' | 'deadMs', number>
 
 /** What one batch of `prune` did. */
 export interface Pruned {

@@ -135,10 +135,6 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
     trx,
   )
 
-  if (first.has('tallies'))
-    await sql`
-      insert into tallies (kind, name, secret, count, first_at, last_at)
-      select kind, name, secret, count, first_at, last_at from ${aside('tallies')}`.execute(trx)
   if (first.has('store_owner'))
     await sql`
       insert into store_owner (id, fingerprint, has_read)

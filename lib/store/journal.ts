@@ -30,9 +30,9 @@ export function createJournal(engine: Engine, lanes: Lanes) {
     NEW_COLUMNS,
     ({ insert, of }) => sql`
       insert into journal
-        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, status, attempts, received_at)
+        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, secret, status, attempts, received_at)
       ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
-        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')},
+        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('secret')},
         case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0, ${of('now')}`)}
       on conflict (id) do nothing`,
   )
@@ -51,6 +51,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       payload: entry.payload,
       issues: entry.issues && JSON.stringify(entry.issues),
       cause: entry.cause ?? null,
+      secret: entry.secret ?? null,
     }))
     return [lanes.enterPending(rows), insertAll(rows)]
   }
@@ -113,7 +114,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
 type NewEntry = Pick<
   NewEvent,
   'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
-> & { kind: EntryKind; cause?: NewChange['cause'] }
+> & { kind: EntryKind; cause?: NewChange['cause']; secret?: string | null }
 
 /** Consecutive entries of one name share their topic, which saves making the text anew for each. */
 function topicsOf(entries: readonly NewEntry[]): Topic[] {
@@ -136,6 +137,7 @@ const NEW_COLUMNS = {
   payload: 'text',
   issues: 'text',
   cause: 'text',
+  secret: 'text',
 } as const
 
 export type Journal = ReturnType<typeof createJournal>

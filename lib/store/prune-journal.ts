@@ -115,13 +115,13 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
     return { rows: rows.length, dead }
   }
 
-  return async function prune(trx: Connection, { doneMs, changesMs, deadMs }: Retention): Promise<Pruned> {
+  return async function prune(trx: Connection, { eventsMs, changesMs, deadMs }: Retention): Promise<Pruned> {
     for (const kind of ENTRY_KINDS) {
-      const handledMs = kind === 'change' ? changesMs : doneMs
+      const handledMs = kind === 'change' ? changesMs : eventsMs
       const ended = await endPending(trx, kind, handledMs)
       if (ended.rows > 0) return ended
       if (kind !== 'change') {
-        const unhandled = await endUnhandled(trx, kind, doneMs)
+        const unhandled = await endUnhandled(trx, kind, eventsMs)
         if (unhandled.rows > 0) return unhandled
       }
       const rows =

@@ -1,4 +1,4 @@
-import type { Cause, EntryKind, EntryStatus, Subscription, TallyKind, Urgency } from './store.js'
+import type { Cause, EntryKind, EntryStatus, Subscription, Urgency } from './store.js'
 
 // The rows of each table, in both engines; `migrations.ts` has the SQL that creates them. Times are milliseconds since
 // 1970, in the store's time of dates. The end of a lease is in its time of leases. Columns marked JSON hold JSON text.
@@ -81,6 +81,8 @@ export interface JournalTable {
   settled_at: number | null
   /** Of a change: why the subscription was read. */
   cause: Cause | null
+  /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
+  secret: string | null
   /** JSON; null when recognised */
   issues: string | null
   /** JSON */
@@ -106,17 +108,6 @@ export interface HandlersTable {
   topic: string
   /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. */
   seen_at: number
-}
-
-/** A count of events or deliveries. */
-export interface TalliesTable {
-  kind: TallyKind
-  name: string
-  /** A fingerprint of the delivery secret. */
-  secret: string
-  count: number
-  first_at: number
-  last_at: number
 }
 
 /** The app that the store belongs to: one row, with the id 1. */

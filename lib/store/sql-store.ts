@@ -125,7 +125,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     counts: (maxStaleMs) =>
       read(async (db) => ({ ...(await upkeep.counts(db, maxStaleMs)), ...(await entryCounts.counts(db)) })),
 
-    ...createObservation(engine, { read, write }, offsetOf),
+    ...createObservation(engine, { read }, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
     backup: (path) =>
       whileOpen(async () => {

@@ -61,11 +61,9 @@ export {
   topicOf,
 } from './entries.js'
 export type {
+  Arrival,
   DueWork,
-  NewTally,
   StoreObservation,
-  Tally,
-  TallyKind,
 } from './observed.js'
 export {
   type Announcement,

@@ -24,24 +24,26 @@ export function createIntake(options: {
   /** Whether the app may be used by this record; undefined if the app's own rule cannot decide. */
   isAccess(record: SubscriptionRecord): boolean | undefined
   clock: Clock
-  /**
-   * Called for each accepted event, with the item of a notice if `purchasableUids` are set, and the index of the delivery
-   * secret.
-   */
-  onAccepted?(event: NewEvent, item: NamedItem | undefined, secret: number): void
+  /** The fingerprint of each delivery secret, by its index. */
+  secrets?: readonly string[]
+  /** Called for each accepted event, with the item of a notice if `purchasableUids` are set. */
+  onAccepted?(event: NewEvent, item: NamedItem | undefined): void
 }) {
-  const { classify, store, purchasableUids, codeNames, isAccess, clock, onAccepted = () => {} } = options
+  const { classify, store, purchasableUids, codeNames, isAccess, clock } = options
+  const { secrets = [], onAccepted = () => {} } = options
   const reads = createRequestedReads({ purchasableUids, codeNames })
   const otherItems = createOtherItems(purchasableUids, clock)
   const refusedShapes = createRefusedShapes(clock)
 
-  function accept(envelopes: readonly Envelope[], secret = 0): Promise<Receipt[]> {
-    const entries = envelopes.map(asEntry)
+  /** `secretIndex`: the place of the delivery secret in the list. */
+  function accept(envelopes: readonly Envelope[], secretIndex = 0): Promise<Receipt[]> {
+    const secret = secrets[secretIndex] ?? null
+    const entries = envelopes.map((envelope) => asEntry(envelope, secret))
     return store.accept(entries.map(({ event }) => event)).then(() => {
       for (const [i, { event, named, isKnownEvent }] of entries.entries()) {
         if (named !== undefined) otherItems.note(named)
         refusedShapes.note(envelopes[i]?.value, isKnownEvent, event.kind === 'unrecognised')
-        onAccepted(event, named === undefined ? undefined : reads.itemOf(named), secret)
+        onAccepted(event, named === undefined ? undefined : reads.itemOf(named))
       }
       return entries.map(({ event: { id, issues } }) => ({ id, issues }))
     })
@@ -53,19 +55,19 @@ export function createIntake(options: {
     problems: () => [...otherItems.problems(), ...refusedShapes.problems()],
   }
 
-  function asEntry(envelope: Envelope): Entry {
+  function asEntry(envelope: Envelope, secret: string | null): Entry {
     const id = newId(clock.now())
     const classified = classify(envelope.value)
     if (!classified.recognised)
       return {
-        event: unrecognised(id, envelope, classified.issues),
+        event: { ...unrecognised(id, envelope, classified.issues), secret },
         named: undefined,
         isKnownEvent: classified.isKnownEvent,
       }
     const { subject } = classified
     const isNotice = subject.kind === 'notice' && purchasableUids.length > 0
     return {
-      event: recognised(id, envelope, classified),
+      event: { ...recognised(id, envelope, classified), secret },
       named: isNotice ? subject.purchasable_uid : undefined,
       isKnownEvent: true,
     }

@@ -82,8 +82,8 @@ export const LOOKING: readonly Check[] = [
       assert.equal(await store.replayEntry('a1'), false)
       same(await leasedEntries(store), [])
       await lab.pass(5)
-      assert.equal((await store.prune({ doneMs: LATER, changesMs: 0, deadMs: 0 })).rows, 0)
-      assert.equal((await store.prune({ doneMs: 0, changesMs: LATER, deadMs: LATER })).rows, 1)
+      assert.equal((await store.prune({ eventsMs: LATER, changesMs: 0, deadMs: 0 })).rows, 0)
+      assert.equal((await store.prune({ eventsMs: 0, changesMs: LATER, deadMs: LATER })).rows, 1)
       assert.equal(await store.getEntry('a1'), undefined)
     },
   },

@@ -8,6 +8,7 @@ import {
   eventOf,
   finish,
   has,
+  isNumber,
   LATER,
   leasedEntry,
   named,
@@ -20,42 +21,29 @@ const SOON = { withinMs: 1_000 }
 
 export const OBSERVING: readonly Check[] = [
   {
-    name: 'addTallies: adds up by kind, name and secret, and stores the first and the last time',
+    name: 'arrivals: counts the newest deliveries in the journal by name and secret, and says how far back they are all',
     async check({ store }) {
-      const key = { kind: 'event', name: 'a/b', secret: 'one' } as const
-      await store.addTallies([])
-      same(await store.tallies(), [])
-      await store.addTallies([{ ...key, count: 2, firstAgoMs: 5_000, lastAgoMs: 1_000 }])
-      await store.addTallies([
-        { ...key, count: 3, firstAgoMs: 4_000, lastAgoMs: 0 },
-        { ...key, secret: 'two', count: 1, firstAgoMs: 0, lastAgoMs: 0 },
-        { kind: 'secret_wrong', name: '', secret: '', count: 7, firstAgoMs: 0, lastAgoMs: 0 },
-      ])
-      // A late report of an older time changes neither the first nor the last time.
-      await store.addTallies([{ ...key, count: 1, firstAgoMs: 3_000, lastAgoMs: 2_000 }])
-      const tallies = await store.tallies()
-      same(tallies.map(({ kind, name, secret, count }) => [kind, name, secret, count]).sort(), [
-        ['event', 'a/b', 'one', 6],
-        ['event', 'a/b', 'two', 1],
-        ['secret_wrong', '', '', 7],
-      ])
-      const first = tallies.find(({ secret }) => secret === 'one')
-      assert(first)
-      const apartMs = first.lastAt - first.firstAt
-      assert(apartMs >= 4_900 && apartMs < 60_000, `the first and the last time differ by ${apartMs} ms`)
-    },
-  },
-  {
-    name: 'addTallies: adds up the tallies of several processes',
-    needs: 'beside',
-    async check(lab) {
-      const row = { kind: 'unrecognised', name: '', secret: 'x', firstAgoMs: 0, lastAgoMs: 0 } as const
-      const other = await lab.beside()
-      await Promise.all([
-        lab.store.addTallies([{ ...row, count: 1 }]),
-        other.addTallies([{ ...row, count: 2 }]),
-      ])
-      has((await other.tallies())[0] as object, { count: 3 })
+      same(await store.arrivals(10), { arrivals: [], completeSince: null })
+      const came = (id: string, secret: string | null, more = {}) =>
+        store.accept([eventOf('s1', { id, name: 'a/b', secret, refresh: null, ...more })])
+      await came('1', null)
+      await came('2', 'one')
+      await came('3', 'one')
+      await came('4', 'two')
+      await came('5', 'one', { kind: 'unrecognised', name: '' })
+      await store.recordAction({ id: '6', name: 'look', businessUid: null, payload: '{}' })
+      const { arrivals, completeSince } = await store.arrivals(10)
+      same(completeSince, null)
+      const countsOf = (all: typeof arrivals) =>
+        all.map(({ kind, name, secret, count }) => [kind, name, secret, count].join()).sort()
+      same(countsOf(arrivals), ['event,a/b,,1', 'event,a/b,one,2', 'event,a/b,two,1', 'unrecognised,,one,1'])
+      for (const { firstAt, lastAt } of arrivals) {
+        isNumber(firstAt, 'firstAt')
+        assert(lastAt >= firstAt && Math.abs(Date.now() - lastAt) < LATER)
+      }
+      const newest = await store.arrivals(3)
+      same(countsOf(newest.arrivals), ['event,a/b,two,1', 'unrecognised,,one,1'])
+      isNumber(newest.completeSince, 'completeSince')
     },
   },
   {

@@ -41,7 +41,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   timelineOf: (store) => store.timelineOf('b1', { limit: 1 }),
   recordAction: (store) => store.recordAction(NO_ACTION),
   erase: (store) => store.erase('b1', NO_ACTION),
-  prune: (store) => store.prune({ doneMs: 0, changesMs: 0, deadMs: 0 }),
+  prune: (store) => store.prune({ eventsMs: 0, changesMs: 0, deadMs: 0 }),
   counts: (store) => store.counts(),
   otherBusinesses: (store) => store.otherBusinesses(NO_CLAIM, 0),
   readOthers: (store) => store.readOthers(NO_CLAIM, { which: 'failing', pauseMs: 0, limit: 1 }),

@@ -24,7 +24,7 @@ import {
   shows,
 } from './lab.js'
 
-const FOR_EVER: Retention = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
+const FOR_EVER: Retention = { eventsMs: LATER, changesMs: LATER, deadMs: LATER }
 
 export const PRUNING_AND_COUNTS: readonly Check[] = [
   {
@@ -46,13 +46,13 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
 
       const left = async () => idsOf(await store.listEntries({})).sort()
       assert.equal(await pruneAll(store, FOR_EVER), 0)
-      assert.equal(await pruneAll(store, { ...FOR_EVER, doneMs: 0 }), 1)
+      assert.equal(await pruneAll(store, { ...FOR_EVER, eventsMs: 0 }), 1)
       same(await left(), ['change', 'dead', 'leased', 'pending'])
-      assert.equal(await pruneAll(store, { ...FOR_EVER, doneMs: 0, changesMs: 0 }), 1)
+      assert.equal(await pruneAll(store, { ...FOR_EVER, eventsMs: 0, changesMs: 0 }), 1)
       same(await left(), ['dead', 'leased', 'pending'])
-      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 1)
+      assert.equal(await pruneAll(store, { eventsMs: 0, changesMs: 0, deadMs: 0 }), 1)
       same(await left(), ['leased', 'pending'])
-      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 0)
+      assert.equal(await pruneAll(store, { eventsMs: 0, changesMs: 0, deadMs: 0 }), 0)
     },
   },
   {
@@ -71,10 +71,10 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
         )
       }
       await lab.pass(5)
-      const { rows: first } = await store.prune({ doneMs: 0, changesMs: LATER, deadMs: LATER })
+      const { rows: first } = await store.prune({ eventsMs: 0, changesMs: LATER, deadMs: LATER })
       isNumber(first, 'the answer of prune')
       assert(first > 0 && first <= 1_000, `the first batch was of ${first} rows`)
-      assert.equal(first + (await pruneAll(store, { doneMs: 0, changesMs: LATER, deadMs: LATER })), 1_500)
+      assert.equal(first + (await pruneAll(store, { eventsMs: 0, changesMs: LATER, deadMs: LATER })), 1_500)
       same(await store.listEntries({}), [])
     },
   },
@@ -91,8 +91,8 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
       await lab.pass(5)
       const left = async () =>
         (await store.subscriptionsOf('b1')).map(({ subscriptionUid }) => subscriptionUid).sort()
-      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: LATER }), 0)
-      assert.equal(await pruneAll(store, { doneMs: 0, changesMs: 0, deadMs: 0 }), 1)
+      assert.equal(await pruneAll(store, { eventsMs: 0, changesMs: 0, deadMs: LATER }), 0)
+      assert.equal(await pruneAll(store, { eventsMs: 0, changesMs: 0, deadMs: 0 }), 1)
       same(await left(), ['failing', 'owed', 'read'])
     },
   },

@@ -14,7 +14,7 @@ import {
   same,
 } from './lab.js'
 
-const RETENTION = { doneMs: LATER, changesMs: LATER, deadMs: LATER }
+const RETENTION = { eventsMs: LATER, changesMs: LATER, deadMs: LATER }
 
 /** How entries end that no process handles. */
 export const WAITING_IN_VAIN: readonly Check[] = [
@@ -55,7 +55,7 @@ export const WAITING_IN_VAIN: readonly Check[] = [
       for (const each of await leasedEntries(store))
         await finish(store, [ending(each, { kind: 'retry', inMs: LATER, error: 'no' })])
       await lab.pass(5)
-      same(await store.prune({ doneMs: 0, changesMs: 0, deadMs: 0 }), { rows: 0, dead: [] })
+      same(await store.prune({ eventsMs: 0, changesMs: 0, deadMs: 0 }), { rows: 0, dead: [] })
       same(idsOf(await store.listEntries({ status: 'pending' })), [change, 'e1'])
     },
   },

@@ -65,7 +65,7 @@ export async function createDatabase(): Promise<Database> {
 
     async begin(clockOfRun) {
       now = clockOfRun
-      for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'tallies']) {
+      for (const table of ['subscriptions', 'journal', 'lanes', 'handlers']) {
         await engine.write((trx) => sql`delete from ${sql.ref(table)}`.execute(trx))
       }
       await engine.write((trx) => sql`insert into handlers values ('change', 0)`.execute(trx))

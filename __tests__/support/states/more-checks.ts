@@ -21,7 +21,7 @@ const MINUTES = 60_000
 const SECONDS = 1_000
 const SOON = MINUTES
 const RETRY = { kind: 'retry', inMs: SOON, error: 'it failed' } as const
-const RETENTION = { doneMs: SOON, changesMs: SOON, deadMs: SOON }
+const RETENTION = { eventsMs: SOON, changesMs: SOON, deadMs: SOON }
 
 /** Transitions of rows that no check of the conformance suite makes. */
 export const MORE_CHECKS: readonly ((lab: Lab) => Promise<void>)[] = [

@@ -13,13 +13,7 @@ export function Webhooks() {
         <h2 id="others">Other items and wrong secrets</h2>
         <dl class="numbers">
           <div>
-            <dt>Deliveries for other items</dt>
-            <dd>
-              <Count of={report.otherItems} />
-            </dd>
-          </div>
-          <div>
-            <dt>Requests with a wrong secret</dt>
+            <dt>Requests with a wrong secret, to this process</dt>
             <dd>
               <Count of={report.secretWrong} />
             </dd>
