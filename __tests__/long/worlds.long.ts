@@ -23,12 +23,12 @@ describe('a simulated world detects a sabotage:', () => {
 
   it.each(breaksOf({ change }))('%s: %s', async (_what, promised, broken, tilt = {}) => {
     const kept = new Set<string>()
-    for (let seed = 1; seed <= 100; seed++) {
+    for (let seed = 1; seed <= 200; seed++) {
       const { failures } = await simulate(seed, database, { broken, tilt, patienceMs: 30 * 60_000 })
       if (failures.some((each) => each.promised === promised)) return
       for (const each of failures) kept.add(each.promised)
     }
-    throw new Error(`not detected in 100 worlds; detected were: ${[...kept].join(', ')}`)
+    throw new Error(`not detected in 200 worlds; detected were: ${[...kept].join(', ')}`)
   })
 })
 

@@ -1,26 +1,15 @@
 import { DAY, HOUR, MINUTE } from '../../lib/clock.js'
-import {
-  createMarketplace,
-  type Marketplace,
-  type MarketplaceOptions,
-  type PurchaseChange,
-} from '../../lib/index.js'
+import type { Marketplace, MarketplaceOptions, PurchaseChange } from '../../lib/index.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import type { Store } from '../../lib/store/store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
 import { internals } from './internals.js'
+import { createCalls, createLife } from './life.js'
 import { type CallFault, createPlatform } from './platform.js'
 import { DELIVERY_SECRET, OUR_ITEM } from './settings.js'
 import { knock } from './simulation/door.js'
-import { storeOption } from './store-option.js'
 import { createVirtualClock } from './virtual-clock.js'
-
-// A killed life is never closed, so it never releases its hold on the process. Here that is the process of the tests.
-const { setInterval } = globalThis
-globalThis.setInterval = ((callback: () => void, delayMs: number) =>
-  setInterval(callback, delayMs).unref()) as typeof setInterval
 
 /** How the platform serves a business: what happens to its token calls and reads. */
 const SERVICES = {
@@ -57,8 +46,8 @@ export async function createBusinesses(
   options: Partial<MarketplaceOptions> & { instances?: number } = {},
 ) {
   const { instances = 1, freshness, ...rest } = options
-  let busy = 0
-  const clock = createVirtualClock({ isBusy: () => busy > 0, dozeMs: MINUTE })
+  const underWay = createCalls()
+  const clock = createVirtualClock({ isBusy: underWay.isBusy, dozeMs: MINUTE })
   /** After something has happened, reactions are measured in seconds. */
   const lookClosely = () => clock.lookClosely(5 * MINUTE)
   const service = new Map<string, Service>()
@@ -89,57 +78,20 @@ export async function createBusinesses(
   }
 
   function begin() {
-    const own = clock.forProcess()
-    let isKilled = false
-    const unsubscribes: (() => void)[] = []
-    async function follow<T>(work: Promise<T>): Promise<T> {
-      busy++
-      try {
-        return await work
-      } finally {
-        busy--
-        if (isKilled) await new Promise(() => {})
-      }
-    }
-    const store = new Proxy(database, {
-      get(target, name: keyof Store) {
-        if (name === 'close') return async () => {}
-        if (name === 'subscribe')
-          return (listener: Parameters<Store['subscribe']>[0]) => {
-            const end = target.subscribe((hint) => void (isKilled || listener(hint)))
-            unsubscribes.push(end)
-            return end
-          }
-        const method = target[name] as (...given: unknown[]) => Promise<unknown>
-        return (...given: unknown[]) => (isKilled ? new Promise(() => {}) : follow(method(...given)))
+    const life = createLife({
+      ...{ clock, database, calls: underWay, fetch: platform.fetch },
+      marketplace: {
+        app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM, codeName: 'ours' },
+        deliverySecrets: DELIVERY_SECRET,
+        freshness: { waitMs: 0, reconcileEveryMs: DAY, ...freshness },
+        ...internals({ pollMs: MINUTE }),
+        ...rest,
       },
     })
-    const marketplace = createMarketplace({
-      app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM, codeName: 'ours' },
-      deliverySecrets: DELIVERY_SECRET,
-      freshness: { waitMs: 0, reconcileEveryMs: DAY, ...freshness },
-      ...internals({ pollMs: MINUTE }),
-      closeTimeoutMs: 1_000,
-      ...rest,
-      store: storeOption(store),
-      clock: own,
-      platform: {
-        baseUrl: 'https://platform.test',
-        authUrl: 'https://auth.test',
-        fetch: platform.fetch,
-      },
-    } as MarketplaceOptions)
-    marketplace.onPurchaseChange(({ business_uid, from, to, gone }) => {
+    life.marketplace.onPurchaseChange(({ business_uid, from, to, gone }) => {
       changes.push({ business_uid, from, to, gone })
     })
-    return {
-      marketplace,
-      kill() {
-        isKilled = true
-        own.kill()
-        for (const end of unsubscribes) end()
-      },
-    }
+    return life
   }
 
   let lives = Array.from({ length: instances }, begin)
