@@ -13,7 +13,7 @@ import { gate, until } from './support/until.js'
 
 const HOUR = 3_600_000
 
-describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
+describe.each(ENGINE_NAMES)('settled() on %s', (name) => {
   const engine = useEngine(name)
 
   it('queries in one statement: between two, a read could end and its change would be missed', async () => {
@@ -37,7 +37,7 @@ describe.each(ENGINE_NAMES)('idle() on %s', (name) => {
   })
 })
 
-describe('idle() of several processes', () => {
+describe('settled() of several processes', () => {
   const engine = useEngine('PostgreSQL')
 
   it('waits for the work of another process', async () => {
@@ -62,7 +62,7 @@ describe('idle() of several processes', () => {
   })
 })
 
-describe('idle()', () => {
+describe('settled()', () => {
   it('waits for a running handler, and rejects with its name when it takes too long', async () => {
     const { marketplace, deliver } = await createScene()
     const { opened, open } = gate()
@@ -70,7 +70,7 @@ describe('idle()', () => {
     await deliver(sampleDelivery('application/installed'))
     await expect(marketplace.settled({ timeoutMs: 50 })).rejects.toMatchObject({
       code: 'not_settled',
-      message: 'Cannot become idle within 50 ms: an entry of the journal is due or under way',
+      message: 'Cannot settle within 50 ms: an entry of the journal is due or under way',
     })
     open()
     await marketplace.settled()

@@ -3,7 +3,7 @@ import { openMarketplace, startPlatform } from './support/scene.js'
 import { changesOf, type Line, sell } from './support/sold.js'
 import { gate, until } from './support/until.js'
 
-describe('importSubscriptions', () => {
+describe('subscriptions.import', () => {
   it('takes no more lines of a slow source than fit in memory, and releases the source at the end', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform)
@@ -60,7 +60,7 @@ describe('importSubscriptions', () => {
     async function* lines() {
       aborting.abort()
       await new Promise(() => {})
-      yield { subscription_uid: 's', business_uid: 'b' }
+      yield { subscriptionUid: 's', businessUid: 'b' }
     }
     expect(await marketplace.subscriptions.import(lines(), { signal: aborting.signal })).toMatchObject({
       ended: 'aborted',
@@ -145,10 +145,10 @@ describe('track', () => {
     const changes = changesOf(marketplace)
     const [quiet, loud] = sell(platform, 2) as [Line, Line]
     await marketplace.subscriptions.track(quiet, { announce: false })
-    await until('the subscription is read', () => marketplace.isEntitled(quiet.business_uid))
+    await until('the subscription is read', () => marketplace.isEntitled(quiet.businessUid))
     await marketplace.subscriptions.track(loud)
     await until('the change is handled', () => changes.length > 0)
-    expect(changes.map(({ business_uid }) => business_uid)).toEqual([loud.business_uid])
+    expect(changes.map(({ business_uid }) => business_uid)).toEqual([loud.businessUid])
     await expect(marketplace.subscriptions.track(loud, { announce: 1 as never })).rejects.toMatchObject({
       code: 'argument_invalid',
     })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals'
-import type { ImportLine, ImportProgress } from '../lib/index.js'
+import type { ImportOptions } from '../lib/index.js'
 import type { Simulator } from '../lib/testing/index.js'
 import { ENGINE_NAMES, useEngine } from './support/engines.js'
 import { createScene, openMarketplace, startPlatform } from './support/scene.js'
 import { changesOf, sell } from './support/sold.js'
 import { until } from './support/until.js'
 
-describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
+describe.each(ENGINE_NAMES)('subscriptions.import on %s', (engineName) => {
   const engine = useEngine(engineName)
 
   it('reads many and returns the result of each line once, with its number', async () => {
@@ -16,8 +16,8 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const sold = sell(platform, 40)
     platform.refuseTokens('business-7')
     const lines: unknown[] = [...sold]
-    lines[10] = { subscription_uid: 'not-there', business_uid: 'business-10' }
-    lines[20] = { subscription_uid: 'subscription-20' }
+    lines[10] = { subscriptionUid: 'not-there', businessUid: 'business-10' }
+    lines[20] = { subscriptionUid: 'subscription-20' }
     lines[30] = null
     const { seen, onProgress } = collector()
     const summary = await marketplace.subscriptions.import(lines as never, { onProgress })
@@ -31,8 +31,8 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     expect(seen.filter(({ result }) => result !== 'read').sort((a, b) => a.line - b.line)).toEqual([
       line(8, 'subscription-7', 'business-7', 'refused', 'token_refused: '),
       line(11, 'not-there', 'business-10', 'missing', 'platform_record_missing: '),
-      line(21, 'subscription-20', null, 'invalid', 'Line 21: Cannot use business_uid: '),
-      line(31, null, null, 'invalid', 'Line 31: Cannot use subscription_uid: '),
+      line(21, 'subscription-20', null, 'invalid', 'Line 21: Cannot use businessUid: '),
+      line(31, null, null, 'invalid', 'Line 31: Cannot use subscriptionUid: '),
     ])
     expect(new Set(summary.notRead.map((each) => each.line))).toEqual(new Set([8, 11, 21, 31]))
     expect(await marketplace.isEntitled('business-39')).toBe(true)
@@ -135,7 +135,7 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
     const [sold] = sell(platform, 1)
     platform.addBusiness('wrong')
     const { seen, onProgress } = collector()
-    const lines = [{ ...sold, business_uid: 'wrong' }, sold, sold, { ...sold, business_uid: 'wrong' }]
+    const lines = [{ ...sold, businessUid: 'wrong' }, sold, sold, { ...sold, businessUid: 'wrong' }]
     await marketplace.subscriptions.import(lines as never, { onProgress })
     expect(seen.map(({ line: number, result }) => [number, result])).toEqual([
       [1, expect.stringMatching(/missing|refused/)],
@@ -143,16 +143,19 @@ describe.each(ENGINE_NAMES)('importSubscriptions on %s', (engineName) => {
       [3, 'read'],
       [4, 'refused'],
     ])
-    expect(await marketplace.isEntitled(sold?.business_uid as string)).toBe(true)
+    expect(await marketplace.isEntitled(sold?.businessUid as string)).toBe(true)
     expect(await marketplace.isEntitled('wrong')).toBe(false)
   })
 })
 
+type Progress = Parameters<NonNullable<ImportOptions['onProgress']>>[0]
+type Line = Parameters<NonNullable<ImportOptions['onProgress']>>[1]
+
 function collector() {
-  const seen: ImportLine[] = []
+  const seen: Line[] = []
   return {
     seen,
-    onProgress(progress: ImportProgress, each: ImportLine) {
+    onProgress(progress: Progress, each: Line) {
       seen.push(each)
       expect(progress.done).toBe(seen.length)
     },

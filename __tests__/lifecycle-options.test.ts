@@ -1,7 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
 import { ConfigError, createMarketplace, type MarketplaceOptions } from '../lib/index.js'
-import { internals } from './support/internals.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from './support/settings.js'
 
 const B1 = 'business-one'
@@ -13,7 +12,6 @@ describe('options', () => {
     const wrong = {
       app: { clientId: '', clientSecret: 7, purchasableUid: [''], clientSecrets: SECRET },
       platform: { baseUrl: `https://me:${SECRET}@platform.test`, authUrl: 'nowhere', fetch: 'fetch' },
-      ...internals({ callTimeoutMs: 0 }),
       deliverySecrets: [SECRET, 'change-me-change-me'],
       store: 7,
       entitledWhen: true,
@@ -33,7 +31,6 @@ describe('options', () => {
       'clientSecrets',
       'platform.baseUrl',
       'platform.authUrl',
-      'platform.timeoutMs',
       'platform.fetch',
       'deliverySecrets.0',
       'deliverySecrets.1',
@@ -66,11 +63,11 @@ describe('options', () => {
   it.each([
     [{ app: { purchasableUid: [] } }, 'app.purchasableUid: expected at least one'],
     [{ app: { purchasableUid: 7 } }, 'app.purchasableUid: expected a text, or several in an array'],
-    [{ worker: true }, 'worker: expected an object of settings, or nothing for the defaults'],
+    [{ worker: 'on' }, 'worker: expected true or false'],
     [{ app: { clientId: undefined } }, 'app.clientId: expected string, and it is missing'],
     [{ retries: 3 }, 'options: unknown option: "retries"'],
     [{ handlers: { concurrency: 0 } }, 'handlers.concurrency: expected 1 or more'],
-    [{ reads: { concurrency: 0.5 } }, 'platform.concurrency: expected a whole number'],
+    [{ reads: { concurrency: 0.5 } }, 'reads.concurrency: expected a whole number'],
     [{ bodyLimitBytes: 1 }, 'bodyLimitBytes: expected 1024 bytes or more'],
     [{ freshness: { waitMs: -1 } }, 'freshness.waitMs: expected 0 ms or more'],
     [
@@ -93,7 +90,6 @@ describe('options', () => {
     const marketplace = createMarketplace({
       app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: undefined },
       platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', fetch: undefined },
-      ...internals({ callTimeoutMs: undefined }),
       deliverySecrets: 'Jq2vWn8xTz5rLc3mKp7d',
       store: 'sqlite::memory:',
       entitledWhen: undefined,

@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals'
 import { z } from 'zod'
 import {
-  type ChangeHandler,
   createMarketplace,
   defineEvent,
   type Handler,
   type HandlerFor,
   type Marketplace,
+  type PurchaseChange,
   type SubscriptionRecord,
 } from '../lib/index.js'
 import { onCleanUp } from './support/clean-up.js'
@@ -29,7 +29,7 @@ const customEvents = {
 const onInstalled: HandlerFor<'application/installed'> = ({ data }) => data.business_id.toUpperCase()
 const onPaid: HandlerFor<'invoice/paid', typeof customEvents> = ({ data }, { marketplace }) =>
   marketplace.isEntitled(data.business_uid.padEnd(data.total))
-const onChange: ChangeHandler = async ({ business_uid, record }, { attempt, signal }) => {
+const onChange: Handler<PurchaseChange> = async ({ business_uid, record }, { attempt, signal }) => {
   holds<Same<typeof business_uid, string>>()
   holds<Same<typeof attempt, number>>()
   return [record?.updated_at?.slice(0, 10), signal.aborted]
@@ -56,8 +56,8 @@ describe('the types of a marketplace', () => {
   })
 
   it('name its events with their tokens', () => {
-    holds<Same<(typeof marketplace.events)['application/installed']['tokens'], readonly ['app']>>()
-    expect(marketplace.events['invoice/paid'].tokens).toEqual(['business'])
+    holds<Same<(typeof marketplace.webhooks.events)['application/installed']['tokens'], readonly ['app']>>()
+    expect(marketplace.webhooks.events['invoice/paid'].tokens).toEqual(['business'])
   })
 
   it('accept handlers from other files', () => {

@@ -272,7 +272,9 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
 })
 
 type Call = (...given: unknown[]) => Promise<unknown>
-interface Loose extends Record<'history' | 'explain' | 'erase' | 'exportData', Call> {
+interface Loose {
+  explain: Call
+  businesses: Record<'history' | 'erase' | 'export', Call>
   subscriptions: Record<'list' | 'get', Call>
   journal: Record<'list' | 'get' | 'replay' | 'replayAll' | 'recordAction', Call>
 }

@@ -4,7 +4,6 @@ import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../lib/clock.js'
 import { ConfigError } from '../lib/errors.js'
 import { defineEvent } from '../lib/events/define-event.js'
 import { readOptions } from '../lib/options.js'
-import { internals } from './support/internals.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const MINIMAL = {
@@ -17,21 +16,15 @@ const YEARS_10 = 3_650 * DAY
 
 /** The option, its default, its minimum and its maximum; times in ms. */
 const NUMBERS: [path: string, usual: number, min: number, max: number, unit: string][] = [
-  ['platform.timeoutMs', 10 * SECOND, 10, 10 * MINUTE, ' ms'],
-  ['platform.concurrency', 4, 1, 100, ''],
+  ['reads.concurrency', 4, 1, 100, ''],
   ['freshness.waitMs', 2 * SECOND, 0, MINUTE, ' ms'],
   ['freshness.reconcileEveryMs', DAY, SECOND, 30 * DAY, ' ms'],
   ['freshness.maxStaleMs', 72 * HOUR, SECOND, 365 * DAY, ' ms'],
   ['handlers.concurrency', 8, 1, 1_000, ''],
   ['handlers.timeoutMs', 30 * SECOND, 10, HOUR, ' ms'],
-  ['worker.leaseMs', MINUTE, SECOND, HOUR, ' ms'],
-  ['worker.pollMs', SECOND, 10, MINUTE, ' ms'],
   ['bodyLimitBytes', 64 * KIB, KIB, 16 * KIB * KIB, ' bytes'],
-  ['receiver.bodyTimeoutMs', 10 * SECOND, 10, 10 * MINUTE, ' ms'],
-  ['receiver.acceptTimeoutMs', 3 * SECOND, 10, MINUTE, ' ms'],
-  ['retention.doneMs', 7 * DAY, MINUTE, YEARS_10, ' ms'],
+  ['retention.eventsMs', 7 * DAY, MINUTE, YEARS_10, ' ms'],
   ['retention.changesMs', 90 * DAY, MINUTE, YEARS_10, ' ms'],
-  ['retention.deadMs', 30 * DAY, MINUTE, YEARS_10, ' ms'],
   ['closeTimeoutMs', 10 * SECOND, 0, 10 * MINUTE, ' ms'],
 ]
 
@@ -49,7 +42,7 @@ describe('options', () => {
   it('retry a failed handler for four days by default', () => {
     const delays = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE]
     for (const hours of [1, 2, 4, 8, 12, 24, 24]) delays.push(hours * HOUR)
-    expect(readOptions(MINIMAL).worker).toMatchObject({ handlerRetryDelaysMs: delays })
+    expect(readOptions(MINIMAL).handlers).toMatchObject({ retryDelaysMs: delays })
   })
 
   it.each(NUMBERS)('%s is %d by default', (path, usual) => {
@@ -66,11 +59,11 @@ describe('options', () => {
   })
 
   it('may omit each group, or leave it empty', () => {
-    const empty = { freshness: {}, worker: {}, receiver: {}, retention: {} }
+    const empty = { freshness: {}, reads: {}, handlers: {}, retention: {} }
     expect(JSON.stringify(readOptions({ ...MINIMAL, ...empty }))).toBe(JSON.stringify(readOptions(MINIMAL)))
   })
 
-  it.each(['freshness', 'worker', 'receiver', 'retention'])('require an object of settings as %s', (name) => {
+  it.each(['freshness', 'reads', 'handlers', 'retention'])('require an object of settings as %s', (name) => {
     for (const odd of [true, 'fast', 5, null]) {
       expect(faultsOf({ ...MINIMAL, [name]: odd })).toEqual([
         `${name}: expected an object of settings, or nothing for the defaults`,
@@ -81,6 +74,7 @@ describe('options', () => {
 
   it('may disable the worker', () => {
     expect(readOptions({ ...MINIMAL, worker: false }).worker).toBe(false)
+    expect(faultsOf({ ...MINIMAL, worker: {} })).toEqual(['worker: expected true or false'])
   })
 
   it('accept up to a hundred pauses between tries of a handler, each of at most thirty days', () => {
@@ -90,7 +84,7 @@ describe('options', () => {
     }
     expect(valueAt(readOptions(MINIMAL), path)).toHaveLength(12)
     for (const odd of [[-1], [30 * DAY + 1], ['1'], Array(101).fill(1), 5]) {
-      expect(faultsOf(withValue(path, odd))).toEqual([expect.stringMatching(/^worker\.handlerRetryDelaysMs/)])
+      expect(faultsOf(withValue(path, odd))).toEqual([expect.stringMatching(/^handlers\.retryDelaysMs/)])
     }
   })
 
@@ -198,7 +192,7 @@ describe('faults of options', () => {
     const options = {
       app: { ...app, clientId: '' },
       platform: { ...platform },
-      ...internals({ callTimeoutMs: 1 }),
+      bodyLimitBytes: 1,
       deliverySecrets: 'hunter2',
       extra: 'canary',
     }

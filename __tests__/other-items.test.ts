@@ -12,7 +12,7 @@ import { createScene, openMarketplace, startPlatform } from './support/scene.js'
 import { until } from './support/until.js'
 
 const WORKERS = [
-  ['with a worker', { pollMs: 50 }],
+  ['with a worker', true],
   ['without a worker', false],
 ] as const
 const DAY = 24 * 60 * 60 * 1_000

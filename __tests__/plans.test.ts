@@ -206,11 +206,11 @@ async function sold(store: string, own: string[] | null = PLANS) {
   })
   const marketplace = openMarketplace(platform, { store, app: { purchasableUid: own ?? undefined } })
   const lines = (['basic', 'pro', 'late'] as const).map((name) => {
-    const named = { subscription_uid: `s-${name}`, business_uid: `b-${name}` }
+    const [subscription_uid, business_uid] = [`s-${name}`, `b-${name}`]
     const item = name === 'late' ? 'team' : name
     const payment = name === 'late' ? 'failed' : 'succeeded'
-    platform.purchase({ ...named, purchasable_uid: item, payment } as never)
-    return named
+    platform.purchase({ subscription_uid, business_uid, purchasable_uid: item, payment } as never)
+    return { subscriptionUid: subscription_uid, businessUid: business_uid }
   })
   expect(await marketplace.subscriptions.import(lines)).toMatchObject({ read: 3 })
   return { marketplace, platform }

@@ -1,7 +1,7 @@
 import { ReflectionKind } from 'typedoc'
 
 /** Interfaces whose methods an app calls. This package calls the methods of all others. */
-const CALLED = ['Marketplace', 'JournalApi']
+const CALLED = ['Marketplace']
 /** Interfaces for tests: one example shows how their methods are used together. */
 const SHOWN_WHOLE = ['Simulator', 'Faults']
 

@@ -32,6 +32,12 @@ export const OPTIONS = {
   intentionallyNotExported: [
     ...['ROLES', 'TOKEN_KINDS', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice', 'Warn'],
     ...['OnCall', 'OnRead', 'OnDelivery', 'StatusFault'],
+    ...['Unsubscribe', 'WebhookRegistration', 'RegisterResult', 'Registry', 'TokensOf', 'TokenKind'],
+    ...['SubscriptionVerdict', 'Evidence', 'ItemOptions', 'PurchasableUids', 'BusinessUid', 'Problem'],
+    ...['EventDefinition', 'EventSchema', 'SchemaIssue', 'HealthListener', 'HistoryOptions', 'EraseSummary'],
+    ...['ImportLine', 'ImportResult', 'ImportProgress', 'Action', 'ReplaySummary', 'Cause', 'LogFields'],
+    ...['Arrivals', 'SecretReport', 'WebhookEventReport', 'AnnouncedRecord', 'PostgresClient'],
+    ...['RestoreSummary', 'RestoreStep'],
     // The shapes of requests.
     ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],
     // The types behind public names of the same spelling.

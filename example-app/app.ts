@@ -28,7 +28,9 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
     onActivity({ kind: 'installed', business_uid: data.business_id }),
   )
   marketplace.onHealthChange(({ status, problems }) => console.warn(`Health is ${status}`, problems))
-  marketplace.onDead(({ name, error }) => onActivity({ kind: 'dead', name, error }))
+  marketplace.onHandlerError(({ name, error, retryInMs }) => {
+    if (retryInMs === null) onActivity({ kind: 'dead', name, error: String(error) })
+  })
 
   const app = express()
   app.disable('x-powered-by')

@@ -25,10 +25,13 @@ const { app, marketplace } = createReportsApp(
       codeName: CODE_NAME,
     },
     platform: { baseUrl: BASE_URL ?? '', authUrl: AUTH_URL ?? '' },
-    ...internals({ leaseMs: 2_000, pollMs: 250, callTimeoutMs: 5_000 }),
     deliverySecrets: (DELIVERY_SECRETS ?? '').split(','),
     store: STORE,
     // A short lease, so that the restarted app takes over the work of the killed one after two seconds, not a minute.
+    // Only the demo needs this, so it is no option.
+    ...{
+      [Symbol.for('marketplace-webhooks internals')]: { leaseMs: 2_000, pollMs: 250, callTimeoutMs: 5_000 },
+    },
   },
   (activity) => process.send?.(activity),
 )

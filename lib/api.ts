@@ -43,6 +43,40 @@ export type HandlerFor<
 export interface Marketplace<Custom extends EventDefinitions = Record<never, never>>
   extends AnswersApi,
     RecordsApi {
+  // First: TypeScript then compares `events` of two marketplaces, and so accepts one with more events as a plain one.
+  webhooks: {
+    /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
+    readonly events: {
+      readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
+    }
+    /**
+     * The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret.
+     *
+     * @example const targetUrl = marketplace.webhooks.targetUrl('https://app.example/webhooks/marketplace')
+     */
+    targetUrl(mountUrl: string): string
+    /**
+     * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
+     * `token_kind_not_accepted`. Registering again is a success too.
+     *
+     * @example
+     * const token = await marketplace.fetchAppToken('business-1')
+     * await marketplace.webhooks.register({ event: 'application/installed', targetUrl, token })
+     */
+    register(
+      registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
+    ): Promise<RegisterResult>
+    /**
+     * Counts the events that have arrived: how many, when, and with which delivery secret. The documented calls of the
+     * platform cannot list registrations. The counts include all processes on the store, and survive restarts.
+     *
+     * @example
+     * const { events, secretWrong } = await marketplace.webhooks.check()
+     * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
+     */
+    check(): Promise<WebhookReport>
+  }
+
   /**
    * Takes deliveries at `POST <path>/<delivery secret>`.
    *
@@ -87,9 +121,9 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onPurchaseChange(handler: Handler<PurchaseChange>): Unsubscribe
   /**
-   * Called for each failed try of a handler in this process. If `retryInMs` is null there is no further try: the entry
-   * becomes dead, and `journal.replay(id)` revives it. It is also called so for an entry that becomes dead without a try:
-   * it waited too long for a handler or an answer, or it ended its process again and again.
+   * Called for each failed try of a handler in this process. If `retryInMs` is null it was the last one: the entry is dead,
+   * and `journal.replay(id)` revives it. It is also called so for an entry that is dead without a failed try: it waited too
+   * long for a handler or an answer, or it ended its process again and again.
    *
    * @example
    * marketplace.onHandlerError(({ id, name, error, retryInMs }) => {
@@ -110,34 +144,6 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   requireEntitlement(options: RequireEntitlementOptions): Guard
 
-  webhooks: {
-    /**
-     * The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret.
-     *
-     * @example const targetUrl = marketplace.webhooks.targetUrl('https://app.example/webhooks/marketplace')
-     */
-    targetUrl(mountUrl: string): string
-    /**
-     * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
-     * `token_kind_not_accepted`. Registering again is a success too.
-     *
-     * @example
-     * const token = await marketplace.fetchAppToken('business-1')
-     * await marketplace.webhooks.register({ event: 'application/installed', targetUrl, token })
-     */
-    register(
-      registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
-    ): Promise<RegisterResult>
-    /**
-     * Counts the events that have arrived: how many, when, and with which delivery secret. The documented calls of the
-     * platform cannot list registrations. The counts include all processes on the store, and survive restarts.
-     *
-     * @example
-     * const { events, secretWrong } = await marketplace.webhooks.check()
-     * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
-     */
-    check(): Promise<WebhookReport>
-  }
   /**
    * Gets a token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or
    * another `platform_…` code if the call fails.

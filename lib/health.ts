@@ -44,7 +44,7 @@ export const PROBLEMS = {
     status: 'failing',
     means:
       'Most deliveries of the last two minutes got 503, because this instance could not store them in time.',
-    next: 'Check the database, its disk and the network to it, and the other problems. If writes are only slow, raise receiver.acceptTimeoutMs.',
+    next: 'Check the database, its disk and the network to it, and the other problems.',
   },
   // The handlers
   entries_dead: {
@@ -73,12 +73,12 @@ export const PROBLEMS = {
     status: 'degraded',
     means:
       'No process with a worker runs, or the platform is too slow for the number of events. A business that paid may have no access.',
-    next: 'Start a process with a worker. If one runs, look at the other problems, and raise platform.concurrency if the platform allows it.',
+    next: 'Start a process with a worker. If one runs, look at the other problems, and raise reads.concurrency if the platform allows it.',
   },
   reads_throttled: {
     status: 'degraded',
     means: 'The platform answered 429. This instance waits as long as the platform asks, 1 s to 1 h.',
-    next: 'Wait: the reads continue by themselves. If it returns, lower platform.concurrency or raise freshness.reconcileEveryMs.',
+    next: 'Wait: the reads continue by themselves. If it returns, lower reads.concurrency or raise freshness.reconcileEveryMs.',
   },
   credentials_refused: {
     status: 'degraded',
@@ -123,7 +123,7 @@ export const PROBLEMS = {
     status: 'degraded',
     means:
       'Regular reads are due and are not done: no process with a worker runs, or it does not keep up. After freshness.maxStaleMs every answer is stale, and the gate lets nobody in.',
-    next: 'Start a process with a worker. If one runs, look at the other problems, and raise platform.concurrency if the platform allows it.',
+    next: 'Start a process with a worker. If one runs, look at the other problems, and raise reads.concurrency if the platform allows it.',
   },
   answers_stale: {
     status: 'degraded',
@@ -141,7 +141,7 @@ export const PROBLEMS = {
   deliveries_not_accepted: {
     status: 'degraded',
     means: 'Most of the last deliveries got 503, because this instance could not store them in time.',
-    next: 'Check the database, its disk and the network to it. If writes are only slow, raise receiver.acceptTimeoutMs. The problem ends with the next deliveries that are accepted.',
+    next: 'Check the database, its disk and the network to it. The problem ends with the next deliveries that are accepted.',
   },
   verification_failing: {
     status: 'degraded',
@@ -176,7 +176,7 @@ export const PROBLEMS = {
   bodies_incomplete: {
     status: 'degraded',
     means: 'The body of most deliveries does not arrive completely or in time, so they get 400 or 408.',
-    next: 'Check the network and the time limits of the proxies between the platform and this instance, and receiver.bodyTimeoutMs.',
+    next: 'Check the network and the time limits of the proxies between the platform and this instance. A body has 10 s to arrive.',
   },
   methods_not_allowed: {
     status: 'degraded',

@@ -94,6 +94,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     }),
 
     webhooks: {
+      events: registry,
       targetUrl: (mountUrl) => targetUrl(mountUrl, deliverySecrets[0] as string),
       register: whileOpen((registration) =>
         platform.registerWebhook({

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/clock.js'
-import type { ImportLine } from '../../lib/index.js'
+import type { ImportSummary } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
@@ -10,6 +10,8 @@ import { jsonLines, runCli, settingsFor, startCli } from '../support/cli.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
+
+type ImportLine = ImportSummary['notRead'][number]
 
 const NOBODY_ANSWERS = 'No read is finished so far'
 const NOBODY = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }

@@ -344,7 +344,8 @@ interface Stage extends Omit<Scene, 'url'> {
 /** An app with a console behind its own path. `isBroken`: its handler of installs fails until it is repaired. */
 async function createStage(options: { isBroken?: boolean; worker?: false } = {}): Promise<Stage> {
   const scene = await createScene({
-    worker: options.worker ?? { pollMs: 50, handlerRetryDelaysMs: [] },
+    worker: options.worker,
+    handlers: { retryDelaysMs: [] },
   })
   let isBroken = options.isBroken ?? false
   if (options.worker !== false)

@@ -25,7 +25,7 @@ describe('K96 the programs for other frameworks', () => {
   afterAll(() => project?.remove())
 
   it('import the marketplace of the app from its own file', () => {
-    const using = PROGRAMS.filter(({ code }) => /\bmarketplace\.(handler|router)\b/.test(code))
+    const using = PROGRAMS.filter(({ code }) => /\bmarketplace\.(listener|router)\b/.test(code))
     expect(using.length).toBeGreaterThan(3)
     for (const { code } of using)
       expect(code).toMatch(/^import \{.*\bmarketplace\b.*\} from '\.\/marketplace\.ts'$/m)

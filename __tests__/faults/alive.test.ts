@@ -61,7 +61,7 @@ describe('K25 a script without a worker', () => {
     async (store) => {
       const script = runScript(
         { store },
-        `const of = { subscription_uid: 's1', business_uid: 'b1' }
+        `const of = { subscriptionUid: 's1', businessUid: 'b1' }
          const callsOf = (marketplace, { journal, subscriptions, webhooks } = marketplace) => ({
            isEntitled: () => marketplace.isEntitled('b1'),
            explain: () => marketplace.explain('b1'),
@@ -80,12 +80,12 @@ describe('K25 a script without a worker', () => {
            subscriptions: () => subscriptions.list({}),
            subscription: () => subscriptions.get('s1'),
            history: () => marketplace.businesses.history('b1'),
-           exportData: () => marketplace.businesses.export('b1'),
+           export: () => marketplace.businesses.export('b1'),
            erase: () => marketplace.businesses.erase('b1', { actor: 'me' }),
            check: () => webhooks.check(),
            backup: () => marketplace.backup('/no/such/folder/backup.db'),
            readiness: () => marketplace.readiness(),
-           idle: () => marketplace.settled({ timeoutMs: 100 }),
+           settled: () => marketplace.settled({ timeoutMs: 100 }),
            health: () => marketplace.health(),
            deployment: () => marketplace.deployment(),
            start: () => marketplace.start(),

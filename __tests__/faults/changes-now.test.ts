@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { withStoreFaults } from '../../lib/adapter/index.js'
 import { DAY, HOUR, systemClock } from '../../lib/clock.js'
+import { messageOf } from '../../lib/errors.js'
 import type { HandlerFailure, Marketplace, PurchaseChange } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
@@ -294,7 +295,9 @@ describe('H73 after four days without a read', () => {
       },
     })
     const dead: unknown[] = []
-    marketplace.onDead(({ business_uid, attempts, error }) => dead.push([business_uid, attempts, error]))
+    marketplace.onHandlerError(({ business_uid, attempt, error }) =>
+      dead.push([business_uid, attempt, messageOf(error)]),
+    )
     const handled = handledBy(marketplace)
     platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const isPutOff = async () =>

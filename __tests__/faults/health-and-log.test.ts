@@ -56,8 +56,7 @@ describe('health', () => {
   it('K6 does not fail while every handler is slow', async () => {
     const { clock, jump } = jumpingClock()
     const platform = await startPlatform()
-    const worker = { concurrency: 2, pollMs: 50 }
-    const marketplace = openMarketplace(platform, { clock, worker, closeTimeoutMs: 0 })
+    const marketplace = openMarketplace(platform, { clock, handlers: { concurrency: 2 }, closeTimeoutMs: 0 })
     let handling = 0
     marketplace.onPurchaseChange(() => {
       handling++

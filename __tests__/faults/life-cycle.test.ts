@@ -50,8 +50,11 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     const attempts: number[] = []
     // There are more deployments than tries, and then a handler that returns.
     for (let deployment = 0; deployment < 5; deployment++) {
-      const settings = { handlerRetryDelaysMs: [1, 1] }
-      const marketplace = openMarketplace(platform, { store, worker: settings, closeTimeoutMs: 500 })
+      const marketplace = openMarketplace(platform, {
+        store,
+        handlers: { retryDelaysMs: [1, 1] },
+        closeTimeoutMs: 500,
+      })
       const called = gate()
       marketplace.onPurchaseChange((_change, { attempt, signal }) => {
         attempts.push(attempt)

@@ -24,7 +24,7 @@ import { liveThrough, type WorldResult } from '../support/months/world.js'
  * | in | While `health()` is ok, a business that buys or pays again has access within 10 s, and one that stops paying has none. Until a purchase could be read, the answer is "not known", never "no". |
  * | honest | A minute after events have met a fault, `health()` is not ok and explains the fault. |
  * | healed | 1.2 reconciles and an hour after the correction, after dead entries were replayed, payers have access, others do not, and `health()` is ok. A purchase that no delivery named has access a minute after its `track`. |
- * | ended | An entry is `done` after its handler returned, or `dead` after `onDead`. It leaves the journal only after one of the two. |
+ * | ended | An entry is `done` after its handler returned, or `dead` after `onHandlerError` reported its end. It leaves the journal only after one of the two. |
  * | apart | Two handlers of one subscription never run at once. |
  * | budget | A subscription that has been settled for 30 h costs at most a read and a token in 0.8 reconciles, and a refused business at most one of each in half an hour. |
  * | id | A change has the same id at every try, even after kills and power cuts. |

@@ -13,7 +13,6 @@ import { createTelemetry } from '../../lib/telemetry/telemetry.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'
-import { internals } from '../support/internals.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { runScript } from '../support/script.js'
 import { gate, until } from '../support/until.js'
@@ -231,7 +230,7 @@ describe('K24 a plug-in of the app', () => {
          setTimeout: (callback, ms) => { if (Math.random() < 0.1) throw new Error('no timer'); return setTimeout(callback, ms) },
          clearTimeout: (timer) => clearTimeout(timer),
        }
-       const marketplace = createMarketplace({ ...settings, clock, handlers: { retryDelaysMs: [] }, ...internals({ pollMs: 10 }) })
+       const marketplace = createMarketplace({ ...settings, clock, handlers: { retryDelaysMs: [] }, [Symbol.for('marketplace-webhooks internals')]: { pollMs: 10 } })
        process.once('SIGUSR2', () => marketplace.close())
        marketplace.onPurchaseChange(() => { throw null })
        marketplace.onHandlerError(() => { throw new Error('no listener') })

@@ -194,7 +194,7 @@ describe('D71 when changes come without events', () => {
     for (const i of uids) world.platform.move(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
     const imported = world
       .marketplace()
-      .subscriptions.import(uids.map((i) => ({ subscription_uid: `s${i}`, business_uid: `b${i}` })))
+      .subscriptions.import(uids.map((i) => ({ subscriptionUid: `s${i}`, businessUid: `b${i}` })))
     await world.advance(HOUR)
     await imported
     for (const i of [6, 7, 8, 9]) {

@@ -1,16 +1,21 @@
 import { readOptions } from '../../lib/options.js'
 
-const { platform, receiver, clock } = readOptions({
+const { bodyLimitBytes, reads, internals, clock } = readOptions({
   app: { clientId: 'my-app', clientSecret: 'my-client-secret' },
   platform: { baseUrl: 'https://api.platform.example', authUrl: 'https://auth.platform.example' },
   deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
 })
 
 /** The receiver's options of an app that sets none of them. */
-export const RECEIVER_DEFAULTS = { ...receiver, clock }
+export const RECEIVER_DEFAULTS = {
+  bodyLimitBytes,
+  bodyTimeoutMs: internals.bodyTimeoutMs,
+  acceptTimeoutMs: internals.acceptTimeoutMs,
+  clock,
+}
 /** The platform client's options of an app that sets none of them. */
 export const PLATFORM_DEFAULTS = {
-  timeoutMs: platform.timeoutMs,
-  concurrency: platform.concurrency,
+  timeoutMs: internals.callTimeoutMs,
+  concurrency: reads.concurrency,
   clock,
 }

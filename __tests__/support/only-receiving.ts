@@ -3,7 +3,7 @@ import type { MarketplaceOptions } from '../../lib/index.js'
 import { openMarketplace, serve, startPlatform } from './scene.js'
 
 /** A marketplace that only receives. */
-export async function receiving(options: Pick<MarketplaceOptions, 'receiver'> = {}) {
+export async function receiving(options: Pick<MarketplaceOptions, 'bodyLimitBytes'> = {}) {
   const platform = await startPlatform()
   const marketplace = openMarketplace(platform, { worker: false, freshness: { waitMs: 0 }, ...options })
   await marketplace.start()

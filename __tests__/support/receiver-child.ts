@@ -68,11 +68,11 @@ function begin(settings: ChildSettings) {
         return fetch(address as string, init as RequestInit)
       },
     },
-    ...internals({ callTimeoutMs: timeoutMs }),
+    ...internals({ callTimeoutMs: timeoutMs, pollMs: 50, ...(leaseMs && { leaseMs }) }),
     deliverySecrets: DELIVERY_SECRET,
     store: storeOf(settings),
     closeTimeoutMs,
-    worker: works && { pollMs: 50, leaseMs },
+    worker: works,
     entitledWhen({ business_uid, purchase_state }) {
       if (settings.deadlyRule?.some((each) => each === business_uid)) process.kill(process.pid, 'SIGKILL')
       return purchase_state === 'purchased'

@@ -2,6 +2,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { createMarketplace, type Marketplace, type MarketplaceOptions } from '../../lib/index.js'
+import { INTERNALS } from '../../lib/options.js'
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
 import { internals } from './internals.js'
@@ -73,10 +74,9 @@ export function openMarketplace(
     deliverySecrets: DELIVERY_SECRET,
     closeTimeoutMs: 500,
     ...rest,
+    ...internals({ callTimeoutMs: 2_000, pollMs: 50, ...(rest as { [INTERNALS]?: object })[INTERNALS] }),
     app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours', ...app },
     platform: { baseUrl, authUrl, ...platformOptions },
-    ...internals({ callTimeoutMs: 2_000 }),
-    worker: rest.worker ?? { pollMs: 50 },
   })
   onCleanUp(() => marketplace.close())
   return marketplace

@@ -2,16 +2,20 @@ import type { Marketplace, PurchaseChange } from '../../lib/index.js'
 import type { Simulator } from '../../lib/testing/index.js'
 
 export interface Line {
-  subscription_uid: string
-  business_uid: string
+  subscriptionUid: string
+  businessUid: string
 }
 
 /** Makes purchases without a delivery to the app. */
 export function sell(platform: Simulator, count: number): Line[] {
   return Array.from({ length: count }, (_, i) => {
-    const named = { subscription_uid: `subscription-${i}`, business_uid: `business-${i}` }
-    platform.purchase({ ...named, payment: 'succeeded' })
-    return named
+    const line = { subscriptionUid: `subscription-${i}`, businessUid: `business-${i}` }
+    platform.purchase({
+      subscription_uid: line.subscriptionUid,
+      business_uid: line.businessUid,
+      payment: 'succeeded',
+    })
+    return line
   })
 }
 

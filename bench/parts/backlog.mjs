@@ -84,8 +84,8 @@ async function startServer({ folder, platformUrl, runtimes, cores, postgres }, e
       options: {
         handlers: { concurrency: 32, timeoutMs: hour, retryDelaysMs: [hour] },
         bodyLimitBytes: 1_048_576,
-        ...internals({ acceptTimeoutMs: 60_000 }),
       },
+      internals: { acceptTimeoutMs: 60_000 },
     },
     { node: runtimes.judged.path, cores: cores?.server },
   )

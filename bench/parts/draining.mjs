@@ -48,10 +48,8 @@ async function measure({ folder, platformUrl, runtimes, cores, load, postgres },
     {
       ...settings,
       handlers: 'hung',
-      options: {
-        ...internals({ acceptTimeoutMs: 60_000, leaseMs: 1_000 }),
-        bodyLimitBytes: 1_048_576,
-      },
+      options: { bodyLimitBytes: 1_048_576 },
+      internals: { acceptTimeoutMs: 60_000, leaseMs: 1_000 },
     },
     options,
   )

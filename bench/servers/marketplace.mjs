@@ -7,11 +7,11 @@ import { answer, serve, settings } from './serve.mjs'
 
 /**
  * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, `watched`, or
- * `none`), `handlers`, `options` for `createMarketplace`. Handlers are `none` (only for changes), `at-once`,
+ * `none`), `handlers`, `options` for `createMarketplace`, `internals`. Handlers are `none` (only for changes), `at-once`,
  * `failing-and-hung` (handlers of updates return at once, of installs fail, of uninstalls never return), `hung` or
  * `draining` (of uninstalls).
  */
-const { platformUrl, front = 'express', handlers = 'none', options = {} } = settings
+const { platformUrl, front = 'express', handlers = 'none', options = {}, internals = {} } = settings
 const beganAt = performance.now()
 const store = storeFor(settings.store, systemClock)
 const marketplace = createMarketplace({
@@ -21,6 +21,7 @@ const marketplace = createMarketplace({
   store,
   closeTimeoutMs: 500,
   ...options,
+  [Symbol.for('marketplace-webhooks internals')]: internals,
 })
 let handled = 0
 let firstAt = 0
@@ -96,7 +97,7 @@ else serve(await listener(), answers, marketplace.close, ready)
 
 async function listener() {
   if (front === 'watched') return watched(adapted(marketplace.router))
-  if (front === 'plain') return marketplace.handler?.({ path: '/x' }) ?? adapted(marketplace.router)
+  if (front === 'plain') return marketplace.listener?.({ path: '/x' }) ?? adapted(marketplace.router)
   const { default: express } = await import('express')
   return express().use('/x', marketplace.router)
 }

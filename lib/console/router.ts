@@ -55,7 +55,7 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
   const { authorize, tokenKey, callsPerMinute, actionsPerMinute } = withDefaults(options)
   const tokens = createActionTokens({ key: tokenKey })
   const permitted = createPermission({ tokens, callsPerMinute, actionsPerMinute })
-  const jsonOf = jsonWithoutSecrets(marketplace.targetUrl)
+  const jsonOf = jsonWithoutSecrets(marketplace.webhooks.targetUrl)
   const service = createService({ marketplace, tokenFor: tokens.tokenFor })
 
   async function personOf(req: IncomingMessage): Promise<Person | undefined> {

@@ -29,7 +29,7 @@ export interface JournalEntry extends Named {
   dueAt: string | null
 }
 
-/** One failed try of one handler, or an entry that becomes dead without a try. */
+/** One failed try of one handler, or the end of an entry that is dead without a failed try. */
 export interface HandlerFailure extends Named {
   id: string
   kind: EntryKind
@@ -42,7 +42,7 @@ export interface HandlerFailure extends Named {
    * entry waited too long, or ended its process again and again.
    */
   error: unknown
-  /** Time until the next try; null: there is none, and the entry becomes dead. */
+  /** Time until the next try; null: there is none, and the entry is dead. */
   retryInMs: number | null
 }
 

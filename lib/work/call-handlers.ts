@@ -25,8 +25,11 @@ export interface HandlerFailure {
 /** The payload of an entry, or why it cannot be made now. */
 export type Prepared = { payload: unknown } | { error: unknown }
 
-/** `isUntried`: no handler was called, so it is not a try of the entry. */
-export type Handled = EntryEnd['result'] & { isUntried?: true }
+/**
+ * `isUntried`: no handler was called, so it is not a try of the entry. `report` passes on the last failures. It is called
+ * when the end is written, so that a listener finds the entry dead and can replay it.
+ */
+export type Handled = EntryEnd['result'] & { isUntried?: true; report?: () => void }
 
 /**
  * Calls the handlers of an entry concurrently. When one fails, only the failed ones are called again by this process;
@@ -62,11 +65,19 @@ export function createHandlerCalls(options: {
     )
   }
 
-  function failed({ id }: Entry, reason: unknown, retryInMs: number | null): EntryEnd['result'] {
-    const error = textOf(reason)
-    if (retryInMs !== null) return { kind: 'retry', inMs: retryInMs, error }
-    succeeded.delete(id)
-    return { kind: 'dead', error }
+  /** The result of a try in which these handlers failed. */
+  function failed(entry: Entry, failures: readonly { handler: AnyHandler; error: unknown }[]): Handled {
+    const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
+    const reportAll = () => {
+      for (const { handler, error } of failures) report(entry, handler, error, retryInMs)
+    }
+    const error = textOf(failures[0]?.error)
+    if (retryInMs === null) {
+      succeeded.delete(entry.id)
+      return { kind: 'dead', error, report: reportAll }
+    }
+    reportAll()
+    return { kind: 'retry', inMs: retryInMs, error }
   }
 
   /** An outage of the store or of the platform uses up no tries of an entry. */
@@ -76,9 +87,10 @@ export function createHandlerCalls(options: {
       const end = { error: textOf(error), isUntried: true } as const
       return inMs === null ? { kind: 'dead', ...end } : { kind: 'retry', inMs, ...end }
     }
-    const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
-    for (const handler of registered) report(entry, handler, error, retryInMs)
-    return failed(entry, error, retryInMs)
+    return failed(
+      entry,
+      registered.map((handler) => ({ handler, error })),
+    )
   }
 
   return {
@@ -116,17 +128,16 @@ export function createHandlerCalls(options: {
           done.add(handler)
         }),
       )
-      const failure = outcomes.find((outcome) => outcome.status === 'rejected')
-      if (!failure) {
+      const failures = outcomes.flatMap((outcome, i) =>
+        outcome.status === 'rejected' ? [{ handler: left[i] as AnyHandler, error: outcome.reason }] : [],
+      )
+      if (failures.length === 0) {
         succeeded.delete(entry.id)
         return { kind: 'done' }
       }
       succeeded.set(entry.id, done)
       if (lost.aborted) return undefined
-      const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
-      for (const [i, outcome] of outcomes.entries())
-        if (outcome.status === 'rejected') report(entry, left[i] as AnyHandler, outcome.reason, retryInMs)
-      return failed(entry, failure.reason, retryInMs)
+      return failed(entry, failures)
     },
   }
 }

@@ -138,7 +138,8 @@ export function createDispatcher(
     if (result.kind === 'retry') loop.wake(result.inMs)
     if (result.kind === 'retry' && result.isUntried) return
     onHandled(entry, result)
-    if (result.kind !== 'dead' || !result.isUntried) return
+    if (result.kind !== 'dead') return
+    if (result.report) return result.report()
     const { id, kind, name, businessUid, subscriptionUid, attempt: attempts } = entry
     onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
   }

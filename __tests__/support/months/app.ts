@@ -136,8 +136,8 @@ export function createApp(options: {
       })
       marketplace.onUnrecognised(({ id }) => handle({ id, key: id, business: '' }, own))
     }
-    marketplace.onDead(({ id, subscription_uid }) => {
-      if (own.isAlive) ledger.onDead(id, subscription_uid)
+    marketplace.onHandlerError(({ id, subscription_uid, retryInMs }) => {
+      if (retryInMs === null && own.isAlive) ledger.onDead(id, subscription_uid)
     })
     running.push(own)
   }

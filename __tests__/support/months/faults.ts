@@ -177,7 +177,7 @@ const FAULTS_OF_OPERATORS = {
     async live(world) {
       const { time, app, buyers, ledger, verdict } = world
       // These are shorter than the tries of a handler, so the tries decide.
-      const retention = { changesMs: 2 * DAY, doneMs: 2 * DAY, deadMs: 20 * DAY }
+      const retention = { changesMs: 2 * DAY, eventsMs: 2 * DAY }
       await app.redeploy({ retention })
       const before = ledger.dead()
       app.now.fails = ({ business }) => business === 'poison'

@@ -41,7 +41,7 @@ const SKIPPED_AT_MOST = {
   'no handler got a change of the business': 0,
   'its last change was handled while the answer was unknown': 0,
   'the disk fails': 0,
-  'a kill may have prevented the call of onDead': 0,
+  'a kill may have prevented the report of its end': 0,
   'a power cut may have lost it': 0,
   'the restored backup may be older': 0,
   'settled for less than half a day': 0,

@@ -132,8 +132,8 @@ export function createLedger(verdict: Verdict) {
       called.add(id)
     }
     if (word === 'dead' && !endings.has(id)) {
-      if (isDeathUntold) verdict.skipped('ended', 'a kill may have prevented the call of onDead')
-      else verdict.fail('ended', `${words} is dead, and onDead was not called`)
+      if (isDeathUntold) verdict.skipped('ended', 'a kill may have prevented the report of its end')
+      else verdict.fail('ended', `${words} is dead, and onHandlerError was not called`)
       endings.set(id, 'dead')
     }
   }

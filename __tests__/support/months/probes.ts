@@ -102,10 +102,10 @@ export function createProbes(world: {
   }
 
   async function cleanUp() {
-    const { track, journal } = app.marketplace()
+    const { subscriptions, journal } = app.marketplace()
     for (const { uid, business, state } of platform.subscriptions.values()) {
       if (state !== 'purchased' || deliveries.isKnown(uid) || platform.isRefused(business)) continue
-      await time.until(track({ subscription_uid: uid, business_uid: business }))
+      await time.until(subscriptions.track({ subscriptionUid: uid, businessUid: business }))
       deliveries.learn(uid)
       time.lookClosely(MINUTE)
     }

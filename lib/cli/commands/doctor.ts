@@ -84,7 +84,7 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
     return
   }
   const sender = await context.create({ store: 'sqlite::memory:', worker: false })
-  const { targetUrl } = sender
+  const { targetUrl } = sender.webhooks
   await report.run('delivery', () => checkDelivery({ publicUrl, targetUrl, marketplace: open }))
 }
 

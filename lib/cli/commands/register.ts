@@ -3,7 +3,6 @@ import {
   appToken,
   businessToken,
   directoryToken,
-  EVENTS,
   type EventName,
   type Marketplace,
   MarketplaceError,
@@ -63,11 +62,10 @@ export function addRegister(program: Command, act: Act) {
         const marketplace = await context.create({ store: 'sqlite::memory:', worker: false })
         const targetUrl = marketplace.webhooks.targetUrl(url)
         const events = given.event ?? NEEDED_EVENTS
-        const known = Object.keys({ ...EVENTS, ...(await context.options()).events })
-        const unknown = events.filter((event) => !known.includes(event))
+        const unknown = events.filter((event) => !(event in marketplace.webhooks.events))
         if (unknown.length > 0)
           throw new Stop(USAGE, `Unknown event: ${unknown.join(', ')}`, {
-            fix: `The events are ${known.join(', ')}.`,
+            fix: `The events are ${Object.keys(marketplace.webhooks.events).join(', ')}.`,
           })
         if (!url.startsWith('https:'))
           out.warning('the address is not https, so the delivery secret is sent without encryption')
