@@ -98,7 +98,8 @@ else serve(await listener(), answers, marketplace.close, ready)
 
 async function listener() {
   if (front === 'watched') return watched(mountedAtX(marketplace.router))
-  if (front === 'plain') return marketplace.handler?.({ path: '/x' }) ?? mountedAtX(marketplace.router)
+  if (front === 'plain')
+    return (marketplace.listener ?? marketplace.handler)?.({ path: '/x' }) ?? mountedAtX(marketplace.router)
   const { default: express } = await import('express')
   return express().use('/x', marketplace.router)
 }
