@@ -66,7 +66,6 @@ export async function createDatabase(): Promise<Database> {
       for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'tallies', 'instances']) {
         await engine.write((trx) => sql`delete from ${sql.ref(table)}`.execute(trx))
       }
-      await engine.write((trx) => sql`insert into handlers values ('change', 0, 0)`.execute(trx))
     },
 
     subscriptions: () =>
