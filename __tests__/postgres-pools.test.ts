@@ -17,8 +17,8 @@ describe('a pool of the app', () => {
     sent.length = 0
     await acceptAtOnce(store, 100)
     expect(sent.filter(isOfBatch)).toEqual([
-      ...Array(5).fill(expect.stringMatching(/^sends /)),
-      ...Array(5).fill(expect.stringMatching(/^gets /)),
+      ...Array(4).fill(expect.stringMatching(/^sends /)),
+      ...Array(4).fill(expect.stringMatching(/^gets /)),
     ])
     expect(sent[0]).toMatch(/^sends begin/)
     expect(await storedIn(store)).toBe(101)
@@ -27,9 +27,9 @@ describe('a pool of the app', () => {
   it('without a pipeline gets one statement after the other, and stores the same', async () => {
     const { store, sent } = await opened({})
     await acceptAtOnce(store, 100)
-    const ofBatch = sent.filter(isOfBatch).slice(-10)
+    const ofBatch = sent.filter(isOfBatch).slice(-8)
     expect(ofBatch.map((each) => each.split(' ')[0])).toEqual(
-      Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? 'sends' : 'gets')),
+      Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? 'sends' : 'gets')),
     )
     expect(await storedIn(store)).toBe(100)
   })
@@ -62,7 +62,8 @@ describe('statements on PostgreSQL', () => {
     const inserts = rows.filter(({ statement }) => /insert into journal/.test(statement))
     expect(inserts).toHaveLength(1)
     expect(Number(inserts[0].calls)).toBeGreaterThanOrEqual(14)
-    for (const { generic_plans } of rows) expect(Number(generic_plans)).toBe(0)
+    const planned = rows.filter(({ statement }) => statement.includes('$1'))
+    for (const { generic_plans } of planned) expect(Number(generic_plans)).toBe(0)
   })
 
   it.each([
@@ -156,7 +157,7 @@ async function acceptAtOnce(store: Store, count: number) {
 
 const storedIn = async (store: Store) => (await store.listEntries({ limit: 1_000 })).length
 
-/** Not a notification of an earlier commit, nor a look at the owner. */
+/** The settings of a batch, and its statements. */
 function isOfBatch(text: string): boolean {
-  return /(begin; .*writes|insert into|commit$)/s.test(text)
+  return /( writes'|insert into)/.test(text)
 }

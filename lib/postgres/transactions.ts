@@ -17,7 +17,7 @@ export function createTransactions(options: {
   isNamed: boolean
 }) {
   const { connections, schema, isNamed } = options
-  const begin = `begin; select ${settings(schema)}`
+  const select = `select ${settings(schema)}`
   /** The name of the lock that `holdWrites` takes alone. */
   const writes = `hashtextextended('${schema} writes', 0)`
   const names = new Map<string, string>()
@@ -49,10 +49,16 @@ export function createTransactions(options: {
     }
   }
 
+  /** In a pipeline the settings have a name too, because parsing them takes longer than making them. */
+  function beginning(connection: PostgresConnection, text: string): Call[] {
+    if (!isNamed || !connection.isPipelined) return [() => connection.query(`begin; ${text}`)]
+    return [() => connection.query('begin'), () => connection.query(text, [], hashOf(text))]
+  }
+
   return {
     transact: <T>(work: (trx: Connection) => Promise<T>): Promise<T> =>
       withConnection(async (connection) => {
-        await explained(() => connection.query(begin))
+        await explained(() => runAll(connection, beginning(connection, select)))
         const result = await work({
           placeholder,
           query: (each) => explained(() => query(connection, each)),
@@ -64,23 +70,14 @@ export function createTransactions(options: {
     /** Runs queries whose rows nobody needs. Where the driver has a pipeline, they take one round trip together. */
     writeAll: (queries: readonly Query[]): Promise<void> =>
       withConnection((connection) =>
-        explained(async () => {
-          const calls = [
-            () => connection.query(`${begin}, pg_advisory_xact_lock_shared(${writes})`),
+        explained(() =>
+          runAll(connection, [
+            ...beginning(connection, `${select}, pg_advisory_xact_lock_shared(${writes})`),
             ...queries.map((each) => () => query(connection, each)),
             // After an error it rolls back.
             () => connection.query('commit'),
-          ]
-          if (!connection.isPipelined) {
-            for (const call of calls) await call()
-            return
-          }
-          const ended = await Promise.allSettled(calls.map((call) => call()))
-          const failed = ended.find(({ status }) => status === 'rejected') as
-            | PromiseRejectedResult
-            | undefined
-          if (failed) throw failed.reason
-        }),
+          ]),
+        ),
       ),
 
     /** Waits for the `writeAll` under way, and lets new ones wait until the transaction ends. */
@@ -88,6 +85,19 @@ export function createTransactions(options: {
       await trx.query({ text: `select pg_advisory_xact_lock(${writes})`, values: [] })
     },
   }
+}
+
+type Call = () => Promise<unknown>
+
+/** One after the other, or in a pipeline all at once: then those after an error fail too. */
+async function runAll({ isPipelined }: PostgresConnection, calls: readonly Call[]): Promise<void> {
+  if (!isPipelined) {
+    for (const call of calls) await call()
+    return
+  }
+  const ended = await Promise.allSettled(calls.map((call) => call()))
+  const failed = ended.find((each) => each.status === 'rejected')
+  if (failed) throw failed.reason
 }
 
 /** PostgreSQL's parameters, by number. */

@@ -59,7 +59,7 @@ export function createLifeCycle(options: {
     calls,
     isClosed: () => isClosed,
 
-    /** Runs `work`. An open store adds no promise, because every delivery passes here. Throws when it is not open. */
+    /** Runs `work` once the store is open, without a promise of its own if it is: every delivery passes here. Throws when it is not open. */
     onceOpen(work: () => Promise<void>): Promise<void> {
       const open = opened()
       return isOpen ? work() : open.then(work)

@@ -10,8 +10,8 @@ import { CAUSES, MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, URGENCY } from './s
  *    a suspect one: no sender may cause the reads that end the process.
  * 2. A pause that ends too far ahead comes from a clock that was set back, so the row is due now.
  * 3. After an event, a row that already waits for a read waits a whole pause from now on, up to `MAX_READ_INTERVAL_MS`
- *    after its last read. `track` and `refresh` end that wait, and the next event does not begin it again unless they
- *    came within the pause after the last read.
+ *    after its last read. `track` and `refresh` make it due at the end of the pause after its last read. If
+ *    that pause is over, the next event does not delay the read again.
  * 4. Otherwise the row is due at the end of the pause after its last read, or now.
  */
 export function dueAfterRequest(now: Sql, isByEvent: Sql) {

@@ -22,8 +22,8 @@ sql.lit = (value: string | number): Sql =>
   sql.raw(typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`)
 
 /**
- * A condition of rows that another condition finds. Without statistics SQLite would look for all rows of an equality by
- * its index, in a batch for the rows of a whole status.
+ * A condition that must not choose an index, beside one that finds the rows. Without statistics SQLite might search the
+ * index of a status instead, and read all of its rows for a batch of a hundred.
  */
 sql.still = (condition: Sql): Sql => sql`(${condition}) is true`
 

@@ -68,7 +68,6 @@ export async function createDatabase(): Promise<Database> {
       for (const table of ['subscriptions', 'journal', 'lanes', 'handlers']) {
         await engine.write((trx) => sql`delete from ${sql.ref(table)}`.execute(trx))
       }
-      await engine.write((trx) => sql`insert into handlers values ('change', 0)`.execute(trx))
     },
 
     subscriptions: () =>
