@@ -53,7 +53,7 @@ export interface Subscription {
   verifying: boolean
   /** The code of the last read's failure; null once it is requested again. */
   failure: string | null
-  /** When the next read is due; null when given up, until the next request, and for a subscription of another item. */
+  /** When the next read is due; null when given up, until the next request. */
   refreshAt: number | null
   /** Never read, and every request so far was quiet, so the first successful read writes no change. */
   quiet: boolean

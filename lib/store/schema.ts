@@ -12,7 +12,7 @@ export interface SubscriptionsTable {
   purchasable_uid: string | null
   /** The record as last applied (JSON). */
   record: string | null
-  /** 0: a read has found a record. 1: none has yet. 2: a subscription of another item, which is not read. */
+  /** 0: a read has found a record. 1: none has yet. */
   unread: 0 | 1
   state: string | null
   gone: Subscription['gone']
@@ -24,7 +24,7 @@ export interface SubscriptionsTable {
   requested_at: number | null
   /** The time of the oldest refresh request that the platform has not answered. */
   owed_since: number | null
-  /** When the next read is due; while leased, when the lease runs out. Null: given up, or of another item. */
+  /** When the next read is due; while leased, when the lease runs out. Null: given up. */
   refresh_at: number | null
   /** The end of the pause after the last read. A request makes the row due no earlier. */
   not_before: number | null

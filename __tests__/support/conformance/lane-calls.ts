@@ -13,7 +13,7 @@ import { LATER, LONG } from './lease-times.js'
 
 export const EVERY_TOPIC: readonly Topic[] = [EVERY_EVENT, 'unrecognised', 'change']
 
-/** Registers handlers of these topics. None of them is retired. */
+/** Names these topics. No event is set aside. */
 export function handling(store: Store, topics: readonly Topic[], rescueMs = 0): Promise<void> {
   return store.handleTopics({ topics, rescueMs, retireMs: LATER })
 }

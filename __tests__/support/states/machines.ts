@@ -109,6 +109,7 @@ function leaseLoop(): Explored<
       item = gate()
       return item.opened
     },
+    giveBack: async () => {},
     renew: async () => true,
     onError() {},
   })

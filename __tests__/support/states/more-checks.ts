@@ -1,4 +1,4 @@
-import { MAX_LAPSES, type ReadClaim, type ReadFinish } from '../../../lib/store/store.js'
+import { HANDLED_FOR_MS, MAX_LAPSES, type ReadClaim, type ReadFinish } from '../../../lib/store/store.js'
 import {
   claimed,
   EVERY_TOPIC,
@@ -59,18 +59,6 @@ export const MORE_CHECKS: readonly ((lab: Lab) => Promise<void>)[] = [
     await lab.store.claimSuspectRead({ leaseMs: LONG })
   },
 
-  async function isOfAnotherItemForLong(lab) {
-    const other = {
-      kind: 'other_item',
-      subscriptionUid: 's1',
-      businessUid: 'b1',
-      purchasableUid: 'x',
-    } as const
-    await lab.store.accept([eventOf('s1', { refresh: other })])
-    await lab.pass(LATER)
-    await lab.store.prune(RETENTION)
-  },
-
   async function isHandledAlone(lab) {
     for (const result of [RETRY, { kind: 'dead', error: 'gave up' } as const]) {
       await lab.store.accept([eventOf(`s ${result.kind}`)])
@@ -89,38 +77,64 @@ export const MORE_CHECKS: readonly ((lab: Lab) => Promise<void>)[] = [
     await lab.store.replayEntry(id)
   },
 
-  async function hasNoHandler(lab) {
-    const store = await lab.create()
+  async function hasNoHandler({ create, pass }) {
+    const store = await create()
     await store.open()
-    await handling(store, ['unrecognised'])
-    await lab.pass(2 * MINUTES)
-    await handling(store, ['unrecognised'])
-    await store.accept([eventOf('s1'), eventOf('s2')])
-    await lab.pass(LATER)
+    await store.accept([eventOf('s1')])
+    await pass(LATER)
     await store.prune(RETENTION)
   },
 
-  async function isReplayedWithAndWithoutItsHandler(lab) {
-    const store = await lab.create()
-    await store.open()
-    await handling(store, ['unrecognised'])
-    await lab.pass(2 * MINUTES)
-    await handling(store, ['unrecognised'])
-    const events = [eventOf('s1'), eventOf('s2'), eventOf('s3')]
-    await store.accept(events)
-    await handling(store, EVERY_TOPIC)
-    for (const { id } of events) await store.replayEntry(id)
-    const results = [{ kind: 'done' }, { kind: 'dead', error: 'gave up' }, RETRY] as const
-    const entries = await leasedEntries(store)
-    await finish(
-      store,
-      entries.map((entry, i) => ending(entry, results[i] as (typeof results)[number])),
-    )
-    await lab.pass(SECONDS)
+  async function hasNoHandlerAnyMore({ store, pass }) {
+    await store.accept([eventOf('s1')])
+    await pass(SECONDS)
     await store.handleTopics({ topics: [], rescueMs: 0, retireMs: 10 })
-    for (const { id } of events) await store.replayEntry(id)
+    await pass(LATER)
+    await store.prune(RETENTION)
+  },
+
+  ...[suspect, takenBack, waiting].map(
+    (become) =>
+      async function isSetAside(lab: Lab) {
+        const installed = 'application/installed'
+        await lab.store.accept([
+          eventOf('s1', { key: 'empty then' }),
+          eventOf('s2', { key: 'due then' }),
+          eventOf('s2', { key: 'due then', name: installed }),
+        ])
+        await become(lab)
+        await lab.pass(SECONDS)
+        await lab.store.handleTopics({ topics: [`event:${installed}`], rescueMs: 0, retireMs: 10 })
+      },
+  ),
+
+  async function isNamedAgain({ store, pass }) {
+    await pass(2 * HANDLED_FOR_MS)
+    await handling(store, EVERY_TOPIC)
   },
 ]
+
+/** The due lanes become suspect. */
+async function suspect({ store, pass }: Lab) {
+  const keys = (await leasedEntries(store, { leaseMs: SHORT })).map(({ key }) => key)
+  await pass(SHORT + 30)
+  await store.claimSuspectLane({ topics: EVERY_TOPIC, exceptKeys: keys, leaseMs: LONG })
+}
+
+/** The due lanes are taken back, and their leases would have run out. */
+async function takenBack({ store, pass }: Lab) {
+  for (const { id } of await leasedEntries(store)) await store.replayEntry(id)
+  await pass(LONG)
+}
+
+/** The heads of the due lanes fail. */
+async function waiting({ store }: Lab) {
+  const entries = await leasedEntries(store)
+  await finish(
+    store,
+    entries.map((entry) => ending(entry, RETRY)),
+  )
+}
 
 function request({ store }: Lab) {
   return store.requestRefresh(named('s1'))

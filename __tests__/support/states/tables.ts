@@ -1,3 +1,5 @@
+import { HANDLED_FOR_MS } from '../../../lib/store/store.js'
+
 /** The columns of a row that tell its state. */
 export type Row = Readonly<Record<string, number | string | null>>
 
@@ -17,7 +19,6 @@ export const TABLES = {
   subscriptions: {
     id: 'subscription_uid',
     columns: [
-      'unread',
       'lease_token',
       'suspect',
       'failure',
@@ -27,7 +28,6 @@ export const TABLES = {
       'verifying',
     ],
     stateOf(row, now) {
-      if (row.unread === 2) return 'other_item'
       if (row.lease_token !== null) return row.suspect ? 'alone' : 'leased'
       if (row.refresh_at === null) return 'given_up'
       if (row.suspect) return hasCome(row.refresh_at, now) ? 'suspect' : 'put_off'
@@ -54,7 +54,7 @@ export const TABLES = {
   },
   handlers: {
     id: 'topic',
-    columns: ['ready'],
-    stateOf: ({ ready }) => (ready ? 'ready' : 'not_ready'),
+    columns: ['seen_at'],
+    stateOf: (row, now) => (hasCome(Number(row.seen_at) + HANDLED_FOR_MS, now) ? 'missing' : 'handled'),
   },
 } satisfies Record<string, TableMachine>
