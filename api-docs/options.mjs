@@ -29,15 +29,14 @@ export const OPTIONS = {
   validation: { notExported: true, invalidLink: true, notDocumented: false },
   // Parts of public types that nobody needs by name.
   intentionallyNotExported: [
-    ...['ROLES', 'TOKEN_KINDS', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice', 'Warn'],
+    ...['ROLES', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice'],
     ...['OnCall', 'OnRead', 'OnDelivery', 'StatusFault'],
-    ...['EntryFilter', 'EntryCounts', 'SubscriptionCounts'],
-    ...['Unsubscribe', 'WebhookRegistration', 'RegisterResult', 'Registry', 'TokensOf', 'TokenKind'],
-    ...['SubscriptionVerdict', 'Evidence', 'ItemOptions', 'PurchasableUids', 'BusinessUid', 'Problem'],
-    ...['EventDefinition', 'EventSchema', 'SchemaIssue', 'HealthListener', 'HistoryOptions', 'EraseSummary'],
-    ...['ImportLine', 'ImportResult', 'ImportProgress', 'Action', 'ReplaySummary', 'Cause', 'LogFields'],
+    ...['Unsubscribe', 'WebhookRegistration', 'RegisterResult', 'Registry', 'TokenKind'],
+    ...['SubscriptionVerdict', 'ItemOptions', 'PurchasableUids', 'BusinessUid'],
+    ...['EventDefinition', 'HealthListener', 'HistoryOptions', 'EraseSummary'],
+    ...['ImportLine', 'ImportProgress', 'Action', 'ReplaySummary', 'Cause', 'LogFields'],
     ...['Arrivals', 'SecretReport', 'WebhookEventReport', 'AnnouncedRecord', 'PostgresClient'],
-    ...['RestoreSummary', 'RestoreStep'],
+    ...['RestoreSummary', 'RestoreStep', 'EntryKind', 'EntryStatus', 'StoreCounts', 'Gone'],
     // The shapes of requests.
     ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],
     // The types behind public names of the same spelling.

@@ -22,7 +22,12 @@ export interface PostgresStore {
   grants(role: string): string
 }
 
-/** What `postgresStore` takes instead of a pool alone. */
+/**
+ * What `postgresStore` takes instead of a pool alone.
+ *
+ * @example
+ * const settings: PostgresStoreOptions = { connectionString: process.env.DATABASE_URL, schema: 'billing' }
+ */
 export interface PostgresStoreOptions {
   /** A `postgres://` address. */
   connectionString?: string | undefined

@@ -183,7 +183,12 @@ export const REASONS = {
 /** Why a business may use the app or may not: see `REASONS`. */
 export type Reason = keyof typeof REASONS
 
-/** The next step for a decision: that of its reason, or of a state or failure that all deciding subscriptions share. */
+/**
+ * The next step for a decision: that of its reason, or of a state or failure that all deciding subscriptions share.
+ *
+ * @example
+ * const { next } = nextStepOf(await marketplace.explain('business-1'))
+ */
 export function nextStepOf(decision: {
   reason: Reason
   subscriptions: readonly { reason: Reason; purchase_state: string | null; failure: string | null }[]
