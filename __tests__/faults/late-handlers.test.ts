@@ -179,7 +179,7 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       await age(address, 60 * DAY)
       const second = await createScene({ store: address, adoptStore: true })
       await second.marketplace.start()
-      // Entries that came before the topic was retired are pending until the next look of the process.
+      // Entries that came before the topic was missing are pending until the next look of the process.
       const id = await until('one waits', async () => {
         const found =
           kind === 'changes'

@@ -2,7 +2,7 @@ import type { Engine } from './engine.js'
 import { EVERY_EVENT, HANDLED_FOR_MS } from './entries.js'
 import { type Sql, sql } from './sql.js'
 
-// Conditions on topics, as SQL. `handled-topics.ts` has the states of a topic.
+// Conditions on topics, as SQL. docs/states.md has the states of a topic.
 
 /** Whether a new entry is pending, as SQL: its topic is known, or it is a change. Topics are never forgotten. */
 export function isPendingBy(kind: Sql, topic: Sql): Sql {

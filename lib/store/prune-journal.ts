@@ -93,14 +93,18 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
         and coalesce(${isNamedWithin(engine, sql.ref('oldest.topic'))}, false) = false`.execute(trx)
     if (found.length === 0) return { rows: 0, dead: [] }
     const keys = [...new Set(found.map(({ key }) => key))].sort()
-    await sql`select key from lanes where ${engine.isOneOf('key', keys)} order by key ${engine.forUpdate}`.execute(
-      trx,
-    )
-    // Read again, now that the locked lanes prevent a finish and a replay.
+    // Entries of a leased lane stay: its holder may be handling one.
+    const free = await sql<{ key: string }>`
+      select key from lanes
+      where ${engine.isOneOf('key', keys)} and (lease_token is null or due_at <= ${engine.leaseNow()})
+      order by key ${engine.forUpdate}`.execute(trx)
+    if (free.length === 0) return { rows: 0, dead: [] }
+    const freeKeys = new Set(free.map(({ key }) => key))
+    // Read again, now that the locked lanes prevent a claim, a finish and a replay.
     const rows = await sql<{ id: string; topic: Topic }>`
       select id, topic from journal where ${engine.isOneOf(
         'id',
-        found.map(({ id }) => id),
+        found.flatMap(({ id, key }) => (freeKeys.has(key) ? id : [])),
       )} and ${sql.still(sql`status = 'pending'`)} and coalesce(due_at, received_at) < ${now()} - ${retentionMs}`.execute(
       trx,
     )
@@ -111,7 +115,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       update journal set status = 'unhandled', due_at = null, settled_at = ${kind === 'change' ? now() : sql`null`}
       where ${engine.isOneOf('id', idsOf(false))}`.execute(trx)
     const dead = await endAsDead(trx, idsOf(true))
-    await lanes.advance(trx, keys, 'all')
+    await lanes.advance(trx, [...freeKeys], 'all')
     return { rows: rows.length, dead }
   }
 

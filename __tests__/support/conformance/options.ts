@@ -2,8 +2,6 @@ import type { Store } from '../../../lib/store/store.js'
 
 /**
  * How the suite gets the stores it checks. It opens and closes every one of them.
- *
- * @example storeConformance({ createStore: () => new MyStore(file()), reopen: ({ file }) => new MyStore(file) })
  */
 export interface StoreConformanceOptions {
   /** Returns a store over a new, empty database, not opened. */

@@ -56,6 +56,29 @@ export const PRUNING_AND_COUNTS: readonly Check[] = [
     },
   },
   {
+    name: 'prune: ends no entry of a lane that is leased, so the holder keeps it',
+    async check(lab) {
+      const store = await lab.create()
+      await store.open()
+      const topics = ['event:purchasable_subscription/update' as const]
+      await handling(store, topics)
+      const key = { key: 'shared' }
+      await store.accept([
+        eventOf('s1', { id: 'held', ...key }),
+        eventOf('s1', { id: 'behind', name: 'application/installed', ...key }),
+      ])
+      // No process handles it, and a replay makes it wait behind the other.
+      await store.replayEntry('behind')
+      const held = await leasedEntry(store, { topics })
+      assert.equal(held.id, 'held')
+      await lab.pass(5)
+      assert.equal(await pruneAll(store, { ...FOR_EVER, eventsMs: 0 }), 0)
+      same(await leasedEntries(store, { topics }), [])
+      same(await finish(store, [ending(held, DONE)]), ['held'])
+      assert.equal(await pruneAll(store, { ...FOR_EVER, eventsMs: 1 }), 3)
+    },
+  },
+  {
     name: 'prune: deletes one small batch at a time, and returns 0 at the end',
     async check(lab) {
       const { store } = lab

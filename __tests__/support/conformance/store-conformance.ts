@@ -30,7 +30,7 @@ import { SEVERAL } from './several.js'
 import { SUSPECTS } from './suspects.js'
 import { WAITING_IN_VAIN } from './waiting-in-vain.js'
 
-/** A promise of the store port as a test. */
+/** A promise of both engines as a test. */
 export interface ConformanceCheck {
   /** The method and its promise; unique in the suite. */
   name: string
@@ -39,10 +39,10 @@ export interface ConformanceCheck {
 }
 
 /**
- * The promises of the store port as checks, for any test runner. Each check uses its own store.
+ * The promises of both engines as checks. Each check uses its own store.
  *
  * @example
- * for (const { name, run } of storeConformance({ createStore: () => new MyStore() })) it(name, run)
+ * for (const { name, run } of storeConformance({ createStore: () => createSqlStore(engine()) })) it(name, run)
  */
 export function storeConformance(options: StoreConformanceOptions): ConformanceCheck[] {
   return ALL.filter(({ needs }) => needs === undefined || options[needs] !== undefined).map(
