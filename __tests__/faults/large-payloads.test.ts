@@ -59,7 +59,7 @@ describe.each(ENGINE_NAMES)('H36 on %s, of many entries with large payloads', (n
   it('a first handler makes a MiB pending with each statement', async () => {
     const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
     await store.accept(large())
-    const queries = await queriesOf(() => handling(store, EVERY_TOPIC))
+    const queries = await queriesOf(() => handling(store, EVERY_TOPIC, 60_000))
     expect(countOf(queries, /update journal set status = 'pending'/)).toBe(Math.ceil(COUNT / MOST))
     expect((await store.counts()).pending).toBe(COUNT)
   })

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { DAY, MINUTE } from '../../lib/clock.js'
-import type { HandlerFailure, Marketplace } from '../../lib/index.js'
+import type { EventName, HandlerFailure, Marketplace } from '../../lib/index.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'
 import { jumpingClock } from '../support/jumping-clock.js'
@@ -135,12 +135,15 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       second.marketplace.on('application/uninstalled', () => {})
       await second.marketplace.start()
       // A process names its topics every 30 s, and when a handler is added. Then it also sets events aside.
-      const look = () => void second.marketplace.on('application/uninstalled', () => {})
+      const look = async (event: EventName) => {
+        second.marketplace.on(event, () => {})
+        await second.marketplace.settled()
+      }
       const id =
         kind === 'onPurchaseChange'
           ? await bought(second.marketplace, second.platform, `b${Math.random()}`)
           : String((await delivered(second, 1))[0])
-      look()
+      await look('purchasable_subscription/update')
       const status = kind === 'onPurchaseChange' ? 'pending' : 'unhandled'
       await until(
         'it has no handler',
@@ -148,7 +151,7 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       )
       await until('health is ok', async () => (await codesOf(second.marketplace)).length === 0)
       await pass(11 * MINUTE)
-      look()
+      await look('purchasable_subscription/create')
       const problemsOf = async () => (await second.marketplace.health()).problems
       await until('health says it', async () => (await problemsOf())[0]?.code === 'handlers_missing')
       expect(await problemsOf()).toMatchObject([

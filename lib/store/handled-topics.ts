@@ -117,7 +117,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         if (rescueMs > 0)
           for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs))
             await inBatches(async (trx) => {
-              const batch = withinBytes(late.splice(0, BATCH))
+              const batch = withinBytes(late.slice(0, BATCH))
+              late.splice(0, batch.length)
               if (batch.length > 0) await makePending(trx, batch)
               return batch.length
             })
